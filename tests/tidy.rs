@@ -17,6 +17,8 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("net", &[]),
     ("settings", &[]),
     ("watcher", &[]),
+    ("formats", &["soif", "oai", "settings"]),
+    ("essence", &["soif", "settings", "formats"]),
     ("web", &["net", "settings"]),
     ("collection", &["soif", "net"]),
     ("exchange", &["soif", "oai", "collection", "net", "settings", "web"]),
@@ -25,7 +27,8 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         &[
             "soif",
             "oai",
-            "freshness",
+            "formats",
+            "essence",
             "collection",
             "exchange",
             "net",
@@ -73,7 +76,7 @@ const NAMED_ONLY_IN: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that never touch a runtime, a socket, a disk or a clock.
-const PURE_CRATES: &[&str] = &["soif", "oai", "freshness", "settings"];
+const PURE_CRATES: &[&str] = &["soif", "oai", "freshness", "settings", "formats"];
 
 /// What a module that says `//! Sans-I/O.` must not mention outside its tests.
 const IO_WORDS: &[&str] = &[

@@ -33,8 +33,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gatherer::config::FullText;
-use gatherer::summarize::Detail;
+use formats::Detail;
+use formats::FullText;
 use net::clock;
 
 /// As in `harvest`: it decides over time.

@@ -4,11 +4,11 @@
 #![no_main]
 
 mod bounds;
-#[path = "../../gatherer/tests/made/mod.rs"]
+#[path = "../../essence/tests/made/mod.rs"]
 mod made;
 
-use gatherer::essence::{EssenceSettings, extract};
-use gatherer::object::Object;
+use essence::extract::{EssenceSettings, extract};
+use formats::object::Object;
 use libfuzzer_sys::fuzz_target;
 
 const PARTS: &[(&str, &str)] = &[
@@ -28,9 +28,8 @@ const PARTS: &[(&str, &str)] = &[
     ("a.jar", "META-INF/MANIFEST.MF"),
     ("a.whl", "a-1.dist-info/METADATA"),
 ];
-const STREAMS: &[&str] = &[
-    "WordDocument", "1Table", "Workbook", "PowerPoint Document", "\u{5}SummaryInformation",
-];
+const STREAMS: &[&str] =
+    &["WordDocument", "1Table", "Workbook", "PowerPoint Document", "\u{5}SummaryInformation"];
 
 fuzz_target!(|bytes: &[u8]| {
     bounds::tell_of_panics();
@@ -58,21 +57,44 @@ fn document(which: usize, content: &[u8]) -> Option<(&'static str, Vec<u8>)> {
         }
         return Some(("a.doc", made::office::compound(&streams)));
     }
-    let page = |content: &[u8]| made::pdf_page(made::pdf_stream("", content), made::HELVETICA, Vec::new());
+    let page =
+        |content: &[u8]| made::pdf_page(made::pdf_stream("", content), made::HELVETICA, Vec::new());
     Some(match which - STREAMS.len() {
         0..40 => ("a.pdf", page(content)),
-        40..50 => ("a.pdf", made::pdf(&[b"<</Type/Catalog/Pages 2 0 R>>".to_vec(), content.to_vec()], "")),
+        40..50 => {
+            ("a.pdf", made::pdf(&[b"<</Type/Catalog/Pages 2 0 R>>".to_vec(), content.to_vec()], ""))
+        }
         50..60 => {
             let map = made::pdf_stream("", content);
             let fonts = "/Font<</F1<</Type/Font/Subtype/Type0/BaseFont/X/Encoding/Identity-H/ToUnicode 5 0 R>>>>";
-            ("a.pdf", made::pdf_page(made::pdf_stream("", b"BT /F1 9 Tf <00410042> Tj ET"), fonts, vec![map]))
+            (
+                "a.pdf",
+                made::pdf_page(
+                    made::pdf_stream("", b"BT /F1 9 Tf <00410042> Tj ET"),
+                    fonts,
+                    vec![map],
+                ),
+            )
         }
         60..70 => ("a.deb", made::deb(&String::from_utf8_lossy(content), &[("a", b"one")])),
         70..80 => ("a.rpm", made::rpm(&[(1000, &String::from_utf8_lossy(content))], content)),
         80..90 => {
-            let start = [&[0; 8][..], &(content.len() as u64).to_le_bytes(), &made::crc(content).to_le_bytes()];
+            let start = [
+                &[0; 8][..],
+                &(content.len() as u64).to_le_bytes(),
+                &made::crc(content).to_le_bytes(),
+            ];
             let start = start.concat();
-            ("a.7z", [b"7z\xbc\xaf\x27\x1c\0\x04", &made::crc(&start).to_le_bytes()[..], &start, content].concat())
+            (
+                "a.7z",
+                [
+                    b"7z\xbc\xaf\x27\x1c\0\x04",
+                    &made::crc(&start).to_le_bytes()[..],
+                    &start,
+                    content,
+                ]
+                .concat(),
+            )
         }
         90..100 => {
             let front = b"\xf7\x02\x01\x83\x92\xc0\x1c\x3b\0\0\0\0\x03\xe8\0\x8b";

@@ -7,9 +7,9 @@ mod bounds;
 
 use std::collections::HashSet;
 
-use gatherer::essence::{EssenceSettings, extract};
-use gatherer::object::Object;
-use gatherer::unnest::Limits;
+use essence::extract::{EssenceSettings, extract};
+use formats::object::Object;
+use formats::unnest::Limits;
 use libfuzzer_sys::fuzz_target;
 
 const LIMITS: Limits = Limits {

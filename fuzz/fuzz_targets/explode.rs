@@ -5,10 +5,10 @@
 
 use std::sync::Once;
 
-use gatherer::essence::{EssenceSettings, Explode, extract};
-use gatherer::object::{Object, ProblemKind, Summary};
-use gatherer::summarize::summarize;
-use gatherer::typing::Type;
+use essence::extract::{EssenceSettings, Explode, extract};
+use essence::summarize::summarize;
+use formats::Type;
+use formats::object::{Object, ProblemKind, Summary};
 use libfuzzer_sys::fuzz_target;
 
 /// Each type, and a name by which it is recognized.

@@ -3,10 +3,10 @@
 
 #![no_main]
 
-use gatherer::object::{Object, ProblemKind};
-use gatherer::summarize::markup::Tables;
-use gatherer::summarize::{Settings, summarize};
-use gatherer::typing::Type;
+use essence::summarize::{Settings, summarize};
+use formats::Type;
+use formats::markup::Tables;
+use formats::object::{Object, ProblemKind};
 use libfuzzer_sys::fuzz_target;
 
 /// Longest attribute: a record's keywords.
@@ -22,7 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let Some(table) = table.and_then(|it| std::str::from_utf8(it).ok())
         && let Ok(tables) = Tables::read(&[("t.toml".into(), table.to_owned())])
     {
-        settings.markup = tables;
+        settings.formats.markup = tables;
     }
     let object = Object::whole("http://h.example/d/p", page.to_vec());
     for r#type in [Type::Html, Type::Xml, Type::Sgml] {

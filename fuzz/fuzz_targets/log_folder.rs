@@ -57,7 +57,9 @@ fuzz_target!(|bytes: &[u8]| {
     write(&dir, &chain, &files);
     let is_sound = check(&dir, None).is_ok();
     match Replica::open(&dir) {
-        Ok(replica) => assert!(!is_sound || replica.version() == Chain::parse(&chain).unwrap().version),
+        Ok(replica) => {
+            assert!(!is_sound || replica.version() == Chain::parse(&chain).unwrap().version)
+        }
         Err(error) => assert!(!is_sound, "{error}"),
     }
 });

@@ -89,8 +89,7 @@ fn check_trees(flip: &[u8; 3], trees: &[[u8; 3]]) {
         trees.iter().map(tree).partition(|it| it.writer == [0; 32]);
     wish.trees = own.into_iter().map(|it| (it.name, it.kind)).collect();
     let distance = flip[2] % 18;
-    wish.carried =
-        carried.into_iter().map(|tree| Carried { tree, distance }).collect();
+    wish.carried = carried.into_iter().map(|tree| Carried { tree, distance }).collect();
     let joiner = Group::open(identity(2), wish.clone(), None, invitation, Duration::ZERO);
     let mut joiner = joiner.expect("an invitation is enough");
     joiner.handle_link_up(id(1), NOW);

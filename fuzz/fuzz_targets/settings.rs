@@ -6,12 +6,13 @@
 
 mod bounds;
 
+use essence::rules::{OURS, Rules, VALUE_BYTES_MAX};
+use essence::summarize::{Settings, summarize};
+use essence::typing::Recognizer;
+use formats::Type;
+use formats::markup::Tables;
+use formats::object::Object;
 use gatherer::Config;
-use gatherer::rules::{OURS, Rules, VALUE_BYTES_MAX};
-use gatherer::summarize::markup::Tables;
-use gatherer::summarize::{Settings, summarize};
-use gatherer::object::Object;
-use gatherer::typing::{Recognizer, Type};
 use libfuzzer_sys::fuzz_target;
 use soif::Record;
 
@@ -76,8 +77,10 @@ fn markup(text: &str) {
             let written = serde_json::to_vec(&markup).unwrap();
             assert_eq!(serde_json::from_slice::<Tables>(&written).unwrap(), markup);
             let url = "http://h.example/a";
-            let settings = Settings { markup, ..Settings::default() };
-            let page = "<meta name=a content=b><title>t</title><h1 id=c>d</h1><x><y z='1'>e</y></x>";
+            let formats = formats::Settings { markup, ..formats::Settings::default() };
+            let settings = Settings { formats, ..Settings::default() };
+            let page =
+                "<meta name=a content=b><title>t</title><h1 id=c>d</h1><x><y z='1'>e</y></x>";
             let summary = summarize(&Object::whole(url, page), Type::Html, &settings, &|| false);
             bounds::check(url, &summary);
         }

@@ -7,10 +7,10 @@ mod bounds;
 
 use std::collections::BTreeSet;
 
-use gatherer::config::FullText;
-use gatherer::object::Object;
-use gatherer::summarize::{Settings, summarize};
-use gatherer::typing::Type;
+use essence::summarize::{Settings, summarize};
+use formats::FullText;
+use formats::Type;
+use formats::object::Object;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -24,9 +24,14 @@ fuzz_target!(|bytes: &[u8]| {
         let truncated = !is_whole;
         let size = content.len() as u64 + u64::from(truncated);
         let object = Object { truncated, size, ..Object::whole(url, content.to_vec()) };
-        let full = BTreeSet::from([r#type.name().to_owned()]);
+        let full = BTreeSet::from([r#type]);
         let full_text = if is_whole { FullText::None } else { FullText::Types(full) };
-        let settings = Settings { full_text, full_text_bytes_max: 64 * 1024, ..Settings::default() };
+        let formats = formats::Settings {
+            full_text,
+            full_text_bytes_max: 64 * 1024,
+            ..formats::Settings::default()
+        };
+        let settings = Settings { formats, ..Settings::default() };
         let summary = summarize(&object, r#type, &settings, &|| false);
         bounds::check(url, &summary);
         assert_eq!(summary.record.text("Type").as_deref(), Some(r#type.name()));

@@ -3,7 +3,8 @@
 
 #![no_main]
 
-use gatherer::typing::{Type, recognize};
+use essence::typing::recognize;
+use formats::Type;
 use libfuzzer_sys::fuzz_target;
 
 /// How text begins that a magic number makes text whatever follows.

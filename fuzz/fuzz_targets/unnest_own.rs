@@ -3,8 +3,8 @@
 
 #![no_main]
 
-use gatherer::object::Object;
-use gatherer::unnest::{Budget, Format, Limits, Packing, members, unpack};
+use formats::object::Object;
+use formats::unnest::{Budget, Format, Limits, Packing, members, unpack};
 use libfuzzer_sys::fuzz_target;
 
 const FORMATS: &[Format] = &[

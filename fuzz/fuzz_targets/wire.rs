@@ -5,4 +5,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| gatherer::worker::fuzzing::frames(bytes));
+fuzz_target!(|bytes: &[u8]| essence::worker::fuzzing::frames(bytes));

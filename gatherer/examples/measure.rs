@@ -22,10 +22,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
+use essence::extract::{EssenceSettings, extract};
+use essence::worker::{Program, serve};
+use formats::object::Object;
 use gatherer::config::Watch as Watching;
-use gatherer::essence::{EssenceSettings, extract};
-use gatherer::object::Object;
-use gatherer::worker::{Program, serve};
 use gatherer::{Config, Handle, Phase, Server};
 use net::clock;
 use net::shutdown::Shutdown;
@@ -50,7 +50,7 @@ fn main() {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         ["gather", root, data, exclude @ ..] => gather(root, data, exclude),
-        ["worker"] => serve::serve().unwrap(),
+        ["worker"] => serve::serve(clock::monotonic).unwrap(),
         ["types", root] => types(Path::new(root)),
         ["walk", root] => walk(Path::new(root)),
         ["files", directory, count] => files(Path::new(directory), count.parse().unwrap()),

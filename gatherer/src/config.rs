@@ -47,27 +47,23 @@
 //! directory = "/srv/docs"
 //! ```
 
-mod essence;
-
-use std::collections::BTreeSet;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use exchange::push;
-use serde::{Deserialize, Serialize};
 use settings::{Document, Mistake, Table};
 use url::Url;
 use web::auth::AdminRead;
 
-pub use essence::{Essence, Files, ListFolder, ReadFile, SitePrograms, list_folder};
-
-use crate::filter;
 use crate::repository::Repository;
 use crate::spec::{self, Map, Root, Symlinks};
-use crate::typing::{Recognizer, Type};
-use crate::worker;
+use essence::config::{Essence, Files, list_folder, read_types};
+use essence::glob;
+use essence::typing::Recognizer;
+use essence::worker;
+use formats::FullText;
 
 /// Where a gatherer serves its feed unless told otherwise.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8500);
@@ -109,18 +105,6 @@ pub enum Watch {
     Poll(Duration),
     /// Not at all: passes happen at the start, at every `rewalk`, and when asked for.
     Off,
-}
-
-/// Which types are published with their full text, beside what summarizing them gives.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FullText {
-    /// None.
-    #[default]
-    None,
-    /// Every type that has text.
-    All,
-    /// These types, by the name that the `Type` attribute has.
-    Types(BTreeSet<String>),
 }
 
 /// A gatherer's settings, checked.
@@ -317,9 +301,7 @@ fn full_text(table: &Table<'_>, known: Option<&Recognizer>) -> FullText {
     if table.strings("full_text").iter().any(|it| it.eq_ignore_ascii_case("all")) {
         return FullText::All;
     }
-    let types = essence::read_types(table, "full_text", known);
-    let name = |it: Type| known.map(|known| known.name(it).to_owned());
-    let types: BTreeSet<String> = types.into_iter().filter_map(name).collect();
+    let types = read_types(table, "full_text", known);
     if types.is_empty() { FullText::None } else { FullText::Types(types) }
 }
 
@@ -330,7 +312,7 @@ fn read_root(table: &Table<'_>) -> Option<Root> {
     for key in ["include", "exclude"] {
         let patterns = table.strings(key);
         for (i, pattern) in patterns.iter().enumerate() {
-            if let Some(mistake) = filter::mistake(pattern) {
+            if let Some(mistake) = glob::mistake(pattern) {
                 table.mistake_in(key, i, format!("pattern {pattern:?}: {mistake}"), "a glob");
             }
         }
@@ -370,6 +352,10 @@ fn read_map(table: &Table<'_>) -> Option<Map> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
+    use formats::Type;
+
     use super::*;
 
     /// Reads a file whose mistakes are `expected`: `LINE: part of the message`.
@@ -420,7 +406,7 @@ mod tests {
         assert_eq!(config.admin_read, AdminRead::Token);
         assert_eq!(config.push.teller, push::settings::Teller::Own);
         assert_eq!(config.watch, Watch::Poll(Duration::from_secs(5)));
-        assert_eq!(config.full_text, FullText::Types(["Text".to_owned()].into()));
+        assert_eq!(config.full_text, FullText::Types([Type::Text].into()));
         assert_eq!((config.read_bytes_max, config.workers), (1024 * 1024, 3));
         let root = Root {
             include: vec!["*.a".into()],
@@ -498,5 +484,25 @@ mod tests {
         assert_eq!(roots, ["file:///a", "file:///b/c"]);
         assert_eq!(config.name, "c");
         assert_eq!(config.listen.port(), 0);
+    }
+
+    #[test]
+    fn full_text_is_of_types_that_there_are() {
+        let full_text = |text: &str| {
+            let text = format!("full_text = {text}\n{SMALL}[essence]\ntypes = ['types.toml']\n");
+            let files = |path: &Path| match path.to_str() {
+                Some("types.toml") => Ok("[[type]]\nname = 'Recipe'\nby_name = 'x'\n".to_owned()),
+                _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+            };
+            let list = |_: &Path| Err(io::Error::from(io::ErrorKind::NotADirectory));
+            let outcome = Config::parse_with(&text, Files { read: &files, list: &list });
+            outcome.map(|it| it.full_text).map_err(|found| found[0].to_string())
+        };
+        let types = FullText::Types([Type::Html, Type::Site(0)].into());
+        assert_eq!(full_text("['html', 'recipe']"), Ok(types));
+        assert_eq!(full_text("['All']"), Ok(FullText::All));
+        assert_eq!(full_text("[]"), Ok(FullText::None));
+        let said = full_text("['HTML', 'Markdwn']").unwrap_err();
+        assert!(said.starts_with("1:22:") && said.contains("\"Markdown\""), "{said}");
     }
 }

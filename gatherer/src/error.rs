@@ -41,6 +41,9 @@ pub enum Error {
         /// What is wrong with it.
         message: String,
     },
+    /// How objects are to be summarized is not usable as written.
+    #[error(transparent)]
+    Essence(#[from] essence::Error),
     /// A root or a map is not usable as written.
     #[error("{0}")]
     Spec(String),

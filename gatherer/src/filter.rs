@@ -16,7 +16,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use essence::glob::globs;
+use globset::GlobSet;
 
 use crate::error::Error;
 use crate::spec::Root;
@@ -83,11 +84,6 @@ impl Filter {
     }
 }
 
-/// Says what is wrong with a pattern, if anything is.
-pub fn mistake(pattern: &str) -> Option<String> {
-    glob(pattern.trim_start_matches('/')).err().map(|error| error.kind().to_string())
-}
-
 fn is_hidden(below: &Path) -> bool {
     let bytes = below.as_os_str().as_bytes();
     // Every file of every pass comes here: look for dots rather than for names.
@@ -105,28 +101,6 @@ fn set(root: &Root, patterns: &[String]) -> Result<GlobSet, Error> {
         pattern,
         message: error.kind().to_string(),
     })
-}
-
-/// Compiles patterns; of those that are none, returns the first with what is wrong with it.
-pub(crate) fn globs(patterns: &[String]) -> Result<GlobSet, (String, globset::Error)> {
-    let mut builder = GlobSetBuilder::new();
-    for pattern in patterns {
-        let trimmed = pattern.trim_end_matches('/');
-        let inner = trimmed.trim_start_matches('/');
-        let anchored = if inner.contains('/') || trimmed.starts_with('/') {
-            inner.to_owned()
-        } else {
-            format!("**/{inner}")
-        };
-        for written in [anchored.clone(), format!("{anchored}/**")] {
-            builder.add(glob(&written).map_err(|error| (pattern.clone(), error))?);
-        }
-    }
-    builder.build().map_err(|error| (patterns.join(" "), error))
-}
-
-fn glob(pattern: &str) -> Result<globset::Glob, globset::Error> {
-    GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build()
 }
 
 #[cfg(test)]
@@ -189,6 +163,5 @@ mod tests {
         let root = Root { exclude: vec!["a[".into()], ..Root::new("/r") };
         let said = Filter::new(&root).unwrap_err().to_string();
         assert!(said.contains("\"a[\"") && said.contains("file:///r"), "{said}");
-        assert!(mistake("a[").is_some() && mistake("/a/**").is_none());
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::config::Config;
 use crate::error::Error;
 use crate::filter::{self, Filter};
-use crate::select::{LeftOut, Selection};
+use essence::select::{LeftOut, Selection};
 
 /// Which files a gatherer takes, to be asked for one at a time. What `.gitignore` files say is not asked.
 #[derive(Debug)]
@@ -74,8 +74,8 @@ fn is_gathered((top, filter): (&Path, &Filter), below: &Path, name: &OsStr) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::select::SourceFor;
     use crate::spec::Root;
+    use essence::select::SourceFor;
 
     #[test]
     fn a_file_is_left_out_by_its_root_and_by_the_selection() {

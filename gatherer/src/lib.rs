@@ -3,14 +3,11 @@
 //! Source: TR §3. [`Server`] is the daemon; [`Config`] is what it is told; `pipeline` names all
 //! stages of an object's route on one screen.
 
-pub mod annotations;
-pub mod chain;
+mod annotating;
 mod commit;
 pub mod config;
 pub mod debounce;
 mod error;
-pub mod essence;
-pub mod explode;
 pub mod fetch;
 pub mod filter;
 pub mod frontier;
@@ -19,7 +16,6 @@ mod harvests;
 mod heal;
 pub mod metrics;
 pub mod note;
-pub mod object;
 mod pass;
 mod pipeline;
 mod prepare;
@@ -29,19 +25,12 @@ mod repositories;
 pub mod repository;
 mod room;
 mod rounds;
-pub mod rules;
-pub mod select;
 mod serve;
 mod server;
 mod site;
 pub mod spec;
-pub mod summarize;
-mod text;
-pub mod typing;
-pub mod unnest;
 pub mod walk;
 mod watch;
-pub mod worker;
 
 pub use config::Config;
 pub use error::Error;

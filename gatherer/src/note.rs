@@ -10,9 +10,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use essence::print::{front, print_of};
 use serde::{Deserialize, Serialize};
 use soif::Record;
-use soif::digest::{Md5, Md5Writer};
+use soif::digest::Md5;
 
 use crate::frontier::Stat;
 use crate::progress::Hold;
@@ -196,7 +197,7 @@ const ROOT: &str = "root ";
 
 /// Returns the key of the note of the file at `path` under the root with this URL.
 pub fn file_key(root: &str, path: &Path) -> Vec<u8> {
-    format!("{FILE}{root} {}", spec::encode(path.as_os_str())).into_bytes()
+    format!("{FILE}{root} {}", formats::path::encode(path.as_os_str())).into_bytes()
 }
 
 /// Returns what the keys of all files' notes begin with, whatever their root.
@@ -314,26 +315,12 @@ pub fn settings_print(parts: &[&str]) -> u64 {
     front(Md5::of(parts.join("\u{0}").as_bytes()))
 }
 
-/// Returns a fingerprint of parts, each of any bytes; the same in every run.
-pub(crate) fn print_of(parts: &[&[u8]]) -> u64 {
-    let mut md5 = Md5Writer::new();
-    for part in parts {
-        md5.update(&(part.len() as u64).to_be_bytes());
-        md5.update(part);
-    }
-    front(md5.finish())
-}
-
 /// Returns a fingerprint of settings, and of annotations (0: there are none).
 pub(crate) fn basis_print(settings: u64, annotations: u64) -> u64 {
     if annotations == 0 {
         return settings;
     }
     print_of(&[&settings.to_be_bytes(), &annotations.to_be_bytes()])
-}
-
-fn front(Md5(digest): Md5) -> u64 {
-    digest.iter().take(8).fold(0, |sum, byte| (sum << 8) | u64::from(*byte))
 }
 
 /// Returns a file's name as text; bytes that are not UTF-8 become U+FFFD.

@@ -14,7 +14,6 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use crate::annotations::Annotations;
 use crate::commit::{Committer, Prepared};
 use crate::frontier::{Prints, Stat, Top, Walk};
 use crate::gathered;
@@ -22,11 +21,12 @@ use crate::note;
 use crate::prepare;
 use crate::progress::Phase;
 use crate::room::Room;
-use crate::select::LeftOut;
 use crate::site::{Plan, Site, Tract, lock, path_bytes};
 use crate::spec;
 use crate::walk::{Go, Ground, Met, Trouble};
 use crate::watch::Vigil;
+use essence::annotations::Annotations;
+use essence::select::LeftOut;
 
 /// Most files found that wait to be read.
 const CANDIDATES_MAX: usize = 1_024;

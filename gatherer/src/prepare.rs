@@ -8,16 +8,17 @@ use std::sync::atomic::Ordering::Relaxed;
 use net::clock;
 use soif::Record;
 
-use crate::chain::{self, Commands, Means};
 use crate::commit::Prepared;
 use crate::fetch::file::{self, Content, Refused};
 use crate::note::{self, Basis, Difference, FileNote};
-use crate::object::{Object, ProblemKind, Summary};
 use crate::pipeline::{Candidate, Run};
-use crate::rules::Verdict;
 use crate::site::{lock, path_bytes};
 use crate::spec::{self, Symlinks};
-use crate::worker::program::Spent;
+use essence::chain;
+use essence::chain::{Commands, Means};
+use essence::rules::Verdict;
+use essence::worker::spent::Spent;
+use formats::object::{Object, ProblemKind, Summary};
 
 /// Reads one file, and summarizes it if its content is new. `None`: there is nothing to commit, and
 /// it was counted why.
@@ -243,7 +244,7 @@ fn summarize(
 fn dress_all(run: &Run<'_>, summaries: Vec<Summary>) -> Option<Made> {
     let mut made = Made { records: Vec::new(), may_pass: false, late: false };
     let now = (clock::now_ms() / 1_000).to_string();
-    let mut spent = chain::rules_spent();
+    let mut spent = chain::rules_spent(clock::monotonic);
     for summary in summaries {
         let has = |kind| summary.problems.iter().any(|it| it.kind == kind);
         made.may_pass |= has(ProblemKind::Start);

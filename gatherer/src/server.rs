@@ -31,7 +31,7 @@ use crate::repository::Repository;
 use crate::rounds::{self, Requests};
 use crate::serve;
 use crate::site::{Plan, Site, lock};
-use crate::worker::program::Programs;
+use essence::worker::program::Programs;
 
 /// Name of the collection's directory within the data directory.
 const COLLECTION: &str = "collection";
@@ -129,7 +129,7 @@ impl Server {
             let data = config.data.clone();
             let opened = open(config, port)?;
             web::auth::write_address(&data, at).map_err(|error| Error::Spec(error.to_string()))?;
-            Ok(opened)
+            Ok::<_, Error>(opened)
         });
         let fronts = [(&public, proxy), (&admin, None)];
         let opened = web::opening::meanwhile("gatherer", fronts, opened).await;
@@ -408,7 +408,9 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     let (base_url, settings) = (config.base_url.clone(), config.push.clone());
     let notifier = Notifier::open(&data, base_url, settings, collection.clone())
         .map_err(|error| Error::Spec(error.to_string()))?;
-    let programs = config.worker.clone().map(|starter| Programs::new(starter, data.join(SCRATCH)));
+    let programs = config.worker.clone().map(|starter| {
+        Programs::new(starter, data.join(SCRATCH), clock::monotonic, clock::now_ms())
+    });
     let site = Site::new(id, collection, (config.worker.clone(), programs));
     site.probe_fences(&plans);
     tell(&site, &recovery);

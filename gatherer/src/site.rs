@@ -12,10 +12,9 @@ use collection::{Batch, Collection, Note, Stamp, Version};
 use net::clock;
 use tokio::sync::watch;
 
-use crate::annotations::Annotating;
+use crate::annotating::Annotating;
 use crate::config::Config;
 use crate::error::Error;
-use crate::essence::EssenceSettings;
 use crate::filter::Filter;
 use crate::frontier::{Known, Walk};
 use crate::metrics::Metrics;
@@ -23,12 +22,13 @@ use crate::note::{self, Brief, RootNote};
 use crate::problems::{Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
 use crate::repositories::Repositories;
-use crate::rules::Rules;
 use crate::spec::{self, Map, Root};
-use crate::worker;
-use crate::worker::library::Library;
-use crate::worker::pool::Pool;
-use crate::worker::program::Programs;
+use essence::extract::EssenceSettings;
+use essence::rules::Rules;
+use essence::worker;
+use essence::worker::library::Library;
+use essence::worker::pool::Pool;
+use essence::worker::program::Programs;
 
 /// Form of our records: a new number makes every gatherer publish everything again.
 pub(crate) const RECORD_FORM: &str = "2";
@@ -78,7 +78,7 @@ impl Plan {
         if let Some(conflict) = spec::conflicts(&config.roots, &config.maps).pop() {
             return Err(Error::Spec(conflict));
         }
-        let (essence, library) = EssenceSettings::of(config)?;
+        let (essence, library) = EssenceSettings::of(&config.essence, &config.full_text)?;
         for (path, why) in library.unused() {
             tracing::warn!(program = %path.display(), "is not used: {why}");
         }
@@ -212,7 +212,7 @@ impl Site {
             progress: watch::Sender::new(Progress::default()),
             passes: AtomicU64::new(0),
             repositories: Repositories::default(),
-            workers: Pool::new(worker),
+            workers: Pool::new(worker, clock::monotonic),
             programs,
             annotating: Annotating::default(),
             phase: Mutex::default(),

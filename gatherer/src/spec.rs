@@ -12,26 +12,12 @@
 //! Sans-I/O.
 
 use std::borrow::Cow;
-use std::ffi::OsStr;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
+use formats::path::encode;
+use percent_encoding::percent_decode;
 use url::Url;
-
-/// Bytes of a path that stay as they are in a URL: unreserved characters (RFC 3986 §2.3), the
-/// slash, and a few that are harmless in a path and common in names.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~')
-    .remove(b'/')
-    .remove(b'+')
-    .remove(b',')
-    .remove(b'=')
-    .remove(b'@')
-    .remove(b':');
 
 /// What to do with a symbolic link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,11 +85,6 @@ pub struct Map {
 /// Returns the `file://` URL of an absolute path.
 pub fn file_url(path: &Path) -> String {
     format!("file://{}", encode(path.as_os_str()))
-}
-
-/// Percent-encodes a path (or a part of one) so that [`decode`] gives the same bytes back.
-pub fn encode(path: &OsStr) -> String {
-    percent_encode(path.as_bytes(), ESCAPED).to_string()
 }
 
 /// Returns the path that [`encode`] was given.
@@ -186,6 +167,9 @@ pub fn conflicts(roots: &[Root], maps: &[Map]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
 
     use super::*;
 

@@ -17,11 +17,11 @@ use tokio::sync::Notify;
 use watcher::event::{CreateKind, EventKind, ModifyKind, RemoveKind};
 use watcher::{Error, ErrorKind, Heard, RecursiveMode};
 
-use crate::annotations::Sort;
 use crate::debounce::{Debounce, Touched};
 use crate::problems::shortened;
 use crate::site::{Plan, Site, lock};
 use crate::spec::{self, Symlinks};
+use essence::annotations::Sort;
 
 /// How long after something has happened to a file of annotations these are read: later than it is quiet, if
 /// nothing more happens.

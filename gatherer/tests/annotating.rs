@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use essence::rules::Rules;
 use gatherer::config::Watch;
-use gatherer::rules::Rules;
 use gatherer::{Config, spec};
 use soif::{Record, write_record};
 use support::{Bench, Tree};

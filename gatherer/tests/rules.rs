@@ -7,8 +7,8 @@ mod support;
 
 use std::sync::Arc;
 
-use gatherer::rules::Rules;
-use gatherer::worker::{Program, serve};
+use essence::rules::Rules;
+use essence::worker::{Program, serve};
 use gatherer::{Config, Server, spec};
 use net::shutdown::Shutdown;
 use support::{Bench, Tree};
@@ -30,7 +30,7 @@ fn started_by_a_gatherer() {
     let input = std::fs::read_link("/proc/self/fd/0").unwrap_or_default();
     let input = input.to_string_lossy();
     if input.starts_with("socket:") || input.ends_with("/input") {
-        serve::serve().unwrap();
+        serve::serve(net::clock::monotonic).unwrap();
         std::process::exit(0);
     }
 }

@@ -8,9 +8,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use essence::select::{Choice, SourceFor};
+use essence::typing::Recognizer;
+use formats::Type;
 use gatherer::Config;
-use gatherer::select::{Choice, SourceFor};
-use gatherer::typing::{Recognizer, Type};
 use support::{Bench, Tree};
 
 fn with_choice(config: &Config, choice: Choice) -> Config {

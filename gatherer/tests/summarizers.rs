@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use essence::config::Essence;
+use essence::config::SitePrograms;
+use essence::quick::Declared;
+use essence::typing::Recognizer;
+use essence::worker::{Program, serve};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use gatherer::Config;
-use gatherer::config::{Essence, SitePrograms};
-use gatherer::summarize::quick::Declared;
-use gatherer::typing::Recognizer;
-use gatherer::worker::{Program, serve};
 use net::clock;
 use support::{Bench, Tree};
 
@@ -71,7 +72,7 @@ fn started_by_a_gatherer() {
     let input = fs::read_link("/proc/self/fd/0").unwrap_or_default();
     let input = input.to_string_lossy();
     if input.starts_with("socket:") || input.ends_with("/input") {
-        serve::serve().unwrap();
+        serve::serve(clock::monotonic).unwrap();
         std::process::exit(0);
     }
 }

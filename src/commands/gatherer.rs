@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Subcommand;
 use collection::Takedowns;
-use gatherer::annotations::sources::Sources;
-use gatherer::chain::unused_programs;
-use gatherer::config::{Files, list_folder};
+use essence::annotations::sources::Sources;
+use essence::chain::unused_programs;
+use essence::config::{Files, list_folder};
 use gatherer::{Config, Handle, Server};
 use indicatif::HumanCount;
 use net::clock;
@@ -147,7 +147,7 @@ fn check(file: &File) -> anyhow::Result<ExitCode> {
     for it in &looked.wrong {
         output::note(&format!("harvest: {}: {}", it.path.display(), it.message));
     }
-    for (path, why) in unused_programs(&config).context("the settings cannot be used")? {
+    for (path, why) in unused_programs(&config.essence).context("the settings cannot be used")? {
         output::note(&format!("harvest: {} is not used: {why}", path.display()));
     }
     if looked.wrong.is_empty() { file.check(|_| Ok(())) } else { Ok(ExitCode::FAILURE) }

@@ -4,15 +4,12 @@ use std::process::ExitCode;
 
 /// Returns how a gatherer starts its workers: as the program that it is itself, even if another has
 /// been put in its place since.
-pub(crate) fn program() -> gatherer::worker::Program {
-    gatherer::worker::Program {
-        path: "/proc/self/exe".into(),
-        arguments: vec!["worker".to_owned()],
-    }
+pub(crate) fn program() -> essence::worker::Program {
+    essence::worker::Program { path: "/proc/self/exe".into(), arguments: vec!["worker".to_owned()] }
 }
 
 /// Reads objects from standard input, a socket, and answers there.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    gatherer::worker::serve::serve()?;
+    essence::worker::serve::serve(net::clock::monotonic)?;
     Ok(ExitCode::SUCCESS)
 }

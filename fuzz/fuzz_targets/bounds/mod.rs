@@ -4,7 +4,7 @@
 
 use std::sync::Once;
 
-use gatherer::object::{ProblemKind, Summary};
+use formats::object::{ProblemKind, Summary};
 
 /// Longest attribute: a record's keywords.
 const VALUE_BYTES_MAX: usize = 128 * 1024;

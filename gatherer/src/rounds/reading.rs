@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use super::{Done, Job, Rounds};
-use crate::annotations::sources::QUIET;
+use essence::annotations::sources::QUIET;
 
 impl Rounds {
     /// Returns when annotations are to be read, if nothing keeps them from being read.

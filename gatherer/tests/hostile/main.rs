@@ -17,7 +17,7 @@ mod pictures;
 mod programs;
 mod texts;
 
-#[path = "../made/mod.rs"]
+#[path = "../../../essence/tests/made/mod.rs"]
 mod made;
 #[path = "../support/mod.rs"]
 mod support;
@@ -28,11 +28,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gatherer::chain::Chain;
+use essence::chain::{Chain, Host};
+use essence::worker::{Program, serve};
+use formats::object::{Object, ProblemKind, Summary};
 use gatherer::config::READ_BYTES_MAX;
 use gatherer::fetch::file;
-use gatherer::object::{Object, ProblemKind, Summary};
-use gatherer::worker::{Program, serve};
 use gatherer::{Config, spec};
 use net::clock;
 use soif::Record;
@@ -95,7 +95,7 @@ fn all() -> impl Iterator<Item = Case> {
 fn a_worker() {
     let input = std::fs::read_link("/proc/self/fd/0").unwrap_or_default();
     if input.to_string_lossy().starts_with("socket:") {
-        serve::serve().unwrap();
+        serve::serve(clock::monotonic).unwrap();
         // What else a test program does at its end is not allowed here.
         std::process::exit(0);
     }
@@ -235,7 +235,13 @@ fn check(cases: &[Case]) {
 fn read(case: &Case, root: &Path) -> String {
     let config = Config::for_paths(&[root.to_owned()], &root.join("data"));
     let config = Config { worker: Some(worker()), ..config };
-    let chain = Chain::new(&config, root.join("scratch")).unwrap();
+    let host = Host {
+        starter: config.worker.clone(),
+        scratch: root.join("scratch"),
+        clock: clock::monotonic,
+        now_ms: clock::now_ms(),
+    };
+    let chain = Chain::new(&config.essence, &config.full_text, host).unwrap();
     let object = fetched(root, &root.join(case.name));
     let (url, size) = (object.url.clone(), object.size);
     let (began, watch) = (clock::monotonic(), Watch::start(LOOK));

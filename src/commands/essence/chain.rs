@@ -11,13 +11,14 @@ use std::time::UNIX_EPOCH;
 
 use anyhow::Context as _;
 use clap::ValueEnum;
+use essence::chain::{Chain, Host};
+use essence::rules::Verdict;
+use essence::select::LeftOut;
+use formats::object::{Object, Summary};
 use gatherer::Config;
-use gatherer::chain::Chain;
 use gatherer::gathered::Gathered;
-use gatherer::object::{Object, Summary};
-use gatherer::rules::Verdict;
-use gatherer::select::LeftOut;
-use gatherer::spec::{self, Map};
+use gatherer::spec;
+use gatherer::spec::Map;
 use net::clock;
 use soif::json;
 use soif::writer::write_record;
@@ -206,7 +207,13 @@ impl AtWork {
         };
         let folder = Folder::new(folder)?;
         let gathered = Gathered::new(&config).context("the settings cannot be used")?;
-        let chain = Chain::new(&config, folder.0.join("scratch"));
+        let host = Host {
+            starter: config.worker.clone(),
+            scratch: folder.0.join("scratch"),
+            clock: clock::monotonic,
+            now_ms: clock::now_ms(),
+        };
+        let chain = Chain::new(&config.essence, &config.full_text, host);
         let chain = chain.context("the settings cannot be used")?;
         for it in chain.wrong_annotations() {
             output::note(&format!("harvest: {}: {}", it.path.display(), it.message));

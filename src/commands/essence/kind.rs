@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use gatherer::spec::{self, Map};
-use gatherer::typing::{By, HEAD_BYTES, Recognizer};
+use essence::typing::{By, Recognizer};
+use formats::HEAD_BYTES;
+use gatherer::spec;
+use gatherer::spec::Map;
 use serde::Serialize;
 
 use crate::commands::gatherer as daemon;

@@ -1,0 +1,42 @@
+//! Writes what the built-in types are, how they are recognized and what is read of each, as in
+//! docs/formats.md:
+//!
+//! * `cargo run -p essence --example formats > docs/formats.md`
+//! * `… --example formats -- seeds fuzz/seeds`: writes the samples as what fuzzing begins with.
+
+#![allow(clippy::unwrap_used, reason = "samples are made like tests")]
+#![allow(clippy::print_stdout, reason = "it is there to print")]
+
+#[path = "../../tests/made/mod.rs"]
+mod made;
+mod samples;
+mod table;
+
+use std::path::Path;
+
+fn main() {
+    assert!(
+        table::missing().is_empty() && table::faults().is_empty(),
+        "the test says what is wrong"
+    );
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] => print!("{}", table::page()),
+        ["seeds", folder] => seeds(Path::new(folder)),
+        _ => panic!("see the head of essence/examples/formats/main.rs"),
+    }
+}
+
+/// Writes each sample behind a line that says what it is: its type for the one target, its name for the
+/// other.
+fn seeds(folder: &Path) {
+    for sample in samples::all() {
+        let named = [("summarize", sample.r#type.name()), ("essence", sample.name)];
+        for (target, line) in named {
+            let folder = folder.join(target);
+            std::fs::create_dir_all(&folder).unwrap();
+            let seed = [line.as_bytes(), b"\n", &sample.bytes].concat();
+            std::fs::write(folder.join(sample.r#type.name()), seed).unwrap();
+        }
+    }
+}

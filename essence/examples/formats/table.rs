@@ -1,0 +1,176 @@
+//! The page: one row for each type, made of what the chain says of its sample.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use essence::extract::{EssenceSettings, extract};
+use essence::typing;
+use essence::typing::{By, Reason, Recognizer};
+use formats::HEAD_BYTES;
+use formats::Type;
+use formats::object::{Object, Summary};
+
+use crate::samples::{self, Sample};
+
+/// A name that says nothing.
+const BARE: &str = "x";
+/// Text that says nothing.
+const WORDS: &[u8] = b"some words\nin lines\n";
+/// Longest beginning that is shown as a signature, in bytes.
+const SIGNATURE_BYTES_MAX: usize = 32;
+/// Longest value that is shown, in bytes.
+const VALUE_BYTES_MAX: usize = 160;
+/// What every record has, or nearly every one.
+const COMMON: &[&str] = &["Title", "Type", "File-Size", "MD5", "Keywords"];
+/// What of these is not shown in a sample: it says little, or depends on who has packed it.
+const UNSHOWN: &[&str] = &["File-Size", "MD5", "Keywords"];
+
+const HEAD: &str = "# Formats
+
+The built-in types, how each is recognized, and what is read of it. Written by
+`cargo run -p essence --example formats > docs/formats.md` from what the program makes of a small sample of
+each, and held true by `cargo test -p essence --test formats`. In which order names and contents decide says
+[essence.md](essence.md); what a site's own types are summarized as, too.
+
+Every record has `Title` (the file's name where there is none), `Type`, `File-Size`, `MD5` and `Keywords`; the
+table names what else the sample's record has. What an object does not say is left out, and other objects of a
+type may say more.
+
+";
+
+/// Returns the page.
+pub(crate) fn page() -> String {
+    let samples = samples::all();
+    let mut page = HEAD.to_owned();
+    page.push_str("| Type | Recognized by | Attributes | Sample |\n|---|---|---|---|\n");
+    for sample in &samples {
+        let found = found(sample);
+        let (name, attributes) = (sample.r#type.name(), attributes(&found));
+        let anchor = name.to_lowercase().replace('+', "");
+        let ways = ways(sample).join("; ");
+        let _ =
+            writeln!(page, "| `{name}` | {ways} | {attributes} | [{}](#{anchor}) |", sample.name);
+    }
+    for (r#type, why) in samples::UNSEEN {
+        let _ = writeln!(page, "| `{}` | {why} | | |", r#type.name());
+    }
+    page.push_str(
+        "\n# Sample records\n\nWithout `File-Size`, `MD5` and `Keywords`; long values are cut.\n",
+    );
+    for sample in &samples {
+        let _ = write!(page, "\n## {}\n\n{}", sample.r#type.name(), shown(&found(sample)));
+    }
+    page
+}
+
+/// Returns what is wrong with a sample: it is not of its type.
+pub(crate) fn faults() -> Vec<String> {
+    let wrong = |sample: &Sample| {
+        let found = explain(sample.name, &sample.bytes).0;
+        let summary = self::found(sample);
+        let inside = summary.first()?.record.text("Type")?.into_owned();
+        let is_right = found == sample.r#type || inside == sample.r#type.name();
+        (!is_right).then(|| format!("{} is {}", sample.name, found.name()))
+    };
+    samples::all().iter().filter_map(wrong).collect()
+}
+
+/// Returns the types that have no sample, and are not said to need none.
+pub(crate) fn missing() -> Vec<&'static str> {
+    let samples = samples::all();
+    let is_there = |it: &Type| {
+        samples.iter().any(|sample| sample.r#type == *it)
+            || samples::UNSEEN.iter().any(|(unseen, _)| unseen == it)
+    };
+    Type::ALL.iter().filter(|it| !is_there(it)).map(|it| it.name()).collect()
+}
+
+fn found(sample: &Sample) -> Vec<Summary> {
+    let url = format!("http://h.example/d/{}", sample.name);
+    let object =
+        Object { name: sample.name.to_owned(), ..Object::whole(url, sample.bytes.clone()) };
+    extract(object, &EssenceSettings::default(), &|| false)
+}
+
+fn explain(name: &str, bytes: &[u8]) -> (Type, Reason) {
+    let head = bytes.get(..bytes.len().min(HEAD_BYTES)).unwrap_or_default();
+    let recognizer = Recognizer::default();
+    let decision = recognizer.explain("http://h.example/d/x", name, head);
+    match decision.by {
+        By::BuiltIn(reason) => (decision.r#type, reason),
+        By::Rule { .. } => unreachable!("there are no rules"),
+    }
+}
+
+/// Returns how objects of the sample's type are recognized.
+fn ways(sample: &Sample) -> Vec<String> {
+    let r#type = sample.r#type;
+    let (named, bare) = (explain(sample.name, &sample.bytes), explain(BARE, &sample.bytes));
+    let mut ways = Vec::new();
+    let mut signatures = typing::signatures_of(r#type);
+    let is_known = |sample: &Sample| signatures.iter().any(|it| sample.bytes.starts_with(it));
+    if bare == (r#type, Reason::Signature) && !is_known(sample) {
+        signatures.extend(signature(sample));
+    }
+    if !signatures.is_empty() {
+        let shown = signatures.iter().map(|it| it.escape_ascii().to_string().replace('|', "\\|"));
+        ways.push(format!("begins `{}`", shown.collect::<Vec<_>>().join("` `")));
+    }
+    if bare.0 == r#type && (bare.1 != Reason::Signature || ways.is_empty()) {
+        ways.push(bare.1.to_string());
+    } else if bare.0 != r#type && named.0 == r#type && named.1 != Reason::Name {
+        ways.push(named.1.to_string());
+    } else if named.0 != r#type {
+        ways.push(format!("what is in it; as it is, it is `{}`", named.0.name()));
+    }
+    let (extensions, names) = typing::names_of(r#type);
+    let extensions = extensions.iter().map(|it| format!(".{it}"));
+    let names: Vec<String> = names.iter().map(ToString::to_string).chain(extensions).collect();
+    let is_named = |content| explain(sample.name, content) == (r#type, Reason::Name);
+    if !names.is_empty() {
+        ways.push(format!("names: `{}`", names.join("` `")));
+    } else if is_named(WORDS) || is_named(b"") {
+        ways.push(format!("names such as `{}`", sample.name));
+    }
+    ways
+}
+
+/// Returns the shortest beginning by which the sample is known, unless that is long.
+fn signature(sample: &Sample) -> Option<&[u8]> {
+    let mut fronts = (1..=SIGNATURE_BYTES_MAX).filter_map(|it| sample.bytes.get(..it));
+    fronts.find(|it| explain(BARE, it) == (sample.r#type, Reason::Signature))
+}
+
+fn attributes(found: &[Summary]) -> String {
+    let Some(own) = found.first() else { return String::new() };
+    let names = own.record.attributes().iter().map(|it| it.name.as_str());
+    let names: BTreeSet<&str> = names.filter(|it| !COMMON.contains(it)).collect();
+    let mut names: Vec<String> = names.into_iter().map(|it| format!("`{it}`")).collect();
+    if 1 < found.len() {
+        names.push("a record for each that is in it".to_owned());
+    }
+    names.join(", ")
+}
+
+/// Renders the records.
+fn shown(found: &[Summary]) -> String {
+    let mut text = "```\n".to_owned();
+    for summary in found {
+        let _ = writeln!(text, "@{} {{ {}", summary.record.template, summary.record.url);
+        for it in summary.record.attributes() {
+            if UNSHOWN.contains(&it.name.as_str()) {
+                continue;
+            }
+            let value = String::from_utf8_lossy(&it.value).replace('\n', " | ");
+            let cut = value.get(..value.floor_char_boundary(VALUE_BYTES_MAX)).unwrap_or_default();
+            let more = if cut.len() < value.len() { "…" } else { "" };
+            let _ = writeln!(text, "{}: {cut}{more}", it.name);
+        }
+        text.push_str("}\n");
+        for problem in &summary.problems {
+            let _ = writeln!(text, "! {}: {}", problem.kind, problem.message);
+        }
+    }
+    text.push_str("```\n");
+    text
+}

@@ -1,0 +1,172 @@
+//! Measures what is read of papers in PDF, against truths that do not come from the PDF.
+//!
+//! * `papers titles SITE-LIBRARY`: title and first author of the vignettes in the packages that
+//!   `packages.txt` names, unpacked so that `SITE-LIBRARY/PKG/doc` has the PDF beside its source. Prints
+//!   the share of titles that are right to the letter and after normalization (letters and digits
+//!   only, small, without accents), of first authors after normalization, and as the yardstick what
+//!   the embedded title alone gives; for both halves, split by a hash of the package's name: the rules
+//!   were made on `tuned`, `held out` was not looked at. With `-v` what is wrong in `tuned`.
+//! * `papers classes ROOT…`: `Document-Class` of the documents that `labels.txt` names, as a table of
+//!   label by answer. A document is looked for under each ROOT (Debian packages unpacked).
+
+#![allow(clippy::print_stdout, reason = "it is there to print")]
+#![allow(clippy::unwrap_used, reason = "a measurement that fails may panic")]
+#![allow(clippy::indexing_slicing, reason = "a measurement that fails may panic")]
+
+mod truth;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use essence::extract::{EssenceSettings, extract};
+use formats::object::Object;
+use hayro_syntax::Pdf;
+use soif::Record;
+
+/// As in `harvest`: it decides over time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const PACKAGES: &str = include_str!("packages.txt");
+const LABELS: &str = include_str!("labels.txt");
+const SOURCES: [&str; 7] = ["Rnw", "Snw", "Rtex", "ltx", "stex", "tex", "Rmd"];
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["titles", library] => titles(Path::new(library), false),
+        ["titles", "-v", library] => titles(Path::new(library), true),
+        ["classes", roots @ ..] => classes(roots),
+        _ => panic!("see the head of essence/examples/papers/main.rs"),
+    }
+}
+
+#[derive(Default)]
+struct Sum {
+    documents: u32,
+    titles: u32,
+    exact: u32,
+    normalized: u32,
+    embedded_exact: u32,
+    embedded: u32,
+    authors: u32,
+    first: u32,
+}
+
+fn titles(library: &Path, verbose: bool) {
+    let mut sums = [Sum::default(), Sum::default()];
+    for package in PACKAGES.lines().filter(|it| !it.starts_with('#')) {
+        let held_out = hash(package) % 2 == 1;
+        let sum = &mut sums[usize::from(held_out)];
+        for (pdf, source) in pairs(&library.join(package).join("doc")) {
+            let text = String::from_utf8_lossy(&fs::read(&source).unwrap()).into_owned();
+            let truth = truth::read(&text, &source.extension().unwrap().to_string_lossy());
+            let bytes = fs::read(&pdf).unwrap();
+            let record = record(&pdf, bytes.clone());
+            let value = |name: &str| record.text(name).unwrap_or_default().into_owned();
+            let author = value("Author").lines().next().unwrap_or_default().to_owned();
+            sum.documents += 1;
+            if let Some(wanted) = truth.title {
+                let (title, embedded) = (value("Title"), embedded_title(bytes));
+                sum.titles += 1;
+                sum.exact += u32::from(title == wanted);
+                sum.embedded_exact += u32::from(embedded == wanted);
+                sum.embedded += u32::from(same(&embedded, &wanted));
+                sum.normalized += u32::from(same(&title, &wanted));
+                if verbose && !held_out && !same(&title, &wanted) {
+                    println!("{}\n  title {title}\n  truth {wanted}", pdf.display());
+                }
+            }
+            if let Some(wanted) = truth.author {
+                sum.authors += 1;
+                sum.first += u32::from(same(&author, &wanted));
+                if verbose && !held_out && !same(&author, &wanted) {
+                    println!("{}\n  author {author}\n  truth  {wanted}", pdf.display());
+                }
+            }
+        }
+    }
+    for (name, sum) in ["tuned", "held out"].iter().zip(&sums) {
+        let share = |count: u32, all: u32| 100.0 * f64::from(count) / f64::from(all.max(1));
+        println!(
+            "{name}: {} documents, {} titles: exact {:.1} %, normalized {:.1} %; embedded alone \
+             exact {:.1} %, normalized {:.1} %; {} first authors: {:.1} %",
+            sum.documents,
+            sum.titles,
+            share(sum.exact, sum.titles),
+            share(sum.normalized, sum.titles),
+            share(sum.embedded_exact, sum.titles),
+            share(sum.embedded, sum.titles),
+            sum.authors,
+            share(sum.first, sum.authors),
+        );
+    }
+}
+
+fn same(one: &str, other: &str) -> bool {
+    truth::normalized(one) == truth::normalized(other)
+}
+
+/// Returns the PDFs of a folder that lie beside their source.
+fn pairs(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let files = fs::read_dir(folder).into_iter().flatten().map(|it| it.unwrap().path());
+    let files: BTreeSet<PathBuf> = files.collect();
+    let lower = |path: &Path| path.to_string_lossy().to_lowercase();
+    let pdfs = files.iter().filter(|it| lower(it).ends_with(".pdf"));
+    let pair = |pdf: &PathBuf| {
+        let source = SOURCES.iter().find_map(|extension| {
+            let wanted = lower(&pdf.with_extension(extension));
+            files.iter().find(|it| lower(it) == wanted)
+        });
+        Some((pdf.clone(), source?.clone()))
+    };
+    pdfs.filter_map(pair).collect()
+}
+
+fn record(path: &Path, bytes: Vec<u8>) -> Record {
+    let object = Object::whole(format!("file://{}", path.display()), bytes);
+    extract(object, &EssenceSettings::default(), &|| false).remove(0).record
+}
+
+/// The yardstick: the title in the document information, as it is.
+fn embedded_title(bytes: Vec<u8>) -> String {
+    let Ok(pdf) = Pdf::new(bytes) else { return String::new() };
+    let title = pdf.metadata().title.clone().unwrap_or_default();
+    match title.strip_prefix(&[0xfe, 0xff]) {
+        Some(wide) => {
+            let units = wide.chunks(2).map(|it| u16::from_be_bytes([it[0], *it.last().unwrap()]));
+            char::decode_utf16(units).map(|it| it.unwrap_or('\u{fffd}')).collect()
+        }
+        None => title.iter().map(|it| char::from(*it)).collect(),
+    }
+}
+
+/// FNV-1a.
+fn hash(text: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+fn classes(roots: &[&str]) {
+    let mut table: BTreeMap<(&str, String), u32> = BTreeMap::new();
+    let (mut all, mut right) = (0_u32, 0_u32);
+    for line in LABELS.lines().filter(|it| !it.starts_with('#')) {
+        let [_, path, label, _] = *line.split('\t').collect::<Vec<_>>() else { panic!("{line}") };
+        let found = roots.iter().map(|root| Path::new(root).join(path)).find(|it| it.exists());
+        let Some(found) = found else {
+            println!("missing {path}");
+            continue;
+        };
+        let answer = record(&found, fs::read(&found).unwrap());
+        let answer = answer.text("Document-Class").unwrap_or_default().into_owned();
+        all += 1;
+        right += u32::from(answer == label);
+        *table.entry((label, answer)).or_default() += 1;
+    }
+    for ((label, answer), count) in table {
+        println!("label {label} answer {answer} documents {count}");
+    }
+    println!("{right} of {all} right: {:.1} %", 100.0 * f64::from(right) / f64::from(all.max(1)));
+}

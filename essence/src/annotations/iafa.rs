@@ -1,0 +1,51 @@
+//! Annotations as IAFA templates: a template says of the objects that its `URI` fields name what it says.
+//!
+//! A template without a `URI` is about no object (a person, an archive), and says nothing here; nor does
+//! a field that is left empty. Variants of `URI` are objects of which the template says the same.
+//!
+//! Sans-I/O.
+
+use settings::Mistake;
+
+use super::{ANNOTATIONS_MAX, Annotation, Statement, mistake_at};
+use formats::catalog::iafa::templates;
+
+/// Reads annotations; see [`super::read`].
+pub(super) fn read(text: &str) -> Result<Vec<Annotation>, Vec<Mistake>> {
+    let (mut annotations, mut mistakes) = (Vec::new(), Vec::new());
+    let mut any = false;
+    for template in templates(text).flatten() {
+        if ANNOTATIONS_MAX < annotations.len() {
+            break;
+        }
+        any = true;
+        let line = template.line();
+        let mut wrong = |message: String| {
+            let expected = String::new();
+            mistakes.push(Mistake { file: None, line, column: 1, message, expected });
+        };
+        let Some(said) = template.said() else {
+            wrong("the template is too long".to_owned());
+            continue;
+        };
+        let mut statements = Vec::new();
+        for (name, value) in said {
+            match Statement::new(&name, value) {
+                Ok(statement) => statements.push(statement),
+                Err(message) => wrong(message),
+            }
+        }
+        let statements: std::sync::Arc<[Statement]> = statements.into();
+        for uri in template.uris() {
+            if uri.contains(char::is_whitespace) {
+                wrong(format!("{uri:?} is no URL"));
+            }
+            let (about, statements) = (uri.to_owned(), statements.clone());
+            annotations.push(Annotation { line, about, is_pattern: false, statements });
+        }
+    }
+    if !any && !text.trim().is_empty() {
+        mistakes.push(mistake_at(b"", 0, "there is no template in it", "Template-Type: …"));
+    }
+    if mistakes.is_empty() { Ok(annotations) } else { Err(mistakes) }
+}

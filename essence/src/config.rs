@@ -1,0 +1,494 @@
+//! The part of a gatherer's settings that says what objects are and which of them are summarized:
+//! `[essence]`, and the rule files that it names.
+//!
+//! ```toml
+//! [essence]
+//! types = ["types.toml"]             # rules of types, the site's own first: docs/essence.md
+//! markup = ["markup.toml"]           # what elements say: docs/markup.md
+//! detail = "rich"                    # how much records say: docs/essence.md
+//! explode = ["BibTeX", "CSV"]        # lists whose entries have records; default: all but CSV
+//! rules = "rules"                    # what is changed in records: docs/essence.md
+//! summarizers = ["quick.toml"]       # summarizers by expressions: docs/essence.md
+//! programs = "lib"                   # a folder of programs that summarize: docs/essence.md
+//! program_secs = 10                  # how long one may take for one object
+//! pdf_templates = ["templates"]      # classes of documents: docs/pdf.md
+//! annotations = ["annotations"]      # what people say of objects: docs/essence.md
+//! programs_read = ["/srv/lib"]       # what programs of the site may read beside the system
+//!
+//! [essence.select]
+//! stop_types = ["Object", "Backup"]
+//!
+//! [[essence.select.source_for]]
+//! made = "*.o"
+//! from = ["*.c", "*.cc"]
+//! ```
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use settings::{Mistake, Table, nearest};
+
+use crate::extract::Explode;
+use crate::glob;
+use crate::quick::Declared;
+use crate::rules::Rules;
+use crate::select::{self, Choice, SourceFor};
+use crate::typing::Recognizer;
+use formats::Detail;
+use formats::Type;
+use formats::explode::is_list;
+use formats::markup::Tables;
+use formats::pdf::Templates;
+
+/// Reads the text of a file that the settings name.
+pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<String>;
+
+/// How long a program of the site may take for one object unless the settings say otherwise, in seconds.
+const PROGRAM_SECS: u64 = 10;
+/// The longest that the settings may say, in seconds.
+const PROGRAM_SECS_MAX: u64 = 600;
+
+/// The site's programs that summarize.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SitePrograms {
+    /// The folder that they lie in.
+    pub folder: PathBuf,
+    /// How long one may take for one object.
+    pub time_max: Duration,
+}
+
+/// Lists the names of a folder's entries, in any order.
+pub type ListFolder<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<PathBuf>>;
+
+/// How what the settings name is reached, by its name there.
+#[derive(Clone, Copy)]
+pub struct Files<'a> {
+    /// Reads a file.
+    pub read: ReadFile<'a>,
+    /// Lists a folder.
+    pub list: ListFolder<'a>,
+}
+
+impl fmt::Debug for Files<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Files").finish_non_exhaustive()
+    }
+}
+
+/// Lists the names of a folder's entries.
+///
+/// # Errors
+///
+/// It is none, or cannot be read.
+pub fn list_folder(path: &Path) -> io::Result<Vec<PathBuf>> {
+    fs::read_dir(path)?.map(|it| it.map(|it| PathBuf::from(it.file_name()))).collect()
+}
+
+/// What objects are, and which of them are summarized.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Essence {
+    /// Recognizes types, by the rule files and what is built in.
+    pub typing: Arc<Recognizer>,
+    /// What markup says.
+    pub markup: Tables,
+    /// What marks classes of documents in PDF.
+    pub templates: Templates,
+    /// What is left out.
+    pub select: Choice,
+    /// How much each record says.
+    pub detail: Detail,
+    /// Which lists give a record for each entry.
+    pub explode: Explode,
+    /// Summarizers that the site has declared.
+    pub declared: Declared,
+    /// The site's programs that summarize.
+    pub programs: Option<SitePrograms>,
+    /// What is changed in records.
+    pub rules: Arc<Rules>,
+    /// Files and folders of annotations.
+    pub annotations: Vec<PathBuf>,
+    /// Files and folders that programs of the site may read beside those of the system.
+    pub programs_read: Vec<PathBuf>,
+}
+
+impl Essence {
+    /// Reads `[essence]`, and with `read` the files that it names. The mistakes of those are put to
+    /// `mistakes`, each with its file.
+    pub fn read(table: &Table<'_>, from: Files<'_>, mistakes: &mut Vec<Mistake>) -> Self {
+        let read = from.read;
+        let typing = Recognizer::read(&files(table, "types", read)).unwrap_or_else(|found| {
+            mistakes.extend(found);
+            Recognizer::default()
+        });
+        let markup = Tables::read(&files(table, "markup", read)).unwrap_or_else(|found| {
+            mistakes.extend(found);
+            Tables::default()
+        });
+        let templates = templates(table, from, mistakes);
+        // Types that a wrong file would have are not missed besides.
+        let types = mistakes.is_empty().then_some(&typing);
+        let declared = files(table, "summarizers", read);
+        let declared = Declared::read(&declared, types).unwrap_or_else(|found| {
+            mistakes.extend(found);
+            Declared::default()
+        });
+        let programs = programs(table, read);
+        let select = choice(&table.table("select"), types);
+        let rules = Arc::new(rules(table, read, mistakes));
+        let programs_read = table.strings("programs_read").into_iter().map(PathBuf::from).collect();
+        let annotations = annotations(table);
+        let (detail, explode) = (detail(table), explode(table));
+        let typing = Arc::new(typing);
+        Self {
+            typing,
+            markup,
+            templates,
+            select,
+            detail,
+            explode,
+            declared,
+            programs,
+            rules,
+            annotations,
+            programs_read,
+        }
+    }
+}
+
+/// `pdf_templates = ["templates"]`: files, and folders whose files `*.toml` count in the order of their names.
+fn templates(table: &Table<'_>, from: Files<'_>, mistakes: &mut Vec<Mistake>) -> Templates {
+    let mut files = Vec::new();
+    for (i, path) in table.strings("pdf_templates").into_iter().map(PathBuf::from).enumerate() {
+        let mut named = match (from.list)(&path) {
+            Ok(names) => names.iter().map(|name| path.join(name)).collect(),
+            Err(_no_folder) => vec![path.clone()],
+        };
+        let is_template = |it: &PathBuf| it.extension().is_some_and(|it| it == "toml");
+        named.retain(|it| *it == path || is_template(it));
+        named.sort();
+        for file in named {
+            match (from.read)(&file) {
+                Ok(text) => files.push((file, text)),
+                Err(error) => {
+                    let message = format!("cannot read {}: {error}", file.display());
+                    table.mistake_in(
+                        "pdf_templates",
+                        i,
+                        message,
+                        "a template, or a folder of some",
+                    );
+                }
+            }
+        }
+    }
+    Templates::read(&files).unwrap_or_else(|found| {
+        mistakes.extend(found);
+        Templates::default()
+    })
+}
+
+/// `annotations = ["annotations"]`: files and folders, which are read when the gatherer gathers.
+fn annotations(table: &Table<'_>) -> Vec<PathBuf> {
+    let paths: Vec<PathBuf> = table.strings("annotations").into_iter().map(PathBuf::from).collect();
+    for (i, path) in paths.iter().enumerate() {
+        if path.as_os_str().is_empty() {
+            table.mistake_in("annotations", i, "names nothing", "a file or a folder");
+        }
+    }
+    paths
+}
+
+/// Reads the files that the setting `key` names.
+fn files(table: &Table<'_>, key: &str, read: ReadFile<'_>) -> Vec<(PathBuf, String)> {
+    let mut files = Vec::new();
+    for (i, name) in table.strings(key).into_iter().enumerate() {
+        let path = PathBuf::from(name);
+        match read(&path) {
+            Ok(text) => files.push((path, text)),
+            Err(error) => {
+                let message = format!("cannot read {}: {error}", path.display());
+                table.mistake_in(key, i, message, "a file of rules");
+            }
+        }
+    }
+    files
+}
+
+/// `programs = "lib"`: a folder, which is looked into when it is used.
+fn programs(table: &Table<'_>, read: ReadFile<'_>) -> Option<SitePrograms> {
+    let secs = table.integer("program_secs", 1..=PROGRAM_SECS_MAX).unwrap_or(PROGRAM_SECS);
+    let folder = table.path("programs")?;
+    // No text can be read of a folder: that is how it is told from what is none.
+    let wrong = match read(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => None,
+        Err(error) => Some(format!("cannot read {}: {error}", folder.display())),
+        Ok(_file) => Some(format!("{} is a file", folder.display())),
+    };
+    if let Some(wrong) = wrong {
+        table.mistake("programs", wrong, "a folder of programs");
+    }
+    Some(SitePrograms { folder, time_max: Duration::from_secs(secs) })
+}
+
+/// `detail = "brief"`: a [`Detail::NAMED`].
+fn detail(table: &Table<'_>) -> Detail {
+    let chosen = table.choice("detail", &Detail::NAMED.map(|(name, _)| name));
+    let named = Detail::NAMED.into_iter().find(|(name, _)| Some(*name) == chosen);
+    named.map_or_else(Detail::default, |(_, detail)| detail)
+}
+
+/// `explode = ["CSV"]`: types of lists; `[]`: none.
+fn explode(table: &Table<'_>) -> Explode {
+    if !table.has("explode") {
+        return Explode::All;
+    }
+    let mut types = BTreeSet::new();
+    for (i, name) in table.strings("explode").iter().enumerate() {
+        match Type::by_name(name).filter(|it| is_list(*it)) {
+            Some(found) => {
+                types.insert(found.name().to_owned());
+            }
+            None => {
+                let lists = Type::ALL.iter().filter(|it| is_list(**it)).map(|it| it.name());
+                let lists = lists.collect::<Vec<_>>().join(", ");
+                table.mistake_in("explode", i, format!("{name:?} is no type of lists"), lists);
+            }
+        }
+    }
+    if types.is_empty() { Explode::None } else { Explode::Types(types) }
+}
+
+fn rules(table: &Table<'_>, read: ReadFile<'_>, mistakes: &mut Vec<Mistake>) -> Rules {
+    let Some(path) = table.string("rules").map(PathBuf::from) else { return Rules::default() };
+    let text = match read(&path) {
+        Ok(text) => text,
+        Err(error) => {
+            let message = format!("cannot read {}: {error}", path.display());
+            table.mistake("rules", message, "a file of rules");
+            return Rules::default();
+        }
+    };
+    Rules::parse(&text).unwrap_or_else(|found| {
+        mistakes.extend(found.into_iter().map(|it| Mistake {
+            file: Some(path.clone()),
+            line: it.line,
+            column: 1,
+            message: it.message,
+            expected: "conditions and instructions as docs/essence.md has them".to_owned(),
+        }));
+        Rules::default()
+    })
+}
+
+fn choice(table: &Table<'_>, types: Option<&Recognizer>) -> Choice {
+    Choice {
+        stop_types: read_types(table, "stop_types", types),
+        allow_types: read_types(table, "allow_types", types),
+        stop_names: patterns(table, "stop_names"),
+        allow_names: patterns(table, "allow_names"),
+        size_min: table.bytes("min_size").unwrap_or(0),
+        size_max: table.bytes("max_size"),
+        source_for: source_for(&table.tables("source_for")),
+    }
+}
+
+/// Returns the types that the setting `key` names; none without `known`, whose own files are wrong then.
+pub fn read_types(table: &Table<'_>, key: &str, known: Option<&Recognizer>) -> BTreeSet<Type> {
+    let mut types = BTreeSet::new();
+    for (i, name) in table.strings(key).iter().enumerate() {
+        let Some(known) = known else { continue };
+        match known.by_name(name) {
+            Some(found) => {
+                types.insert(found);
+            }
+            None => {
+                let near = nearest(name, Type::ALL.iter().map(|it| it.name()));
+                let expected = near.map_or_else(
+                    || "a built-in type, or one of the rule files".to_owned(),
+                    |near| format!("{near:?}"),
+                );
+                table.mistake_in(key, i, format!("no type is called {name:?}"), expected);
+            }
+        }
+    }
+    types
+}
+
+fn patterns(table: &Table<'_>, key: &str) -> Vec<String> {
+    let patterns = table.strings(key);
+    for (i, pattern) in patterns.iter().enumerate() {
+        if let Some(mistake) = glob::mistake(pattern) {
+            table.mistake_in(key, i, format!("pattern {pattern:?}: {mistake}"), "a glob");
+        }
+    }
+    patterns
+}
+
+fn source_for(tables: &[Table<'_>]) -> Vec<SourceFor> {
+    let mut pairs: Vec<SourceFor> = Vec::new();
+    for table in tables {
+        let made = table.required_string("made");
+        table.require("from", "\"*.c\"");
+        let from = table.one_or_more("from");
+        for (i, source) in from.iter().enumerate() {
+            if let Some(mistake) = select::mistake(&made, source) {
+                table.mistake_in("from", i, mistake, "such as made = \"*.o\", from = \"*.c\"");
+            } else if pairs.iter().any(|it| it.made == *source && it.from.contains(&made)) {
+                let message = format!("{made:?} and {source:?} would each be made of the other");
+                table.mistake_in("from", i, message, "one of the two");
+            }
+        }
+        pairs.push(SourceFor { made, from });
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use settings::Document;
+
+    use super::*;
+
+    /// What stands before it in a settings file.
+    const BEFORE: &str = "\n\n\n\n";
+
+    const QUICK: &str =
+        "[[summarizer]]\ntype = 'Recipe'\n[[summarizer.attribute]]\nname = 'Title'\nmatch = 'x'\n";
+
+    fn read(text: &str) -> Result<Essence, Vec<String>> {
+        let files = |path: &Path| match path.to_str() {
+            Some("types.toml") => Ok("[[type]]\nname = 'Recipe'\nby_name = 'x'\n".to_owned()),
+            Some("pdf/a.toml") => Ok("class = 'recipe'\n".to_owned()),
+            Some("pdf/b.toml" | "menu.toml") => Ok("class = 'menu'\nlike = 'recipe'\n".to_owned()),
+            Some("rules") => Ok("Type == 'HTML'\n\tdelete()\n".to_owned()),
+            Some("bad-rules") => Ok("Type == 'HTML'\n\tdelete\n".to_owned()),
+            Some("quick.toml") => Ok(QUICK.to_owned()),
+            Some("lib") => Err(io::Error::from(io::ErrorKind::IsADirectory)),
+            Some("bad.toml") => Ok("\n[[type]]\nname = 'Recipe'\nby_nam = 'x'\n".to_owned()),
+            _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+        };
+        let list = |path: &Path| match path.to_str() {
+            Some("pdf") => Ok(["b.toml", "a.toml", "a.txt"].map(PathBuf::from).to_vec()),
+            _ => Err(io::Error::from(io::ErrorKind::NotADirectory)),
+        };
+        let files = Files { read: &files, list: &list };
+        let text = format!("{BEFORE}{text}");
+        let document = Document::parse(&text).unwrap();
+        let mut elsewhere = Vec::new();
+        let essence = Essence::read(&document.root().table("essence"), files, &mut elsewhere);
+        let mut mistakes = document.finish().err().unwrap_or_default();
+        mistakes.extend(elsewhere);
+        let settings = Path::new("g.toml");
+        let named = mistakes.iter().map(|it| it.with_file(settings)).collect::<Vec<_>>();
+        if named.is_empty() { Ok(essence) } else { Err(named) }
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let said = read(text).err().unwrap_or_default();
+        assert_eq!(said.len(), expected.len(), "{said:#?}");
+        for (said, expected) in said.iter().zip(expected) {
+            let (place, part) = expected.split_once(' ').unwrap();
+            assert!(said.starts_with(place) && said.contains(part), "{said}");
+        }
+    }
+
+    #[test]
+    fn everything_can_be_set() {
+        let essence = read(
+            "[essence]\ntypes = ['types.toml']\nrules = 'rules'\nexplode = ['csv']\n\
+             pdf_templates = ['pdf']\nannotations = ['a.soif', 'notes']\nprograms_read = ['/lib/own']\n\
+             summarizers = ['quick.toml']\ndetail = 'brief'\nprograms = 'lib'\nprogram_secs = 5\n\
+             [essence.select]\nstop_types = ['object', 'Recipe']\n\
+             allow_types = ['HTML']\nstop_names = ['*.tmp']\nallow_names = ['docs/']\n\
+             min_size = '1 B'\nmax_size = '1 KiB'\n\
+             [[essence.select.source_for]]\nmade = '*.o'\nfrom = ['*.c', '*.cc']\n\
+             [[essence.select.source_for]]\nmade = '*.html'\nfrom = '*.md'\n",
+        );
+        let essence = essence.unwrap();
+        let pair = |made: &str, from: &[&str]| SourceFor {
+            made: made.into(),
+            from: from.iter().map(ToString::to_string).collect(),
+        };
+        let expected = Choice {
+            stop_types: [Type::Object, Type::Site(0)].into(),
+            allow_types: [Type::Html].into(),
+            stop_names: vec!["*.tmp".into()],
+            allow_names: vec!["docs/".into()],
+            size_min: 1,
+            size_max: Some(1024),
+            source_for: vec![pair("*.o", &["*.c", "*.cc"]), pair("*.html", &["*.md"])],
+        };
+        assert_eq!(essence.select, expected);
+        assert!(!essence.rules.is_empty());
+        assert_eq!(essence.explode, Explode::Types(["CSV".to_owned()].into()));
+        assert_eq!(essence.annotations, ["a.soif", "notes"].map(PathBuf::from));
+        let template = |name: &str, text: &str| (PathBuf::from(name), text.to_owned());
+        let templates = [
+            template("pdf/a.toml", "class = 'recipe'\n"),
+            template("pdf/b.toml", "class = 'menu'\nlike = 'recipe'\n"),
+        ];
+        assert_eq!(essence.templates, Templates::read(&templates).unwrap());
+        assert_eq!(essence.detail, Detail::BRIEF);
+        assert_eq!(essence.programs_read, [PathBuf::from("/lib/own")]);
+        let (folder, time_max) = (PathBuf::from("lib"), Duration::from_secs(5));
+        assert_eq!(essence.programs, Some(SitePrograms { folder, time_max }));
+        assert_ne!(essence.declared, Declared::default());
+        let programs = read("[essence]\nprograms = 'lib'\n").unwrap().programs.unwrap();
+        assert_eq!(programs.time_max, Duration::from_secs(10));
+        assert_eq!(essence.typing.recognize("file:///x", "x", b""), Type::Site(0));
+        assert_eq!(read("").unwrap(), Essence::default());
+    }
+
+    #[test]
+    fn every_mistake_is_named_with_file_and_line() {
+        check("[essence]\ntypes = ['none.toml']\n", &["g.toml:6:10: cannot read none.toml"]);
+        check(
+            "[essence]\ntypes = ['bad.toml']\nx = 1\n[essence.select]\nstop_types = ['Recipe']\n",
+            &["g.toml:7:1: \"x\"", "bad.toml:2:1: of nothing", "bad.toml:4:1: \"by_nam\""],
+        );
+        check("[essence]\nexplode = ['HTML']\n", &["g.toml:6:12: \"HTML\" is no type of lists"]);
+        check("[essence]\ndetail = 'long'\n", &["g.toml:6:10: \"detail\" is \"long\""]);
+        check("[essence]\nmarkup = ['none.toml']\n", &["g.toml:6:11: cannot read none.toml"]);
+        check("[essence]\nsummarizers = ['none']\n", &["g.toml:6:16: cannot read none"]);
+        check("[essence]\nsummarizers = ['quick.toml']\n", &["quick.toml:2:8: \"Recipe\""]);
+        check("[essence]\nprograms = 'none'\n", &["g.toml:6:12: cannot read none"]);
+        check("[essence]\nprograms = 'rules'\n", &["g.toml:6:12: is a file"]);
+        check(
+            "[essence]\nprograms = 'lib'\nprogram_secs = 0\n",
+            &["g.toml:7:16: a whole number from 1 to 600"],
+        );
+        check("[essence]\nannotations = ['']\n", &["g.toml:6:16: names nothing"]);
+        check("[essence]\nannotations = 'a'\n", &["g.toml:6:15: annotations"]);
+        check(
+            "[essence]\npdf_templates = ['none.toml']\n",
+            &["g.toml:6:18: cannot read none.toml"],
+        );
+        check(
+            "[essence]\npdf_templates = ['menu.toml']\n",
+            &["menu.toml:2:1: no class is called \"recipe\""],
+        );
+        check("[essence]\nrules = 'none'\n", &["g.toml:6:9: cannot read none"]);
+        check("[essence]\nrules = 'bad-rules'\n", &["bad-rules:2:1: is missing behind `delete`"]);
+        check("[essence.select]\nstop_types = ['Objct']\n", &["g.toml:6:15: \"Object\""]);
+        check("[essence.select]\nstop_names = ['a[']\n", &["g.toml:6:15: \"a[\""]);
+        check(
+            "[[essence.select.source_for]]\nmade = '*.o'\n",
+            &["g.toml:5:1: \"from\" is missing"],
+        );
+        check(
+            "[[essence.select.source_for]]\nmade = '*.o'\nfrom = ['*.c', 'x']\n",
+            &["g.toml:7:16: has a *"],
+        );
+        check(
+            "[[essence.select.source_for]]\nmade = '*.a'\nfrom = '*.b'\n\
+             [[essence.select.source_for]]\nmade = '*.b'\nfrom = '*.a'\n",
+            &["g.toml:10:8: each be made of the other"],
+        );
+    }
+}

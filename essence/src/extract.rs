@@ -1,0 +1,765 @@
+//! Essence: one fetched object in, its summaries out.
+//!
+//! Source: TR §4 and Figure 5: type recognition, presentation unnesting, summarizing. This is the
+//! one call that the pipeline makes, and the place that keeps a fault of a summarizer (a panic) from
+//! reaching the run: it becomes a problem of that object, beside a record by name.
+//!
+//! # Differences from the paper
+//!
+//! * A compressed file of one content gives one record, under its own URL, with the type of what is
+//!   inside: that is what users look for. An archive gives a record of its own, with the names of its
+//!   members as its text, and one for each member; that of a package says what the package says of
+//!   itself. Messages and mailboxes keep the records that their summarizer makes.
+//! * What could not be opened is said on the record, as `Truncated`.
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use soif::digest::Md5;
+
+use crate::select::{LeftOut, Selection};
+use crate::summarize::Settings as SummarySettings;
+use formats::HEAD_BYTES;
+use formats::Type;
+use formats::code::distribution::{Distribution, is_source_distribution};
+use formats::explode::{self, Entry};
+use formats::object::{Given, Object, Problem, ProblemKind, Summary};
+use formats::text::Body;
+use formats::unnest;
+use formats::unnest::{Budget, Format, Limits, Member, Packing};
+use formats::{Draft, Input};
+
+/// Most of a file that is only looked at because it may hold something, when its type keeps no text:
+/// pictures and other binaries inside gzip are typed and no more, in bytes.
+const PEEK_BYTES: usize = 64 * 1024;
+
+/// Most bytes of one object, with all that it holds, that programs of the site are given.
+pub const GIVEN_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// How objects are opened and summarized.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct EssenceSettings {
+    /// How much of an archive is opened.
+    pub unnest: Limits,
+    /// Which objects are summarized.
+    pub select: Arc<Selection>,
+    /// How much a record says, and what objects are.
+    pub summary: SummarySettings,
+    /// Types of lists whose entries are records of their own.
+    pub explode: Explode,
+    /// Types for which the site has programs, which are given the objects besides.
+    pub programs: BTreeSet<Type>,
+}
+
+impl EssenceSettings {
+    /// Returns what the object is.
+    pub fn type_of(&self, object: &Object) -> Type {
+        let head = object.bytes.get(..object.bytes.len().min(HEAD_BYTES)).unwrap_or_default();
+        self.summary.typing.recognize(&object.url, &object.name, head)
+    }
+
+    /// Gives the object to the program of the site that is for its type, if there is one; `given` is how
+    /// many bytes of all that it lies in programs are given already.
+    fn give(&self, object: &Object, r#type: Type, given: &mut u64, summary: &mut Summary) {
+        if !self.programs.contains(&r#type) {
+            return;
+        }
+        let all = *given + object.bytes.len() as u64;
+        if GIVEN_BYTES_MAX < all {
+            let message = format!(
+                "is not given to the program for its type: those of this file would be given more \
+                 than {GIVEN_BYTES_MAX} bytes"
+            );
+            summary.problems.push(Problem::new(&object.url, ProblemKind::Limit, message));
+            return;
+        }
+        *given = all;
+        summary.given = Some(Given { name: object.name.clone(), bytes: object.bytes.clone() });
+    }
+}
+
+/// Which lists are exploded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Explode {
+    /// Every type for which there is an exploder, but tables.
+    #[default]
+    All,
+    /// None.
+    None,
+    /// These types, by the name that the `Type` attribute has.
+    Types(BTreeSet<String>),
+}
+
+impl Explode {
+    /// `name` is what the `Type` attribute says.
+    fn has(&self, r#type: Type, name: &str) -> bool {
+        explode::is_list(r#type)
+            && match self {
+                Self::All => explode::is_list_by_default(r#type),
+                Self::None => false,
+                Self::Types(names) => names.contains(name),
+            }
+    }
+}
+
+/// Types, unnests and summarizes `object`: its own record first, then one for each member of an
+/// archive, in the archive's order, each URL once (the last member of a name wins).
+///
+/// `cancelled` is polled inside every long loop, so that it serves as the deadline and as the stop
+/// of the run alike; when it says true, what has been found so far is returned with a problem that
+/// says so. Never panics; returns nothing only if the settings' selection leaves everything out.
+pub fn extract(
+    object: Object,
+    settings: &EssenceSettings,
+    cancelled: &dyn Fn() -> bool,
+) -> Vec<Summary> {
+    extract_selected(object, settings, cancelled, &mut |_why| ())
+}
+
+/// As [`extract`]; `left_out` is told of each object that selection leaves out.
+pub fn extract_selected(
+    object: Object,
+    settings: &EssenceSettings,
+    cancelled: &dyn Fn() -> bool,
+    left_out: &mut dyn FnMut(LeftOut),
+) -> Vec<Summary> {
+    let budget = Budget::new(settings.unnest, cancelled);
+    let mut run =
+        Run { settings, cancelled, budget: &budget, found: Vec::new(), given: 0, left_out };
+    // Cheap: the bytes are shared.
+    let spare = object.clone();
+    let root = Opening { object, path: None, problems: Vec::new(), depth: 0 };
+    if let Err(fault) = guarded(|| run.open(root)) {
+        let problem = Problem::new(&spare.url, ProblemKind::Fault, fault);
+        match run.found.iter_mut().find(|it| it.record.url == spare.url) {
+            Some(summary) => summary.problems.push(problem),
+            None => run.found.insert(0, named(&spare, settings, problem)),
+        }
+    }
+    last_of_each_url(run.found)
+}
+
+/// Returns the summary of an object that could not be read, with the reason: by its name and the front
+/// of its content. What reads it may be a program of the site.
+pub fn by_name(object: &Object, settings: &EssenceSettings, problem: Problem) -> Summary {
+    let mut summary = named(object, settings, problem);
+    let r#type = settings.type_of(object);
+    if Format::of(object, r#type).is_none_or(Format::is_summarized) {
+        settings.give(object, r#type, &mut 0, &mut summary);
+    }
+    summary
+}
+
+fn named(object: &Object, settings: &EssenceSettings, problem: Problem) -> Summary {
+    let (r#type, settings) = (settings.type_of(object), &settings.summary);
+    let input = settings.input(object, r#type, &|| true);
+    let mut summary = settings.finish(&input, Draft::default());
+    summary.problems.push(problem);
+    summary
+}
+
+/// Something to open or summarize.
+struct Opening {
+    object: Object,
+    /// Its path in its container.
+    path: Option<String>,
+    problems: Vec<Problem>,
+    /// How many containers are around it.
+    depth: u32,
+}
+
+struct Run<'a> {
+    settings: &'a EssenceSettings,
+    cancelled: &'a dyn Fn() -> bool,
+    budget: &'a Budget<'a>,
+    found: Vec<Summary>,
+    /// How many bytes programs of the site are given.
+    given: u64,
+    left_out: &'a mut dyn FnMut(LeftOut),
+}
+
+impl Run<'_> {
+    fn open(&mut self, mut it: Opening) {
+        let r#type = self.settings.type_of(&it.object);
+        let format = Format::of(&it.object, r#type);
+        let packed = format.is_some_and(|it| !it.is_summarized());
+        let select = &self.settings.select;
+        // What is opened may hold what is allowed.
+        if let Some(why) = if packed { select.stops(r#type) } else { select.by_type(r#type) } {
+            (self.left_out)(why);
+            return;
+        }
+        if format.is_some() && self.settings.unnest.depth_max <= it.depth {
+            let message = "lies too deep in other containers; not opened";
+            it.problems.push(Problem::new(&it.object.url, ProblemKind::Limit, message));
+            self.summarize(it, r#type);
+            return;
+        }
+        match format {
+            Some(Format::Stream(packing)) => self.unpack(it, packing),
+            Some(format) => self.container(it, r#type, format),
+            None if self.explodes(r#type) => self.list(it, r#type),
+            None => self.summarize(it, r#type),
+        }
+    }
+
+    /// Whether entries of lists of this type have records of their own.
+    fn explodes(&self, r#type: Type) -> bool {
+        self.settings.explode.has(r#type, self.settings.summary.typing.name(r#type))
+    }
+
+    /// Goes on with what is inside, under the same URL, size and sum.
+    fn unpack(&mut self, it: Opening, packing: Packing) {
+        let Opening { object, path, mut problems, depth } = it;
+        let opened = unnest::unpack(&object, packing, self.budget, &|name, head| {
+            let inside = self.settings.summary.typing.recognize(&object.url, name, head);
+            if self.explodes(inside) { usize::MAX } else { self.wanted_bytes(inside, head) }
+        });
+        problems.extend(opened.problems);
+        // Only the content is another; the sum is of what users fetch.
+        let md5 = sum(&object);
+        let inner = Object {
+            name: opened.name,
+            bytes: opened.bytes.into(),
+            truncated: opened.truncated || object.truncated,
+            md5,
+            ..object
+        };
+        let path = path.or_else(|| Some(inner.name.clone()));
+        self.open(Opening { object: inner, path, problems, depth: depth + 1 });
+    }
+
+    /// How much of a content is of use that is of type `inside`, in bytes.
+    fn wanted_bytes(&self, inside: Type, head: &[u8]) -> usize {
+        match inside {
+            _ if Format::of_head(head, inside).is_some() => usize::MAX,
+            _ if self.settings.programs.contains(&inside) => usize::MAX,
+            Type::Image | Type::Audio | Type::Video | Type::Backup => PEEK_BYTES,
+            Type::Binary | Type::Unknown => PEEK_BYTES,
+            inside if inside.is_text() => self.settings.summary.formats.text_bytes_max(inside),
+            _ => usize::MAX,
+        }
+    }
+
+    /// Makes the record of a container, and then those of its members.
+    fn container(&mut self, it: Opening, r#type: Type, format: Format) {
+        let Opening { mut object, path, problems, depth } = it;
+        object.md5 = sum(&object);
+        let place = self.found.len();
+        if format.is_summarized() {
+            let (object, path) = (object.clone(), path.clone());
+            self.summarize(Opening { object, path, problems, depth }, r#type);
+        } else {
+            // Its own record comes first; what it says is known last.
+            let mut summary = self.finish(&object, r#type, Draft::default());
+            summary.problems = problems;
+            self.found.push(summary);
+        }
+        let mut listing = Body::new(self.settings.summary.formats.text_bytes_max(r#type));
+        let mut count = 0_u64;
+        let mut sources = Distribution::default();
+        let budget = self.budget;
+        let report = unnest::members(&object, format, budget, &mut |member: Member| {
+            count += 1;
+            listing.push(&member.path);
+            listing.line();
+            let Member { object, path, problems } = member;
+            if Distribution::wants(&path) {
+                sources.meet(&path, &object.bytes);
+            }
+            if let Some(why) = self.settings.select.by_name(Path::new(&path), object.size) {
+                (self.left_out)(why);
+                return;
+            }
+            self.open(Opening { object, path: Some(path), problems, depth: depth + 1 });
+        });
+        let Some(own) = self.found.get_mut(place) else { return };
+        if format.is_summarized() {
+            // What was wrong before it was opened is said already.
+            let cut = truncated(&report.problems, &object.url);
+            if !cut.is_empty() {
+                let before = own.record.text("Truncated").map(|it| format!("{it}\n"));
+                own.record.set("Truncated", before.unwrap_or_default() + &cut);
+            }
+            own.problems.extend(report.problems);
+            return;
+        }
+        own.problems.extend(report.problems);
+        let problems = std::mem::take(&mut own.problems);
+        let names = listing.finish();
+        let is_source = report.about.is_none() && is_source_distribution(names.lines());
+        let r#type = if is_source { Type::SourceDistribution } else { r#type };
+        let mut draft = if is_source { sources.finish() } else { report.about.unwrap_or_default() };
+        draft.body = Cow::Owned(names);
+        draft.other("Members", count.to_string());
+        nested(&mut draft, path.as_deref(), truncated(&problems, &object.url));
+        let mut summary = self.finish(&object, r#type, draft);
+        summary.problems.extend(problems);
+        if let Some(own) = self.found.get_mut(place) {
+            *own = summary;
+        }
+        if let Some(why) = self.settings.select.by_type(r#type) {
+            (self.left_out)(why);
+            let own = self.found.remove(place);
+            // They say by themselves whose they are.
+            if let Some(member) = self.found.get_mut(place) {
+                member.problems.splice(0..0, own.problems);
+            }
+        }
+    }
+
+    /// Summarizes a list, and then each of its entries.
+    fn list(&mut self, it: Opening, r#type: Type) {
+        let object = it.object.clone();
+        self.summarize(it, r#type);
+        let place = self.found.len() - 1;
+        let input = self.input(&object, r#type);
+        let (budget, settings) = (self.budget, &self.settings.summary);
+        let (mut entries, mut full) = (Vec::new(), None);
+        let exploded = guarded(|| {
+            explode::explode(&input, &mut |Entry { key, bytes, mut draft }| {
+                if let Err(problem) = budget.take_member(&object, key.as_bytes()) {
+                    full = Some(problem);
+                    return false;
+                }
+                let url = unnest::member_url(&object.url, key.as_bytes());
+                let size = bytes.len() as u64;
+                nested(&mut draft, Some(&key), String::new());
+                let modified = object.modified;
+                let entry =
+                    Object { url, name: key, bytes, modified, size, truncated: false, md5: None };
+                let input = Input { object: &entry, r#type, ..input };
+                entries.push(settings.finish(&input, draft));
+                true
+            })
+        });
+        let problems = match exploded {
+            Ok(problems) => problems,
+            Err(fault) => vec![(ProblemKind::Fault, fault)],
+        };
+        if let Some(own) = self.found.get_mut(place) {
+            own.problems.extend(full);
+            let problems = problems.into_iter();
+            own.problems.extend(problems.map(|(kind, it)| Problem::new(&object.url, kind, it)));
+        }
+        self.found.append(&mut entries);
+    }
+
+    fn summarize(&mut self, it: Opening, r#type: Type) {
+        let Opening { object, path, problems, .. } = it;
+        let input = self.input(&object, r#type);
+        let summarized = guarded(|| {
+            let mut draft = self.settings.summary.draft(&input);
+            nested(&mut draft, path.as_deref(), truncated(&problems, &object.url));
+            self.settings.summary.finish(&input, draft)
+        });
+        let mut summary = match summarized {
+            Ok(summary) => summary,
+            Err(fault) => {
+                let problem = Problem::new(&object.url, ProblemKind::Fault, fault);
+                let mut summary = named(&object, self.settings, problem);
+                summary.record.set("Type", self.settings.summary.typing.name(r#type));
+                summary
+            }
+        };
+        summary.problems.splice(0..0, problems);
+        self.settings.give(&object, r#type, &mut self.given, &mut summary);
+        self.found.push(summary);
+    }
+
+    fn input<'o>(&'o self, object: &'o Object, r#type: Type) -> Input<'o> {
+        self.settings.summary.input(object, r#type, self.cancelled)
+    }
+
+    fn finish(&self, object: &Object, r#type: Type, draft: Draft<'_>) -> Summary {
+        self.settings.summary.finish(&self.input(object, r#type), draft)
+    }
+}
+
+/// Says where an object lies in its container, and what of it could not be opened.
+fn nested(draft: &mut Draft<'_>, path: Option<&str>, truncated: String) {
+    draft.other("Nested-Filename", path.unwrap_or_default());
+    draft.other("Truncated", truncated);
+}
+
+/// Returns what went wrong with the opening of the object at `url`, one a line.
+fn truncated(problems: &[Problem], url: &str) -> String {
+    let own = problems.iter().filter(|it| it.object == url);
+    own.map(|it| it.message.as_str()).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the sum of an object that is all there.
+fn sum(object: &Object) -> Option<Md5> {
+    object.md5.or_else(|| (!object.truncated).then(|| Md5::of(&object.bytes)))
+}
+
+/// Runs `work`; a panic becomes its message.
+fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
+        let what = payload
+            .downcast_ref::<&str>()
+            .map(|it| (*it).to_owned())
+            .or_else(|| payload.downcast_ref::<String>().cloned())
+            .unwrap_or_default();
+        format!("the summarizer failed on it ({what}); please report it with this object")
+    })
+}
+
+/// Archives may hold a name twice; unpacked, the last one stays.
+fn last_of_each_url(found: Vec<Summary>) -> Vec<Summary> {
+    let mut places: HashMap<String, usize> = HashMap::with_capacity(found.len());
+    let mut kept: Vec<Summary> = Vec::with_capacity(found.len());
+    for summary in found {
+        match places.get(&summary.record.url).and_then(|place| kept.get_mut(*place)) {
+            Some(older) => *older = summary,
+            None => {
+                places.insert(summary.record.url.clone(), kept.len());
+                kept.push(summary);
+            }
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::made::{bomb, deb, gzip, tarball, zipped};
+    use crate::select::Choice;
+    use crate::typing::Recognizer;
+    use formats::FullText;
+
+    /// Extracts and renders each record as `url type title [nested]`.
+    fn extracted(name: &str, bytes: Vec<u8>) -> Vec<String> {
+        let object = Object::whole(format!("http://h.example/{name}"), bytes);
+        let mut lines = Vec::new();
+        for summary in extract(object, &EssenceSettings::default(), &|| false) {
+            let text = |name: &str| summary.record.text(name).unwrap_or_default().into_owned();
+            lines.push(format!(
+                "{} {} [{}] {}",
+                summary.record.url,
+                text("Type"),
+                text("Nested-Filename"),
+                text("Title")
+            ));
+            lines.extend(summary.problems.iter().map(|it| format!("! {}: {it}", it.kind)));
+        }
+        lines
+    }
+
+    fn check(name: &str, bytes: Vec<u8>, expected: &[&str]) {
+        assert_eq!(extracted(name, bytes), expected);
+    }
+
+    #[test]
+    fn a_compressed_file_is_what_is_inside() {
+        let page = b".TH LS 1\n.SH NAME\nls \\- list directory contents\n";
+        check(
+            "ls.1.gz",
+            gzip(page),
+            &["http://h.example/ls.1.gz ManPage [ls.1] ls - list directory contents"],
+        );
+        let object = Object::whole("http://h.example/ls.1.gz", gzip(page));
+        let sum = Md5::of(&object.bytes).to_string();
+        let size = object.size;
+        let summaries = extract(object, &EssenceSettings::default(), &|| false);
+        let record = &summaries[0].record;
+        assert_eq!(record.text("MD5").as_deref(), Some(sum.as_str()));
+        assert_eq!(record.number("File-Size"), Some(size));
+    }
+
+    #[test]
+    fn archives_have_a_record_and_so_have_their_members() {
+        let inner = zipped(&[("deep.txt", b"Deep title\n\nwords")]);
+        let tar =
+            tarball(&[("d/a.txt", &b"First"[..]), ("in.zip", &inner), ("d/a.txt", &b"Last"[..])]);
+        check(
+            "x.tar.gz",
+            gzip(&tar),
+            &[
+                "http://h.example/x.tar.gz GNUCompressedTar [] x.tar.gz",
+                "http://h.example/x.tar.gz#d/a.txt Text [d/a.txt] Last",
+                "http://h.example/x.tar.gz#in.zip PCCompressed [in.zip] in.zip",
+                "http://h.example/x.tar.gz#in.zip!/deep.txt Text [deep.txt] Deep title",
+            ],
+        );
+    }
+
+    #[test]
+    fn an_archive_s_text_is_its_listing() {
+        let object = Object::whole("http://h.example/x.zip", zipped(&[("a/b.c", b"int x;")]));
+        let summaries = extract(object, &EssenceSettings::default(), &|| false);
+        assert_eq!(summaries[0].record.text("Partial-Text").as_deref(), Some("a/b.c"));
+    }
+
+    #[test]
+    fn a_package_says_what_it_is_and_what_of_it_was_cut() {
+        let control = "Package: hello\nVersion: 2.10-3\nDescription: example package\n";
+        let bytes = deb(control, &[("./a", b"one"), ("./b", b"two"), ("./c", b"three")]);
+        let object = Object::whole("http://h.example/hello.deb", bytes);
+        let unnest = Limits { members_max: 2, ..Limits::default() };
+        let settings = EssenceSettings { unnest, ..EssenceSettings::default() };
+        let found = extract(object, &settings, &|| false);
+        let record = &found[0].record;
+        let message = "has more than 2 members; the rest was left out (last member: b)";
+        for (name, expected) in [
+            ("Title", "hello"),
+            ("Description", "example package"),
+            ("Version", "2.10-3"),
+            ("Members", "2"),
+            ("Truncated", message),
+            ("Partial-Text", "a\nb"),
+        ] {
+            assert_eq!(record.text(name).as_deref(), Some(expected), "{name}");
+        }
+        assert_eq!(found[0].problems[0].message, message);
+        assert_eq!(found.len(), 3);
+        assert_eq!(found[1].record.get("Truncated"), None);
+    }
+
+    #[test]
+    fn messages_and_what_is_in_them_are_records() {
+        let message = "From: a@a.example\nTo: b@b.example\nSubject: With a cat\n\
+            Message-ID: <1@a.example>\nMIME-Version: 1.0\n\
+            Content-Type: multipart/mixed; boundary=B\n\n--B\nContent-Type: text/plain\n\nHi\n\
+            --B\nContent-Type: application/x-uuencode; name=\"x.uue\"\n\n\
+            begin 644 cat.txt\n#0V%T\n`\nend\n--B--\n";
+        let mailbox = format!("From a@a Mon Jan  1 00:00:00 2024\n{message}").into_bytes();
+        let seen = extracted("inbox.mbox", mailbox);
+        let seen: Vec<&str> = seen.iter().map(String::as_str).collect();
+        assert!(seen[0].starts_with("http://h.example/inbox.mbox "), "{}", seen[0]);
+        assert_eq!(
+            seen[1..],
+            [
+                "http://h.example/inbox.mbox#1%40a.example Mail [1@a.example] With a cat",
+                "http://h.example/inbox.mbox#1%40a.example!/x.uue Uuencoded [x.uue] x.uue",
+                "http://h.example/inbox.mbox#1%40a.example!/x.uue!/cat.txt Text [cat.txt] Cat",
+            ]
+        );
+    }
+
+    #[test]
+    fn mixed_nesting_ends_soon() {
+        let mut bytes = b"the kernel".to_vec();
+        for round in 0..20 {
+            bytes = match round % 4 {
+                0 => zipped(&[("x.tar", &bytes)]),
+                1 => tarball(&[("x.zip.gz", &bytes)]),
+                2 => gzip(&bytes),
+                _ => deb("Package: x\n", &[("x.deb", &bytes)]),
+            };
+        }
+        let seen = extracted("matryoshka.deb", bytes);
+        assert!(seen.last().is_some_and(|it| it.contains("lies too deep")), "{seen:?}");
+    }
+
+    #[test]
+    fn nesting_ends_at_the_limit() {
+        let mut bytes = b"the kernel".to_vec();
+        for _ in 0..12 {
+            bytes = gzip(&bytes);
+        }
+        let seen = extracted("matryoshka.gz", bytes);
+        assert_eq!(seen.len(), 2, "{seen:?}");
+        assert!(seen[1].contains("lies too deep"), "{seen:?}");
+    }
+
+    #[test]
+    fn a_gigabyte_in_a_megabyte_is_cut() {
+        let gigabyte = bomb(1024);
+        assert!(gigabyte.len() < 1_200_000);
+        // Text is opened as far as it is of use; what follows is not even looked at.
+        check("bomb.gz", gigabyte.clone(), &["http://h.example/bomb.gz Text [bomb] bomb"]);
+        let seen = extracted("bomb.tar.gz", gigabyte);
+        assert_eq!(seen.len(), 2);
+        assert!(seen[1].contains("tar data breaks off"), "{seen:?}");
+        // A tar must be read to its end to know its members.
+        let tar = tarball(&[("pad", &vec![b' '; 1 << 20]), ("x", b"x")]);
+        let unnest = Limits { bytes_max: 1 << 19, ..Limits::default() };
+        let settings = EssenceSettings { unnest, ..EssenceSettings::default() };
+        let object = Object::whole("http://h.example/pad.tgz", gzip(&tar));
+        let found = extract(object, &settings, &|| false);
+        let problem = &found[0].problems[0].message;
+        assert!(problem.contains("opens to more than 524288 bytes in all"), "{problem}");
+        assert_eq!(found.len(), 2, "the member that was cut is known");
+    }
+
+    const RULES: &str = "[[type]]\nname = 'Recipe'\nby_name = '[.]recipe$'\n\
+                         [[type]]\nname = 'Minutes'\nby_url = '[.]zip#'\nby_content = '^Minutes'\n";
+
+    fn with_rules() -> EssenceSettings {
+        let typing = Recognizer::read(&[("t.toml".into(), RULES.to_owned())]).unwrap();
+        let recipe = typing.by_name("Recipe").unwrap();
+        let mut settings = EssenceSettings::default();
+        settings.summary.typing = Arc::new(typing);
+        settings.summary.formats.full_text = FullText::Types([recipe].into());
+        settings
+    }
+
+    /// Extracts and renders each record as `url type`, then the reasons of what was left out.
+    fn selected(name: &str, bytes: Vec<u8>, settings: &EssenceSettings) -> Vec<String> {
+        let object = Object::whole(format!("f:{name}"), bytes);
+        let mut reasons = Vec::new();
+        let found =
+            extract_selected(object, settings, &|| false, &mut |why| reasons.push(why.name()));
+        let shown = |it: &Summary| {
+            format!("{} {}", it.record.url, it.record.text("Type").unwrap_or_default())
+        };
+        let reasons = reasons.into_iter().map(|it| format!("- {it}"));
+        found.iter().map(shown).chain(reasons).collect()
+    }
+
+    #[test]
+    fn types_of_the_site_are_summarized_by_their_names() {
+        let settings = with_rules();
+        let object = Object::whole("f:cake.recipe.gz", gzip(b"Apple cake\n\nPeel the apples.\n"));
+        let found = extract(object, &settings, &|| false);
+        let text = |name| found[0].record.text(name).unwrap_or_default().into_owned();
+        assert_eq!((text("Type"), text("Title")), ("Recipe".into(), "Apple cake".into()));
+        assert!(text("Full-Text").contains("Peel"));
+        let object = Object::whole("f:/cake.recipe", &b"\0\x01\x02"[..]);
+        let record = extract(object, &settings, &|| false).remove(0).record;
+        assert_eq!(record.text("Title").as_deref(), Some("cake.recipe"));
+        assert_eq!(record.get("Full-Text"), None);
+        let zip = zipped(&[("a", b"Minutes of May"), ("b", b"Hours")]);
+        assert_eq!(
+            selected("x.zip", zip, &settings),
+            ["f:x.zip PCCompressed", "f:x.zip#a Minutes", "f:x.zip#b Text"]
+        );
+    }
+
+    #[test]
+    fn what_is_not_selected_has_no_record() {
+        let tar = || gzip(&tarball(&[("a.o", b"\x7fELF\0"), ("b.html", b"<p>"), ("c.tmp", b"c")]));
+        let check = |choice: Choice, name: &str, bytes: Vec<u8>, expected: &[&str]| {
+            let select = Arc::new(Selection::new(&choice).unwrap());
+            let settings = EssenceSettings { select, ..EssenceSettings::default() };
+            assert_eq!(selected(name, bytes, &settings), expected, "{choice:?}");
+        };
+        let stop = |r#type| Choice { stop_types: [r#type].into(), ..Choice::default() };
+        check(
+            Choice { stop_names: vec!["*.tmp".into()], ..stop(Type::Object) },
+            "x.tgz",
+            tar(),
+            &[
+                "f:x.tgz GNUCompressedTar",
+                "f:x.tgz#b.html HTML",
+                "- stopped-type",
+                "- stopped-name",
+            ],
+        );
+        check(stop(Type::GzipTar), "x.tgz", tar(), &["- stopped-type"]);
+        check(stop(Type::Html), "a.html.gz", gzip(b"<p>x"), &["- stopped-type"]);
+        let allow = |r#type| Choice { allow_types: [r#type].into(), ..Choice::default() };
+        let not = "- type-not-allowed";
+        check(allow(Type::Html), "x.tgz", tar(), &["f:x.tgz#b.html HTML", not, not, not]);
+        check(allow(Type::Html), "a.html.gz", gzip(b"<p>x"), &["f:a.html.gz HTML"]);
+        check(
+            Choice { size_min: 2, ..Choice::default() },
+            "x.tgz",
+            tar(),
+            &[
+                "f:x.tgz GNUCompressedTar",
+                "f:x.tgz#a.o Object",
+                "f:x.tgz#b.html HTML",
+                "- too-small",
+            ],
+        );
+        // What is wrong with an archive is told although it has no record.
+        let select = Arc::new(Selection::new(&allow(Type::Html)).unwrap());
+        let settings = EssenceSettings { select, ..EssenceSettings::default() };
+        let mut broken = tarball(&[("b.html", b"<p>"), ("c", &[b'c'; 2_000])]);
+        broken.truncate(2_100);
+        let found = extract(Object::whole("f:x.tar", broken), &settings, &|| false);
+        assert_eq!(found[0].record.url, "f:x.tar#b.html");
+        assert_eq!(found[0].problems[0].object, "f:x.tar");
+    }
+
+    #[test]
+    fn programs_of_the_site_are_given_whole_objects() {
+        let programs = [Type::Text, Type::Mailbox, Type::Tar].into();
+        let settings = EssenceSettings { programs, ..EssenceSettings::default() };
+        // Extracts, and renders what is given as `name bytes`, or what is wrong.
+        let given = |name: &str, bytes: Vec<u8>| -> Vec<String> {
+            let found = extract(Object::whole(format!("f:/{name}"), bytes), &settings, &|| false);
+            let shown = |it: &Summary| match &it.given {
+                Some(Given { name, bytes }) => format!("{name} {}", bytes.len()),
+                None => it.problems.iter().map(|it| it.message.clone()).collect(),
+            };
+            found.iter().map(shown).collect()
+        };
+        let long = "word\n".repeat(1 << 19).into_bytes();
+        assert_eq!(given("a.txt.gz", gzip(&long)), [format!("a.txt {}", long.len())]);
+        let tar = tarball(&[("a.txt", b"a"), ("b.html", b"<p>"), ("c.txt", b"two")]);
+        assert_eq!(given("x.tar", tar), ["", "a.txt 1", "", "c.txt 3"]);
+        let mailbox = b"From a@a Mon Jan  1 00:00:00 2024\nFrom: a@a.example\nTo: b@b.example\n\
+                        Subject: x\nMessage-ID: <1@a.example>\n\nHi\n";
+        assert_eq!(given("a.mbox", mailbox.to_vec())[0], format!("a.mbox {}", mailbox.len()));
+        // All of them together are bounded.
+        let object = Object::whole("f:/a.txt", &b"two"[..]);
+        let mut bytes = GIVEN_BYTES_MAX - 3;
+        for expected in [true, false] {
+            let problem = Problem::new("f:/a.txt", ProblemKind::Time, "late");
+            let mut summary = named(&object, &settings, problem);
+            settings.give(&object, Type::Text, &mut bytes, &mut summary);
+            assert_eq!(
+                (summary.given.is_some(), summary.problems.len() == 1),
+                (expected, expected)
+            );
+        }
+        // What could not be read may be read by a program, but nothing that is opened.
+        for (name, bytes, expected) in
+            [("a.txt", b"x".to_vec(), true), ("a.tar", tarball(&[]), false)]
+        {
+            let object = Object::whole(format!("f:/{name}"), bytes);
+            let problem = Problem::new("f:", ProblemKind::Time, "late");
+            assert_eq!(by_name(&object, &settings, problem).given.is_some(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn time_may_be_up_from_the_start() {
+        for (name, bytes) in [
+            ("a.txt", b"words".to_vec()),
+            ("a.html", b"<p>words".to_vec()),
+            ("a.gz", gzip(b"words")),
+            ("a.zip", zipped(&[("a", b"words")])),
+        ] {
+            let object = Object::whole(format!("http://h.example/{name}"), bytes);
+            let url = object.url.clone();
+            let found = extract(object, &EssenceSettings::default(), &|| true);
+            assert_eq!(found[0].record.url, url);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+        #[test]
+        fn any_bytes_under_any_name_give_records(
+            bytes in proptest::collection::vec(any::<u8>(), 0..1500),
+            text in "[ -~\n]{0,400}",
+            which in any::<prop::sample::Index>(),
+        ) {
+            let names = ["a.txt", "a.html", "a.xml", "a.md", "a.pdf", "a.c", "a.py", "Makefile", "a.1",
+                "a.eml", "a.bib", "a.gz", "a.tar", "a.tgz", "a.zip", "a.json", "a.png", "a.sh", "x"];
+            let name = names[which.index(names.len())];
+            for bytes in [bytes.clone(), text.clone().into_bytes(), [text.as_bytes(), &bytes[..]].concat()] {
+                let object = Object::whole(format!("http://h.example/{name}"), bytes);
+                let found = extract(object, &EssenceSettings::default(), &|| false);
+                prop_assert!(!found.is_empty());
+                for summary in found {
+                    prop_assert!(summary.problems.iter().all(|it| it.kind != ProblemKind::Fault), "{:?}", summary.problems);
+                }
+            }
+        }
+    }
+}

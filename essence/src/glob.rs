@@ -1,0 +1,50 @@
+//! Globs: patterns of paths, as all settings have them.
+//!
+//! `*` and `?` stop at slashes, `**` crosses them. A pattern without a slash (other than a last one) matches at
+//! any depth, one that begins with a slash only at the top. What matches a directory holds for everything
+//! below it.
+//!
+//! Sans-I/O.
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+/// Says what is wrong with a pattern, if anything is.
+pub fn mistake(pattern: &str) -> Option<String> {
+    glob(pattern.trim_start_matches('/')).err().map(|error| error.kind().to_string())
+}
+
+/// Compiles patterns.
+///
+/// # Errors
+///
+/// The first that is no glob, with what is wrong with it: the settings are to be corrected.
+pub fn globs(patterns: &[String]) -> Result<GlobSet, (String, globset::Error)> {
+    let mut builder = GlobSetBuilder::new();
+    for pattern in patterns {
+        let trimmed = pattern.trim_end_matches('/');
+        let inner = trimmed.trim_start_matches('/');
+        let anchored = if inner.contains('/') || trimmed.starts_with('/') {
+            inner.to_owned()
+        } else {
+            format!("**/{inner}")
+        };
+        for written in [anchored.clone(), format!("{anchored}/**")] {
+            builder.add(glob(&written).map_err(|error| (pattern.clone(), error))?);
+        }
+    }
+    builder.build().map_err(|error| (patterns.join(" "), error))
+}
+
+fn glob(pattern: &str) -> Result<globset::Glob, globset::Error> {
+    GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_pattern_is_told() {
+        assert!(mistake("a[").is_some() && mistake("/a/**").is_none());
+    }
+}

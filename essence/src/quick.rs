@@ -1,0 +1,439 @@
+//! Summarizers that a site declares by regular expressions ("quick-sum").
+//!
+//! Source: the user's manual, appendix on customizing summarizers (`quick-sum.cf`: lines of a type, an
+//! attribute and an expression). A file of them:
+//!
+//! ```toml
+//! [[summarizer]]
+//! type = "Refer"                          # one of the site's own types, or a built-in one
+//! beside = true                           # laid over what is built in; default: in its place
+//!
+//! [[summarizer.attribute]]
+//! name = "Title"
+//! match = '^%T[ \t]+(.*)$'                # the first match: its first group, or all of it
+//!
+//! [[summarizer.attribute]]
+//! name = "Author"
+//! match = ['^%A[ \t]+(.*)$', '^%E (.*)$'] # each looked for in turn
+//! all = true                              # every match, one a line
+//! ```
+//!
+//! Expressions see the text of the object: its content where that is text, else what the built-in
+//! summarizer reads out of it. `^` and `$` are the ends of lines. `Title`, `Author`, `Description`,
+//! `Abstract`, `Keywords`, `URL-References` and `Partial-Text` or `Full-Text` (the text) are as in all
+//! records; others come as they are named. An attribute of which nothing is found is as if it were not
+//! declared.
+//!
+//! # Differences from the paper
+//!
+//! * The original took whole lines, all that matched, and its expressions saw one line at a time; here
+//!   a match may begin and end within a line, or go over several (`\n`, `(?s)`).
+//! * It had nothing between a summarizer of one's own and the stock one: here one may be laid over the
+//!   other.
+//!
+//! Sans-I/O.
+
+mod read;
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use regex::{Regex, RegexBuilder};
+use serde::{Deserialize, Serialize};
+use settings::Mistake;
+
+use crate::typing::Recognizer;
+use formats::Type;
+use formats::object::ProblemKind;
+use formats::text::front;
+use formats::{Draft, Input};
+use formats::{HEAD_BYTES, text};
+
+/// Most memory of a compiled expression, in bytes.
+const EXPRESSION_BYTES_MAX: usize = 1024 * 1024;
+/// What smaller ones are counted as that fit into that.
+const EXPRESSION_BYTES: &[usize] = &[16 * 1024, 64 * 1024, 256 * 1024];
+/// Most matches that one attribute is made of.
+const MATCHES_MAX: usize = 1_000;
+/// Most bytes of matches that one attribute other than the text is made of.
+const VALUE_BYTES_MAX: usize = 64 * 1024;
+
+/// The summarizers that a site has declared. Cheap to clone; compiled once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Vec<Summarizer>", from = "Vec<Summarizer>")]
+pub struct Declared(Arc<Vec<Summarizer>>);
+
+/// What is said of objects of one type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Summarizer {
+    r#type: Type,
+    /// Whether it is laid over what is built in.
+    beside: bool,
+    attributes: Vec<Attribute>,
+}
+
+/// Where an attribute's value is found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Attribute {
+    name: String,
+    expressions: Vec<Expression>,
+    /// Whether every match counts, rather than the first.
+    all: bool,
+}
+
+/// An expression, compiled; equal when written alike.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+struct Expression(Regex);
+
+impl From<Expression> for String {
+    fn from(it: Expression) -> Self {
+        it.0.as_str().to_owned()
+    }
+}
+
+impl TryFrom<String> for Expression {
+    type Error = regex::Error;
+
+    fn try_from(written: String) -> Result<Self, regex::Error> {
+        Self::compile(&written, EXPRESSION_BYTES_MAX)
+    }
+}
+
+impl Expression {
+    fn compile(written: &str, bytes_max: usize) -> Result<Self, regex::Error> {
+        let mut builder = RegexBuilder::new(written);
+        builder.multi_line(true).crlf(true).size_limit(bytes_max);
+        builder.build().map(Self)
+    }
+
+    /// Returns about how much memory it takes at most, in bytes.
+    fn bytes(&self) -> usize {
+        let fits = |bytes: &usize| Self::compile(self.0.as_str(), *bytes).is_ok();
+        EXPRESSION_BYTES.iter().copied().find(fits).unwrap_or(EXPRESSION_BYTES_MAX)
+    }
+}
+
+impl PartialEq for Expression {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl Eq for Expression {}
+
+impl From<Declared> for Vec<Summarizer> {
+    fn from(it: Declared) -> Self {
+        Self::clone(&it.0)
+    }
+}
+
+impl From<Vec<Summarizer>> for Declared {
+    fn from(all: Vec<Summarizer>) -> Self {
+        Self(Arc::new(all))
+    }
+}
+
+impl Declared {
+    /// Reads a site's files of summarizers, each with its name and its text. Types are those of
+    /// `typing`; without it (its own files are wrong) types that are not built in are not missed.
+    ///
+    /// # Errors
+    ///
+    /// Every mistake of every file, with the file's name.
+    pub fn read(
+        files: &[(PathBuf, String)],
+        typing: Option<&Recognizer>,
+    ) -> Result<Self, Vec<Mistake>> {
+        read::read(files, typing).map(Self::from)
+    }
+
+    /// Whether the site has declared this attribute for objects of the type.
+    pub(crate) fn has(&self, r#type: Type, attribute: &str) -> bool {
+        let of_type = self.0.iter().filter(|it| it.r#type == r#type);
+        of_type.flat_map(|it| &it.attributes).any(|it| it.name == attribute)
+    }
+
+    /// Says what there is to say of an object, with what `built_in` says of it.
+    pub(crate) fn draft<'a>(
+        &self,
+        input: &Input<'a>,
+        built_in: impl FnOnce(&Input<'a>) -> Draft<'a>,
+    ) -> Draft<'a> {
+        match self.0.iter().find(|it| it.r#type == input.r#type) {
+            Some(own) => own.draft(input, built_in),
+            None => built_in(input),
+        }
+    }
+}
+
+impl Summarizer {
+    fn draft<'a>(
+        &self,
+        input: &Input<'a>,
+        built_in: impl FnOnce(&Input<'a>) -> Draft<'a>,
+    ) -> Draft<'a> {
+        let is_text = match input.r#type {
+            Type::Site(_) => text::is_text(input.head(HEAD_BYTES)),
+            known => known.is_text(),
+        };
+        let built = if self.beside || !is_text { built_in(input) } else { Draft::default() };
+        let text = if is_text { input.text() } else { built.body.clone() };
+        let mut draft = if self.beside {
+            built
+        } else {
+            // What could not be read is missing here as well.
+            Draft { problems: built.problems, ..Draft::default() }
+        };
+        for attribute in &self.attributes {
+            let found = attribute.find(&text, input);
+            if !found.is_empty() {
+                attribute.lay(found, &mut draft);
+            }
+            if (input.cancelled)() {
+                draft.problem(ProblemKind::Time, "ran out of time for the site's expressions");
+                break;
+            }
+        }
+        draft
+    }
+}
+
+impl Attribute {
+    /// Returns what is found of it, in the order of the expressions, and of the text for each.
+    fn find(&self, text: &str, input: &Input<'_>) -> Vec<String> {
+        let bytes_max = if self.is_text() { input.text_bytes_max() } else { VALUE_BYTES_MAX };
+        let (mut found, mut left) = (Vec::new(), bytes_max);
+        for Expression(expression) in &self.expressions {
+            // One that never matches goes through all of the text.
+            if (input.cancelled)() {
+                return found;
+            }
+            for captures in expression.captures_iter(text) {
+                let matched = captures.get(1).or_else(|| captures.get(0));
+                let value = matched.map_or("", |it| it.as_str().trim());
+                if !value.is_empty() {
+                    let value = front(value, left);
+                    left = left.saturating_sub(value.len() + 1);
+                    found.push(value.replace("\r\n", "\n"));
+                }
+                let is_enough = !self.all && !found.is_empty();
+                if is_enough || left == 0 || found.len() == MATCHES_MAX || (input.cancelled)() {
+                    return found;
+                }
+            }
+        }
+        found
+    }
+
+    fn is_text(&self) -> bool {
+        ["Partial-Text", "Full-Text"].iter().any(|it| self.name.eq_ignore_ascii_case(it))
+    }
+
+    /// Puts what was found in the place of what the draft says.
+    fn lay(&self, found: Vec<String>, draft: &mut Draft<'_>) {
+        match self.name.to_ascii_lowercase().as_str() {
+            "title" => draft.title = found.join("\n"),
+            "author" => draft.authors = found,
+            "description" => draft.description = found.join("\n"),
+            "abstract" => draft.r#abstract = found.join("\n"),
+            "keywords" => draft.keywords = found.join("\n"),
+            "partial-text" | "full-text" => draft.body = Cow::Owned(found.join("\n")),
+            "url-references" => draft.references = found,
+            _ => {
+                draft.others.retain(|(name, _)| !name.eq_ignore_ascii_case(&self.name));
+                draft.other(&self.name, found.join("\n"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::made::zipped;
+    use crate::summarize::{Settings, summarize};
+    use formats::FullText;
+    use formats::object::Object;
+
+    const TYPES: &str = "[[type]]\nname = 'Refer'\nby_name = '\\.referbib$'\n";
+
+    fn typing() -> Recognizer {
+        Recognizer::read(&[("types.toml".into(), TYPES.to_owned())]).unwrap()
+    }
+
+    fn read(text: &str) -> Result<Declared, Vec<Mistake>> {
+        Declared::read(&[("quick.toml".into(), text.to_owned())], Some(&typing()))
+    }
+
+    /// Summarizes by `declared`, and renders the record without what depends on the bytes as a whole.
+    fn record(declared: &str, name: &str, bytes: &[u8]) -> String {
+        let declared = read(declared).unwrap();
+        // As it comes to a worker.
+        let sent = serde_json::to_string(&declared).unwrap();
+        assert_eq!(serde_json::from_str::<Declared>(&sent).unwrap(), declared);
+        let typing = Arc::new(typing());
+        let settings = Settings { typing, declared, ..Settings::default() };
+        let object = Object::whole(format!("http://h.example/{name}"), bytes.to_vec());
+        let r#type = settings.typing.recognize(&object.url, name, bytes);
+        let summary = summarize(&object, r#type, &settings, &|| false);
+        let attributes = summary.record.attributes().iter();
+        let shown = attributes.filter(|it| !["File-Size", "MD5"].contains(&&*it.name));
+        let value = |value: &[u8]| String::from_utf8_lossy(value).replace('\n', " | ");
+        let lines: Vec<String> =
+            shown.map(|it| format!("{}: {}", it.name, value(&it.value))).collect();
+        assert_eq!(summary.problems, []);
+        lines.join("\n")
+    }
+
+    /// The expressions of the manual's example, as it has them but for the groups.
+    const REFER: &str = "[[summarizer]]\ntype = 'refer'\n\
+        [[summarizer.attribute]]\nname = 'Author'\nmatch = '^%A[ \\t]+(.*)$'\nall = true\n\
+        [[summarizer.attribute]]\nname = 'title'\nmatch = '^%T[ \\t]+(.*)$'\n\
+        [[summarizer.attribute]]\nname = 'City'\nmatch = '^%C[ \\t]+.*$'\n\
+        [[summarizer.attribute]]\nname = 'Abstract'\nmatch = '(?s)^%X\\s+(.*?)(?:^%|\\z)'\n";
+
+    #[test]
+    fn what_the_manual_s_example_says() {
+        let book =
+            b"%A A. S. Tanenbaum\r\n%A  D. J. Wetherall \r\n%T Computer Networks\r\n%T Other\r\n\
+                     %I Prentice Hall\r\n%C Englewood Cliffs, NJ\r\n%X One\r\ntwo.\r\n%D 1988\r\n";
+        assert_eq!(
+            record(REFER, "a.referbib", book),
+            "Title: Computer Networks\nAuthor: A. S. Tanenbaum | D. J. Wetherall\n\
+             Abstract: One | two.\nType: Refer\nCity: %C Englewood Cliffs, NJ\n\
+             Keywords: computer | networks | one | two"
+        );
+        // Nothing found is nothing said.
+        assert_eq!(
+            record(REFER, "b.referbib", b"%I Prentice Hall\n"),
+            "Title: b.referbib\nType: Refer\nKeywords: referbib"
+        );
+    }
+
+    #[test]
+    fn one_may_be_laid_over_what_is_built_in() {
+        let quick = "[[summarizer]]\ntype = 'Text'\nbeside = true\n\
+            [[summarizer.attribute]]\nname = 'Title'\nmatch = ['^Betreff: (.*)', '^Re: (.*)']\n\
+            [[summarizer.attribute]]\nname = 'Status'\nmatch = '(?i)\\b(draft)|final\\b'\n\
+            [[summarizer.attribute]]\nname = 'Partial-Text'\nmatch = '^> (.*)$'\nall = true\n";
+        let text = b"A note\n\nRe: this\nFINAL: that\n> words\n> more\n";
+        assert_eq!(
+            record(quick, "a.txt", text),
+            "Title: this\nDescription: Re: this FINAL: that > words > more\nType: Text\nStatus: FINAL\n\
+             Keywords: final | more | re | that | this | words\nPartial-Text: words | more"
+        );
+        let alone = quick.replace("beside = true", "beside = false");
+        assert_eq!(
+            record(&alone, "a.txt", text),
+            "Title: this\nType: Text\nStatus: FINAL\nKeywords: more | this | words\n\
+             Partial-Text: words | more"
+        );
+    }
+
+    #[test]
+    fn of_what_is_no_text_they_see_what_is_read_out_of_it() {
+        let content = "<office:document-content><office:body><text:p>Invoice No. 4711 of May</text:p>\
+                       </office:body></office:document-content>";
+        let mimetype: &[u8] = b"application/vnd.oasis.opendocument.text";
+        let odt = zipped(&[("mimetype", mimetype), ("content.xml", content.as_bytes())]);
+        let quick = "[[summarizer]]\ntype = 'OpenDocument'\nbeside = true\n\
+            [[summarizer.attribute]]\nname = 'Invoice'\nmatch = 'No\\. (\\d+)'\n";
+        let beside = record(quick, "a.odt", &odt);
+        assert!(
+            beside.contains("Invoice: 4711\n") && beside.contains("Partial-Text: "),
+            "{beside}"
+        );
+        let alone = record(&quick.replace("true", "false"), "a.odt", &odt);
+        assert!(alone.contains("Invoice: 4711\n") && !alone.contains("Partial-Text"), "{alone}");
+    }
+
+    #[test]
+    fn what_is_found_is_bounded() {
+        let quick = "[[summarizer]]\ntype = 'Refer'\n\
+            [[summarizer.attribute]]\nname = 'Word'\nmatch = ['\\w+', 'x*']\nall = true\n\
+            [[summarizer.attribute]]\nname = 'Full-Text'\nmatch = '(?s).+'\n";
+        let declared = read(quick).unwrap();
+        let full_text = FullText::All;
+        let formats = formats::Settings { full_text, ..formats::Settings::default() };
+        let mut settings = Settings { declared, formats, ..Settings::default() };
+        settings.formats.full_text_bytes_max = 2 * 1024 * 1024;
+        let object = Object::whole("http://h.example/a", "word\n".repeat(1 << 20).into_bytes());
+        let summary = summarize(&object, Type::Site(0), &settings, &|| false);
+        let bytes = |name: &str| summary.record.get(name).map(<[u8]>::len).unwrap_or_default();
+        assert_eq!(bytes("Word"), 5 * MATCHES_MAX - 1);
+        assert_eq!(bytes("Full-Text"), 2 * 1024 * 1024);
+        let late = summarize(&object, Type::Site(0), &settings, &|| true);
+        assert_eq!(late.problems[0].kind, ProblemKind::Time);
+    }
+
+    #[test]
+    fn a_deadline_counts_between_expressions_that_never_match() {
+        let expressions = vec!["'nowhere'"; 20].join(", ");
+        let quick = format!(
+            "[[summarizer]]\ntype = 'Refer'\n[[summarizer.attribute]]\nname = 'A'\nmatch = [{expressions}]\n"
+        );
+        let settings = Settings { declared: read(&quick).unwrap(), ..Settings::default() };
+        let object = Object::whole("http://h.example/a", &b"%A A. S. Tanenbaum\n"[..]);
+        let asked = std::cell::Cell::new(0);
+        let cancelled = || {
+            asked.set(asked.get() + 1);
+            10 < asked.get()
+        };
+        let late = summarize(&object, Type::Site(0), &settings, &cancelled);
+        assert_eq!(late.problems[0].kind, ProblemKind::Time);
+        assert!(asked.get() < 20);
+    }
+
+    #[test]
+    fn every_mistake_is_named_with_file_and_line() {
+        let check = |text: &str, expected: &[&str]| {
+            let mistakes = read(text).err().unwrap_or_default();
+            let settings = Path::new("settings.toml");
+            let said: Vec<String> = mistakes.iter().map(|it| it.with_file(settings)).collect();
+            assert_eq!(said.len(), expected.len(), "{said:#?}");
+            for (said, expected) in said.iter().zip(expected) {
+                let (place, part) = expected.split_once(' ').unwrap();
+                let place = format!("quick.toml:{place}:");
+                assert!(said.starts_with(&place) && said.contains(part), "{said}");
+            }
+        };
+        let of = |type_and_more: &str| format!("[[summarizer]]\n{type_and_more}\n");
+        let title = "[[summarizer.attribute]]\nname = 'Title'\nmatch = 'x'\n";
+        check(&format!("{}{title}", of("type = 'Text'")), &[]);
+        check("[[summarizer]]\n", &["1:1 \"type\" is missing", "1:1 says nothing"]);
+        check(&format!("{}{title}", of("type = 'Txt'")), &["2:8 \"Text\""]);
+        check(&format!("{}{title}", of("type = 'Tar'")), &["2:8 is opened"]);
+        let twice = format!("{}{title}", of("type = 'Text'")).repeat(2);
+        check(&twice, &["7:8 has a summarizer already"]);
+        check(
+            &format!("{}{title}{title}", of("type = 'Text'\nbesides = true")),
+            &["3:1 \"beside\"", "8:8 is there already"],
+        );
+        let one = |attribute: &str| {
+            format!("[[summarizer]]\ntype = 'Text'\n[[summarizer.attribute]]\n{attribute}\n")
+        };
+        check(&one("name = 'Title'"), &["3:1 \"match\" is missing"]);
+        check(&one("name = 'Title'\nmatch = ['x', '(']"), &["5:15 \"(\": unclosed group"]);
+        check(&one("name = 'Title'\nmatch = '\\w{900}{90}'"), &["5:9 exceeds size limit"]);
+        check(&one("name = 'Title'\nmatch = []"), &["5:9 empty"]);
+        check(&one("name = 'a b'\nmatch = 'x'"), &["4:8 no name of an attribute"]);
+        for ours in ["md5", "Type", "Gatherer-Id", "Time-to-Live"] {
+            check(&one(&format!("name = '{ours}'\nmatch = 'x'")), &["4:8 not said by summarizers"]);
+        }
+        let many = vec!["'x'"; 1_001].join(", ");
+        check(&one(&format!("name = 'Title'\nmatch = [{many}]")), &["5:5010 more than 1000"]);
+        let large = |count| vec!["'\\w{20}'"; count].join(", ");
+        check(
+            &one(&format!("name = 'Title'\nmatch = [{}]", large(65))),
+            &["5:650 take more than 67108864 bytes"],
+        );
+        check("[[summarizer]\n", &["1 "]);
+        // Types of a file that is wrong itself are not missed.
+        let files = [("quick.toml".into(), format!("{}{title}", of("type = 'Refer'")))];
+        assert_eq!(Declared::read(&files, None), Ok(Declared::default()));
+    }
+}

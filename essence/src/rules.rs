@@ -1,0 +1,275 @@
+//! Post-summarizing rules: what a site changes in the records of its objects, by conditions on them.
+//!
+//! Source: the user's manual ("Post-summarizing: rule-based tuning of object summaries"); its rule files
+//! are read as they are:
+//!
+//! ```text
+//! # Comments and empty lines are left out.
+//! Type == 'HTML' && URL ~ /users/
+//!         Time-to-Live = "86400"
+//!         Partial-Text | tr A-Z a-z
+//!         Address,City ! lib/clean-address.pl
+//! Type == 'SOIFStream'
+//!         delete()
+//! ```
+//!
+//! A condition begins in the first column, and what is done about records that meet it is indented below
+//! it. All rules are looked at, in order, each with what those before have left. `A == 'x'`, `A != 'x'`,
+//! `A ~ /re/` and `A !~ /re/` look at an attribute (nothing where there is none; `URL` is the object's);
+//! `&&` binds closer than `||`, and parentheses group. `A = "x"` sets an attribute (`""` takes it away),
+//! `A | command` has a command make its value from the old one, `A,B ! command` has a command read these
+//! attributes as SOIF and write attributes as SOIF, and `delete()` leaves the object out.
+//!
+//! # Differences from the paper
+//!
+//! * Indented by spaces or tabs; a quote or slash within quotes or slashes is written with a backslash.
+//! * A rule file with a mistake is refused as a whole, with every mistake's line.
+//! * Commands run behind fences, and one that fails leaves the record as it was, with a problem.
+//! * What identifies an object (`MD5`, `Gatherer-Id` …) cannot be set.
+//!
+//! Sans-I/O.
+
+mod condition;
+mod parse;
+
+use std::fmt;
+
+use soif::Record;
+use soif::reader::parse as parse_records;
+use soif::writer::write_record;
+
+use condition::Condition;
+
+/// Most rules of a file.
+pub const RULES_MAX: usize = 10_000;
+/// Longest value that a rule may give an attribute, in bytes.
+pub const VALUE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Attributes that say which object this is, and who has it: no rule changes them.
+pub const OURS: &[&str] =
+    &["MD5", "File-Size", "Gatherer-Id", "Gatherer-Root", "Origin-Version", "Update-Time"];
+
+/// The rules of a site, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// The file as it is written.
+    text: String,
+    rules: Vec<Rule>,
+}
+
+/// Equal when read from the same text.
+impl PartialEq for Rules {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Rules {}
+
+/// One condition, and what is done where it holds.
+#[derive(Clone, Debug)]
+struct Rule {
+    /// The condition's line in the file, from 1.
+    line: usize,
+    /// The condition as it is written.
+    text: String,
+    condition: Condition,
+    actions: Vec<Action>,
+}
+
+/// What is done about a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Sets an attribute; an empty value takes it away.
+    Set {
+        /// The attribute.
+        attribute: String,
+        /// Its new value.
+        value: String,
+    },
+    /// Gives an attribute's value to a command, and takes what that writes for it.
+    Filter {
+        /// The attribute.
+        attribute: String,
+        /// A command of the shell.
+        command: String,
+    },
+    /// Gives attributes to a command as SOIF, and takes the attributes that it writes as SOIF.
+    Rewrite {
+        /// The attributes.
+        attributes: Vec<String>,
+        /// A command of the shell.
+        command: String,
+    },
+    /// Leaves the object out.
+    Delete,
+}
+
+/// A mistake in a rule file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// Its line, from 1.
+    pub line: usize,
+    /// What is wrong, and what would be right.
+    pub message: String,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+/// What became of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is published.
+    Kept,
+    /// A rule left it out.
+    Deleted,
+}
+
+/// A rule that held for a record, to be explained.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The rule's line, from 1.
+    pub line: usize,
+    /// Its condition as it is written.
+    pub condition: String,
+    /// What was done, and how it went.
+    pub done: Vec<(Action, Result<(), String>)>,
+}
+
+/// What runs a command of the shell: it is given the command and what it reads, and returns what it
+/// writes, or why that is not to be had.
+pub type Run<'a> = dyn FnMut(&str, &[u8]) -> Result<Vec<u8>, String> + 'a;
+
+impl Rules {
+    /// Reads a rule file.
+    ///
+    /// # Errors
+    ///
+    /// Every mistake in it, in the order of its lines.
+    pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
+        parse::parse(text).map(|rules| Self { text: text.to_owned(), rules })
+    }
+
+    /// Returns the file as it is written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Whether any of them has a command run.
+    pub fn run_commands(&self) -> bool {
+        let is_run = |it: &Action| matches!(it, Action::Filter { .. } | Action::Rewrite { .. });
+        self.rules.iter().any(|rule| rule.actions.iter().any(is_run))
+    }
+
+    /// Changes a record by every rule that holds for it. Returns those, in order, up to one that leaves
+    /// the object out.
+    pub fn apply(&self, record: &mut Record, run: &mut Run<'_>) -> (Verdict, Vec<Applied>) {
+        let mut all = Vec::new();
+        for rule in self.rules.iter() {
+            if !rule.condition.holds(record) {
+                continue;
+            }
+            let mut done = Vec::with_capacity(rule.actions.len());
+            let mut verdict = Verdict::Kept;
+            for action in &rule.actions {
+                let outcome = action.apply(record, run);
+                done.push((action.clone(), outcome));
+                if *action == Action::Delete {
+                    verdict = Verdict::Deleted;
+                    break;
+                }
+            }
+            all.push(Applied { line: rule.line, condition: rule.text.clone(), done });
+            if verdict == Verdict::Deleted {
+                return (verdict, all);
+            }
+        }
+        (Verdict::Kept, all)
+    }
+}
+
+impl Action {
+    fn apply(&self, record: &mut Record, run: &mut Run<'_>) -> Result<(), String> {
+        match self {
+            Self::Set { attribute, value } => set(record, attribute, value.as_bytes()),
+            Self::Filter { attribute, command } => {
+                let Some(old) = record.get(attribute).map(<[u8]>::to_vec) else { return Ok(()) };
+                let new = run(command, &old)?;
+                // Commands end what they write with a line's end.
+                let new = new.strip_suffix(b"\n").filter(|_| !old.ends_with(b"\n")).unwrap_or(&new);
+                set(record, attribute, new)
+            }
+            Self::Rewrite { attributes, command } => {
+                let mut given = Record::new(record.template.as_str(), record.url.as_str());
+                for name in attributes {
+                    if let Some(value) = record.get(name) {
+                        given.push(name.as_str(), value);
+                    }
+                }
+                let mut text = Vec::new();
+                write_record(&mut text, &given);
+                let written = run(command, &text)?;
+                let written = parse_records(&written)
+                    .map_err(|error| format!("what `{command}` writes is no SOIF: {error}"))?;
+                let written =
+                    written.first().ok_or_else(|| format!("`{command}` writes nothing"))?;
+                let mut new = record.clone();
+                for name in attributes {
+                    new.remove(name);
+                }
+                written
+                    .attributes()
+                    .iter()
+                    .try_for_each(|it| set(&mut new, &it.name, &it.value))?;
+                *record = new;
+                Ok(())
+            }
+            Self::Delete => Ok(()),
+        }
+    }
+}
+
+/// Whether the attribute is one that no rule or annotation changes.
+pub fn is_ours(attribute: &str) -> bool {
+    OURS.iter().any(|it| it.eq_ignore_ascii_case(attribute))
+}
+
+fn set(record: &mut Record, attribute: &str, value: &[u8]) -> Result<(), String> {
+    if is_ours(attribute) {
+        return Err(format!("{attribute} cannot be changed"));
+    }
+    if VALUE_BYTES_MAX < value.len() {
+        return Err(format!("{attribute} would be longer than {VALUE_BYTES_MAX} bytes"));
+    }
+    if value.is_empty() {
+        record.remove(attribute);
+    } else {
+        record.set(attribute, value);
+    }
+    Ok(())
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Set { attribute, value } => write!(f, "{attribute} = {value:?}"),
+            Self::Filter { attribute, command } => write!(f, "{attribute} | {command}"),
+            Self::Rewrite { attributes, command } => {
+                write!(f, "{} ! {command}", attributes.join(","))
+            }
+            Self::Delete => f.write_str("delete()"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

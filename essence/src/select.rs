@@ -1,0 +1,301 @@
+//! Candidate selection: which objects are summarized at all.
+//!
+//! Source: TR §4 ("candidate selection"), the stop list and allow list of the user's manual, and
+//! Essence's rule that object code beside its source says nothing new.
+//!
+//! By name, size, and whether there is source for it, an object is left out before it is read; by its
+//! type as soon as that is known, and with it whatever it holds. What is left out has no record, and
+//! one that it had goes.
+//!
+//! # Differences from the paper
+//!
+//! * Nothing is left out unless the site says so: the original's stop list had binaries, objects and
+//!   backups, which people look for by name.
+//! * Stop list and allow list may be used together: the stop list wins.
+//! * The allow list does not keep packed files and archives from being opened, only from having
+//!   records of their own: what is in them may be on it.
+//! * Which names are made of which is the site's to say.
+//!
+//! Sans-I/O.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use globset::GlobSet;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::glob;
+use formats::Type;
+
+/// Why an object is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum LeftOut {
+    /// Its type is on the stop list.
+    StoppedType,
+    /// There is an allow list, and its type is not on it.
+    TypeNotAllowed,
+    /// Its name is on the stop list.
+    StoppedName,
+    /// There is an allow list, and its name is not on it.
+    NameNotAllowed,
+    /// It has fewer bytes than the least.
+    TooSmall,
+    /// It has more bytes than the most.
+    TooLarge,
+    /// There is source for it.
+    HasSource,
+}
+
+impl LeftOut {
+    /// Returns the reason as counted, in kebab case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::StoppedType => "stopped-type",
+            Self::TypeNotAllowed => "type-not-allowed",
+            Self::StoppedName => "stopped-name",
+            Self::NameNotAllowed => "name-not-allowed",
+            Self::TooSmall => "too-small",
+            Self::TooLarge => "too-large",
+            Self::HasSource => "has-source",
+        }
+    }
+}
+
+/// Names that are made of others in the same folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceFor {
+    /// What is made: a name, with one `*` or none.
+    pub made: String,
+    /// Of what it is made, any one of these: names with a `*` where that has one.
+    pub from: Vec<String>,
+}
+
+/// What is to be left out, as the settings say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// Types that are left out.
+    pub stop_types: BTreeSet<Type>,
+    /// The only types that are taken, if there are any.
+    pub allow_types: BTreeSet<Type>,
+    /// Patterns of names that are left out, as those of a root.
+    pub stop_names: Vec<String>,
+    /// Patterns of the only names that are taken, if there are any.
+    pub allow_names: Vec<String>,
+    /// Least size, in bytes.
+    pub size_min: u64,
+    /// Largest size, in bytes.
+    pub size_max: Option<u64>,
+    /// What need not be summarized where there is source for it.
+    pub source_for: Vec<SourceFor>,
+}
+
+/// A choice, ready to use.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(into = "Choice", try_from = "Choice")]
+pub struct Selection {
+    choice: Choice,
+    stop_names: GlobSet,
+    /// `None`: all are allowed.
+    allow_names: Option<GlobSet>,
+}
+
+impl From<Selection> for Choice {
+    fn from(it: Selection) -> Self {
+        it.choice
+    }
+}
+
+impl TryFrom<Choice> for Selection {
+    type Error = Error;
+
+    fn try_from(it: Choice) -> Result<Self, Error> {
+        Self::new(&it)
+    }
+}
+
+impl Selection {
+    /// Returns the selection by a choice.
+    ///
+    /// # Errors
+    ///
+    /// The first pattern that is not a glob: the settings are to be corrected.
+    pub fn new(choice: &Choice) -> Result<Self, Error> {
+        let globs = |patterns: &[String]| {
+            glob::globs(patterns).map_err(|(pattern, error)| Error::Pattern {
+                pattern,
+                message: error.kind().to_string(),
+            })
+        };
+        let allowed = &choice.allow_names;
+        Ok(Self {
+            stop_names: globs(&choice.stop_names)?,
+            allow_names: if allowed.is_empty() { None } else { Some(globs(allowed)?) },
+            choice: choice.clone(),
+        })
+    }
+
+    /// Says why the object at `path` (below the top of its root, or in its container) with `size`
+    /// bytes is left out, whatever it is; `None` when it may be taken.
+    pub fn by_name(&self, path: &Path, size: u64) -> Option<LeftOut> {
+        if self.stop_names.is_match(path) {
+            Some(LeftOut::StoppedName)
+        } else if self.allow_names.as_ref().is_some_and(|it| !it.is_match(path)) {
+            Some(LeftOut::NameNotAllowed)
+        } else if size < self.choice.size_min {
+            Some(LeftOut::TooSmall)
+        } else if self.choice.size_max.is_some_and(|most| most < size) {
+            Some(LeftOut::TooLarge)
+        } else {
+            None
+        }
+    }
+
+    /// Says why objects of this type are left out, with all that they hold.
+    pub fn stops(&self, r#type: Type) -> Option<LeftOut> {
+        self.choice.stop_types.contains(&r#type).then_some(LeftOut::StoppedType)
+    }
+
+    /// Says why objects of this type have no records.
+    pub fn by_type(&self, r#type: Type) -> Option<LeftOut> {
+        let allowed = &self.choice.allow_types;
+        let not_allowed = !allowed.is_empty() && !allowed.contains(&r#type);
+        self.stops(r#type).or_else(|| not_allowed.then_some(LeftOut::TypeNotAllowed))
+    }
+
+    /// Returns the names of files in the same folder of any of which the file called `name` is made.
+    pub fn sources_of(&self, name: &[u8]) -> Vec<Vec<u8>> {
+        let pairs = self.choice.source_for.iter();
+        pairs
+            .flat_map(|pair| pair.from.iter().filter_map(|it| renamed(name, &pair.made, it)))
+            .collect()
+    }
+
+    /// Returns the names of files in the same folder that are made of the file called `name`.
+    pub fn made_of(&self, name: &[u8]) -> Vec<Vec<u8>> {
+        let pairs = self.choice.source_for.iter();
+        pairs
+            .flat_map(|pair| pair.from.iter().filter_map(|it| renamed(name, it, &pair.made)))
+            .collect()
+    }
+}
+
+/// Returns `name`, which `from` matches, as `to` has it; `None` when it does not match.
+fn renamed(name: &[u8], from: &str, to: &str) -> Option<Vec<u8>> {
+    let Some((before, after)) = from.split_once('*') else {
+        // Without a star in the one there may be one in the other, but no name for it.
+        return (name == from.as_bytes() && !to.contains('*')).then(|| to.as_bytes().to_vec());
+    };
+    let stem = name.strip_prefix(before.as_bytes())?.strip_suffix(after.as_bytes())?;
+    let (before, after) = to.split_once('*')?;
+    (!stem.is_empty()).then(|| [before.as_bytes(), stem, after.as_bytes()].concat())
+}
+
+/// Says what is wrong with a pair of names, if anything is.
+pub fn mistake(made: &str, from: &str) -> Option<String> {
+    let is_bad = |name: &str| {
+        name.is_empty()
+            || name.contains(['/', '?', '[', '{', '\\'])
+            || 1 < name.matches('*').count()
+    };
+    if let Some(bad) = [made, from].into_iter().find(|it| is_bad(it)) {
+        return Some(format!("{bad:?} is no name with at most one * in it"));
+    }
+    if made.contains('*') != from.contains('*') {
+        return Some(format!("only one of {made:?} and {from:?} has a *"));
+    }
+    (made == from).then(|| format!("{made:?} would be made of itself"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn nothing_is_left_out_unless_said() {
+        let selection = Selection::new(&Choice::default()).unwrap();
+        for r#type in Type::ALL {
+            assert_eq!(selection.by_type(*r#type), None);
+        }
+        assert_eq!(selection.by_name(Path::new("a.o"), 0), None);
+        assert_eq!(selection.by_name(Path::new("a~"), u64::MAX), None);
+        assert!(selection.sources_of(b"a.o").is_empty());
+    }
+
+    #[test]
+    fn names_and_sizes() {
+        let choice = Choice {
+            stop_names: texts(&["*.tmp", "/build"]),
+            allow_names: texts(&["*.html", "*.tmp", "docs/"]),
+            size_min: 2,
+            size_max: Some(9),
+            ..Choice::default()
+        };
+        let selection = Selection::new(&choice).unwrap();
+        for (path, size, expected) in [
+            ("a/b.html", 2, None),
+            ("docs/b.txt", 9, None),
+            ("docs/b.tmp", 5, Some(LeftOut::StoppedName)),
+            ("build/b.html", 5, Some(LeftOut::StoppedName)),
+            ("x/build/b.html", 5, None),
+            ("a/b.txt", 5, Some(LeftOut::NameNotAllowed)),
+            ("b.html", 1, Some(LeftOut::TooSmall)),
+            ("b.html", 10, Some(LeftOut::TooLarge)),
+        ] {
+            assert_eq!(selection.by_name(Path::new(path), size), expected, "{path}");
+        }
+        let bad = Choice { stop_names: texts(&["a["]), ..Choice::default() };
+        assert!(Selection::new(&bad).unwrap_err().to_string().contains("\"a[\""));
+    }
+
+    #[test]
+    fn the_stop_list_of_types_wins() {
+        let choice = Choice {
+            stop_types: [Type::Object, Type::Html].into(),
+            allow_types: [Type::Html, Type::Pdf].into(),
+            ..Choice::default()
+        };
+        let selection = Selection::new(&choice).unwrap();
+        assert_eq!(selection.by_type(Type::Html), Some(LeftOut::StoppedType));
+        assert_eq!(selection.by_type(Type::Pdf), None);
+        assert_eq!(selection.by_type(Type::Tar), Some(LeftOut::TypeNotAllowed));
+        assert_eq!(selection.stops(Type::Tar), None);
+    }
+
+    #[test]
+    fn source_has_the_same_stem() {
+        let pair = |made: &str, from: &[&str]| SourceFor { made: made.into(), from: texts(from) };
+        let source_for = vec![
+            pair("*.o", &["*.c", "*.cc"]),
+            pair("lib*.html", &["*.md"]),
+            pair("parser.c", &["parser.y"]),
+        ];
+        let selection = Selection::new(&Choice { source_for, ..Choice::default() }).unwrap();
+        let said = |names: Vec<Vec<u8>>| {
+            names.iter().map(|it| String::from_utf8_lossy(it).into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(said(selection.sources_of(b"a.b.o")), ["a.b.c", "a.b.cc"]);
+        assert_eq!(said(selection.sources_of(b"libx.html")), ["x.md"]);
+        assert_eq!(said(selection.sources_of(b"parser.c")), ["parser.y"]);
+        assert!(selection.sources_of(b".o").is_empty());
+        assert!(selection.sources_of(b"lib.html").is_empty());
+        assert_eq!(said(selection.made_of(b"x.md")), ["libx.html"]);
+        assert_eq!(said(selection.made_of(b"parser.c")), ["parser.o"]);
+        assert_eq!(said(selection.made_of(b"\xff.c")), ["\u{fffd}.o"]);
+    }
+
+    #[test]
+    fn pairs_that_make_no_sense_are_mistakes() {
+        assert_eq!(mistake("*.o", "*.c"), None);
+        assert_eq!(mistake("parser.c", "parser.y"), None);
+        for (made, from) in
+            [("*.o", "x.c"), ("*.*", "*.c"), ("a/*.o", "*.c"), ("*.o", ""), ("*.c", "*.c")]
+        {
+            assert!(mistake(made, from).is_some(), "{made} {from}");
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! Type recognition: what an object is, from its URL, its name and the front of its content.
+//!
+//! Source: TR §4 ("how object types are recognized, typically by examining file naming conventions
+//! and contents") and the list of Essence types in the user's manual, whose names are kept.
+//!
+//! In this order:
+//!
+//! 1. The site's own rules, by URL, name and content, in the order of its rule files; the first that
+//!    matches decides. [`Recognizer`] has them; what follows is built in.
+//! 2. Content that cannot be mistaken: signatures at the start. Where several types share one (zip,
+//!    OLE, gzip, ELF, `#!`), the name says which, else what the container holds first; in OLE files
+//!    what they hold comes before the name.
+//! 3. The name, unless it promises text where the content is binary or the other way around. Names
+//!    that say little (`.txt`, `.xml`, `.json`, `.eml`, `.1`, dot files) yield to what the text looks
+//!    like.
+//! 4. What the text looks like; for binary data a wider table of signatures, and the media type
+//!    registered for the extension.
+//! 5. `Text` or `Binary`; `Unknown` for what is empty.
+//!
+//! # Differences from the paper
+//!
+//! * Content beats the name where the two contradict each other: a PDF named `.txt` is a PDF.
+//! * Types that did not exist then have names of our own (`Markdown`, `Rust`, `JSON` …).
+//! * One file of rules with all three kinds of conditions in place of three files of one kind each.
+//!
+//! Sans-I/O.
+
+mod content;
+mod looks;
+mod names;
+mod packed;
+mod rules;
+mod tables;
+
+use std::fmt;
+
+use formats::text::is_text;
+use formats::{Language, Type};
+
+pub(crate) use rules::expression_mistake;
+pub use rules::{By, Decision, Recognizer};
+
+/// Why the built-in recognition says what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// A signature that only this type has.
+    Signature,
+    /// A signature that several types have, told apart by the name.
+    SignatureAndName,
+    /// A signature that several types have, told apart by what the container holds.
+    SignatureAndInside,
+    /// The name.
+    Name,
+    /// What the text looks like.
+    Look,
+    /// A wider table of signatures.
+    Table,
+    /// The media type that is registered for the extension.
+    MediaType,
+    /// Nothing but that it is text.
+    Text,
+    /// Nothing but that it is not text.
+    Binary,
+    /// Nothing at all.
+    Empty,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Signature => "its content begins as only this type does",
+            Self::SignatureAndName => "its content begins as several types do, its name says which",
+            Self::SignatureAndInside => {
+                "its content begins as several types do, what it holds says which"
+            }
+            Self::Name => "its name",
+            Self::Look => "what its text looks like",
+            Self::Table => "its content begins as files of this kind do",
+            Self::MediaType => "the media type registered for its extension",
+            Self::Text => "it is text, and nothing says what of",
+            Self::Binary => "it is not text, and nothing says what it is",
+            Self::Empty => "it is empty, and its name says nothing",
+        })
+    }
+}
+
+/// Returns the type of an object called `name` (a file name without directories) whose content
+/// starts with `head` (the first [`formats::HEAD_BYTES`], or all of it), by the built-in rules alone.
+pub fn recognize(name: &str, head: &[u8]) -> Type {
+    decide(name, head).0
+}
+
+/// Returns the names that objects of this type have, built in: extensions, and whole names; in lower case.
+pub fn names_of(r#type: Type) -> (Vec<&'static str>, Vec<&'static str>) {
+    names::of(r#type)
+}
+
+/// Returns how the content of objects begins that is of this type whatever they are called, as far as
+/// that is a matter of a table.
+pub fn signatures_of(r#type: Type) -> Vec<&'static [u8]> {
+    content::signatures(r#type)
+}
+
+fn decide(name: &str, head: &[u8]) -> (Type, Reason) {
+    let by_name = names::by_name(name);
+    if let Some(found) = content::by_magic(head) {
+        return refine(found, by_name, name, head);
+    }
+    if head.is_empty() {
+        return by_name.map_or((Type::Unknown, Reason::Empty), |it| (it, Reason::Name));
+    }
+    if is_text(head) {
+        return of_text(by_name, head);
+    }
+    if let Some(named) = by_name.filter(|it| !it.is_text()) {
+        return (named, Reason::Name);
+    }
+    let found = content::by_signature(head).map(|it| (it, Reason::Table));
+    found
+        .or_else(|| names::by_media(name).map(|it| (it, Reason::MediaType)))
+        .unwrap_or((Type::Binary, Reason::Binary))
+}
+
+/// Weighs what the name of a text promises against what the text looks like.
+fn of_text(by_name: Option<Type>, head: &[u8]) -> (Type, Reason) {
+    let look = match by_name {
+        // These say little: what the text looks like may say more.
+        Some(Type::Text | Type::DotFile | Type::Xml | Type::Sgml) | None => looks::by_look(head),
+        Some(Type::Json) => looks::json(head.trim_ascii_start()),
+        Some(Type::Mail | Type::Mailbox) => looks::mail(head),
+        // `.mm` is C++ of Apple's, or a memorandum.
+        Some(Type::Source(Language::Other)) => looks::by_look(head).filter(|it| *it == Type::Troff),
+        Some(Type::ManPage) => match looks::by_look(head) {
+            // Some programs write a page of definitions before the first telling macro.
+            Some(Type::ManPage | Type::Troff) => None,
+            // `libfoo-1.2` and `report.3` end like manual pages.
+            look => return look.map_or((Type::Text, Reason::Text), |it| (it, Reason::Look)),
+        },
+        // Pictures, fonts and tables may be text (XPM, BDF, AFM); packed things may not.
+        Some(Type::Image | Type::Font | Type::Audio | Type::Video | Type::Backup) => None,
+        Some(named) if named.is_text() => None,
+        Some(_) => {
+            let look = looks::by_look(head);
+            return look.map_or((Type::Text, Reason::Text), |it| (it, Reason::Look));
+        }
+    };
+    match (look, by_name) {
+        (Some(found), named) if named != Some(found) => (found, Reason::Look),
+        (_, Some(named)) => (named, Reason::Name),
+        (_, None) => (Type::Text, Reason::Text),
+    }
+}
+
+/// Says which of several things with the same magic number this is.
+fn refine(found: Type, by_name: Option<Type>, name: &str, head: &[u8]) -> (Type, Reason) {
+    let by = |it| (it, Reason::SignatureAndName);
+    match (found, by_name) {
+        (Type::Gzip, Some(Type::Crate)) => by(Type::Crate),
+        (Type::Gzip, _) if names::is_packed_tar(name) => by(Type::GzipTar),
+        (Type::Compressed, _) if names::is_packed_tar(name) => by(Type::CompressedTar),
+        // Office documents, books and Java archives are zip files with an agreed content.
+        (
+            Type::Zip,
+            Some(
+                named @ (Type::Word
+                | Type::Excel
+                | Type::PowerPoint
+                | Type::OpenDocument
+                | Type::Epub
+                | Type::Wheel
+                | Type::Jar
+                | Type::Archive
+                | Type::Zip),
+            ),
+        ) => by(named),
+        (Type::Zip, _) => packed::in_zip(head)
+            .map_or((Type::Zip, Reason::Signature), |it| (it, Reason::SignatureAndInside)),
+        // The old office formats share one container with much else.
+        (Type::Word, named) => match (packed::in_ole(head), named) {
+            (Some(inside), _) => (inside, Reason::SignatureAndInside),
+            (None, Some(named)) if !named.is_text() => by(named),
+            (None, Some(_)) => (Type::Binary, Reason::Binary),
+            (None, None) => (Type::Word, Reason::Signature),
+        },
+        // A `#!` line in a file that is called `.py` or `.pl`: the name knows better.
+        (Type::Source(_), Some(named @ Type::Source(_))) => by(named),
+        (Type::Command, Some(named @ (Type::Object | Type::Font))) => by(named),
+        _ => (found, Reason::Signature),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(name: &str, head: &[u8], expected: &str) {
+        assert_eq!(recognize(name, head).name(), expected, "{name:?} with {head:?}");
+    }
+
+    #[test]
+    fn names_of_text() {
+        for (name, expected) in [
+            ("notes.txt", "Text"),
+            ("INDEX.HTM", "HTML"),
+            ("README", "README"),
+            ("README.Debian", "README"),
+            ("readme.txt", "README"),
+            ("README.md", "Markdown"),
+            ("README.html", "HTML"),
+            ("FAQ", "FAQ"),
+            ("perl-faq.txt", "FAQ"),
+            ("Makefile", "Makefile"),
+            ("GNUmakefile", "Makefile"),
+            ("rules.mk", "Makefile"),
+            ("Makefile.am", "Makefile"),
+            ("ChangeLog", "ChangeLog"),
+            ("changelog.Debian", "ChangeLog"),
+            ("NEWS", "ChangeLog"),
+            ("copyright", "Text"),
+            ("rfc2616.txt", "RFC"),
+            ("draft-ietf-http-01.txt", "Internet-Draft"),
+            ("main.c", "C"),
+            ("main.h", "CHeader"),
+            ("main.cc", "C++"),
+            ("lib.rs", "Rust"),
+            ("run.sh", "ShellScript"),
+            ("x.f90", "OtherCode"),
+            ("refs.bib", "BibTeX"),
+            ("fix.patch", "Patch"),
+            (".bashrc", "DotFile"),
+            ("Cargo.toml", "Configuration"),
+            ("libfoo-1.2", "Text"),
+            ("no-extension", "Text"),
+            ("logo.svg", "SVG"),
+            ("fyi1.txt", "FYI"),
+            ("index.rst", "reStructuredText"),
+            ("guide.adoc", "AsciiDoc"),
+            ("refs.ris", "RIS"),
+            ("old.mbox", "Mailbox"),
+            ("run.ipynb", "Notebook"),
+            ("table.tsv", "CSV"),
+            ("x.soif", "SOIF"),
+        ] {
+            check(name, b"some words\nin lines\n", expected);
+        }
+    }
+
+    #[test]
+    fn content_beats_a_name_that_contradicts_it() {
+        check("paper.txt", b"%PDF-1.4\n", "PDF");
+        check("data.gz", b"plain words\n", "Text");
+        check("data.txt", b"\x1f\x8b\x08\x00\x00\x00\x00\x00", "GNUCompressed");
+        check("words.txt", b"ab\0cd\0\0\x01\x02", "Binary");
+        check("page.txt", b"<!DOCTYPE html>\n<title>x</title>", "HTML");
+        check("picture.html", b"\x89PNG\r\n\x1a\n\0\0", "Image");
+    }
+
+    #[test]
+    fn looks_of_text_without_a_name() {
+        check("x", b"#!/usr/bin/env python3\nprint()\n", "Python");
+        check("x", b"#! /bin/sh -e\n", "ShellScript");
+        check("x.pl", b"#!/bin/sh\n# perl\n", "Perl");
+        check("x", b"\xef\xbb\xbf<html lang=en>", "HTML");
+        check("x", b"<?xml version=\"1.0\"?>\n<html xmlns=\"h\">", "HTML");
+        check("x", b"<?xml version=\"1.0\"?>\n<feed/>", "XML");
+        check("x", b"From: a@b.example\nTo: c@d.example\nSubject: x\n\nhello\n", "Mail");
+        check("inbox", b"From a@b.example Mon Jan  1 00:00:00 2024\nSubject: x\n\n", "Mailbox");
+        check("x", b"From the beginning\nit was so.\n", "Text");
+        check("x", b"\\documentclass{article}\n", "Tex");
+        check("x", b"%!PS-Adobe-3.0\n", "PostScript");
+        check("x", b"diff -u a b\n--- a\n+++ b\n@@ -1 +1 @@\n", "Patch");
+        check("x", b"% refs\n@article{key,\n title={x}}\n", "BibTeX");
+        check("ls.1", b".\\\" DO NOT MODIFY\n.TH LS \"1\"\n.SH NAME\n", "ManPage");
+        check("x.3pm", b".TH X 3pm\n", "ManPage");
+        check("x.3pm", b".\\\" made by pod2man\n.\\\"\n.de Sp\n..\n", "ManPage");
+        check("x", b"{\\rtf1\\ansi", "RTF");
+        check("x", b"{\n  \"key\": 1\n}\n", "JSON");
+    }
+
+    #[test]
+    fn packed_things() {
+        check("a.tar.gz", b"\x1f\x8b\x08\0\0\0\0\0", "GNUCompressedTar");
+        check("a.tgz", b"\x1f\x8b\x08\0\0\0\0\0", "GNUCompressedTar");
+        check("a.zip", b"PK\x03\x04\0\0", "PCCompressed");
+        check("a.docx", b"PK\x03\x04\0\0", "Word");
+        check("a.jar", b"PK\x03\x04\0\0", "Jar");
+        check("a.whl", b"PK\x03\x04\0\0", "Wheel");
+        check("a.apk", b"PK\x03\x04\0\0", "Archive");
+        check("a.crate", b"\x1f\x8b\x08\0\0\0\0\0", "Crate");
+        check("a", b"!<arch>\ndebian-binary   ", "Debian-Package");
+        check("liba.a", b"!<arch>\na.o/ ", "Archive");
+        check("a.pdf", b"!<symlink>../papers/a.pdf", "SymbolicLink");
+        check("a", b"\xed\xab\xee\xdb\x03\0", "RPM");
+        // The name is no evidence of sources: what is inside may be.
+        check("foo-1.2.tar.gz", b"\x1f\x8b\x08\0\0\0\0\0", "GNUCompressedTar");
+        check("a.tar.xz", b"\xfd7zXZ\0\0", "CompressedTar");
+        check("a.bz2", b"BZh91AY&SY", "Compressed");
+        check("a.hqx", b"(This file must be converted with BinHex 4.0)\n\n:", "MacCompressed");
+        check("s.a.c", b"\x01h12345\n\x01s 1/1/1\n\x01d D 1.1\n\x01e\n", "SCCS");
+        let mut tar = vec![0; 512];
+        tar[..5].copy_from_slice(b"a.txt");
+        tar[257..262].copy_from_slice(b"ustar");
+        check("x", &tar, "Tar");
+    }
+
+    #[test]
+    fn names_that_say_little_yield_to_looks() {
+        check("a.json", b"{\"@context\": \"https://schema.org\"}", "JSON-LD");
+        check("a.json", b"{\"a\": 1}", "JSON");
+        check("a.xml", b"<?xml version='1.0'?><svg/>", "SVG");
+        check("a.eml", b"Newsgroups: a\nFrom: b\nSubject: c\n\n", "News");
+        check("a.eml", b"From a@b Mon Jan  1 00:00:00 2024\nSubject: x\n\n", "Mailbox");
+        check("a.mbox", b"words", "Mailbox");
+        check("a.txt", b"TY  - JOUR\nER  - \n", "RIS");
+        check("cat.1", &b"N\x08NA\x08AM\x08ME\x08ES\x08S\n".repeat(2), "FormattedText");
+        check("a.dat", b"00047nam a2200037 a 4500245000900000\x1e10\x1faTitl\x1e\x1d", "MARC");
+        check("README", b"TY  - JOUR\n", "README");
+        check("memo.mm", b".TL\nx\n.AU y\n.PP\nz\n.SH\n", "Troff");
+        check("code.mm", b"#import <x.h>\n", "OtherCode");
+    }
+
+    #[test]
+    fn containers_with_an_agreed_content() {
+        let docx = b"PK\x03\x04\x14\0\0\0\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x05\0\0\0word/";
+        check("letter", docx, "Word");
+        check("letter.txt", docx, "Word");
+        check("letter.zip", docx, "PCCompressed");
+        let mut ole = vec![0; 1024];
+        ole[..8].copy_from_slice(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1");
+        check("old.xls", &ole, "Excel");
+        check("Thumbs.db", &ole, "Binary");
+        check("a.msi", &ole, "Archive");
+        check("outlook.msg", &ole, "Binary");
+        check("letter", &ole, "Word");
+        ole[512..520].copy_from_slice(b"\x09\x08\x10\0\0\x06\x05\0");
+        check("old.doc", &ole, "Excel");
+    }
+
+    #[test]
+    fn every_decision_has_its_reason() {
+        for (name, head, expected) in [
+            ("a", &b"%PDF-1.4"[..], Reason::Signature),
+            ("a.docx", b"PK\x03\x04", Reason::SignatureAndName),
+            ("a.md", b"x", Reason::Name),
+            ("a.txt", b"x", Reason::Name),
+            ("a", b"<html>", Reason::Look),
+            ("a.3", b"x", Reason::Text),
+            ("a", b"x", Reason::Text),
+            ("a", b"\0\x01\x02", Reason::Binary),
+            ("a", b"gimp xcf v011\0\0\0\x01\0", Reason::Table),
+            ("a", b"", Reason::Empty),
+        ] {
+            assert_eq!(decide(name, head).1, expected, "{name} {head:?}");
+            assert!(!expected.to_string().is_empty());
+        }
+    }
+
+    #[test]
+    fn binaries() {
+        check("a.o", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x01\0", "Object");
+        check("ls", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0", "Command");
+        check("libc.so.6", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0", "Object");
+        check("a.dvi", b"\xf7\x02\x01\x83\x92\xc0\x1c\x3b\0\0", "Dvi");
+        check("a.xyz", b"\0\x01\x02\x03", "Binary");
+        check("a.ttf", b"\0\x01\0\0\0\x0f", "Font");
+        check("", b"", "Unknown");
+        check("empty.txt", b"", "Text");
+        check("utf16.txt", b"\xff\xfeh\0i\0", "Text");
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_and_bytes_have_a_type(
+            name in "([a-zA-Z0-9~#,._-]{0,6}|\\PC{0,4})([.](gz|tar|tgz|html|py|zip|PDF|1|c|xz|md|so[.]2))?",
+            magic in proptest::sample::select(vec!["", "%PDF-", "\u{1f}", "PK\u{3}\u{4}", "#!/bin/sh\n", "<html", "BZh9", "\u{7f}ELF"]),
+            rest in proptest::collection::vec(prop_oneof![any::<u8>(), 32..127_u8], 0..300),
+        ) {
+            let head = [magic.as_bytes(), rest.as_slice()].concat();
+            let found = recognize(&name, &head);
+            prop_assert!(!found.name().is_empty());
+            prop_assert_eq!(recognize(&name.to_ascii_uppercase(), &head), found);
+            let is_text_by_magic = head.starts_with(b"#!") || head.starts_with(b"%!PS");
+            let has_mark = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
+            if head.contains(&0) && !is_text_by_magic && !has_mark {
+                prop_assert!(!found.is_text(), "{name:?} is {found:?}");
+            }
+            if !head.is_empty() && head.iter().all(|it| (b' '..=b'~').contains(it)) && magic != "BZh9" {
+                let packed = [Type::Gzip, Type::GzipTar, Type::Zip, Type::Compressed];
+                prop_assert!(!packed.contains(&found), "{name:?} is {found:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Typing by content: magic numbers, and whether it is text at all.
+//!
+//! Source: the formats' own definitions; ISO 2709 (1996) for the leader of MARC.
+//!
+//! Sans-I/O.
+
+use file_format::{FileFormat, Kind};
+use formats::code::link::LINK_MARK;
+use formats::text::is_text;
+
+use formats::{Language, Type};
+
+/// Signatures at the start that nothing else has.
+const MAGIC: &[(&[u8], Type)] = &[
+    (b"\x1f\x8b", Type::Gzip),
+    (b"PK\x03\x04", Type::Zip),
+    (b"PK\x05\x06", Type::Zip),
+    (b"%PDF-", Type::Pdf),
+    (b"\x89PNG\r\n\x1a\n", Type::Image),
+    (b"GIF87a", Type::Image),
+    (b"GIF89a", Type::Image),
+    (b"\xff\xd8\xff", Type::Image),
+    (b"II*\0", Type::Image),
+    (b"MM\0*", Type::Image),
+    (b"8BPS", Type::Image),
+    (b"/* XPM */", Type::Image),
+    (b"\x7fELF", Type::Command),
+    (b"MZ\x90\0", Type::Command),
+    (b"\xca\xfe\xba\xbe", Type::Object),
+    (b"\xcf\xfa\xed\xfe", Type::Command),
+    (b"\xde\x12\x04\x95", Type::Object),
+    (b"\0asm", Type::Object),
+    (LINK_MARK, Type::SymbolicLink),
+    (b"!<arch>\n", Type::Archive),
+    (b"!<arch>\ndebian-binary", Type::Deb),
+    (b"\xed\xab\xee\xdb", Type::Rpm),
+    (b"070701", Type::Archive),
+    (b"070702", Type::Archive),
+    (b"070707", Type::Archive),
+    (b"7z\xbc\xaf\x27\x1c", Type::Archive),
+    (b"Rar!\x1a\x07", Type::Archive),
+    (b"BZh", Type::Compressed),
+    (b"\xfd7zXZ\0", Type::Compressed),
+    (b"\x28\xb5\x2f\xfd", Type::Compressed),
+    (b"\x1f\x9d", Type::Compressed),
+    (b"\x1f\xa0", Type::Compressed),
+    (b"LZIP", Type::Compressed),
+    (b"\x04\x22\x4d\x18", Type::Compressed),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", Type::Word),
+    (b"{\\rtf", Type::Rtf),
+    (b"%!PS", Type::PostScript),
+    // Spoolers put an end of transmission before it.
+    (b"\x04%!PS", Type::PostScript),
+    (b"\xc5\xd0\xd3\xc6", Type::PostScript),
+    (b"\xf7\x02\x01\x83\x92\xc0\x1c\x3b", Type::Dvi),
+    (b"OggS", Type::Audio),
+    (b"fLaC", Type::Audio),
+    (b"ID3", Type::Audio),
+    (b"MThd", Type::Audio),
+    (b".snd", Type::Audio),
+    (b"wOFF", Type::Font),
+    (b"wOF2", Type::Font),
+    (b"OTTO", Type::Font),
+    (b"\0\x01\0\0\0", Type::Font),
+    (b"ttcf", Type::Font),
+    (b"%!PS-AdobeFont", Type::Font),
+    (b"%!FontType1", Type::Font),
+    (b"STARTFONT", Type::Font),
+    (b"StartFontMetrics", Type::Font),
+    (b"SQLite format 3\0", Type::Binary),
+    (b"\x1aE\xdf\xa3", Type::Video),
+];
+
+/// Where the header of a PDF may begin at the latest, in bytes (PDF reference 1.7, appendix H).
+const PDF_START_MAX: usize = 1024;
+
+/// Returns the magic numbers of this type.
+pub(super) fn signatures(r#type: Type) -> Vec<&'static [u8]> {
+    MAGIC.iter().filter(|(_, it)| *it == r#type).map(|(magic, _)| *magic).collect()
+}
+
+/// Returns the type whose magic number `head` carries.
+pub(super) fn by_magic(head: &[u8]) -> Option<Type> {
+    if head.starts_with(b"#!") {
+        return shebang(first_line(head));
+    }
+    if let Some((_, found)) = MAGIC.iter().rev().find(|(magic, _)| head.starts_with(magic)) {
+        return Some(match found {
+            // e_type 3 is both a library and most executables: the name decides.
+            Type::Command if head.starts_with(b"\x7fELF") && head.get(16) == Some(&1) => {
+                Type::Object
+            }
+            Type::Compressed if head.starts_with(b"BZh") && !is_bzip2(head) => return None,
+            Type::Audio if head.starts_with(b"ID3") && is_text(head) => return None,
+            found => *found,
+        });
+    }
+    if head.get(257..262) == Some(b"ustar") {
+        return Some(Type::Tar);
+    }
+    // A sum of five digits; the control characters that follow would make it no text.
+    if head.starts_with(b"\x01h")
+        && head.get(2..7).is_some_and(|it| it.iter().all(u8::is_ascii_digit))
+        && memchr::memchr(0, head).is_none()
+    {
+        return Some(Type::Sccs);
+    }
+    if is_marc(head) {
+        return Some(Type::Marc);
+    }
+    if head.trim_ascii_start().starts_with(b"%PDF-") {
+        return Some(Type::Pdf);
+    }
+    match (head.get(..4), head.get(8..12)) {
+        (Some(b"RIFF"), Some(b"WAVE")) => Some(Type::Audio),
+        (Some(b"RIFF"), Some(b"WEBP")) => Some(Type::Image),
+        (Some(b"RIFF"), Some(b"AVI ")) => Some(Type::Video),
+        (Some(b"FORM"), Some(b"AIFF" | b"AIFC")) => Some(Type::Audio),
+        _ if head.get(4..8) == Some(b"ftyp") => Some(match head.get(8..12) {
+            Some(b"M4A " | b"M4B ") => Type::Audio,
+            Some(b"avif" | b"heic" | b"heix" | b"mif1") => Type::Image,
+            _ => Type::Video,
+        }),
+        _ => None,
+    }
+}
+
+fn is_bzip2(head: &[u8]) -> bool {
+    head.get(3).is_some_and(u8::is_ascii_digit)
+        && head.get(4..10).is_none_or(|it| it == b"1AY&SY" || it == b"\x17rE8P\x90")
+}
+
+/// Whether this is the leader of a MARC record: its length, five codes, where its data begin, and how
+/// its directory is written, which is always the same.
+fn is_marc(head: &[u8]) -> bool {
+    let Some(leader) = head.get(..24) else { return false };
+    let number = |from: usize| {
+        let digits = leader.get(from..from + 5).filter(|it| it.iter().all(u8::is_ascii_digit))?;
+        std::str::from_utf8(digits).ok()?.parse::<usize>().ok()
+    };
+    let (Some(length), Some(data)) = (number(0), number(12)) else { return false };
+    let ends_directory = head.get(data.saturating_sub(1)).is_none_or(|it| *it == 0x1e);
+    leader.get(5).is_some_and(|it| it.is_ascii_lowercase() || *it == b' ')
+        && leader.get(10..12) == Some(b"22")
+        && leader.get(20..22) == Some(b"45")
+        && leader.len() < data
+        && data < length
+        && ends_directory
+}
+
+/// Returns what a wider table of signatures says about binary data.
+pub(super) fn by_signature(head: &[u8]) -> Option<Type> {
+    let front = head.get(..head.len().min(PDF_START_MAX)).unwrap_or_default();
+    if memchr::memmem::find(front, b"%PDF-").is_some() {
+        return Some(Type::Pdf);
+    }
+    match FileFormat::from_bytes(head).kind() {
+        Kind::Image => Some(Type::Image),
+        Kind::Audio => Some(Type::Audio),
+        Kind::Video => Some(Type::Video),
+        Kind::Font => Some(Type::Font),
+        Kind::Archive | Kind::Package | Kind::Disk => Some(Type::Archive),
+        Kind::Compressed => Some(Type::Compressed),
+        Kind::Executable => Some(Type::Command),
+        _ => None,
+    }
+}
+
+/// `#!/usr/bin/env -S python3 -u` names Python.
+fn shebang(line: &[u8]) -> Option<Type> {
+    let line = String::from_utf8_lossy(line.get(2..).unwrap_or_default()).into_owned();
+    let mut words = line.split_whitespace();
+    let mut program = words.next()?.rsplit('/').next()?;
+    if program == "env" {
+        program = words.find(|word| !word.starts_with('-') && !word.contains('='))?;
+        program = program.rsplit('/').next()?;
+    }
+    if program == "rnews" {
+        return Some(Type::News);
+    }
+    let program = program.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
+    let language = match program {
+        "sh" | "bash" | "dash" | "ksh" | "zsh" | "csh" | "tcsh" | "fish" | "ash" => Language::Shell,
+        "perl" => Language::Perl,
+        "python" | "pypy" => Language::Python,
+        "node" | "nodejs" | "deno" | "bun" => Language::JavaScript,
+        "awk" | "gawk" | "mawk" | "nawk" => Language::Awk,
+        "tclsh" | "wish" | "expect" => Language::Tcl,
+        "make" => return Some(Type::Makefile),
+        "rust-script" => Language::Rust,
+        _ => Language::Other,
+    };
+    Some(Type::Source(language))
+}
+
+fn first_line(head: &[u8]) -> &[u8] {
+    head.split(|byte| *byte == b'\n').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shebangs() {
+        assert_eq!(
+            shebang(b"#!/usr/bin/env -S FOO=1 python3.11 -u"),
+            Some(Type::Source(Language::Python))
+        );
+        assert_eq!(shebang(b"#! rnews 1234"), Some(Type::News));
+        assert_eq!(shebang(b"#!"), None);
+    }
+
+    #[test]
+    fn leaders() {
+        // The directory has one entry (12 bytes), so that the data begin at 24 + 12 + 1.
+        let record = b"00047nam a2200037 a 4500245000900000\x1e10\x1faTitl\x1e\x1d";
+        assert!(is_marc(record));
+        assert!(is_marc(&record[..24]));
+        assert!(!is_marc(&record[..23]));
+        let spoiled = |at: usize, byte: u8| {
+            let mut record = record.to_vec();
+            record[at] = byte;
+            is_marc(&record)
+        };
+        for (at, byte) in [(0, b'x'), (5, b'0'), (10, b'3'), (20, b'5'), (36, b' ')] {
+            assert!(!spoiled(at, byte), "{at}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Typing of what shares a container: zip files with an agreed content, and OLE compound files.
+//!
+//! Source: APPNOTE.TXT (zip, 4.3.7); ECMA-376 part 2 (OOXML packages); ODF 1.2 part 3 and EPUB OCF
+//! 3.3 (the first member `mimetype`); MS-CFB (compound files, 2.2 and 2.6.1).
+//!
+//! Sans-I/O.
+
+use std::io::Read;
+
+use flate2::read::DeflateDecoder;
+
+use formats::Type;
+
+/// Most members of a zip file whose names are looked at; they all stand in the head.
+const MEMBERS_MAX: usize = 64;
+
+/// How much of a package's list of content types is unpacked, in bytes.
+const CONTENT_TYPES_BYTES: u64 = 16 * 1024;
+
+/// Most entries of a compound file's directory that are looked at; they all stand in the head.
+const ENTRIES_MAX: usize = 64;
+
+/// Where a zip file's member has its name, from its header on.
+const NAME: usize = 30;
+
+/// A member of a zip file whose header stands in the head.
+struct Member<'a> {
+    name: &'a [u8],
+    is_packed: bool,
+    /// What follows the header, to the head's end.
+    rest: &'a [u8],
+}
+
+/// Returns what the first members of a zip file say that it is.
+pub(super) fn in_zip(head: &[u8]) -> Option<Type> {
+    let members = || memchr::memmem::find_iter(head, b"PK\x03\x04").take(MEMBERS_MAX);
+    let mut types = None;
+    for (number, at) in members().enumerate() {
+        let Some(member) = head.get(at..).and_then(member) else { continue };
+        let starts = |folder: &[u8]| member.name.starts_with(folder);
+        match member.name {
+            b"mimetype" if number == 0 && !member.is_packed => return by_mimetype(member.rest),
+            b"[Content_Types].xml" => types = Some(member),
+            b"META-INF/MANIFEST.MF" => return Some(Type::Jar),
+            _ if starts(b"word/") => return Some(Type::Word),
+            _ if starts(b"xl/") => return Some(Type::Excel),
+            _ if starts(b"ppt/") => return Some(Type::PowerPoint),
+            name if memchr::memmem::find(name, b".dist-info/").is_some() => {
+                return Some(Type::Wheel);
+            }
+            _ if starts(b"EGG-INFO/") => return Some(Type::Wheel),
+            _ => {}
+        }
+    }
+    types.and_then(|it| by_content_types(&it))
+}
+
+fn member(header: &[u8]) -> Option<Member<'_>> {
+    let number = |at: usize| {
+        let bytes = header.get(at..at + 2)?.try_into().ok()?;
+        Some(usize::from(u16::from_le_bytes(bytes)))
+    };
+    let (method, length, extra) = (number(8)?, number(26)?, number(28)?);
+    let name = header.get(NAME..NAME + length)?;
+    let rest = header.get(NAME + length + extra..).unwrap_or_default();
+    Some(Member { name, is_packed: method != 0, rest })
+}
+
+fn by_mimetype(content: &[u8]) -> Option<Type> {
+    if content.starts_with(b"application/epub+zip") {
+        Some(Type::Epub)
+    } else if content.starts_with(b"application/vnd.oasis.opendocument.")
+        || content.starts_with(b"application/vnd.sun.xml.")
+    {
+        Some(Type::OpenDocument)
+    } else {
+        None
+    }
+}
+
+/// The list of content types names the main part, wherever that is in the file.
+fn by_content_types(member: &Member<'_>) -> Option<Type> {
+    let mut list = Vec::new();
+    let outcome = if member.is_packed {
+        DeflateDecoder::new(member.rest).take(CONTENT_TYPES_BYTES).read_to_end(&mut list)
+    } else {
+        member.rest.take(CONTENT_TYPES_BYTES).read_to_end(&mut list)
+    };
+    // The head may end within it: what came out before is as good.
+    let (Ok(_) | Err(_)) = outcome;
+    let parts: [(&[u8], Type); 3] = [
+        (b"\"/word/", Type::Word),
+        (b"\"/xl/workbook", Type::Excel),
+        (b"\"/ppt/", Type::PowerPoint),
+    ];
+    let has = |part: &[u8]| memchr::memmem::find(&list, part).is_some();
+    parts.into_iter().find(|(part, _)| has(part)).map(|(_, found)| found)
+}
+
+/// Returns what the names in the directory of a compound file say that it is, as far as they stand in
+/// the head; where they do not, how its first stream begins.
+pub(super) fn in_ole(head: &[u8]) -> Option<Type> {
+    in_directory(head).or_else(|| {
+        let stream = head.get(512..)?;
+        if stream.starts_with(b"\xec\xa5") {
+            Some(Type::Word)
+        } else if stream.starts_with(b"\x09\x08\x10\0\0\x06\x05\0") {
+            Some(Type::Excel)
+        } else if [&b"\x00\x6e\x1e\xf0"[..], b"\x0f\x00\xe8\x03", b"\xa0\x46\x1d\xf0"]
+            .iter()
+            .any(|it| stream.starts_with(it))
+        {
+            Some(Type::PowerPoint)
+        } else {
+            None
+        }
+    })
+}
+
+fn in_directory(head: &[u8]) -> Option<Type> {
+    let shift = u16::from_le_bytes(head.get(0x1e..0x20)?.try_into().ok()?);
+    // Sectors have 512 or 4,096 bytes; the header takes the place of one.
+    let sector_bytes: u64 = if shift == 12 { 4_096 } else { 512 };
+    let sector = u32::from_le_bytes(head.get(0x30..0x34)?.try_into().ok()?);
+    let start = usize::try_from((u64::from(sector) + 1) * sector_bytes).ok()?;
+    let entries = head.get(start..)?.chunks_exact(128).take(ENTRIES_MAX);
+    let mut names = entries.map(|entry| {
+        let name = entry.get(..64).unwrap_or_default();
+        let units = name.chunks_exact(2).take_while(|it| *it != [0, 0]);
+        // Names beyond ASCII are none of those that are looked for.
+        units
+            .map(|it| if it.get(1) == Some(&0) { it.first().copied() } else { None })
+            .collect::<Option<Vec<u8>>>()
+            .unwrap_or_default()
+    });
+    names.find_map(|name| match name.as_slice() {
+        b"WordDocument" => Some(Type::Word),
+        b"Workbook" | b"Book" => Some(Type::Excel),
+        b"PowerPoint Document" => Some(Type::PowerPoint),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A zip file's first members: name, content, whether packed.
+    fn zip(members: &[(&str, &[u8], bool)]) -> Vec<u8> {
+        let mut file = Vec::new();
+        for (name, content, packed) in members {
+            let mut encoder =
+                flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+            encoder.write_all(content).unwrap();
+            let data = if *packed { encoder.finish().unwrap() } else { content.to_vec() };
+            file.extend(b"PK\x03\x04\x14\0\0\0");
+            file.extend([if *packed { 8 } else { 0 }, 0]);
+            file.extend([0; 16]);
+            file.extend(u16::try_from(name.len()).unwrap().to_le_bytes());
+            file.extend([0; 2]);
+            file.extend(name.as_bytes());
+            file.extend(data);
+        }
+        file
+    }
+
+    #[test]
+    fn zip_files_go_by_their_first_members() {
+        let check = |members: &[(&str, &[u8], bool)], expected: Option<Type>| {
+            assert_eq!(in_zip(&zip(members)), expected, "{members:?}");
+        };
+        let types = ("[Content_Types].xml", &b"<Types/>"[..], true);
+        check(&[types, ("word/document.xml", b"x", true)], Some(Type::Word));
+        check(
+            &[types, ("_rels/.rels", b"x", true), ("xl/workbook.xml", b"", true)],
+            Some(Type::Excel),
+        );
+        check(&[types, ("ppt/presentation.xml", b"x", true)], Some(Type::PowerPoint));
+        for packed in [true, false] {
+            let list = b"<Override PartName=\"/xl/workbook.xml\"/>";
+            check(&[("[Content_Types].xml", list, packed)], Some(Type::Excel));
+        }
+        check(&[types], None);
+        let odt = b"application/vnd.oasis.opendocument.text";
+        check(&[("mimetype", odt, false)], Some(Type::OpenDocument));
+        check(&[("mimetype", b"application/epub+zip", false)], Some(Type::Epub));
+        check(&[("mimetype", b"text/plain", false)], None);
+        check(&[("META-INF/", b"", false), ("META-INF/MANIFEST.MF", b"", true)], Some(Type::Jar));
+        check(
+            &[("a/__init__.py", b"", false), ("a-1.dist-info/WHEEL", b"", true)],
+            Some(Type::Wheel),
+        );
+        check(&[("a.txt", b"word/", true)], None);
+    }
+
+    /// A compound file whose directory is in sector `sector`.
+    fn ole(sector: u32, names: &[&str]) -> Vec<u8> {
+        let mut file = vec![0; 512 * (sector as usize + 2)];
+        file[..8].copy_from_slice(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1");
+        file[0x1e] = 9;
+        file[0x30..0x34].copy_from_slice(&sector.to_le_bytes());
+        for (number, name) in names.iter().enumerate() {
+            let at = 512 * (sector as usize + 1) + 128 * number;
+            for (place, unit) in name.encode_utf16().enumerate() {
+                file[at + 2 * place..at + 2 * place + 2].copy_from_slice(&unit.to_le_bytes());
+            }
+        }
+        file
+    }
+
+    #[test]
+    fn compound_files_go_by_their_directory_or_first_stream() {
+        assert_eq!(in_ole(&ole(1, &["Root Entry", "WordDocument"])), Some(Type::Word));
+        assert_eq!(in_ole(&ole(0, &["Root Entry", "Workbook"])), Some(Type::Excel));
+        assert_eq!(in_ole(&ole(2, &["Root Entry", "PowerPoint Document"])), Some(Type::PowerPoint));
+        assert_eq!(in_ole(&ole(2, &["Root Entry", "\u{5}SummaryInformation"])), None);
+        let mut far = ole(3, &[]);
+        far[0x30..0x34].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert_eq!(in_ole(&far), None);
+        far[512..514].copy_from_slice(b"\xec\xa5");
+        assert_eq!(in_ole(&far), Some(Type::Word));
+        assert_eq!(in_ole(b"\xd0\xcf"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_end_quickly(bytes in proptest::collection::vec(any::<u8>(), 0..600), at in 0..600_usize) {
+            let mut bytes = bytes;
+            let at = at.min(bytes.len());
+            bytes.splice(at..at, *b"PK\x03\x04");
+            in_zip(&bytes);
+            in_ole(&bytes);
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! The site's own rules of what objects are, and the one that recognizes by them.
+//!
+//! Source: TR §4 and the user's manual (`byurl.cf`, `byname.cf`, `bycontent.cf`). A rule file:
+//!
+//! ```toml
+//! [[type]]
+//! name = "Recipe"                        # a type of the site's own, or a built-in one
+//! by_name = ['\.recipe$', '^RECIPES']    # one of them matches the file's name
+//!
+//! [[type]]
+//! name = "Minutes"
+//! by_url = '/minutes/\d{4}/'             # and
+//! by_content = '(?i)^minutes of the'     # the front of the content
+//! ```
+//!
+//! All the conditions of a rule must hold; a list holds when one of its expressions matches. The
+//! first rule that matches decides, whatever is built in. Expressions match anywhere unless they are
+//! anchored; `by_content` sees the first [`HEAD_BYTES`] as bytes (`\xff` is one), and `^` is their
+//! beginning.
+//!
+//! # Differences from the paper
+//!
+//! * Rules of all kinds stand in one order, and may have several conditions; the original went
+//!   through all URLs first, then all names, then all contents.
+//! * `by_content` sees the bytes themselves, not what file(1) says of them.
+//!
+//! Sans-I/O.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use regex::bytes::{RegexBuilder, RegexSet, RegexSetBuilder, SetMatches};
+use serde::{Deserialize, Serialize};
+use settings::{Document, Mistake, Table};
+
+use super::{Reason, decide};
+use formats::HEAD_BYTES;
+use formats::Type;
+
+/// Most rules in all files together.
+const RULES_MAX: usize = 10_000;
+
+/// Longest name of a type, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// The conditions that a rule may have, as written.
+const CONDITIONS: [&str; 3] = ["by_url", "by_name", "by_content"];
+
+/// A rule as read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Rule {
+    r#type: Type,
+    /// The expressions of each of [`CONDITIONS`]; none where the rule does not have it.
+    conditions: [Vec<String>; 3],
+    file: String,
+    line: usize,
+}
+
+/// One condition of all rules.
+#[derive(Clone, Debug, Default)]
+struct Condition {
+    expressions: RegexSet,
+    /// The expressions of each rule.
+    places: Vec<Range<usize>>,
+}
+
+/// Says what objects are: by the site's rules, then by the built-in ones.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(into = "Written", try_from = "Written")]
+pub struct Recognizer {
+    rules: Vec<Rule>,
+    /// The names of the site's own types, by number.
+    names: Vec<String>,
+    urls: Condition,
+    file_names: Condition,
+    contents: Condition,
+}
+
+/// A recognizer as it is sent to a worker.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    rules: Vec<Rule>,
+    names: Vec<String>,
+}
+
+impl From<Recognizer> for Written {
+    fn from(it: Recognizer) -> Self {
+        Self { rules: it.rules, names: it.names }
+    }
+}
+
+impl TryFrom<Written> for Recognizer {
+    type Error = regex::Error;
+
+    fn try_from(Written { rules, names }: Written) -> Result<Self, regex::Error> {
+        let compiled = |which| Condition::of(&rules, which);
+        let [urls, file_names, contents] = [compiled(0)?, compiled(1)?, compiled(2)?];
+        Ok(Self { rules, names, urls, file_names, contents })
+    }
+}
+
+/// What an object is, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision<'a> {
+    /// The type.
+    pub r#type: Type,
+    /// Its name, as the `Type` attribute has it.
+    pub name: &'a str,
+    /// What decided.
+    pub by: By<'a>,
+}
+
+/// What has decided on a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By<'a> {
+    /// A rule of the site's.
+    Rule {
+        /// Its file, as named to [`Recognizer::read`].
+        file: &'a str,
+        /// Its line, from 1.
+        line: usize,
+    },
+    /// What is built in.
+    BuiltIn(Reason),
+}
+
+impl fmt::Display for By<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule { file, line } => write!(f, "{file}:{line}"),
+            Self::BuiltIn(reason) => write!(f, "built in: {reason}"),
+        }
+    }
+}
+
+/// Equal when made of the same files.
+impl PartialEq for Recognizer {
+    fn eq(&self, other: &Self) -> bool {
+        self.rules == other.rules && self.names == other.names
+    }
+}
+
+impl Eq for Recognizer {}
+
+impl fmt::Debug for Recognizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recognizer").field("rules", &self.rules).finish_non_exhaustive()
+    }
+}
+
+impl Recognizer {
+    /// Reads rule files, each with its name and its text, in the order in which they count.
+    ///
+    /// # Errors
+    ///
+    /// Every mistake of every file, with the file's name.
+    pub fn read(files: &[(PathBuf, String)]) -> Result<Self, Vec<Mistake>> {
+        let (mut recognizer, mut mistakes) = (Self::default(), Vec::new());
+        for (path, text) in files {
+            if let Err(found) = recognizer.read_file(path, text) {
+                let named = |it| Mistake { file: Some(path.clone()), ..it };
+                mistakes.extend(found.into_iter().map(named));
+            }
+        }
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        let written = Written { rules: recognizer.rules, names: recognizer.names };
+        Self::try_from(written).map_err(|error| {
+            let file = files.last().map(|(path, _)| path.clone());
+            let message = format!("the rules together: {}", expression_mistake(&error));
+            vec![Mistake {
+                file,
+                line: 1,
+                column: 1,
+                message,
+                expected: "fewer of them".to_owned(),
+            }]
+        })
+    }
+
+    fn read_file(&mut self, path: &Path, text: &str) -> Result<(), Vec<Mistake>> {
+        let document = Document::parse(text)?;
+        let root = document.root();
+        for table in root.tables("type") {
+            let conditions = [0, 1, 2].map(|which| expressions(&table, which));
+            if conditions.iter().all(Vec::is_empty) && !CONDITIONS.iter().any(|it| table.has(it)) {
+                table.mistake("", "the rule says of nothing what it is", CONDITIONS.join(", "));
+            }
+            let name = table.required_string("name");
+            if !name.is_empty() && !is_name(&name) {
+                let message = format!("{name:?} is no name of a type");
+                table.mistake("name", message, "letters, digits, \"-\", \"_\", \"+\" and \".\"");
+            } else if RULES_MAX <= self.rules.len() {
+                table.mistake("", format!("there are more than {RULES_MAX} rules"), "fewer");
+                break;
+            }
+            let r#type = self.intern(&name);
+            let file = path.display().to_string();
+            self.rules.push(Rule { r#type, conditions, file, line: table.line() });
+        }
+        document.finish()
+    }
+
+    /// Returns the type called `name`, which becomes one of the site's own if it is none yet.
+    fn intern(&mut self, name: &str) -> Type {
+        self.by_name(name).unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            // There are no more names than rules.
+            Type::Site(u16::try_from(self.names.len() - 1).unwrap_or(u16::MAX))
+        })
+    }
+
+    /// Returns the type called `name`, in whatever case: a built-in one, or one of the site's own.
+    pub fn by_name(&self, name: &str) -> Option<Type> {
+        let own = || self.names.iter().position(|it| it.eq_ignore_ascii_case(name));
+        let site = || own().and_then(|at| u16::try_from(at).ok()).map(Type::Site);
+        Type::by_name(name).or_else(site)
+    }
+
+    /// Returns what the `Type` attribute says of objects of this type.
+    pub fn name(&self, r#type: Type) -> &str {
+        match r#type {
+            Type::Site(number) => {
+                self.names.get(usize::from(number)).map_or_else(|| r#type.name(), String::as_str)
+            }
+            built_in => built_in.name(),
+        }
+    }
+
+    /// Returns the type of the object at `url`, called `name` (without directories), whose content
+    /// starts with `head` (the first [`formats::HEAD_BYTES`], or all of it).
+    pub fn recognize(&self, url: &str, name: &str, head: &[u8]) -> Type {
+        match self.first_match(url, name, head) {
+            Some(rule) => rule.r#type,
+            None => decide(name, head).0,
+        }
+    }
+
+    /// As [`Recognizer::recognize`], and says what decided.
+    pub fn explain(&self, url: &str, name: &str, head: &[u8]) -> Decision<'_> {
+        let (r#type, by) = match self.first_match(url, name, head) {
+            Some(rule) => (rule.r#type, By::Rule { file: &rule.file, line: rule.line }),
+            None => {
+                let (r#type, reason) = decide(name, head);
+                (r#type, By::BuiltIn(reason))
+            }
+        };
+        Decision { r#type, name: self.name(r#type), by }
+    }
+
+    /// Returns what the rules say, without where they stand: what records depend on.
+    pub fn print(&self) -> String {
+        let rule = |rule: &Rule| format!("{} {:?}\n", self.name(rule.r#type), rule.conditions);
+        self.rules.iter().map(rule).collect()
+    }
+
+    fn first_match(&self, url: &str, name: &str, head: &[u8]) -> Option<&Rule> {
+        if self.rules.is_empty() {
+            return None;
+        }
+        let urls = self.urls.matches(url.as_bytes());
+        let names = self.file_names.matches(name.as_bytes());
+        let head = head.get(..head.len().min(HEAD_BYTES)).unwrap_or_default();
+        // The longest to look at: only if a rule comes to it.
+        let mut contents = None;
+        let mut holds = |number: &usize| {
+            self.urls.holds(*number, &urls)
+                && self.file_names.holds(*number, &names)
+                && (self.contents.is_none(*number) || {
+                    let found = contents.get_or_insert_with(|| self.contents.matches(head));
+                    self.contents.holds(*number, found)
+                })
+        };
+        let first = (0..self.rules.len()).find(|number| holds(number))?;
+        self.rules.get(first)
+    }
+}
+
+impl Condition {
+    /// Puts together the expressions of one of [`CONDITIONS`].
+    fn of(rules: &[Rule], which: usize) -> Result<Self, regex::Error> {
+        let (mut all, mut places) = (Vec::new(), Vec::new());
+        for rule in rules {
+            let own = rule.conditions.get(which).map(Vec::as_slice).unwrap_or_default();
+            places.push(all.len()..all.len() + own.len());
+            all.extend(own);
+        }
+        let expressions = RegexSetBuilder::new(all).unicode(is_of_text(which)).build()?;
+        Ok(Self { expressions, places })
+    }
+
+    fn matches(&self, bytes: &[u8]) -> SetMatches {
+        self.expressions.matches(bytes)
+    }
+
+    /// Whether the rule does not have this condition.
+    fn is_none(&self, rule: usize) -> bool {
+        self.places.get(rule).is_none_or(Range::is_empty)
+    }
+
+    fn holds(&self, rule: usize, matches: &SetMatches) -> bool {
+        let place = self.places.get(rule).cloned().unwrap_or_default();
+        place.is_empty() || place.into_iter().any(|it| matches.matched(it))
+    }
+}
+
+/// Whether this one of [`CONDITIONS`] sees text; content is bytes.
+fn is_of_text(which: usize) -> bool {
+    which < 2
+}
+
+/// Reads the expressions of one of [`CONDITIONS`]; those that are none are mistakes.
+fn expressions(table: &Table<'_>, which: usize) -> Vec<String> {
+    let Some(key) = CONDITIONS.get(which) else { return Vec::new() };
+    let written = table.one_or_more(key);
+    for (i, expression) in written.iter().enumerate() {
+        if let Err(error) = RegexBuilder::new(expression).unicode(is_of_text(which)).build() {
+            let message = format!("{expression:?}: {}", expression_mistake(&error));
+            table.mistake_in(key, i, message, "a regular expression");
+        }
+    }
+    written
+}
+
+/// Says what is wrong with an expression, without the picture of where.
+pub(crate) fn expression_mistake(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    last.trim_start_matches("error: ").to_owned()
+}
+
+fn is_name(name: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_+.".contains(&byte);
+    name.len() <= NAME_BYTES_MAX && name.bytes().all(is_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Recognizer {
+        Recognizer::read(&[("t.toml".into(), text.to_owned())]).unwrap()
+    }
+
+    /// Explains as `name by`.
+    #[track_caller]
+    fn check(rules: &str, url: &str, head: &[u8], expected: &str) {
+        let recognizer = read(rules);
+        let name = url.rsplit('/').next().unwrap();
+        let decision = recognizer.explain(url, name, head);
+        assert_eq!(format!("{} {}", decision.name, decision.by), expected);
+        assert_eq!(recognizer.recognize(url, name, head), decision.r#type);
+    }
+
+    const RULES: &str = "[[type]]\nname = 'Recipe'\nby_name = ['\\.recipe$', '^RECIPES']\n\
+                         [[type]]\nname = 'Minutes'\nby_url = '/minutes/\\d{4}/'\nby_content = '(?i)^minutes of'\n\
+                         [[type]]\nname = 'html'\nby_content = '^\\xff\\xfe<'\n\
+                         [[type]]\nname = 'recipe'\nby_url = 'cook'\n";
+
+    #[test]
+    fn the_first_rule_that_matches_decides() {
+        check(RULES, "file:///a/cake.recipe", b"%PDF-1.4", "Recipe t.toml:1");
+        check(RULES, "file:///a/RECIPES", b"", "Recipe t.toml:1");
+        check(
+            RULES,
+            "file:///a/recipe",
+            b"x",
+            "Text built in: it is text, and nothing says what of",
+        );
+        check(RULES, "file:///minutes/2024/x", b"Minutes of the board", "Minutes t.toml:4");
+        check(RULES, "file:///minutes/24/x.md", b"Minutes of the", "Markdown built in: its name");
+        check(RULES, "file:///minutes/2024/x.md", b"About", "Markdown built in: its name");
+        check(RULES, "file:///x", b"\xff\xfe<\0", "HTML t.toml:8");
+        check(RULES, "file:///cook/x", b"\xff\xfe<\0", "HTML t.toml:8");
+        check(RULES, "file:///cook/x", b"x", "Recipe t.toml:11");
+        check("", "file:///x.md", b"x", "Markdown built in: its name");
+    }
+
+    #[test]
+    fn only_the_head_is_looked_at() {
+        let rules = "[[type]]\nname = 'Late'\nby_content = 'z'\n";
+        let mut content = vec![b'x'; HEAD_BYTES];
+        content.push(b'z');
+        check(rules, "file:///x.md", &content, "Markdown built in: its name");
+        check(rules, "file:///x.md", &content[1..], "Late t.toml:1");
+    }
+
+    #[test]
+    fn types_of_the_site_have_names() {
+        let recognizer = read(RULES);
+        let recipe = recognizer.by_name("RECIPE").unwrap();
+        assert_eq!(recipe, Type::Site(0));
+        assert_eq!(recognizer.name(recipe), "Recipe");
+        assert_eq!(recognizer.name(Type::Site(7)), "Site");
+        assert_eq!(recognizer.by_name("pdf"), Some(Type::Pdf));
+        assert_eq!(recognizer.by_name("none"), None);
+    }
+
+    #[test]
+    fn what_records_depend_on_is_what_rules_say() {
+        let moved = format!("# a comment\n{RULES}");
+        assert_eq!(read(RULES).print(), read(&moved).print());
+        assert_ne!(read(RULES), read(&moved));
+        assert_ne!(read(RULES).print(), read(&RULES.replace("cook", "bake")).print());
+        assert_ne!(read(RULES).print(), read(&RULES.replace("Minutes", "Notes")).print());
+        assert_eq!(read("").print(), Recognizer::default().print());
+    }
+
+    #[test]
+    fn every_mistake_is_named_with_file_and_line() {
+        let check = |text: &str, expected: &[&str]| {
+            let files = [("a.toml".into(), "".to_owned()), ("b.toml".into(), text.to_owned())];
+            let mistakes = Recognizer::read(&files).err().unwrap_or_default();
+            let said: Vec<String> =
+                mistakes.iter().map(|it| it.with_file(Path::new("settings.toml"))).collect();
+            assert_eq!(said.len(), expected.len(), "{said:#?}");
+            for (said, expected) in said.iter().zip(expected) {
+                let (place, part) = expected.split_once(' ').unwrap();
+                assert!(said.starts_with(place) && said.contains(part), "{said}");
+            }
+        };
+        check("[[type]]\nname = 'A'\nby_name = 'x'\n", &[]);
+        check("[[type]]\n", &["b.toml:1:1: of nothing", "b.toml:1:1: \"name\" is missing"]);
+        check("[[type]]\nname = 'a b'\nby_name = 'x'\n", &["b.toml:2:8: \"a b\""]);
+        check(
+            "[[type]]\nname = 'A'\nby_name = ['x', '(']\nby_nam = 'y'\nby_url = []\n",
+            &[
+                "b.toml:3:17: \"(\": unclosed group",
+                "b.toml:4:1: \"by_name\"",
+                "b.toml:5:10: empty",
+            ],
+        );
+        check("[[typ]]\n", &["b.toml:1:3: \"type\""]);
+        check("[[type]\n", &["b.toml:1: "]);
+        check("[[type]]\nname = 'A'\nby_name = 7\n", &["b.toml:3:11: \"by_name\""]);
+    }
+}

@@ -1,0 +1,184 @@
+//! The worker: summarizing in a process of its own, behind fences, for types whose parsers are not
+//! safe in time and memory by construction, and for what is large and read as a whole.
+//!
+//! Source: TR §4 (Essence ran a program for each object); `landlock(7)`, `seccomp(2)`, `setrlimit(2)`.
+//!
+//! The daemon's own binary, started anew, reads objects from a socket and answers with summaries
+//! (`wire`). It gives up all that it does not need before it reads the first (`fence`): files, the
+//! network, other processes. The gatherer keeps as many workers as threads that summarize (`pool`), each
+//! for many objects, and ends one that crashes, grows or takes too long: the object's record is by name
+//! then, with a problem that says so, and the run goes on.
+//!
+//! # Differences from the paper
+//!
+//! * A process serves thousands of objects rather than one.
+//! * Text, pages, source and catalogs are summarized within the gatherer, in time and memory that grow
+//!   with the length of what is read, and no faster. Most of it is done by parsers of our own, which look
+//!   at the clock. Some libraries are trusted besides (pulldown-cmark, biblatex, serde_json, quick-xml,
+//!   csv, toml, regex): they are in Rust that is safe but for a few places, take what they are given in
+//!   one pass, and are given little at a time. Should one of them panic, the object has a record by name.
+//! * Catalogs and other text that is read from its beginning to its end go to a worker where they are long,
+//!   or packed, since then nobody knows how long they are.
+
+pub mod fence;
+#[cfg(fuzzing)]
+pub mod fuzzing;
+pub mod library;
+pub mod pool;
+pub mod program;
+pub mod serve;
+pub mod spent;
+mod wire;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use crate::extract::EssenceSettings;
+use formats::Type;
+use formats::explode;
+use formats::object::Object;
+use formats::unnest;
+use formats::unnest::Format;
+
+/// Longest object whose text is read as a whole within the gatherer, in bytes.
+const WITHIN_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Tells the time: deadlines are moments of it.
+pub type Clock = fn() -> Instant;
+
+/// How a worker is started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The program: the daemon's own.
+    pub path: PathBuf,
+    /// What has it be a worker.
+    pub arguments: Vec<String>,
+}
+
+/// Whether objects of this type are summarized by a worker: what opens them is a library that is not
+/// asked for the time, or that takes memory as the object says; or they may hold such objects.
+pub fn is_for_worker(r#type: Type) -> bool {
+    matches!(
+        r#type,
+        Type::Pdf
+            | Type::Word
+            | Type::Excel
+            | Type::PowerPoint
+            | Type::OpenDocument
+            | Type::Epub
+            | Type::Tar
+            | Type::GzipTar
+            | Type::Zip
+            | Type::Compressed
+            | Type::CompressedTar
+            | Type::Archive
+            | Type::Deb
+            | Type::Rpm
+            | Type::Wheel
+            | Type::Crate
+            | Type::Jar
+            | Type::SourceDistribution
+            | Type::MacCompressed
+            | Type::ShellArchive
+            | Type::Uuencoded
+            | Type::Mail
+            | Type::Mailbox
+            | Type::News
+            | Type::Image
+            | Type::Audio
+            | Type::Video
+            | Type::Font
+            | Type::Object
+            | Type::Command
+            | Type::PostScript
+            | Type::Dvi
+    )
+}
+
+/// Whether all of an object of this type is read as text, however long it is, rather than its beginning.
+fn is_read_whole(r#type: Type) -> bool {
+    explode::is_list(r#type)
+        || matches!(r#type, Type::Json | Type::Notebook | Type::Rcs | Type::Sccs)
+}
+
+/// Whether the object goes to a worker: any that is opened does, as what it holds may be of any type, and
+/// what is long and read as a whole. What gzip holds is judged as it will be when it is opened, by its name
+/// and how it begins: where that is no text, or not to be seen yet, it may be anything.
+pub(crate) fn wants_worker(object: &Object, settings: &EssenceSettings) -> bool {
+    match settings.type_of(object) {
+        Type::Gzip => {
+            let typing = &settings.summary.typing;
+            let Some((name, head)) = unnest::peek(object) else { return true };
+            let inner = typing.recognize(&object.url, &name, &head);
+            let is_opened = Format::of_head(&head, inner).is_some();
+            is_for_worker(inner) || is_opened || is_read_whole(inner) || !inner.is_text()
+        }
+        found if is_read_whole(found) && WITHIN_BYTES_MAX < object.bytes.len() => true,
+        found => is_for_worker(found) || Format::of(object, found).is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+
+    use super::*;
+
+    #[test]
+    fn what_may_hold_anything_is_opened_behind_fences() {
+        let wants = |name: &str, bytes: &[u8]| {
+            let object = Object::whole(format!("http://h.example/{name}"), bytes.to_vec());
+            wants_worker(&object, &EssenceSettings::default())
+        };
+        let gzip = b"\x1f\x8b\x08\0\0\0\0\0";
+        let packed = |bytes: &[u8]| {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), Compression::fast());
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap()
+        };
+        let named = |name: &[u8], bytes: &[u8]| {
+            let mut encoder =
+                flate2::GzBuilder::new().filename(name).write(Vec::new(), Compression::fast());
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap()
+        };
+        let shar = b"#!/bin/sh\n# This is a shell archive.\nsed 's/^X//' >a.pdf <<'E'\nX%PDF-\nE\n";
+        // Blocks that hold nothing.
+        let nothing = [&packed(b"")[..10], &b"\0\0\0\xff\xff".repeat(20_000)].concat();
+        let entry = b"@book{a, title = {A}}\n";
+        let long = |text: &[u8]| text.repeat(WITHIN_BYTES_MAX / text.len() + 1);
+        for (name, bytes, expected) in [
+            ("a.bib", &entry[..], false),
+            ("a.bib", &long(entry), true),
+            ("a.bib.gz", &packed(entry), true),
+            ("a.json", b"[1]", false),
+            ("a.json", &[&b"["[..], &long(b"1, "), b"1]"].concat(), true),
+            ("a.json.gz", &packed(b"[1]"), true),
+            ("a.txt", &long(b"words "), false),
+            ("a.pdf", &b"%PDF-1.4\n"[..], true),
+            ("a.txt", b"words", false),
+            ("a.html", b"<html>", false),
+            ("a.eml", b"From: a@b.example\nTo: c@d.example\nSubject: x\n\nhello\n", true),
+            ("a.uu", b"begin 644 a.pdf\n`\nend\n", true),
+            ("a.sh", b"#!/bin/sh\necho words\n", false),
+            ("a.sh", shar, true),
+            ("a", shar, true),
+            ("a.sh.gz", &packed(shar), true),
+            ("a.txt.gz", &packed(shar), true),
+            ("ls.1.gz", gzip, false),
+            ("a.pdf.gz", gzip, true),
+            ("a.gz.gz", gzip, true),
+            ("paper.gz", gzip, true),
+            ("a.txt.gz", &packed(b"words"), false),
+            ("a.txt.gz", &packed(b"%PDF-1.4\n"), true),
+            ("a.txt.gz", &packed(&packed(b"words")), true),
+            ("a.txt.gz", &packed(&b"words ".repeat(10_000)), false),
+            ("a.txt.gz", &named(b"a.eml", b"words"), true),
+            ("a.txt.gz", &nothing, true),
+        ] {
+            assert_eq!(wants(name, bytes), expected, "{name}");
+        }
+    }
+}

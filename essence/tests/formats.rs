@@ -1,0 +1,31 @@
+//! docs/formats.md says what the program does.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+mod made;
+#[path = "../examples/formats/samples/mod.rs"]
+mod samples;
+#[path = "../examples/formats/table.rs"]
+mod table;
+
+use std::path::Path;
+
+const COMMAND: &str = "cargo run -p essence --example formats > docs/formats.md";
+
+#[test]
+fn every_type_has_a_sample_of_its_kind() {
+    assert_eq!(table::missing(), Vec::<&str>::new(), "add one in essence/examples/formats/samples");
+    assert_eq!(table::faults(), Vec::<String>::new());
+}
+
+#[test]
+fn the_page_says_what_the_program_does() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/formats.md");
+    let page = std::fs::read_to_string(path).unwrap_or_default();
+    let made = table::page();
+    let differs = page.lines().zip(made.lines()).find(|(page, made)| page != made);
+    assert!(
+        page == made,
+        "docs/formats.md is old, first here: {differs:#?}\nwrite it anew by `{COMMAND}`"
+    );
+}

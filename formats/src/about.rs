@@ -1,0 +1,216 @@
+//! What pictures, sound and film say about themselves, from wherever in them it stands.
+//!
+//! One picture may say its title in four places (EXIF, IPTC, XMP, a comment). What was added first
+//! counts; what says the same again is left out, and what says more becomes part of the text.
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+
+use super::Draft;
+use crate::text::{Body, is_telling, one_line};
+
+/// Most values kept of one object.
+const VALUES_MAX: usize = 512;
+/// Longest value of one line, in bytes.
+const LINE_BYTES_MAX: usize = 2 * 1024;
+/// Longest text (description, lyrics, comment), in bytes.
+const TEXT_BYTES_MAX: usize = 64 * 1024;
+/// Pixels a side beyond which nothing has been made.
+const SIDE_MAX: u64 = 1 << 31;
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    /// What it is called.
+    Title,
+    /// Who made it.
+    Author,
+    /// Who else had part in it.
+    Contributor,
+    /// Who published it.
+    Publisher,
+    /// What it shows, in words.
+    Description,
+    /// A key word.
+    Keyword,
+    /// Whose it is.
+    Copyright,
+    /// What may be done with it.
+    License,
+    /// When it was made.
+    Date,
+    /// The program that made it.
+    Generator,
+    /// The camera that took it.
+    Camera,
+    /// Where it was made.
+    Location,
+    /// The album it belongs to.
+    Album,
+    /// Its genre.
+    Genre,
+    /// Its language.
+    Language,
+    /// What it is known by elsewhere.
+    Identifier,
+    /// Other text that belongs to it.
+    Text,
+}
+
+impl Field {
+    /// Fields that become attributes, with their names; `true` when all values are told.
+    const ATTRIBUTES: &[(Self, &str, bool)] = &[
+        (Self::Date, "Date", false),
+        (Self::Contributor, "Contributor", true),
+        (Self::Publisher, "Publisher", false),
+        (Self::Keyword, "Subject", true),
+        (Self::Copyright, "Copyright", false),
+        (Self::License, "License", false),
+        (Self::Album, "Album", false),
+        (Self::Genre, "Genre", true),
+        (Self::Language, "Language", true),
+        (Self::Identifier, "Identifier", true),
+        (Self::Camera, "Camera", false),
+        (Self::Location, "Location", false),
+        (Self::Generator, "Generator", false),
+    ];
+}
+
+/// Everything said, in the order in which it was met.
+#[derive(Debug, Default)]
+pub(crate) struct About {
+    values: Vec<(Field, String)>,
+    dimensions: Option<(u64, u64)>,
+    duration_ms: Option<u64>,
+}
+
+impl About {
+    /// Adds a value, unless it says nothing or says it again.
+    pub(crate) fn add(&mut self, field: Field, value: &str) {
+        let value = value.trim_matches(|it: char| it.is_whitespace() || it == '\0');
+        if value.is_empty() || VALUES_MAX <= self.values.len() {
+            return;
+        }
+        let value = match field {
+            Field::Text | Field::Description => {
+                let cut = value.get(..value.floor_char_boundary(TEXT_BYTES_MAX));
+                let text = cut.unwrap_or_default().replace("\r\n", "\n").replace('\r', "\n");
+                text.chars().filter(|it| !it.is_control() || matches!(it, '\n' | '\t')).collect()
+            }
+            _ => one_line(value, LINE_BYTES_MAX),
+        };
+        let telling = value.chars().any(char::is_alphanumeric);
+        if telling && !self.values.iter().any(|it| it.0 == field && it.1 == value) {
+            self.values.push((field, value));
+        }
+    }
+
+    /// Adds values that stand on one line between separators.
+    pub(crate) fn add_list(&mut self, field: Field, values: &str, separators: &[char]) {
+        for value in values.split(separators) {
+            self.add(field, value);
+        }
+    }
+
+    /// Notes how many pixels it is wide and high, unless that is known.
+    pub(crate) fn dimensions(&mut self, width: u64, height: u64) {
+        if (1..SIDE_MAX).contains(&width) && (1..SIDE_MAX).contains(&height) {
+            self.dimensions.get_or_insert((width, height));
+        }
+    }
+
+    /// Returns whether its size in pixels is known.
+    pub(crate) fn has_dimensions(&self) -> bool {
+        self.dimensions.is_some()
+    }
+
+    /// Notes how long it lasts, in milliseconds, unless that is known.
+    pub(crate) fn duration(&mut self, duration_ms: u64) {
+        if 0 < duration_ms {
+            self.duration_ms.get_or_insert(duration_ms);
+        }
+    }
+
+    fn first(&self, field: Field) -> Option<&str> {
+        self.all(field).next()
+    }
+
+    fn all(&self, field: Field) -> impl Iterator<Item = &str> {
+        self.values.iter().filter(move |it| it.0 == field).map(|it| it.1.as_str())
+    }
+
+    /// Returns all values of `field`, a line each.
+    pub(crate) fn lines(&self, field: Field) -> String {
+        self.all(field).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Makes the draft: a body of at most `text_bytes_max` bytes.
+    pub(crate) fn draft<'a>(self, text_bytes_max: usize) -> Draft<'a> {
+        let mut draft = Draft::default();
+        self.tell(&mut draft, text_bytes_max);
+        draft
+    }
+
+    /// Tells the draft everything.
+    pub(crate) fn tell(self, draft: &mut Draft<'_>, text_bytes_max: usize) {
+        let title = self.first(Field::Title).filter(|it| is_telling(it)).unwrap_or_default();
+        let mut descriptions = self.all(Field::Description).chain(self.all(Field::Text));
+        let description = descriptions.next().unwrap_or_default();
+        draft.title = title.to_owned();
+        draft.authors.extend(self.all(Field::Author).map(str::to_owned));
+        draft.description = description.to_owned();
+        draft.keywords = self.lines(Field::Keyword);
+        for (field, name, all) in Field::ATTRIBUTES {
+            let first = || self.first(*field).unwrap_or_default().to_owned();
+            draft.other(name, if *all { self.lines(*field) } else { first() });
+        }
+        if let Some((width, height)) = self.dimensions {
+            draft.other("Dimensions", format!("{width}x{height}"));
+        }
+        if let Some(milliseconds) = self.duration_ms {
+            draft.other("Duration", seconds(milliseconds));
+        }
+        let mut body = Body::new(text_bytes_max);
+        for field in [Field::Title, Field::Description, Field::Text] {
+            for value in self.all(field).filter(|it| *it != title) {
+                body.push(value);
+                body.line();
+            }
+        }
+        draft.body = Cow::Owned(body.finish());
+    }
+}
+
+/// Returns seconds as a decimal number, without digits that say nothing.
+fn seconds(milliseconds: u64) -> String {
+    let text = format!("{}.{:03}", milliseconds / 1000, milliseconds % 1000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_twice_is_told_once() {
+        let mut about = About::default();
+        about.add(Field::Title, " A walk\0\0");
+        about.add(Field::Title, "A walk");
+        about.add(Field::Title, "Another name");
+        about.add(Field::Author, "Ann");
+        about.add(Field::Text, "--");
+        about.add_list(Field::Keyword, "sea; sand;;sea", &[';']);
+        about.dimensions(0, 5);
+        about.dimensions(640, 480);
+        about.dimensions(1, 1);
+        about.duration(61_500);
+        let draft = about.draft(100);
+        assert_eq!(draft.title, "A walk");
+        assert_eq!(draft.authors, ["Ann"]);
+        assert_eq!(draft.body, "Another name\n");
+        let others: Vec<_> = draft.others.iter().map(|it| (it.0.as_str(), it.1.as_str())).collect();
+        let expected = [("Subject", "sea\nsand"), ("Dimensions", "640x480"), ("Duration", "61.5")];
+        assert_eq!(others, expected);
+    }
+}

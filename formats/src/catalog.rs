@@ -1,0 +1,362 @@
+//! Catalogs: files that list many things. What all of them share: how entries are counted, bounded and
+//! told, and the record of the list as a whole.
+//!
+//! Source: Essence's Bibliographic summarizer; the manual's exploder ("turns one file into a stream of
+//! SOIF objects"). One module a format finds the entries; it is read once for the list's own record, and
+//! once more for those of the entries (see `explode`).
+//!
+//! # Differences from the paper
+//!
+//! * A broken entry costs itself only; its words can still be found.
+//! * A format that describes one thing without a list around it (a dataset's metadata) gives that thing's
+//!   record: there is nothing to explode.
+//!
+//! Sans-I/O.
+
+pub(crate) mod bibtex;
+pub(crate) mod csl;
+pub(crate) mod datacite;
+mod fields;
+pub mod iafa;
+pub(crate) mod json;
+pub(crate) mod jsonld;
+pub(crate) mod lsm;
+pub(crate) mod marc;
+pub(crate) mod marcxml;
+pub(crate) mod ris;
+pub(crate) mod soif;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::{Draft, Input};
+use crate::Type;
+use crate::object::ProblemKind;
+use crate::text::{Body, decode};
+pub(crate) use fields::Fields;
+
+/// How much of a catalog is read, in bytes: 10,000 entries, the most that become records, of 3 KiB.
+const CATALOG_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Longest entry that is parsed, in bytes.
+pub(crate) const ENTRY_BYTES_MAX: usize = 256 * 1024;
+/// Most authors, and most titles, that the list's own record has.
+const NAMES_MAX: usize = 500;
+/// Steps between two looks at the clock.
+const POLL_STEPS: u32 = 64;
+
+/// Years that a thing may be of.
+const YEARS: std::ops::Range<i32> = 1000..3000;
+
+/// What an entry's line in its list leaves out: it says nothing to a reader without its name.
+const UNTOLD: &[&str] = &[
+    "Date",
+    "Date-Modified",
+    "Language",
+    "Original-Date",
+    "Original-Language",
+    "Year",
+    "Volume",
+    "Issue",
+    "Page-Range",
+    "Format",
+];
+
+/// Returns whether files of this type are catalogs.
+pub(crate) fn is_catalog(r#type: Type) -> bool {
+    noun(r#type).is_some()
+}
+
+/// What a catalog is called.
+fn noun(r#type: Type) -> Option<&'static str> {
+    Some(match r#type {
+        Type::BibTeX | Type::Ris | Type::CslJson => "Bibliography",
+        Type::Marc | Type::MarcXml => "Library catalog",
+        Type::DataCite => "Catalog of datasets",
+        Type::JsonLd => "Linked data",
+        Type::Lsm => "Software map",
+        Type::Iafa => "Archive index",
+        Type::Soif => "Summaries",
+        _ => return None,
+    })
+}
+
+/// Hands out the entries of a catalog of any format.
+pub(crate) fn read(input: &Input<'_>, reading: &mut Reading<'_>) {
+    if CATALOG_BYTES_MAX < input.object.bytes.len() {
+        let message = format!("is longer than {CATALOG_BYTES_MAX} bytes; only its front was read");
+        reading.problem(ProblemKind::Limit, message);
+    }
+    let bytes = input.head(CATALOG_BYTES_MAX);
+    match input.r#type {
+        Type::Marc => marc::read(bytes, reading),
+        Type::Soif => soif::read(bytes, reading),
+        Type::BibTeX => bibtex::read(&decode(bytes, None), reading),
+        Type::Ris => ris::read(&decode(bytes, None), reading),
+        Type::CslJson => csl::read(&decode(bytes, None), reading),
+        Type::MarcXml => marcxml::read(&decode(bytes, None), reading),
+        Type::DataCite => datacite::read(&decode(bytes, None), reading),
+        Type::JsonLd => jsonld::read(&decode(bytes, None), reading),
+        Type::Lsm => lsm::read(&decode(bytes, None), reading),
+        Type::Iafa => iafa::read(&decode(bytes, None), reading),
+        _ => {}
+    }
+}
+
+/// One entry of a catalog.
+#[derive(Debug)]
+pub(crate) struct Item<'t> {
+    /// What names it in the catalog and elsewhere; may be empty.
+    pub key: String,
+    /// Its part of the file.
+    pub raw: &'t [u8],
+    /// What there is to say.
+    pub draft: Draft<'static>,
+    /// Whether the file is about it alone, without a list around it.
+    pub is_alone: bool,
+}
+
+/// What is handed out.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it is taken apart where it is handed to, and almost always an entry"
+)]
+#[derive(Debug)]
+pub(crate) enum Found<'t> {
+    /// An entry.
+    Entry(Item<'t>),
+    /// The text of an entry that cannot be parsed; empty where it is no text.
+    Broken(&'t str),
+}
+
+/// One pass over a catalog.
+pub(crate) struct Reading<'r> {
+    cancelled: &'r dyn Fn() -> bool,
+    each: &'r mut dyn FnMut(Found<'_>) -> bool,
+    steps: u32,
+    count: usize,
+    broken: usize,
+    first_broken: String,
+    is_late: bool,
+    problems: Vec<(ProblemKind, String)>,
+}
+
+impl fmt::Debug for Reading<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reading").finish_non_exhaustive()
+    }
+}
+
+impl<'r> Reading<'r> {
+    /// Returns a pass that hands everything to `each` until that says `false`.
+    pub(crate) fn new(
+        cancelled: &'r dyn Fn() -> bool,
+        each: &'r mut dyn FnMut(Found<'_>) -> bool,
+    ) -> Self {
+        let (problems, first_broken) = (Vec::new(), String::new());
+        Self {
+            cancelled,
+            each,
+            steps: 0,
+            count: 0,
+            broken: 0,
+            first_broken,
+            is_late: false,
+            problems,
+        }
+    }
+
+    /// Returns whether to go on; to be asked in every loop.
+    pub(crate) fn goes_on(&mut self) -> bool {
+        self.is_late |= self.steps.is_multiple_of(POLL_STEPS) && (self.cancelled)();
+        self.steps = self.steps.wrapping_add(1);
+        !self.is_late
+    }
+
+    /// Hands out an entry of a list; returns whether to go on.
+    pub(crate) fn entry(&mut self, key: &str, raw: &[u8], fields: Fields) -> bool {
+        self.item(Item { key: key.to_owned(), raw, draft: fields.finish(), is_alone: false })
+    }
+
+    /// Hands out what the file as a whole is about.
+    pub(crate) fn alone(&mut self, raw: &[u8], fields: Fields) {
+        self.item(Item { key: String::new(), raw, draft: fields.finish(), is_alone: true });
+    }
+
+    fn item(&mut self, item: Item<'_>) -> bool {
+        self.count += 1;
+        self.goes_on() && (self.each)(Found::Entry(item))
+    }
+
+    /// Tells of an entry that cannot be parsed, and where it is (`in line 7`); returns whether to go on.
+    pub(crate) fn broken(&mut self, text: &str, place: impl FnOnce() -> String) -> bool {
+        self.count += 1;
+        self.broken += 1;
+        if self.broken == 1 {
+            self.first_broken = place();
+        }
+        self.goes_on() && (self.each)(Found::Broken(text))
+    }
+
+    /// Tells what is wrong with the catalog as a whole.
+    pub(crate) fn problem(&mut self, kind: ProblemKind, message: impl Into<String>) {
+        // A format has a handful at most.
+        if self.problems.len() < 8 {
+            self.problems.push((kind, message.into()));
+        }
+    }
+
+    /// Returns how many entries there were so far.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Returns what was wrong with the catalog as a whole.
+    pub(crate) fn into_problems(mut self) -> Vec<(ProblemKind, String)> {
+        if self.is_late {
+            let message = format!("ran out of time after {} entries", self.count);
+            self.problems.push((ProblemKind::Time, message));
+        }
+        if 0 < self.broken {
+            let (broken, count, first) = (self.broken, self.count, self.first_broken);
+            let message =
+                format!("{broken} of {count} entries cannot be parsed, the first {first}");
+            self.problems.push((ProblemKind::Broken, message));
+        }
+        self.problems
+    }
+
+    /// Returns whether it ended because time was up.
+    pub(crate) fn is_late(&self) -> bool {
+        self.is_late
+    }
+}
+
+/// Summarizes a catalog: how many entries, of which years, by whom, and their titles.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let mut body = Body::new(input.text_bytes_max());
+    let (mut titles, mut authors, mut alone) = (Vec::new(), Vec::new(), None);
+    let (mut first_year, mut last_year) = (i32::MAX, i32::MIN);
+    let mut each = |found: Found<'_>| {
+        let draft = match found {
+            Found::Entry(Item { is_alone: true, draft, .. }) => {
+                alone = Some(draft);
+                return true;
+            }
+            Found::Entry(item) => item.draft,
+            Found::Broken(text) => {
+                body.push(text);
+                body.line();
+                return true;
+            }
+        };
+        cite(&draft, &mut body);
+        if let Some(year) = year(&draft) {
+            (first_year, last_year) = (first_year.min(year), last_year.max(year));
+        }
+        if titles.len() < NAMES_MAX && !draft.title.is_empty() {
+            titles.push(draft.title);
+        }
+        if authors.len() < NAMES_MAX {
+            authors.extend(draft.authors);
+        }
+        true
+    };
+    let mut reading = Reading::new(input.cancelled, &mut each);
+    read(input, &mut reading);
+    let (count, problems) = (reading.count(), reading.into_problems());
+    let mut draft = alone.unwrap_or_else(|| {
+        let years = match first_year.cmp(&last_year) {
+            std::cmp::Ordering::Less => format!("{first_year}-{last_year}"),
+            std::cmp::Ordering::Equal => first_year.to_string(),
+            std::cmp::Ordering::Greater => String::new(),
+        };
+        let span = if years.is_empty() { String::new() } else { format!(" of {years}") };
+        let (noun, plural) =
+            (noun(input.r#type).unwrap_or("List"), if count == 1 { "entry" } else { "entries" });
+        let description = format!("{noun} with {count} {plural}{span}");
+        let mut draft = Draft { authors, description, ..Draft::default() };
+        draft.other("Entries", count.to_string());
+        draft.other("Years", years);
+        draft.other("Titles", titles.join("\n"));
+        draft.body = Cow::Owned(body.finish());
+        draft
+    });
+    draft.problems.splice(0..0, problems);
+    draft
+}
+
+fn year(draft: &Draft<'_>) -> Option<i32> {
+    let (_, date) = draft.others.iter().find(|(name, _)| name == "Date")?;
+    let year = date.get(..4)?.parse().ok()?;
+    YEARS.contains(&year).then_some(year)
+}
+
+/// Writes an entry as one line: `Title / Author; Author (1995). Where it appeared. What else there is`.
+pub(crate) fn cite(draft: &Draft<'_>, body: &mut Body) {
+    body.push(&draft.title);
+    if !draft.authors.is_empty() {
+        body.push(" / ");
+        body.push(&draft.authors.join("; "));
+    }
+    if let Some(year) = year(draft) {
+        body.push(&format!(" ({year})"));
+    }
+    let others = draft.others.iter().filter(|(name, _)| !UNTOLD.contains(&name.as_str()));
+    let others = others.map(|(_, value)| value.as_str());
+    let references = draft.references.iter().map(String::as_str);
+    for it in others.chain(references).chain([draft.description.as_str(), &draft.r#abstract]) {
+        if !it.is_empty() && !body.is_full() {
+            if !body.as_str().is_empty() && !body.as_str().ends_with('\n') {
+                body.push(". ");
+            }
+            body.push_squeezed(it);
+        }
+    }
+    body.line();
+}
+
+/// What the tests of all catalogs share.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use crate::Settings;
+    use crate::object::Object;
+
+    /// Renders each entry as `key: Name=value; Name=value`, one a line, and then what went wrong.
+    pub(crate) fn entries(r#type: Type, bytes: &[u8]) -> Vec<String> {
+        let object = Object::whole("http://h.example/d/list", bytes.to_vec());
+        let settings = Settings::default();
+        let input = Input { object: &object, r#type, settings: &settings, cancelled: &|| false };
+        let mut lines = Vec::new();
+        let mut each = |found: Found<'_>| {
+            lines.push(match found {
+                Found::Broken(_) => "broken".to_owned(),
+                Found::Entry(item) => {
+                    let mark = if item.is_alone { "(alone)" } else { &item.key };
+                    format!("{mark}: {}", told(&item.draft).join("; "))
+                }
+            });
+            true
+        };
+        let mut reading = Reading::new(&|| false, &mut each);
+        read(&input, &mut reading);
+        let problems = reading.into_problems().into_iter();
+        let problems = problems.filter(|(_, message)| !message.contains("cannot be parsed"));
+        lines.extend(problems.map(|(kind, message)| format!("! {kind}: {message}")));
+        lines
+    }
+
+    pub(crate) fn told(draft: &Draft<'_>) -> Vec<String> {
+        let lines = |lines: &[String]| lines.join("|");
+        let others = draft.others.iter().map(|(n, v)| (n.as_str(), v.replace('\n', "|")));
+        let first = [
+            ("Title", draft.title.clone()),
+            ("Author", lines(&draft.authors)),
+            ("Description", draft.description.clone()),
+            ("Abstract", draft.r#abstract.clone()),
+        ];
+        let last = [("URL-References", lines(&draft.references))];
+        let all = first.into_iter().chain(others).chain(last);
+        all.filter(|(_, it)| !it.is_empty()).map(|(n, it)| format!("{n}={it}")).collect()
+    }
+}

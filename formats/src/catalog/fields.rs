@@ -1,0 +1,282 @@
+//! What an entry of a catalog says, value by value, in the attributes and spellings that all records have.
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+
+use oai::crosswalk;
+use soif::Record;
+
+use super::{ENTRY_BYTES_MAX, cite};
+use crate::Draft;
+use crate::text::{Body, one_line};
+
+/// Longest value of an entry, in bytes.
+const VALUE_BYTES_MAX: usize = 8 * 1024;
+/// Longest attribute of an entry, in bytes.
+const ATTRIBUTE_BYTES_MAX: usize = 16 * 1024;
+/// Most values that are taken of one entry.
+const VALUES_MAX: usize = 1_000;
+/// Most attributes of an entry.
+const ATTRIBUTES_MAX: usize = 60;
+/// Longest name of an attribute that the file itself gives, in bytes.
+const NAME_BYTES_MAX: usize = 60;
+/// What an entry says, value by value.
+#[derive(Debug, Default)]
+pub(crate) struct Fields {
+    draft: Draft<'static>,
+    others: Vec<(Cow<'static, str>, String)>,
+    /// More text to find it by.
+    text: String,
+    values: usize,
+}
+
+impl Fields {
+    /// Takes down a value, unless it is empty, under the name that the attribute has in a record: several
+    /// become lines of it. `Date`, `Language` and `Identifier` get the spelling that all records have;
+    /// `URL-References` are only taken if they are of the web; `Partial-Text` is the text.
+    pub(crate) fn put(&mut self, name: impl Into<Cow<'static, str>>, value: &str) {
+        let (name, value) = (name.into(), one_line(value, VALUE_BYTES_MAX));
+        if value.is_empty() || VALUES_MAX <= self.values {
+            return;
+        }
+        self.values += 1;
+        match &*name {
+            "Title" if self.draft.title.is_empty() => self.draft.title = value,
+            "Title" => self.other(Cow::Borrowed("Alternative-Title"), value),
+            "Author" => self.draft.authors.push(value),
+            "Description" => append(&mut self.draft.description, &value, " "),
+            "Abstract" => append(&mut self.draft.r#abstract, &value, "\n"),
+            "URL-References" if is_address(&value) => self.draft.references.push(value),
+            "URL-References" => {}
+            "Date" => {
+                let date = crosswalk::date(value.trim_end_matches('/'));
+                self.other(name, date.unwrap_or(value));
+            }
+            "Language" => {
+                let tag = crosswalk::language_tag(&value).map(Cow::into_owned);
+                self.other(name, tag.unwrap_or(value));
+            }
+            _ => self.other(name, value),
+        }
+    }
+
+    /// Takes down an identifier by the name of its scheme (`doi`, `isbn`, `issn` …).
+    pub(crate) fn put_identifier(&mut self, scheme: &str, value: &str) {
+        let value = bare_doi(value);
+        let scheme = if value.starts_with("10.") { "doi" } else { scheme };
+        self.put("Identifier", &crosswalk::identified(scheme, value));
+    }
+
+    /// Takes down each of the words or phrases that `marks` stand between.
+    pub(crate) fn put_all(&mut self, name: &'static str, values: &str, marks: &[char]) {
+        values.split(marks).for_each(|it| self.put(name, it));
+    }
+
+    /// Takes down a value under a name that the file itself gives; what a name in a record cannot have
+    /// becomes a hyphen, and names that have a meaning for gatherers and brokers are left out.
+    pub(crate) fn put_foreign(&mut self, prefix: &str, name: &str, value: &str) {
+        let mut made = prefix.to_owned();
+        for it in name.trim().chars() {
+            let plain =
+                if it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.') { it } else { '-' };
+            if NAME_BYTES_MAX <= made.len() {
+                break;
+            }
+            if plain != '-' || !made.ends_with('-') {
+                made.push(plain);
+            }
+        }
+        made.truncate(made.trim_end_matches('-').len());
+        let is_empty = made.len() <= prefix.trim_end_matches('-').len();
+        if !is_empty && !is_ours(&made) {
+            self.put(made, value);
+        }
+    }
+
+    /// Adds text to find it by, and to show.
+    pub(crate) fn put_text(&mut self, text: &str) {
+        append(&mut self.text, text.trim(), "\n");
+    }
+
+    fn other(&mut self, name: Cow<'static, str>, value: String) {
+        let Some((_, old)) = self.others.iter_mut().find(|(it, _)| *it == name) else {
+            if self.others.len() < ATTRIBUTES_MAX {
+                self.others.push((name, value));
+            }
+            return;
+        };
+        if old.len() + value.len() < ATTRIBUTE_BYTES_MAX && !old.lines().any(|it| it == value) {
+            append(old, &value, "\n");
+        }
+    }
+
+    /// Returns the first value of an attribute; empty if there is none.
+    pub(crate) fn first(&self, name: &str) -> &str {
+        match name {
+            "Title" => &self.draft.title,
+            "URL-References" => self.draft.references.first().map_or("", String::as_str),
+            _ => {
+                let found = self.others.iter().find(|(it, _)| it == name);
+                found.and_then(|(_, value)| value.lines().next()).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Returns whether nothing was taken down.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.values == 0
+    }
+
+    /// Takes down the attributes that a crosswalk made.
+    pub(crate) fn of(record: &Record) -> Self {
+        let mut fields = Self::default();
+        for attribute in record.attributes() {
+            let value = String::from_utf8_lossy(&attribute.value);
+            for line in value.lines() {
+                match attribute.name.as_str() {
+                    "Type" => fields.put("Resource-Type", line),
+                    "Keywords" => fields.put("Subject", line),
+                    "Landing-Page" => {
+                        if !fields.draft.references.iter().any(|it| it == line) {
+                            fields.put("URL-References", line);
+                        }
+                    }
+                    // What they say is in `Date` and `Language`.
+                    "Year" | "Original-Date" | "Original-Language" => {}
+                    name if is_ours(name) => {}
+                    name => fields.put(name.to_owned(), line),
+                }
+            }
+        }
+        fields.draft.references.dedup();
+        fields
+    }
+
+    /// Returns what was taken down as attributes of a record, several values of one in lines.
+    pub(crate) fn said(self) -> Vec<(String, String)> {
+        let Self { draft, others, .. } = self;
+        let first = [
+            ("Title", draft.title),
+            ("Author", draft.authors.join("\n")),
+            ("Description", draft.description),
+            ("Abstract", draft.r#abstract),
+            ("URL-References", draft.references.join("\n")),
+        ];
+        let first = first.into_iter().map(|(name, value)| (name.to_owned(), value));
+        let others = others.into_iter().map(|(name, value)| (name.into_owned(), value));
+        first.chain(others).filter(|(_, value)| !value.is_empty()).collect()
+    }
+
+    pub(super) fn finish(self) -> Draft<'static> {
+        let Self { mut draft, others, text, .. } = self;
+        for (name, value) in others {
+            draft.other(&name, value);
+        }
+        let mut body = Body::new(ENTRY_BYTES_MAX);
+        cite(&draft, &mut body);
+        body.push(&text);
+        draft.body = Cow::Owned(body.finish());
+        draft
+    }
+}
+
+/// Appends up to the bound of one attribute.
+fn append(old: &mut String, new: &str, between: &str) {
+    if old.len() + new.len() < ENTRY_BYTES_MAX {
+        if !old.is_empty() {
+            old.push_str(between);
+        }
+        old.push_str(new);
+    }
+}
+
+/// A DOI without the address that leads to it.
+fn bare_doi(value: &str) -> &str {
+    let value = value.trim();
+    let hosts =
+        ["https://doi.org/", "http://doi.org/", "https://dx.doi.org/", "http://dx.doi.org/"];
+    hosts
+        .iter()
+        .find_map(|it| value.strip_prefix(it))
+        .filter(|it| it.starts_with("10."))
+        .unwrap_or(value)
+}
+
+/// Whether a browser or a mirror opens it.
+fn is_address(text: &str) -> bool {
+    let schemes = ["http://", "https://", "ftp://"];
+    schemes.iter().any(|it| text.len() > it.len() && text.starts_with(it)) && !text.contains(' ')
+}
+
+/// Whether an attribute says what only whoever gathered the object can say: no file speaks for that.
+fn is_ours(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let exact = [
+        "type",
+        "file-size",
+        "md5",
+        "last-modification-time",
+        "update-time",
+        "time-to-live",
+        "refresh-rate",
+        "nested-filename",
+        "origin-version",
+        "set-spec",
+        "original-metadata",
+        "metadata-namespace",
+        "landing-page",
+        "year",
+        "entries",
+        "years",
+        "titles",
+    ];
+    let prefixes = ["gatherer-", "broker-", "embed<", "embed-", "annotation-", "harvest-"];
+    exact.contains(&lower.as_str()) || prefixes.iter().any(|it| lower.starts_with(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ours_is_taken_from_no_file() {
+        let mut fields = Fields::default();
+        for name in [
+            "Gatherer-Id",
+            "gatherer host",
+            "MD5",
+            "md5",
+            "Embed<1>-Title",
+            "Time-to-Live",
+            "Type",
+            " Update_Time",
+            "Update-Time",
+            "Landing-Page",
+            "",
+            "-",
+            "{}",
+        ] {
+            fields.put_foreign("", name, "x");
+        }
+        fields.put_foreign("", "Sea Depth (m)", "12");
+        fields.put_foreign("Column-", "MD5", "y");
+        fields.put_foreign("Column-", "é", "y");
+        let names: Vec<String> = fields.finish().others.into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["Update_Time", "Sea-Depth-m", "Column-MD5"]);
+    }
+
+    #[test]
+    fn an_entry_is_bounded() {
+        let mut fields = Fields::default();
+        for n in 0..5_000 {
+            fields.put("Subject", &format!("{n} {}", "x".repeat(1_000)));
+            fields.put(format!("Name-{n}"), "x");
+        }
+        fields.put("Abstract", &"long ".repeat(100_000));
+        let draft = fields.finish();
+        assert!(draft.others.len() <= ATTRIBUTES_MAX);
+        assert!(draft.others.iter().all(|(_, it)| it.len() <= ATTRIBUTE_BYTES_MAX));
+        assert!(draft.body.len() <= ENTRY_BYTES_MAX);
+    }
+}

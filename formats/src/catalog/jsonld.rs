@@ -1,0 +1,294 @@
+//! Linked data as JSON: datasets, articles, people and organizations in the words of schema.org.
+//!
+//! Source: JSON-LD 1.1; schema.org (properties by their names); Dublin Core terms, where their names are
+//! the same or near.
+//!
+//! # Differences from the standard
+//!
+//! * Contexts are not applied, let alone fetched: a name counts without its prefix or vocabulary.
+//! * What is said elsewhere in the file (`@id`) is not looked up there.
+//!
+//! Sans-I/O.
+
+use serde_json::Value;
+
+use crate::catalog::json::{each, elements, member, parse, parse_alone, text};
+use crate::catalog::{Fields, Reading};
+
+/// Deepest nesting of values that is followed for a name.
+const DEPTH_MAX: u32 = 8;
+/// Most values of one property that are read.
+const VALUES_MAX: usize = 500;
+
+/// Properties, and the attributes that they become. The first of two for one attribute comes first.
+const PROPERTIES: &[(&str, &str)] = &[
+    ("name", "Title"),
+    ("headline", "Title"),
+    ("title", "Title"),
+    ("alternateName", "Alternative-Title"),
+    ("alternativeHeadline", "Alternative-Title"),
+    ("alternative", "Alternative-Title"),
+    ("author", "Author"),
+    ("creator", "Author"),
+    ("contributor", "Contributor"),
+    ("editor", "Contributor"),
+    ("description", "Description"),
+    ("abstract", "Abstract"),
+    ("datePublished", "Date"),
+    ("issued", "Date"),
+    ("dateCreated", "Date"),
+    ("date", "Date"),
+    ("dateModified", "Date-Modified"),
+    ("inLanguage", "Language"),
+    ("language", "Language"),
+    ("publisher", "Publisher"),
+    ("provider", "Provider"),
+    ("isPartOf", "Source"),
+    ("includedInDataCatalog", "Source"),
+    ("license", "License"),
+    ("copyrightHolder", "Copyright"),
+    ("copyrightNotice", "Copyright"),
+    ("rights", "Rights"),
+    ("version", "Version"),
+    ("softwareVersion", "Version"),
+    ("keywords", "Subject"),
+    ("about", "Subject"),
+    ("subject", "Subject"),
+    ("genre", "Subject"),
+    ("spatialCoverage", "Location"),
+    ("address", "Location"),
+    ("temporalCoverage", "Coverage"),
+    ("funder", "Funding"),
+    ("encodingFormat", "Format"),
+    ("programmingLanguage", "Programming-Language"),
+    ("operatingSystem", "Platforms"),
+    ("affiliation", "Affiliation"),
+    ("worksFor", "Affiliation"),
+    ("jobTitle", "Job-Title"),
+    ("email", "Email"),
+    ("variableMeasured", "Variables"),
+    ("citation", "Related"),
+    ("url", "URL-References"),
+    ("sameAs", "URL-References"),
+    ("contentUrl", "URL-References"),
+    ("downloadUrl", "URL-References"),
+    ("codeRepository", "URL-References"),
+];
+
+/// Properties that hold an identifier of one scheme.
+const SCHEMES: &[(&str, &str)] =
+    &[("doi", "doi"), ("isbn", "isbn"), ("issn", "issn"), ("identifier", ""), ("orcid", "orcid")];
+
+/// Hands out the things that a file describes.
+pub(crate) fn read(whole: &str, reading: &mut Reading<'_>) {
+    let whole = whole.trim_start_matches('\u{feff}').trim();
+    let list = if whole.starts_with('{') { member(whole, "@graph") } else { Some(whole) };
+    let Some(list) = list else {
+        match parse_alone(whole).map(|it| fields(&it)) {
+            Some(fields) => reading.alone(whole.as_bytes(), fields),
+            None => {
+                reading.broken("", || "at its start".to_owned());
+            }
+        }
+        return;
+    };
+    for (at, element) in elements(list).enumerate() {
+        let Some(thing) = parse(element) else {
+            if reading.broken("", || format!("is element {}", at + 1)) {
+                continue;
+            } else {
+                return;
+            };
+        };
+        let fields = fields(&thing);
+        // What has no name only ties other things together.
+        if fields.first("Title").is_empty() {
+            if reading.goes_on() {
+                continue;
+            } else {
+                return;
+            };
+        }
+        let key = property(&thing, "@id").map(text).unwrap_or_default();
+        let keys = [&key, fields.first("Identifier"), fields.first("URL-References")];
+        let key = keys.into_iter().find(|it| !it.is_empty()).unwrap_or_default().to_owned();
+        if !reading.entry(&key, element.as_bytes(), fields) {
+            return;
+        }
+    }
+}
+
+/// A name without its prefix or vocabulary: `schema:name`, `http://schema.org/name`.
+fn local(name: &str) -> &str {
+    name.rsplit([':', '/', '#']).next().unwrap_or(name)
+}
+
+fn property<'v>(thing: &'v Value, name: &str) -> Option<&'v Value> {
+    thing.as_object()?.iter().find(|(it, _)| local(it) == name).map(|(_, value)| value)
+}
+
+fn fields(thing: &Value) -> Fields {
+    let mut fields = Fields::default();
+    let types = property(thing, "@type").map(each).unwrap_or_default();
+    types.iter().for_each(|it| fields.put("Resource-Type", local(&text(it))));
+    for (from, to) in PROPERTIES {
+        let Some(value) = property(thing, from) else { continue };
+        // One date says when: when it was published, or else when it was made.
+        if *to == "Date" && !fields.first("Date").is_empty() {
+            continue;
+        }
+        for it in each(value).iter().take(VALUES_MAX) {
+            put(to, it, &mut fields);
+        }
+    }
+    if fields.first("Title").is_empty() {
+        let parts = ["givenName", "familyName"].map(|it| property(thing, it).map(text));
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        fields.put("Title", &parts.join(" "));
+    }
+    for (from, scheme) in SCHEMES {
+        let values = property(thing, from).map(each).unwrap_or_default();
+        for it in values.iter().take(VALUES_MAX) {
+            identifier(scheme, it, &mut fields);
+        }
+    }
+    let places = property(thing, "distribution").map(each).unwrap_or_default();
+    for place in places.iter().take(VALUES_MAX) {
+        for name in ["contentUrl", "downloadUrl", "url"] {
+            let address = property(place, name).map(text).unwrap_or_default();
+            fields.put("URL-References", &address);
+        }
+    }
+    fields
+}
+
+fn put(attribute: &'static str, value: &Value, fields: &mut Fields) {
+    match attribute {
+        "Subject" => {
+            let words = name(value, 0);
+            fields.put_all(attribute, &words, &[',', ';']);
+        }
+        "URL-References" | "License" | "Rights" => {
+            let address = value.get("@id").map(text).unwrap_or_default();
+            let named = name(value, 0);
+            fields.put(attribute, if named.is_empty() { &address } else { &named });
+        }
+        _ => {
+            for it in list(value) {
+                fields.put(attribute, &name(it, 0));
+            }
+        }
+    }
+}
+
+/// What a list keeps in order.
+fn list(value: &Value) -> &[Value] {
+    value.get("@list").map_or_else(|| std::slice::from_ref(value), each)
+}
+
+/// What a value is called: the text itself, or the name of the thing that it is.
+fn name(value: &Value, depth: u32) -> String {
+    let plain = text(value);
+    if !plain.is_empty() || DEPTH_MAX <= depth {
+        return plain;
+    }
+    let names =
+        ["@value", "name", "value", "headline", "title", "url", "addressLocality", "alternateName"];
+    let named = names.iter().filter_map(|it| property(value, it));
+    let named = named.flat_map(each).map(|it| name(it, depth + 1)).find(|it| !it.is_empty());
+    named.unwrap_or_else(|| {
+        let parts = ["givenName", "familyName"].map(|it| property(value, it).map(text));
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    })
+}
+
+/// A text, or a `PropertyValue` that says its scheme.
+fn identifier(scheme: &str, value: &Value, fields: &mut Fields) {
+    let said = property(value, "propertyID").map(text).unwrap_or_default();
+    let said = local(&said).to_ascii_lowercase();
+    let found = ["value", "@value", "@id"].iter().find_map(|it| property(value, it)).map(text);
+    let found = found.unwrap_or_else(|| text(value));
+    // Some say the scheme before the number.
+    let written =
+        found.split_once(':').map(|(it, _)| it).filter(|it| it.eq_ignore_ascii_case("doi"));
+    let scheme = if said.is_empty() { written.unwrap_or(scheme) } else { &said };
+    fields.put_identifier(scheme, &found);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::Type;
+    use crate::catalog::testing::entries;
+    use crate::testing::render;
+
+    fn check(text: &str, expected: &[&str]) {
+        assert_eq!(entries(Type::JsonLd, text.as_bytes()), expected);
+    }
+
+    #[test]
+    fn a_dataset() {
+        check(
+            r#"{"@context": "https://schema.org", "@type": "Dataset", "name": "Ice cores",
+                "description": "Depth and age.", "keywords": ["ice, snow", {"@type": "DefinedTerm", "name": "cores"}],
+                "creator": [{"@type": "Person", "givenName": "Ann", "familyName": "Miller"}, "Bo Ro"],
+                "publisher": {"@type": "Organization", "name": "Archive"}, "datePublished": "2020-05-01",
+                "dateCreated": "2019", "dateModified": "2021", "inLanguage": {"@type": "Language", "alternateName": "en"},
+                "license": {"@id": "https://l.example/cc0"}, "version": 2,
+                "identifier": {"@type": "PropertyValue", "propertyID": "https://registry.example/doi", "value": "10.5072/1"},
+                "url": "https://h.example/d",
+                "distribution": [{"@type": "DataDownload", "contentUrl": "https://h.example/d.csv"}]}"#,
+            &["(alone): Title=Ice cores; Author=Ann Miller|Bo Ro; Description=Depth and age.; \
+               Resource-Type=Dataset; Date=2020-05-01; Date-Modified=2021; Language=en; \
+               Publisher=Archive; License=https://l.example/cc0; Version=2; Subject=ice|snow|cores; \
+               Identifier=doi:10.5072/1; URL-References=https://h.example/d|https://h.example/d.csv"],
+        );
+    }
+
+    #[test]
+    fn a_graph_is_a_list() {
+        check(
+            r#"{"@context": {}, "@graph": [
+                {"@id": "ex:1", "@type": ["schema:Article", "schema:Report"], "schema:headline": "On ice",
+                 "schema:author": {"@list": [{"name": "Ann"}, {"name": "Bo"}]}, "schema:doi": "doi:10.5072/2"},
+                {"@id": "ex:2"}, {"@type": "Person", "name": {"@value": "Ann"}, "email": "a@h.example",
+                 "url": "https://h.example/ann"}, {"@type": }]}"#,
+            &[
+                "ex:1: Title=On ice; Author=Ann|Bo; Resource-Type=Article|Report; Identifier=doi:10.5072/2",
+                "https://h.example/ann: Title=Ann; Resource-Type=Person; Email=a@h.example; \
+                 URL-References=https://h.example/ann",
+                "broken",
+            ],
+        );
+        check(
+            r#"[{"@type": "Organization", "name": "A"}]"#,
+            &[": Title=A; Resource-Type=Organization"],
+        );
+    }
+
+    #[test]
+    fn records_of_one_and_of_many() {
+        assert_eq!(
+            render("a.jsonld", Type::JsonLd, br#"{"name": "A", "author": "B"}"#),
+            "Title: A\nAuthor: B\nPartial-Text: A / B"
+        );
+        assert_eq!(
+            render("a.jsonld", Type::JsonLd, br#"[{"name": "A"}, {"name": "B", "date": "1994"}]"#),
+            "Title: a.jsonld\nDescription: Linked data with 2 entries of 1994\nEntries: 2\nYears: 1994\n\
+             Titles: A | B\nPartial-Text: A | B (1994)"
+        );
+        let deep = format!("{}1{}", "{\"name\":".repeat(100), "}".repeat(100));
+        render("a", Type::JsonLd, deep.as_bytes());
+        render("a", Type::JsonLd, "{\"@graph\":[".repeat(100_000).as_bytes());
+        render("a", Type::JsonLd, format!("[{}]", "{},".repeat(200_000)).as_bytes());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_a_record(text in "[\\[{]?(\"@graph\":|\"name\":|\"author\":|\"@list\":|\\[|\\]|\\{|\\}|,|\"x\"|3|é){0,20}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            render("a", Type::JsonLd, text.as_bytes());
+            render("a", Type::JsonLd, &bytes);
+        }
+    }
+}

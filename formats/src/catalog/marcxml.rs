@@ -1,0 +1,171 @@
+//! MARCXML: one library record, or a collection of them.
+//!
+//! Source: the MARCXML schema (`collection`, `record`). Each record goes through the crosswalk that
+//! harvested ones go through too; a file whose outermost element is a `record` is about that one thing.
+//!
+//! Sans-I/O.
+
+use oai::crosswalk;
+use quick_xml::events::Event;
+use quick_xml::reader::Reader;
+
+use crate::catalog::{ENTRY_BYTES_MAX, Fields, Reading};
+use crate::object::ProblemKind;
+
+/// Longest record as XML, in bytes: escaped, one in MARC may be several times as long as it is.
+pub(crate) const XML_BYTES_MAX: usize = 8 * ENTRY_BYTES_MAX;
+/// Deepest nesting; the parser remembers every open element. Records need four levels.
+const DEPTH_MAX: usize = 100;
+
+/// Hands out the records of a file.
+pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
+    let mut reader = Reader::from_str(text);
+    let (mut depth, mut open) = (0_usize, None);
+    loop {
+        let before = place(&reader);
+        let event = match reader.read_event() {
+            Ok(Event::Eof) if depth == 0 => return,
+            Ok(Event::Eof) => return flawed("it ends within an element", reading),
+            Ok(Event::DocType(_)) => return flawed("it has a document type declaration", reading),
+            Ok(event) => event,
+            Err(error) => return flawed(&error.to_string(), reading),
+        };
+        match event {
+            Event::Start(start) => {
+                if open.is_none() && start.local_name().as_ref() == "record" {
+                    open = Some((depth, before));
+                }
+                depth += 1;
+                if DEPTH_MAX < depth {
+                    return flawed("its elements nest too deep", reading);
+                }
+            }
+            Event::End(_) => {
+                depth = depth.saturating_sub(1);
+                if let Some((_, start)) = open.take_if(|(at, _)| *at == depth) {
+                    let raw = text.get(start..place(&reader)).unwrap_or_default();
+                    if depth == 0 {
+                        return alone(raw, reading);
+                    }
+                    let where_is = || format!("at byte {start}");
+                    if !hand_out(raw, raw.as_bytes(), reading, where_is) {
+                        return;
+                    }
+                }
+            }
+            _ => {}
+        }
+        if !reading.goes_on() {
+            return;
+        }
+    }
+}
+
+fn place(reader: &Reader<&[u8]>) -> usize {
+    usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX)
+}
+
+fn flawed(why: &str, reading: &mut Reading<'_>) {
+    let message = format!("is not well-formed after {} records: {why}", reading.count());
+    reading.problem(ProblemKind::Broken, message);
+}
+
+fn alone(xml: &str, reading: &mut Reading<'_>) {
+    if let Some(fields) = fields(xml) {
+        reading.alone(xml.as_bytes(), fields);
+    } else {
+        reading.broken("", || "at its start".to_owned());
+    }
+}
+
+/// Hands out the record that `xml` is, whose part of the file is `raw`; returns whether to go on.
+pub(crate) fn hand_out(
+    xml: &str,
+    raw: &[u8],
+    reading: &mut Reading<'_>,
+    place: impl FnOnce() -> String,
+) -> bool {
+    let Some(fields) = fields(xml) else { return reading.broken("", place) };
+    let numbers = ["Control-Number", "Identifier"].map(|it| fields.first(it).to_owned());
+    let key = numbers.into_iter().find(|it| !it.is_empty()).unwrap_or_default();
+    reading.entry(&key, raw, fields)
+}
+
+fn fields(xml: &str) -> Option<Fields> {
+    if XML_BYTES_MAX < xml.len() {
+        return None;
+    }
+    let (record, problems) = crosswalk::described(xml, "marcxml");
+    let is_broken = problems.iter().any(|it| it.kind == crosswalk::ProblemKind::Broken);
+    let fields = Fields::of(&record);
+    (!is_broken && !fields.is_empty()).then_some(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::Type;
+    use crate::catalog::testing::entries;
+    use crate::testing::render;
+
+    fn check(text: &str, expected: &[&str]) {
+        assert_eq!(entries(Type::MarcXml, text.as_bytes()), expected);
+    }
+
+    const RECORD: &str = "<marc:record><marc:leader>00000nam a2200000 a 4500</marc:leader>\
+        <marc:controlfield tag='001'>7</marc:controlfield>\
+        <marc:datafield tag='245' ind1='0' ind2='0'><marc:subfield code='a'>A &amp; B /</marc:subfield></marc:datafield>\
+        </marc:record>";
+
+    #[test]
+    fn a_collection_is_a_list_and_a_record_is_not() {
+        let other = RECORD.replace("marc:", "").replace(">7<", ">8<");
+        check(
+            &format!(
+                "<?xml version='1.0'?>\n<marc:collection xmlns:marc='http://www.loc.gov/MARC21/slim'>{RECORD}\n{other}</marc:collection>"
+            ),
+            &[
+                "7: Title=A & B; Resource-Type=Book; Control-Number=7",
+                "8: Title=A & B; Resource-Type=Book; Control-Number=8",
+            ],
+        );
+        check(&other, &["(alone): Title=A & B; Resource-Type=Book; Control-Number=8"]);
+        assert_eq!(
+            render("a.xml", Type::MarcXml, other.as_bytes()),
+            "Title: A & B\nResource-Type: Book\nControl-Number: 8\nPartial-Text: A & B. Book. 8"
+        );
+    }
+
+    #[test]
+    fn what_breaks_off_says_so() {
+        check(
+            &format!("<collection>{RECORD}<record><leader>"),
+            &[
+                "7: Title=A & B; Resource-Type=Book; Control-Number=7",
+                "! broken: is not well-formed after 1 records: it ends within an element",
+            ],
+        );
+        check("<collection><record/><record></record></collection>", &["broken"]);
+        let bomb = "<!DOCTYPE x [<!ENTITY a 'b'>]><collection>&a;</collection>";
+        check(
+            bomb,
+            &["! broken: is not well-formed after 0 records: it has a document type declaration"],
+        );
+        let deep = "<a>".repeat(300_000);
+        check(&deep, &["! broken: is not well-formed after 0 records: its elements nest too deep"]);
+        render(
+            "a.xml",
+            Type::MarcXml,
+            format!("<c>{}", "<record></record>".repeat(100_000)).as_bytes(),
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_a_record(text in "(<record>|</record>|<c>|</c>|<leader>|<!--|x|&amp;|<datafield tag='245'>|é){0,20}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            render("a.xml", Type::MarcXml, text.as_bytes());
+            render("a.xml", Type::MarcXml, &bytes);
+        }
+    }
+}

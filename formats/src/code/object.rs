@@ -1,0 +1,277 @@
+//! Object files, libraries and programs: what they are built for, define and need.
+//!
+//! Source: Essence's Object summarizer (the symbol table). ELF, PE, COFF, Mach-O and XCOFF are read
+//! by the crate `object`; Java classes (JVM specification §4) and WebAssembly modules (core
+//! specification §5.5) here. Members of `ar` libraries are objects of their own.
+//!
+//! # Differences from the paper
+//!
+//! * Only what others can link to is listed, not every symbol.
+//!
+//! Sans-I/O.
+
+mod class;
+mod version;
+mod wasm;
+
+use std::borrow::Cow;
+
+use ::object::read::{ExportTarget, File, FileKind};
+use ::object::{BinaryFormat, Object, ObjectKind, ObjectSection, ObjectSymbol, SymbolKind};
+
+use super::strings::{Marks, marks, sentences};
+use crate::numbers::{be16, be32, le32, slice_up_to};
+use crate::object::ProblemKind;
+use crate::text::one_line;
+use crate::{Draft, Input};
+
+/// Longest sum of the names of symbols, in bytes.
+const NAMES_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of names that are looked at: a name may be as long as the file.
+const LOOKED_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Most symbols that are looked at.
+const SYMBOLS_MAX: usize = 1_000_000;
+/// Symbols between two looks at the clock.
+const POLL_SYMBOLS: usize = 512;
+/// Longest name of a symbol, in bytes.
+const NAME_BYTES_MAX: usize = 1024;
+/// Most libraries that one can need.
+const LIBRARIES_MAX: usize = 500;
+/// Most entries of a dynamic section.
+const DYNAMIC_MAX: usize = 10_000;
+/// The tag of an entry of the dynamic section that says the library's own name.
+const DT_SONAME: u64 = 14;
+/// Longest text of a section that holds some (`.comment`, `.modinfo`), in bytes.
+const SECTION_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of messages that are kept.
+const SENTENCES_BYTES_MAX: usize = 8 * 1024;
+
+/// Names, joined by lines up to a bound.
+struct Names<'c> {
+    text: String,
+    looked_bytes: usize,
+    looked: usize,
+    cancelled: &'c dyn Fn() -> bool,
+}
+
+impl<'c> Names<'c> {
+    fn new(cancelled: &'c dyn Fn() -> bool) -> Self {
+        Self { text: String::new(), looked_bytes: 0, looked: 0, cancelled }
+    }
+
+    /// Counts a symbol; false when there are to be no more.
+    fn step(&mut self) -> bool {
+        self.looked += 1;
+        let late = self.looked.is_multiple_of(POLL_SYMBOLS) && (self.cancelled)();
+        !late
+            && self.looked < SYMBOLS_MAX
+            && self.looked_bytes < LOOKED_BYTES_MAX
+            && self.text.len() < NAMES_BYTES_MAX
+    }
+
+    fn add(&mut self, name: &[u8]) {
+        self.looked_bytes += name.len();
+        if name.is_empty() || NAME_BYTES_MAX < name.len() {
+            return;
+        }
+        if name.iter().all(|it| matches!(it, 0x21..=0x7e | 0x80..)) {
+            if !self.text.is_empty() {
+                self.text.push('\n');
+            }
+            self.text.push_str(&String::from_utf8_lossy(name));
+        }
+    }
+}
+
+/// Summarizes an object file, a library or a program.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let bytes = input.object.bytes.as_ref();
+    let mut draft = Draft::default();
+    let whole = match bytes {
+        [0xca, 0xfe, 0xba, 0xbe, ..] if be16(bytes, 6).is_some_and(|it| 45 <= it) => {
+            return class::summarize(input);
+        }
+        [0xca, 0xfe, 0xba, 0xbe, ..] => {
+            // The same program for several machines; they say the same.
+            let (at, len) = (be32(bytes, 16).unwrap_or(0), be32(bytes, 20).unwrap_or(0));
+            native(slice_up_to(bytes, at as usize, len as usize), input, &mut draft)
+        }
+        [0, b'a', b's', b'm', ..] => wasm::read(bytes, input, &mut draft),
+        // A program for DOS, or something else that only looks like one.
+        _ if FileKind::parse(bytes).is_err() => Some(()),
+        _ => native(bytes, input, &mut draft),
+    };
+    if whole.is_none() && !input.object.truncated {
+        draft.problem(ProblemKind::Broken, "is cut off or damaged: its tables cannot be read");
+    }
+    let mut found: Marks = marks(bytes, input.cancelled);
+    if bytes.starts_with(b"MZ") {
+        version::read(bytes, &mut draft, &mut found);
+    }
+    found.tell(&mut draft);
+    if (input.cancelled)() {
+        draft.problem(ProblemKind::Time, "ran out of time on its symbols");
+    } else {
+        draft.body = Cow::Owned(messages(bytes, input));
+    }
+    draft
+}
+
+fn native(bytes: &[u8], input: &Input<'_>, draft: &mut Draft<'_>) -> Option<()> {
+    let file = File::parse(bytes).ok()?;
+    draft.other("Architecture", architecture(&file));
+    draft.other("Kind", kind(&file));
+    if let Some(name) = soname(&file) {
+        draft.other("Library-Name", name);
+    }
+    let mut libraries = Vec::new();
+    for library in file.import_libraries().into_iter().flatten().take(LIBRARIES_MAX).flatten() {
+        let name = String::from_utf8_lossy(slice_up_to(library.name(), 0, NAME_BYTES_MAX));
+        if !libraries.iter().any(|it| *it == name) {
+            libraries.push(name.into_owned());
+        }
+    }
+    draft.other("Needed-Libraries", libraries.join("\n"));
+    if let Ok(Some(id)) = file.build_id() {
+        let id: String = id.iter().take(64).map(|it| format!("{it:02x}")).collect();
+        draft.other("Identifier", format!("build-id:{id}"));
+    }
+    module(&file, draft);
+    let compiler = section(&file, ".comment");
+    let compiler = compiler.split(|it| *it == 0).find(|it| !it.is_empty()).unwrap_or_default();
+    draft.other("Generator", one_line(&String::from_utf8_lossy(compiler), NAME_BYTES_MAX));
+    let names = symbols(&file, input.cancelled);
+    draft.keywords.clone_from(&names);
+    draft.other("Symbols", names);
+    Some(())
+}
+
+fn architecture(file: &File<'_>) -> String {
+    use ::object::Architecture as It;
+    match file.architecture() {
+        It::X86_64 => "x86-64".to_owned(),
+        It::Unknown => String::new(),
+        other => format!("{other:?}").to_lowercase().replace('_', "-"),
+    }
+}
+
+fn kind(file: &File<'_>) -> &'static str {
+    let is_program = || !section(file, ".interp").is_empty();
+    match file.kind() {
+        ObjectKind::Relocatable => "relocatable object",
+        ObjectKind::Executable => "executable",
+        // Programs that can be put anywhere in memory are libraries to ELF.
+        ObjectKind::Dynamic if file.format() == BinaryFormat::Elf && is_program() => "executable",
+        ObjectKind::Dynamic => "shared library",
+        ObjectKind::Core => "core dump",
+        _ => "",
+    }
+}
+
+/// Returns the front of a section; empty when there is none.
+fn section<'d>(file: &File<'d>, name: &str) -> &'d [u8] {
+    let data = file.section_by_name(name).and_then(|it| it.data().ok()).unwrap_or_default();
+    slice_up_to(data, 0, SECTION_BYTES_MAX)
+}
+
+/// Returns what an ELF library calls itself.
+fn soname(file: &File<'_>) -> Option<String> {
+    let dynamic = file.section_by_name(".dynamic")?.data().ok()?;
+    let strings = file.section_by_name(".dynstr")?.data().ok()?;
+    let unit = if file.is_64() { 8 } else { 4 };
+    let number = |at: usize| -> Option<u64> {
+        let bytes = dynamic.get(at..at + unit)?;
+        let fold = |sum: u64, it: &u8| sum << 8 | u64::from(*it);
+        Some(if file.is_little_endian() {
+            bytes.iter().rev().fold(0, fold)
+        } else {
+            bytes.iter().fold(0, fold)
+        })
+    };
+    let entries = (0..DYNAMIC_MAX)
+        .map_while(|it| Some((number(2 * unit * it)?, number(2 * unit * it + unit)?)));
+    let (_, at) = entries.take_while(|it| it.0 != 0).find(|it| it.0 == DT_SONAME)?;
+    let name = slice_up_to(strings, usize::try_from(at).ok()?, NAME_BYTES_MAX);
+    let name = name.split(|it| *it == 0).next()?;
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+/// What a module of the Linux kernel says about itself.
+fn module(file: &File<'_>, draft: &mut Draft<'_>) {
+    for entry in section(file, ".modinfo").split(|it| *it == 0) {
+        let entry = String::from_utf8_lossy(entry);
+        let Some((name, value)) = entry.split_once('=') else { continue };
+        match name {
+            "description" if draft.description.is_empty() => {
+                value.clone_into(&mut draft.description);
+            }
+            "author" => draft.authors.push(value.to_owned()),
+            "license" => draft.other("License", value),
+            _ => {}
+        }
+    }
+}
+
+/// Returns the names that others can link to.
+fn symbols(file: &File<'_>, cancelled: &dyn Fn() -> bool) -> String {
+    let mut names = Names::new(cancelled);
+    if matches!(file.format(), BinaryFormat::Pe) {
+        for export in file.exports().into_iter().flatten() {
+            let Ok(export) = export else { break };
+            if !names.step() {
+                break;
+            }
+            if !matches!(export.target(), ExportTarget::Reexport { .. })
+                && let Some(name) = export.name().name()
+            {
+                names.add(name);
+            }
+        }
+        return names.text;
+    }
+    for symbol in file.dynamic_symbols() {
+        if !names.step() {
+            return names.text;
+        }
+        add(&symbol, &mut names);
+    }
+    // A library lists what others see apart; an object file has one table.
+    if names.text.is_empty() {
+        for symbol in file.symbols() {
+            if !names.step() {
+                break;
+            }
+            add(&symbol, &mut names);
+        }
+    }
+    names.text
+}
+
+fn add<'d>(symbol: &impl ObjectSymbol<'d>, names: &mut Names<'_>) {
+    let named = !matches!(symbol.kind(), SymbolKind::Section | SymbolKind::File);
+    let defined = symbol.is_definition() || symbol.is_common();
+    if named && symbol.is_global() && defined {
+        match symbol.name_bytes() {
+            Ok(name) => names.add(name),
+            // A name without an end is looked for to the end of the file, each time.
+            Err(_) => names.looked_bytes = LOOKED_BYTES_MAX,
+        }
+    }
+}
+
+/// Returns the messages of a program, from where it keeps what is only read.
+fn messages(bytes: &[u8], input: &Input<'_>) -> String {
+    let bytes_max = input.text_bytes_max().min(SENTENCES_BYTES_MAX);
+    let Ok(file) = File::parse(bytes) else { return sentences(bytes, bytes_max) };
+    let places = [".rodata", "__cstring", ".rdata"];
+    let data = places.iter().find_map(|it| file.section_by_name(it)?.data().ok());
+    data.map(|it| sentences(it, bytes_max)).unwrap_or_default()
+}
+
+/// Returns the number at `at`, as WebAssembly and PE both write it.
+fn little(bytes: &[u8], at: usize) -> Option<usize> {
+    le32(bytes, at).map(|it| it as usize)
+}
+
+#[cfg(test)]
+mod tests;

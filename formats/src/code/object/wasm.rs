@@ -1,0 +1,137 @@
+//! WebAssembly modules: what they export, and what they need.
+//!
+//! Source: WebAssembly core specification §5.5 (modules).
+//!
+//! Sans-I/O.
+
+use super::{LIBRARIES_MAX, Names, little};
+use crate::numbers::slice_up_to;
+use crate::{Draft, Input};
+
+/// Most sections of a module.
+const SECTIONS_MAX: usize = 10_000;
+/// Sections of imports and of exports.
+const IMPORTS: u8 = 2;
+const EXPORTS: u8 = 7;
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn byte(&mut self) -> Option<u8> {
+        let byte = *self.bytes.get(self.at)?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    /// A number of seven bits a byte, the lowest first.
+    fn number(&mut self) -> Option<usize> {
+        let mut number = 0_u64;
+        for shift in [0, 7, 14, 21, 28] {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return usize::try_from(number).ok();
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let taken = slice_up_to(self.bytes, self.at, len);
+        self.at = self.at.checked_add(len)?;
+        (taken.len() == len).then_some(taken)
+    }
+
+    fn name(&mut self) -> Option<&'a [u8]> {
+        let len = self.number()?;
+        self.take(len)
+    }
+
+    /// Steps over what is imported.
+    fn import(&mut self) -> Option<()> {
+        match self.byte()? {
+            0 => {
+                self.number()?;
+            }
+            1 => {
+                self.byte()?;
+                self.limits()?;
+            }
+            2 => self.limits()?,
+            3 => {
+                self.take(2)?;
+            }
+            4 => {
+                self.byte()?;
+                self.number()?;
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn limits(&mut self) -> Option<()> {
+        let flags = self.byte()?;
+        self.number()?;
+        if flags & 1 == 1 {
+            self.number()?;
+        }
+        Some(())
+    }
+}
+
+/// Reads the sections of imports and exports.
+pub(super) fn read(bytes: &[u8], input: &Input<'_>, draft: &mut Draft<'_>) -> Option<()> {
+    draft.other("Architecture", "wasm32");
+    // Components have a layer after their version, and other sections.
+    if little(bytes, 4)? != 1 {
+        return Some(());
+    }
+    let mut module = Reader { bytes, at: 8 };
+    let mut names = Names::new(input.cancelled);
+    let mut libraries: Vec<String> = Vec::new();
+    for _ in 0..SECTIONS_MAX {
+        let Some(id) = module.byte() else { break };
+        let len = module.number()?;
+        let mut section = Reader { bytes: module.take(len)?, at: 0 };
+        if id == IMPORTS {
+            imports(&mut section, &mut names, &mut libraries)?;
+        } else if id == EXPORTS {
+            for _ in 0..section.number()? {
+                let name = section.name()?;
+                section.byte()?;
+                section.number()?;
+                if !names.step() {
+                    break;
+                }
+                names.add(name);
+            }
+        }
+    }
+    draft.other("Needed-Libraries", libraries.join("\n"));
+    draft.keywords.clone_from(&names.text);
+    draft.other("Symbols", names.text);
+    Some(())
+}
+
+fn imports(
+    section: &mut Reader<'_>,
+    names: &mut Names<'_>,
+    libraries: &mut Vec<String>,
+) -> Option<()> {
+    for _ in 0..section.number()? {
+        let library = String::from_utf8_lossy(section.name()?).into_owned();
+        section.name()?;
+        section.import()?;
+        if !names.step() || LIBRARIES_MAX <= libraries.len() {
+            break;
+        }
+        if !libraries.contains(&library) {
+            libraries.push(library);
+        }
+    }
+    Some(())
+}

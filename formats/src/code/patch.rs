@@ -1,0 +1,144 @@
+//! Patches: which files they change, by how much, and what a mail's head says of them.
+//!
+//! Source: POSIX diff, "Diff -u Output Format" and "Diff -c"; git-format-patch(1); Essence's Patch
+//! summarizer (names of files).
+//!
+//! Sans-I/O.
+
+use crate::object::ProblemKind;
+use crate::{Draft, Input};
+
+/// Lines between two looks at the clock.
+const POLL_LINES: usize = 1_000;
+/// Most files named.
+const FILES_MAX: usize = 1_000;
+/// Longest description, in lines.
+const DESCRIPTION_LINES_MAX: usize = 40;
+
+/// Summarizes a patch.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let text = input.text();
+    let mut draft = Draft::default();
+    let mut files: Vec<&str> = Vec::new();
+    let (mut hunks, mut added, mut removed) = (0_u64, 0_u64, 0_u64);
+    let mut told: Vec<&str> = Vec::new();
+    // Whether no file has been named: what comes before is for people.
+    let mut front = true;
+    let mut lines = text.lines().enumerate().peekable();
+    while let Some((number, line)) = lines.next() {
+        if number.is_multiple_of(POLL_LINES) && (input.cancelled)() {
+            draft.problem(ProblemKind::Time, "ran out of time on the changes");
+            break;
+        }
+        let next = lines.peek().map_or("", |(_, line)| *line);
+        let named = if line.starts_with("--- ") && next.starts_with("+++ ") {
+            let old = line.get(4..).map(file_of).unwrap_or_default();
+            let new = next.get(4..).map(file_of).unwrap_or_default();
+            lines.next();
+            Some(if new == "/dev/null" { old } else { new })
+        } else if line.starts_with("*** ") && next.starts_with("--- ") {
+            lines.next();
+            line.get(4..).map(file_of)
+        } else {
+            line.strip_prefix("Index: ").map(str::trim)
+        };
+        if let Some(name) = named {
+            front = false;
+            if files.len() < FILES_MAX && files.last() != Some(&name) && !name.is_empty() {
+                files.push(name);
+            }
+        } else if line.starts_with("@@ ") || line == "***************" {
+            hunks += 1;
+        } else if line.starts_with("--- ") && line.ends_with(" ----") {
+            // Where the lines of a context difference stand in the new file.
+        } else if line.starts_with("diff ") || line.starts_with("---") && front {
+            front = false;
+        } else if front {
+            head(line, &mut draft, &mut told);
+        } else if line.starts_with('+') {
+            added += 1;
+        } else if line.starts_with('-') {
+            removed += 1;
+        }
+    }
+    draft.description = told.join("\n");
+    draft.other("Files", files.join("\n"));
+    if 0 < hunks {
+        draft.other("Hunks", hunks.to_string());
+    }
+    if 0 < added + removed {
+        draft.other("Lines-Added", added.to_string());
+        draft.other("Lines-Removed", removed.to_string());
+    }
+    draft.body = text;
+    draft
+}
+
+/// Takes a line before the changes: a field of a mail or of DEP 3, or what it is for.
+fn head<'t>(line: &'t str, draft: &mut Draft<'_>, told: &mut Vec<&'t str>) {
+    let field = line.split_once(": ").filter(|(name, _)| !name.contains(' '));
+    match field {
+        Some(("From" | "Author", who)) => draft.authors.push(who.trim().to_owned()),
+        Some(("Subject", subject)) => {
+            // `[PATCH 1/3]` says nothing of what it is.
+            let bare = subject.trim_start().strip_prefix('[').and_then(|it| it.split_once(']'));
+            draft.title = bare.map_or(subject, |(_, it)| it).trim().to_owned();
+        }
+        Some(("Date" | "Last-Update", date)) => draft.other("Date", date.trim()),
+        Some(("Description", what)) => told.push(what),
+        Some(("Origin" | "Bug" | "Forwarded" | "Bug-Debian", url)) if url.contains("://") => {
+            let url = url.split_whitespace().find(|it| it.contains("://"));
+            draft.references.extend(url.map(str::to_owned));
+        }
+        Some(("Index" | "MIME-Version" | "Content-Type" | "Content-Transfer-Encoding", _)) => {}
+        _ if line.starts_with("From ") || line.starts_with("====") => {}
+        _ if told.len() < DESCRIPTION_LINES_MAX => told.push(line.trim()),
+        _ => {}
+    }
+}
+
+/// Returns the name in `a/name<tab>date`.
+fn file_of(after: &str) -> &str {
+    let name = after.split('\t').next().unwrap_or_default().trim();
+    name.strip_prefix("a/").or_else(|| name.strip_prefix("b/")).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Type;
+    use crate::testing::render;
+    use proptest::prelude::*;
+
+    fn check(patch: &str, expected: &str) {
+        let seen = render("x.patch", Type::Patch, patch.as_bytes());
+        assert_eq!(seen.split("\nPartial-Text: ").next(), Some(expected));
+    }
+
+    #[test]
+    fn a_patch_by_mail() {
+        check(
+            "From 0123 Mon Sep 17 00:00:00 2001\nFrom: A. Body <a@h.example>\n\
+             Date: Mon, 1 May 1995 10:00:00 +0000\nSubject: [PATCH 1/2] Sort faster\n\n\
+             It was slow.\n---\n a.c | 2 +-\n\ndiff --git a/a.c b/a.c\n--- a/a.c\n+++ b/a.c\n\
+             @@ -1,2 +1,3 @@\n-old\n+new\n+newer\n x\n--- a/gone.c\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",
+            "Title: Sort faster\nAuthor: A. Body <a@h.example>\nDescription: It was slow.\n\
+             Date: Mon, 1 May 1995 10:00:00 +0000\nFiles: a.c | gone.c\nHunks: 2\n\
+             Lines-Added: 2\nLines-Removed: 2",
+        );
+    }
+
+    #[test]
+    fn context_differences() {
+        check(
+            "*** old/a.c\tMon May  1\n--- new/a.c\tTue May  2\n***************\n*** 1,2 ****\n",
+            "Title: x.patch\nFiles: old/a.c\nHunks: 1",
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_a_record(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            render("x.patch", Type::Patch, &bytes);
+        }
+    }
+}

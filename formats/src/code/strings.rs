@@ -1,0 +1,194 @@
+//! Binaries of any kind: the strings in them that say what they are.
+//!
+//! Source: Essence's Binary summarizer (strings); what(1) and ident(1) for the marks that source
+//! control leaves in programs.
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+
+use memchr::memmem;
+
+use crate::text::{Body, one_line};
+use crate::{Draft, Input};
+
+/// How much of a binary is looked through, in bytes.
+const SCAN_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Most strings of one kind.
+const STRINGS_MAX: usize = 20;
+/// Longest string, in bytes.
+const STRING_BYTES_MAX: usize = 200;
+/// Most places that one mark is looked at.
+const PLACES_MAX: usize = 2_000;
+/// How far sentences are looked for, in bytes.
+const SENTENCES_SCAN_BYTES: usize = 1024 * 1024;
+/// Bytes of sentences that are kept.
+const SENTENCES_BYTES_MAX: usize = 12 * 1024;
+/// Shortest sentence, in bytes.
+const SENTENCE_BYTES_MIN: usize = 12;
+
+/// What a binary says about itself.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    /// What what(1) and ident(1) print.
+    pub(crate) idents: Vec<String>,
+    /// Whose it is.
+    pub(crate) copyrights: Vec<String>,
+    /// Which version it is.
+    pub(crate) version: String,
+}
+
+/// Summarizes a binary of no known type.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let bytes = &input.object.bytes;
+    let mut draft = Draft::default();
+    marks(bytes, input.cancelled).tell(&mut draft);
+    let body = sentences(bytes, input.text_bytes_max().min(SENTENCES_BYTES_MAX));
+    draft.body = Cow::Owned(body);
+    draft
+}
+
+impl Marks {
+    /// Adds what was found as attributes.
+    pub(crate) fn tell(&self, draft: &mut Draft<'_>) {
+        draft.other("Version", self.version.clone());
+        draft.other("Copyright", self.copyrights.join("\n"));
+        draft.other("Identification", self.idents.join("\n"));
+    }
+}
+
+/// Finds the marks.
+pub(crate) fn marks(bytes: &[u8], cancelled: &dyn Fn() -> bool) -> Marks {
+    let bytes = bytes.get(..bytes.len().min(SCAN_BYTES_MAX)).unwrap_or_default();
+    let mut marks = Marks::default();
+    if cancelled() {
+        return marks;
+    }
+    for at in memmem::find_iter(bytes, b"@(#)").take(PLACES_MAX) {
+        let text = printable(bytes, at + 4);
+        let end = text.find(['"', '>', '\\', '\n']).unwrap_or(text.len());
+        add(&mut marks.idents, text.get(..end).unwrap_or_default());
+    }
+    for mark in [b"$Id: ".as_slice(), b"$Header: ", b"$Revision: "] {
+        for at in memmem::find_iter(bytes, mark).take(PLACES_MAX) {
+            let text = printable(bytes, at + 1);
+            if let Some((ident, _)) = text.split_once('$') {
+                add(&mut marks.idents, ident);
+            }
+        }
+    }
+    for at in memmem::find_iter(bytes, b"opyright ").take(PLACES_MAX) {
+        let start = line_start(bytes, at);
+        let text = printable(bytes, start);
+        // Those that name a year are notices, others are about notices.
+        if text.contains("19") || text.contains("20") {
+            add(&mut marks.copyrights, text.lines().next().unwrap_or_default());
+        }
+    }
+    for at in memmem::find_iter(bytes, b"ersion ").take(PLACES_MAX) {
+        let number = printable(bytes, at + 7);
+        let end = number.find(|it: char| !it.is_ascii_alphanumeric() && !"._+~-".contains(it));
+        let number = number.get(..end.unwrap_or(number.len())).unwrap_or_default();
+        let dotted = number.starts_with(|it: char| it.is_ascii_digit()) && number.contains('.');
+        if dotted && matches!(at.checked_sub(1).and_then(|it| bytes.get(it)), Some(b'v' | b'V')) {
+            number.trim_end_matches(['.', '-']).clone_into(&mut marks.version);
+            break;
+        }
+    }
+    marks
+}
+
+fn add(strings: &mut Vec<String>, string: &str) {
+    let string = one_line(string, STRING_BYTES_MAX);
+    if 3 < string.len() && strings.len() < STRINGS_MAX && !strings.contains(&string) {
+        strings.push(string);
+    }
+}
+
+/// Returns where the string starts that `at` is in.
+fn line_start(bytes: &[u8], at: usize) -> usize {
+    let from = at.saturating_sub(STRING_BYTES_MAX);
+    let before = bytes.get(from..at).unwrap_or_default();
+    before.iter().rposition(|it| !is_printable(*it)).map_or(from, |it| from + it + 1)
+}
+
+fn is_printable(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~' | b'\t') || 0x80 <= byte
+}
+
+/// Returns the printable text at `at`, as far as it goes on one line.
+fn printable(bytes: &[u8], at: usize) -> Cow<'_, str> {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let rest = rest.get(..rest.len().min(STRING_BYTES_MAX)).unwrap_or_default();
+    let end = rest.iter().position(|it| !is_printable(*it)).unwrap_or(rest.len());
+    String::from_utf8_lossy(rest.get(..end).unwrap_or_default())
+}
+
+/// Returns the strings that read like sentences (messages, usage, help), a line each.
+pub(crate) fn sentences(bytes: &[u8], bytes_max: usize) -> String {
+    let bytes = bytes.get(..bytes.len().min(SENTENCES_SCAN_BYTES)).unwrap_or_default();
+    let mut body = Body::new(bytes_max);
+    let text = |it: &u8| matches!(*it, b' '..=b'~');
+    for run in bytes.split(|it| !text(it)) {
+        if body.is_full() {
+            break;
+        }
+        if SENTENCE_BYTES_MIN <= run.len()
+            && let Ok(run) = std::str::from_utf8(run)
+            && is_sentence(run)
+        {
+            body.push(run.trim());
+            body.line();
+        }
+    }
+    body.finish()
+}
+
+/// Whether there are words: letters in runs, with spaces between.
+fn is_sentence(run: &str) -> bool {
+    let words = run.split(' ').filter(|word| {
+        2 <= word.len()
+            && word.trim_matches(|it: char| it.is_ascii_punctuation()).len() * 5 >= word.len() * 3
+            && word.bytes().filter(u8::is_ascii_lowercase).count() * 3 >= word.len() * 2
+    });
+    let letters = run.bytes().filter(u8::is_ascii_alphabetic).count();
+    words.take(3).count() == 3 && run.len() * 3 <= letters * 5
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Type;
+    use crate::testing::render;
+    use proptest::prelude::*;
+
+    fn check(bytes: &[u8], expected: &str) {
+        assert_eq!(render("x.bin", Type::Binary, bytes), expected);
+    }
+
+    #[test]
+    fn marks_and_sentences() {
+        check(
+            b"\x00\x01@(#)ed.c 1.2 (Bell)\"junk\0\0$Id: ed.c,v 1.3 $\0xyzzy-frob-123\0\
+              Copyright (c) 1991 Regents\n\0usage: give a file name\0\0no Copyright \0\
+              ed version 1.2.3, \0aBcD eFgH iJkL\x07",
+            "Title: x.bin\nVersion: 1.2.3\nCopyright: Copyright (c) 1991 Regents\n\
+             Identification: ed.c 1.2 (Bell) | Id: ed.c,v 1.3\n\
+             Partial-Text: usage: give a file name",
+        );
+    }
+
+    #[test]
+    fn hostile_binaries_end() {
+        render("x.bin", Type::Binary, &b"@(#)".repeat(1_000_000));
+        render("x.bin", Type::Binary, &b"opyright 19ersion 1".repeat(200_000));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_a_record(
+            bytes in proptest::collection::vec(prop_oneof![any::<u8>(), 32..127_u8, Just(b' ')], 0..300),
+        ) {
+            render("x.bin", Type::Binary, &bytes);
+        }
+    }
+}

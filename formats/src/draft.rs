@@ -1,0 +1,52 @@
+//! A draft: what a format says of an object, before it is bounded.
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+
+use crate::object::ProblemKind;
+
+/// Most attributes that only some types have.
+const OTHERS_MAX: usize = 64;
+/// Most problems named for one object.
+const PROBLEMS_MAX: usize = 100;
+
+/// What a summarizer found. Everything may be empty; lengths are bounded later.
+#[derive(Debug, Default)]
+pub struct Draft<'a> {
+    /// The title; white space is squeezed later, here and in the description.
+    pub title: String,
+    /// Authors, one each.
+    pub authors: Vec<String>,
+    /// A sentence or two.
+    pub description: String,
+    /// The author's own summary.
+    pub r#abstract: String,
+    /// Words that the author calls key words, or that say more than the body's.
+    pub keywords: String,
+    /// The text, at most [`Input::text_bytes_max`](crate::Input::text_bytes_max) bytes.
+    pub body: Cow<'a, str>,
+    /// URLs that the object refers to, in order, resolved where they can be.
+    pub references: Vec<String>,
+    /// Attributes that only this type has, by name, in order.
+    pub others: Vec<(String, String)>,
+    /// What went wrong, as kind and message.
+    pub problems: Vec<(ProblemKind, String)>,
+}
+
+impl Draft<'_> {
+    /// Adds an attribute that only some types have, unless it is empty.
+    pub fn other(&mut self, name: &str, value: impl Into<String>) {
+        let value = value.into();
+        if !value.trim().is_empty() && self.others.len() < OTHERS_MAX {
+            self.others.push((name.to_owned(), value));
+        }
+    }
+
+    /// Adds a problem.
+    pub fn problem(&mut self, kind: ProblemKind, message: impl Into<String>) {
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push((kind, message.into()));
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The exploder: one file that lists many things becomes one record each.
+//!
+//! Source: TR §4 and the user's manual ("an exploder turns one file into a stream of SOIF objects"). The
+//! file itself keeps a record of its own; that of an entry bears the file's URL, `#` and the entry's key.
+//!
+//! A key is what names the entry wherever the file is sorted or grows: its identifier, or else its title,
+//! with a number where several have the same; its place only where it has neither.
+//!
+//! Lists whose entries are whole objects (mailboxes) are opened as containers: see `unnest`.
+//!
+//! # Differences from the paper
+//!
+//! * Tables are lists of things only where the site says so: [`is_list_by_default`].
+//!
+//! Sans-I/O.
+
+mod csv;
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use soif::digest::Md5;
+
+use crate::Type;
+use crate::catalog;
+use crate::catalog::{Found, Item, Reading};
+use crate::object::ProblemKind;
+use crate::{Draft, Input};
+
+/// Longest key that an entry has in its URL, in bytes.
+const KEY_BYTES_MAX: usize = 200;
+/// Length of the sum at the end of a key that was cut, in bytes.
+const SUM_BYTES: usize = 16;
+
+/// One entry of a list.
+#[derive(Debug)]
+pub struct Entry {
+    /// What names it in the list, as stable as the list has it; the same key twice is one entry, the
+    /// last. Never empty.
+    pub key: String,
+    /// Its part of the file: what its size and sum are of.
+    pub bytes: Bytes,
+    /// What there is to say.
+    pub draft: Draft<'static>,
+}
+
+/// Whether objects of this type are lists that can be exploded.
+pub fn is_list(r#type: Type) -> bool {
+    r#type == Type::Csv || catalog::is_catalog(r#type)
+}
+
+/// Whether they are where the site names no types: most tables list no things that anybody would look
+/// for by themselves.
+pub fn is_list_by_default(r#type: Type) -> bool {
+    r#type != Type::Csv && is_list(r#type)
+}
+
+/// Hands every entry of the list to `each`, in order, until that says `false`, and returns what went
+/// wrong with the list as a whole. The list's own summarizer names the entries that are broken.
+pub fn explode(
+    input: &Input<'_>,
+    each: &mut dyn FnMut(Entry) -> bool,
+) -> Vec<(ProblemKind, String)> {
+    let mut keys = Keys::default();
+    let mut number = 0;
+    let mut visit = |found: Found<'_>| {
+        number += 1;
+        let Found::Entry(Item { key, raw, draft, is_alone: false }) = found else { return true };
+        let key = keys.key(&key, &draft.title, number);
+        each(Entry { key, bytes: Bytes::copy_from_slice(raw), draft })
+    };
+    let mut reading = Reading::new(input.cancelled, &mut visit);
+    if input.r#type == Type::Csv {
+        csv::read(input, &mut reading);
+        return reading.into_problems();
+    }
+    catalog::read(input, &mut reading);
+    // What else went wrong, the list's own summarizer says.
+    if reading.is_late() {
+        return vec![(ProblemKind::Time, "ran out of time for records of its entries".to_owned())];
+    }
+    Vec::new()
+}
+
+/// Makes keys.
+#[derive(Default)]
+struct Keys {
+    /// How many entries without an identifier had this title so far.
+    titles: HashMap<String, usize>,
+}
+
+impl Keys {
+    /// Returns the identifier, or else the title, or else the number (from 1); bounded, on one line.
+    fn key(&mut self, identifier: &str, title: &str, number: usize) -> String {
+        if !identifier.trim().is_empty() {
+            return bounded(identifier);
+        }
+        if title.trim().is_empty() {
+            return number.to_string();
+        }
+        let key = bounded(title);
+        let count = self.titles.entry(key.clone()).or_default();
+        *count += 1;
+        if *count == 1 { key } else { format!("{key} ({count})") }
+    }
+}
+
+/// Returns the text without white space at its ends; its front and a sum of all of it where it is long.
+fn bounded(text: &str) -> String {
+    let text = text.trim();
+    if text.len() <= KEY_BYTES_MAX {
+        return text.to_owned();
+    }
+    let front = text.get(..text.floor_char_boundary(KEY_BYTES_MAX - SUM_BYTES - 1));
+    let mut sum = Md5::of(text.as_bytes()).to_string();
+    sum.truncate(SUM_BYTES);
+    format!("{}~{sum}", front.unwrap_or_default())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Settings;
+    use crate::object::Object;
+
+    /// Returns the keys and titles of the entries of `bytes`, as a type that it need not be.
+    pub(super) fn exploded(r#type: Type, bytes: &[u8]) -> Vec<(String, String)> {
+        let object = Object::whole("http://h.example/list", bytes.to_vec());
+        let settings = Settings::default();
+        let input = Input { object: &object, r#type, settings: &settings, cancelled: &|| false };
+        let mut found = Vec::new();
+        let problems = explode(&input, &mut |it| {
+            assert!(!it.key.is_empty());
+            found.push((it.key, it.draft.title));
+            true
+        });
+        assert_eq!(problems, []);
+        found
+    }
+
+    #[test]
+    fn keys_are_identifiers_or_titles_or_places() {
+        let mut keys = Keys::default();
+        assert_eq!(keys.key(" a:1 ", "Title", 1), "a:1");
+        assert_eq!(keys.key("", "Title", 2), "Title");
+        assert_eq!(keys.key("", "Title", 3), "Title (2)");
+        assert_eq!(keys.key(" ", "\n", 4), "4");
+        let long = "é".repeat(150);
+        let (one, other) =
+            (keys.key(&format!("{long}1"), "", 5), keys.key(&format!("{long}2"), "", 6));
+        assert!(
+            one != other && one.len() <= KEY_BYTES_MAX && one.starts_with("éé"),
+            "{one} {other}"
+        );
+    }
+
+    #[test]
+    fn what_stands_alone_is_no_entry() {
+        let one = br#"{"@type": "Dataset", "name": "A"}"#;
+        assert_eq!(exploded(Type::JsonLd, one), []);
+        let list = [&b"["[..], one, b"]"].concat();
+        assert_eq!(exploded(Type::JsonLd, &list), [("A".to_owned(), "A".to_owned())]);
+    }
+
+    #[test]
+    fn tables_are_lists_on_request() {
+        assert!(is_list(Type::Csv) && !is_list_by_default(Type::Csv));
+        assert!(is_list(Type::BibTeX) && is_list_by_default(Type::BibTeX));
+        assert!(!is_list(Type::Text));
+    }
+
+    #[test]
+    fn it_stops_when_it_is_told_or_time_is_up() {
+        let bytes = b"TY  - GEN\nTI  - A\nER  - \n".repeat(500);
+        let object = Object::whole("http://h.example/a.ris", bytes);
+        let settings = Settings::default();
+        let mut input =
+            Input { object: &object, r#type: Type::Ris, settings: &settings, cancelled: &|| false };
+        let mut count = 0;
+        let stopped = explode(&input, &mut |_| {
+            count += 1;
+            count < 3
+        });
+        assert_eq!((count, stopped), (3, Vec::new()));
+        input.cancelled = &|| true;
+        let late = explode(&input, &mut |_| true);
+        assert_eq!(late[0].0, ProblemKind::Time);
+    }
+
+    proptest! {
+        /// Whatever is put between them, entries keep their keys.
+        #[test]
+        fn keys_stay_when_others_come(
+            list in prop::collection::btree_map("[a-z]{1,6}", "[A-Z][a-z]{0,9}", 1..6),
+            others in prop::collection::btree_map("[A-Z]{1,6}", "[A-Z][a-z]{0,9}", 0..6),
+        ) {
+            let written = |list: &[(&String, &String)]| -> Vec<u8> {
+                let entry = |(key, title): &(&String, &String)| format!("TY  - GEN\nID  - {key}\nTI  - {title}\nER  - \n");
+                list.iter().map(entry).collect::<String>().into_bytes()
+            };
+            let few: Vec<_> = list.iter().collect();
+            let mut many: Vec<_> = others.iter().chain(&list).collect();
+            many.sort_by_key(|(_, title)| title.as_str());
+            let (few, many) = (exploded(Type::Ris, &written(&few)), exploded(Type::Ris, &written(&many)));
+            prop_assert!(few.iter().all(|it| many.contains(it)), "{:?} {:?}", few, many);
+        }
+    }
+}

@@ -1,0 +1,557 @@
+//! HTML pages, and XML and SGML by the same means: what the tables in `markup` say of their elements,
+//! fields of the head and linked data; links; text.
+//!
+//! Source: Essence's HTML and SGML summarizers (anchors, links, fields by a table tag → attribute);
+//! TR Figure 3, where `Author` is the page's address and `URL-References` are its anchors. Fields of
+//! the head: the HTML standard; DCMI, "Expressing Dublin Core metadata using HTML/XHTML meta and link
+//! elements" (2008); Google Scholar's inclusion guidelines (`citation_*`); the Open Graph protocol.
+//!
+//! # Differences from the paper
+//!
+//! * References are resolved against the page's URL (or its `<base>`), each once.
+//! * Several sources may give one attribute; which of them counts, `markup` says. Beyond these,
+//!   `Description` falls back to the first paragraph.
+//! * A field of the head that no table names becomes an attribute of its own name.
+//! * What surrounds the page's own text (`nav`, `footer`, `aside`, `role=navigation`) is put after it:
+//!   `Partial-Text` begins with what the page is about, and every word can still be found.
+//!
+//! Sans-I/O.
+
+mod characters;
+mod data;
+mod elements;
+mod found;
+mod links;
+mod sheet;
+mod tokens;
+mod xml;
+
+use std::borrow::Cow;
+
+use super::markup::{Action, Tables, Vocabulary, applying, is_attribute_name, is_ours};
+use super::{Draft, Input};
+use crate::object::ProblemKind;
+use crate::text::{decode, front, is_telling, one_line};
+use characters::{in_attribute, in_text};
+use elements::Element;
+use sheet::{Sheet, WRITTEN_BYTES_MAX};
+use tokens::{Attributes, Token, Tokens};
+
+/// How much of a page is looked at, in bytes.
+const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Pieces of a page between two looks at the clock.
+const POLL_TOKENS: usize = 1_024;
+/// How far the charset's declaration may stand in the page, in bytes.
+const DECLARATION_BYTES: usize = 1024;
+/// Longest value of a field of the head, in bytes.
+const FIELD_BYTES_MAX: usize = 2 * 1024;
+/// Longest name of a field of the head that becomes an attribute's, in bytes.
+const FIELD_NAME_BYTES_MAX: usize = 64;
+/// A paragraph shorter than this describes nothing, in bytes.
+const PARAGRAPH_BYTES_MIN: usize = 60;
+/// Most fields of the head that become attributes of their own names.
+const FIELDS_MAX: usize = 32;
+/// Most prefixes that a page declares for Dublin Core.
+const PREFIXES_MAX: usize = 4;
+
+/// Summarizes a page.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    page(input, &decoded(input.head(PAGE_BYTES_MAX), true))
+}
+
+/// Summarizes XML or SGML of any vocabulary.
+pub(crate) fn markup<'a>(input: &Input<'a>) -> Draft<'a> {
+    let text = decoded(input.head(PAGE_BYTES_MAX), false);
+    let (vocabulary, prefix) = xml::vocabulary(&text, &input.settings.markup);
+    if vocabulary.is_html() {
+        page(input, &text)
+    } else {
+        xml::read(input, &text, vocabulary, prefix)
+    }
+}
+
+/// What has been seen of a page.
+struct Page<'t, 'r> {
+    tables: &'r Tables,
+    vocabulary: &'r Vocabulary,
+    sheet: Sheet<'t, 'r>,
+    /// Fields of the head that no table names.
+    fields: Vec<(String, String)>,
+    /// Prefixes of fields that are Dublin Core's, with their dot.
+    prefixes: Vec<String>,
+    data: data::Reader,
+}
+
+fn page<'a>(input: &Input<'a>, text: &str) -> Draft<'a> {
+    let tables = &input.settings.markup;
+    let mut page = Page {
+        tables,
+        vocabulary: tables.html(),
+        sheet: Sheet::new(input, true),
+        fields: Vec::new(),
+        prefixes: Vec::new(),
+        data: data::Reader::default(),
+    };
+    let mut in_time = true;
+    for (number, token) in Tokens::new(text, true).enumerate() {
+        if number.is_multiple_of(POLL_TOKENS) && (input.cancelled)() {
+            in_time = false;
+            break;
+        }
+        if page.sheet.is_full() {
+            break;
+        }
+        page.token(token);
+    }
+    let problem = page.data.problem();
+    let mut draft = page.draft();
+    if let Some((kind, message)) = problem {
+        draft.problem(kind, message);
+    }
+    if !in_time {
+        draft.problem(ProblemKind::Time, "ran out of time on the page");
+    }
+    draft
+}
+
+impl<'t> Page<'t, '_> {
+    fn token(&mut self, token: Token<'t>) {
+        match token {
+            Token::Text(text) => self.sheet.text(&in_text(text)),
+            Token::Verbatim(text) => self.sheet.text(text),
+            Token::Data(text) => self.data.read(text, self.tables, &mut self.sheet),
+            Token::Start(element, name, attributes) => self.start(element, name, &attributes),
+            Token::End(element, name) => {
+                if self.sheet.is_inside() {
+                    self.sheet.end(name);
+                }
+                if matches!(element, Element::Heading | Element::Block | Element::Example) {
+                    self.sheet.line();
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, element: Element, name: &'t str, attributes: &Attributes<'t>) {
+        match element {
+            Element::Heading | Element::Block | Element::Example => self.sheet.line(),
+            Element::Cell => self.sheet.space(),
+            Element::Meta => self.meta(attributes),
+            Element::Link => self.declare(attributes),
+            Element::Base => {
+                if let Some(base) = attributes.get("href") {
+                    self.sheet.links.move_base(&in_attribute(front(base, WRITTEN_BYTES_MAX)));
+                }
+            }
+            // A picture's title is none of the page's.
+            Element::Other if name.eq_ignore_ascii_case("title") => return,
+            _ => {}
+        }
+        let rules = self.vocabulary.rules(name);
+        if !rules.is_empty() || self.sheet.is_inside() {
+            let rules = applying(rules, |_around| None, |it| attributes.get(it));
+            self.sheet.start(name, rules, attributes, || false);
+        }
+    }
+
+    /// Takes a prefix that the page declares for Dublin Core.
+    fn declare(&mut self, attributes: &Attributes<'_>) {
+        let prefix = attributes.get("rel").and_then(|rel| rel.trim().split_at_checked(7));
+        let prefix = prefix.filter(|(schema, _)| schema.eq_ignore_ascii_case("schema."));
+        let Some((_, prefix)) = prefix.filter(|(_, it)| it.len() <= FIELD_NAME_BYTES_MAX) else {
+            return;
+        };
+        let is_dublin_core = attributes.get("href").is_some_and(|it| it.contains("purl.org/dc/"));
+        if is_dublin_core && self.prefixes.len() < PREFIXES_MAX {
+            self.prefixes.push(format!("{prefix}."));
+        }
+    }
+
+    fn meta(&mut self, attributes: &Attributes<'t>) {
+        let Some(content) = attributes.get("content") else { return };
+        let field = attributes.get("name").or_else(|| attributes.get("property"));
+        let other = || attributes.get("itemprop").or_else(|| attributes.get("http-equiv"));
+        let Some(name) = field.or_else(other).map(str::trim) else { return };
+        let tables = self.tables;
+        let dublin_core = || {
+            let bare = |prefix: &String| {
+                let (front, rest) = name.split_at_checked(prefix.len())?;
+                front.eq_ignore_ascii_case(prefix).then_some(rest)
+            };
+            let bare = self.prefixes.iter().find_map(bare)?;
+            tables.field(&format!("dc.{bare}")).or_else(|| tables.field(&format!("dcterms.{bare}")))
+        };
+        if let Some(rules) = tables.field(name).or_else(dublin_core) {
+            for rule in applying(rules, |_around| None, |it| attributes.get(it)) {
+                if let Action::Tell(attribute) = rule.action {
+                    self.sheet.value(attribute, rule, content);
+                }
+            }
+            return;
+        }
+        let is_wanted = field.is_some()
+            && self.fields.len() < FIELDS_MAX
+            && name.len() <= FIELD_NAME_BYTES_MAX
+            && is_attribute_name(name)
+            && !is_ours(name)
+            && !tables.is_silent(name);
+        if is_wanted {
+            let value = in_attribute(front(content, WRITTEN_BYTES_MAX));
+            self.fields.push((name.to_owned(), one_line(&value, FIELD_BYTES_MAX)));
+        }
+    }
+
+    fn draft<'a>(self) -> Draft<'a> {
+        let mut draft = self.sheet.draft(self.tables);
+        if draft.description.is_empty() {
+            draft.description = paragraph(&draft.body).unwrap_or_default().to_owned();
+        }
+        for (name, value) in self.fields {
+            draft.other(&name, value);
+        }
+        draft
+    }
+}
+
+/// Returns the first paragraph that says something and is not the title.
+fn paragraph(body: &str) -> Option<&str> {
+    let mut lines = body.lines().take(100);
+    lines.find(|line| PARAGRAPH_BYTES_MIN <= line.len() && is_telling(line))
+}
+
+/// Returns the text of a page or of other markup.
+fn decoded(bytes: &[u8], html: bool) -> Cow<'_, str> {
+    // Two bytes a character, and no mark that says so; XML 1.0, appendix F.
+    let encoding = match bytes {
+        [b'<', 0, second, 0, ..] if *second != 0 => encoding_rs::UTF_16LE,
+        [0, b'<', 0, second, ..] if *second != 0 => encoding_rs::UTF_16BE,
+        _ => {
+            // UTF-8 is recognized by itself; where it is a lie, the charset is to be guessed.
+            let declared = declared(bytes, html).filter(|it| !it.starts_with("utf"));
+            return decode(bytes, declared.as_deref());
+        }
+    };
+    encoding.decode_without_bom_handling(bytes).0
+}
+
+/// Returns the charset that the front of the page declares, in `<meta>` or in the XML declaration.
+fn declared(bytes: &[u8], html: bool) -> Option<String> {
+    let front = bytes.get(..bytes.len().min(DECLARATION_BYTES)).unwrap_or_default();
+    let front = String::from_utf8_lossy(front).to_ascii_lowercase();
+    let in_meta = || front.find("charset=").map(|at| at + 8);
+    let in_xml =
+        || front.starts_with("<?xml").then(|| front.find("encoding=")).flatten().map(|at| at + 9);
+    let at = if html { in_meta().or_else(in_xml) } else { in_xml().or_else(in_meta) }?;
+    let label = front.get(at..)?.trim_start_matches(['"', '\'', ' ']);
+    let end = label.find(|it: char| !it.is_ascii_alphanumeric() && !"-_:.".contains(it));
+    Some(label.get(..end.unwrap_or(label.len()))?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::render;
+    use super::*;
+    use crate::Settings;
+    use crate::Type;
+    use crate::object::Object;
+    use crate::testing;
+    use proptest::prelude::*;
+
+    fn check(page: &str, expected: &str) {
+        assert_eq!(render("p.html", Type::Html, page.as_bytes()), expected);
+    }
+
+    #[test]
+    fn a_page() {
+        check(
+            "<!DOCTYPE html><html><head><title>About &amp; <!-- c --> more</title>\n\
+             <meta name=Author content='Darren Hardy'><meta name=\"keywords\" content='a, b'>\
+             <meta name=viewport content=x><meta name=DC.date content='1995'><meta name=MD5 content=0>\
+             <style>p{}</style><script>var x = '<p>no';</script></head>\
+             <body><h1>Big <i>head</i>ing</h1>text <a href='../x.html#a'>link</a>, \
+             <a href=#here>here</a><a href=\"mailto:a@b\">m</a><a href=y.html?a=1&amp;b=2>y</a>\
+             <a href='../x.html'>again</a><p>Par<b>t</b>s<p>two &#228;&nbsp;&eacute; &nosuch; &\
+             <td>a<td>b<img src=x alt='A picture'></body>",
+            "Title: About & <!-- c --> more\n\
+             Author: Darren Hardy\n\
+             Headings: Big heading\n\
+             Date: 1995\n\
+             URL-References: http://h.example/x.html | http://h.example/d/y.html?a=1&b=2\n\
+             Partial-Text: Big heading | text link, heremyagain | Parts | \
+             two ä é &nosuch; & a b A picture",
+        );
+    }
+
+    #[test]
+    fn what_the_head_does_not_say_the_body_may() {
+        let line = "A paragraph that is long enough to describe the whole page to a reader.";
+        check(
+            &format!("<h2>First</h2><p>Short.<p>{line}<address>Ann<br>Somewhere</address>"),
+            &format!(
+                "Title: First\nAuthor: Ann Somewhere\nDescription: {line}\nHeadings: First\n\
+                 Partial-Text: First | Short. | {line} | Ann | Somewhere"
+            ),
+        );
+    }
+
+    #[test]
+    fn charsets_are_declared_in_the_page() {
+        let page = b"<meta charset=\"koi8-r\"><title>\xf0\xd2\xc9\xd7\xc5\xd4</title>";
+        assert_eq!(render("p.html", Type::Html, page), "Title: Привет");
+        let xml = b"<?xml version='1.0' encoding='iso-8859-1'?><a><title>Gr\xfc\xdfe</title>x<b>y</b></a>";
+        assert_eq!(render("p.xml", Type::Xml, xml), "Title: Grüße\nPartial-Text: x | y");
+    }
+
+    #[test]
+    fn titles_in_other_markup_hold_elements() {
+        let page =
+            b"<book><title>Use of <command>ls</command> &amp; co</title><p>A<b>b</b></p></book>";
+        assert_eq!(render("p.xml", Type::Xml, page), "Title: Use of ls & co\nPartial-Text: A | b");
+    }
+
+    #[test]
+    fn a_title_without_an_end_is_a_line() {
+        let page = b"<!doctype linuxdoc system>\n<article>\n<title>The <tt>ls</tt> HOWTO\n\
+            <author>Ann\n<abstract>All of it.</abstract>\n<sect>First<p>Words &amp; more.\n\
+            <sect>Second<p>Others.\n</article>";
+        let expected = "Title: The ls HOWTO\nAuthor: Ann\nAbstract: All of it.\n\
+            Headings: First | Second\nPartial-Text: Ann | All of it. | First | \
+            Words & more. | Second | Others.";
+        assert_eq!(render("p.sgml", Type::Sgml, page), expected);
+        let page = b"<title>\n  On a line of its own\n<p>Words.";
+        let expected = "Title: On a line of its own\nPartial-Text: Words.";
+        assert_eq!(render("p.sgml", Type::Sgml, page), expected);
+    }
+
+    #[test]
+    fn examples_are_shown_as_they_are_written() {
+        check(
+            "<p>One:<xmp><b>a&amp;b</b></xmp>two",
+            "Title: p.html\nPartial-Text: One: | <b>a&amp;b</b> | two",
+        );
+    }
+
+    #[test]
+    fn references_in_links_are_replaced_before_anything_is_cut_off() {
+        check(
+            "<a href='a&#45;&#45;b.html#c'>x</a><a href='a--b.html'>y</a><a href=' ?q=&amp;lt;#'>z</a>",
+            "Title: p.html\n\
+             URL-References: http://h.example/d/a--b.html | http://h.example/d/p.html?q=&lt;\n\
+             Partial-Text: xyz",
+        );
+    }
+
+    #[test]
+    fn base_moves_references() {
+        check(
+            "<base href='http://o.example/q/'><a href=r>x</a>",
+            "Title: p.html\nURL-References: http://o.example/q/r\nPartial-Text: x",
+        );
+    }
+
+    #[test]
+    fn half_a_million_links_are_bounded() {
+        let mut page = String::from("<title>t</title>");
+        for number in 0..500_000 {
+            page.push_str(&format!("<a href=p{number}.html>{number}</a> "));
+        }
+        let object = Object::whole("http://h.example/p.html", page);
+        let record =
+            testing::summarize(&object, Type::Html, &Settings::default(), &|| false).record;
+        let references = record.get("URL-References").unwrap();
+        assert!(references.len() <= 64 * 1024);
+        assert_eq!(references.split(|it| *it == b'\n').count(), 1000);
+        assert!(record.get("Partial-Text").unwrap().len() <= 16 * 1024);
+    }
+
+    #[test]
+    fn deep_pages_are_read_or_cut_but_never_crash() {
+        for deep in ["<div>", "<b>", "<table><tr><td>", "<svg><g>", "<ul><li>"] {
+            let page = format!("<title>t</title>words {}deep", deep.repeat(200_000));
+            let object = Object::whole("http://h.example/p.html", page);
+            let summary = testing::summarize(&object, Type::Html, &Settings::default(), &|| false);
+            assert_eq!(summary.record.text("Title").as_deref(), Some("t"));
+            assert!(summary.record.text("Keywords").unwrap().contains("words"));
+        }
+    }
+
+    #[test]
+    fn unfinished_things_end() {
+        let rest = "x ".repeat(500_000);
+        let check = |r#type: Type, open: &str, expected: &str| {
+            let page = format!("<p>words {open}{rest}");
+            let object = Object::whole("http://h.example/p", page);
+            let summary = testing::summarize(&object, r#type, &Settings::default(), &|| false);
+            let text = summary.record.text("Partial-Text").unwrap_or_default();
+            let start: String = text.chars().take(12).collect();
+            assert_eq!(start, expected, "{open}");
+            assert!(summary.problems.is_empty(), "{open}");
+        };
+        for open in ["<!-- ", "<a href='", "<script>", "<title>", "<a b c d ", "<![CDATA[", "<!a[ "]
+        {
+            check(Type::Html, open, "words");
+        }
+        check(Type::Html, "&#", "words &#x x ");
+        for open in ["<!-- ", "<a href='", "<script>", "<a b c d ", "<?x ", "<!a[ "] {
+            check(Type::Xml, open, "words");
+        }
+        check(Type::Xml, "<![CDATA[", "words x x x ");
+        check(Type::Xml, "<title>", "words\nx x x ");
+        check(Type::Xml, &"<!a[>".repeat(200_000), "words x x x ");
+    }
+
+    #[test]
+    fn catalogs_fields_count_before_all_others() {
+        check(
+            "<html lang=en_GB><head><title>A paper | The Journal</title>\
+             <meta property=og:title content='A paper, shared'>\
+             <meta name=DC.title content='A paper (DC)'><meta name=citation_title content='A paper'>\
+             <meta name=author content=webmaster>\
+             <meta name=citation_author content='Lee, Ann'><meta name=citation_author content='Wu, Bo'>\
+             <meta name=citation_publication_date content=2009/11/15>\
+             <meta name=citation_doi content=10.1000/182><meta name=citation_issn content=1234-5678>\
+             <meta name=citation_pdf_url content=p.pdf><meta name=citation_volume content=7>\
+             <meta name=citation_journal_title content='The Journal'>\
+             <meta name=description content='What it says.'></head><body>Text",
+            "Title: A paper\n\
+             Author: Lee, Ann | Wu, Bo\n\
+             Description: What it says.\n\
+             Identifier: doi:10.1000/182 | issn:1234-5678\n\
+             Language: en-GB\n\
+             Date: 2009/11/15\n\
+             Publication: The Journal\n\
+             URL-References: http://h.example/d/p.pdf\n\
+             Partial-Text: Text",
+        );
+    }
+
+    #[test]
+    fn dublin_core_may_have_a_prefix_of_the_pages_own() {
+        check(
+            "<link rel=schema.X href='http://purl.org/dc/elements/1.1/'>\
+             <meta name=x.creator content=Ann><meta name=X.issued content=1999>\
+             <meta name=DCTERMS.license content='CC BY'><meta name=DC.identifier content='https://doi.org/10.1/x'>",
+            "Title: p.html\nAuthor: Ann\nIdentifier: doi:10.1/x\nDate: 1999\nLicense: CC BY",
+        );
+    }
+
+    #[test]
+    fn open_graph_counts_before_other_fields() {
+        check(
+            "<title>t</title><meta property=og:title content='Shared &amp; seen'>\
+             <meta property=og:description content=d><meta property=og:image content=i.png>\
+             <meta property=article:author content=Ann><meta name=author content=Bo>\
+             <meta property=article:published_time content=2020-01-31><meta name=theme-color content=red>\
+             <meta itemprop=ratingValue content=5><meta itemprop=keywords content='k l'>\
+             <meta http-equiv=Content-Language content=de><meta name=Course content=101>",
+            "Title: Shared & seen\nAuthor: Ann\nDescription: d\nLanguage: de\nDate: 2020-01-31\n\
+             Course: 101",
+        );
+    }
+
+    #[test]
+    fn links_of_the_head() {
+        check(
+            "<link rel=stylesheet href=s.css><link rel='CANONICAL' href=/c><link rel=alternate href=f.xml>\
+             <link rel='nofollow license' href='http://l.example/by'>",
+            "Title: p.html\n\
+             License: http://l.example/by\n\
+             URL-References: http://h.example/c | http://h.example/d/f.xml | http://l.example/by",
+        );
+    }
+
+    #[test]
+    fn what_surrounds_the_text_comes_last() {
+        check(
+            "<nav><ul><li>Home<nav>in</nav>x</ul></nav>\
+             <div class=a role=navigation><div>Up</div>Next</div><p>The text.<footer>1995</footer>\
+             <div>More.</div><template>none yet</template>",
+            "Title: p.html\nPartial-Text: The text. | More. | Home | in | x | Up | Next | 1995 | none yet",
+        );
+        // Without an end, it is but told last.
+        check("<nav>Home<p>The text.", "Title: p.html\nPartial-Text: Home | The text.");
+    }
+
+    #[test]
+    fn charset_lies() {
+        let page = |charset: &str, text: &[u8]| {
+            let front = format!("<meta charset={charset}><title>");
+            render("p.html", Type::Html, &[front.as_bytes(), text, b"</title>"].concat())
+        };
+        // What is UTF-8 is, whatever it says.
+        for charset in ["iso-8859-1", "utf-16", "utf-7", "x-user-defined", "no-such", "\"\""] {
+            assert_eq!(page(charset, "Grüße".as_bytes()), "Title: Grüße", "{charset}");
+        }
+        // What says UTF-8 and is not, is guessed.
+        assert_eq!(page("utf-8", b"Gr\xfc\xdfe aus K\xf6ln"), "Title: Grüße aus Köln");
+        // A declaration that cannot be read as it stands is none.
+        assert_eq!(page("utf-16le", b"Gr\xfc\xdfe aus K\xf6ln"), "Title: Grüße aus Köln");
+        let wide = |text: &str| text.encode_utf16().collect::<Vec<u16>>();
+        let text = "<title>Wörter</title><p>in zwei Bytes";
+        let little: Vec<u8> = wide(text).iter().flat_map(|it| it.to_le_bytes()).collect();
+        let big: Vec<u8> = wide(text).iter().flat_map(|it| it.to_be_bytes()).collect();
+        for bytes in [little, big] {
+            let seen = render("p.html", Type::Html, &bytes);
+            assert_eq!(seen, "Title: Wörter\nPartial-Text: in zwei Bytes");
+        }
+        let xml = b"<?xml version='1.0' encoding='koi8-r'?><a c='charset=utf-8'><title>\xf0\xd2\xc9\xd7\xc5\xd4</title></a>";
+        assert_eq!(render("p.xml", Type::Xml, xml), "Title: Привет");
+        let seen = render("p.html", Type::Html, b"<title>a\0b</title>\xff\xfe\0<p>c");
+        assert!(seen.starts_with("Title: a b"), "{seen}");
+    }
+
+    #[test]
+    fn values_of_a_hundred_megabytes_are_cut() {
+        let huge = "x".repeat(100 << 20);
+        for open in [
+            "<meta name=author content='",
+            "<a href='",
+            "<img alt='",
+            "<p title='",
+            "<h1>",
+            "<title>",
+        ] {
+            let whole = Object::whole("http://h.example/p.html", format!("<p>words {open}{huge}"));
+            // Its sum is not what takes time here.
+            let object = Object { truncated: true, ..whole };
+            let summary = testing::summarize(&object, Type::Html, &Settings::default(), &|| false);
+            assert!(summary.record.text("Keywords").unwrap().contains("words"), "{open}");
+            let bytes: usize = summary.record.attributes().iter().map(|it| it.value.len()).sum();
+            assert!(bytes < 64 * 1024, "{open}");
+        }
+    }
+
+    #[test]
+    fn many_fields_and_headings_are_bounded() {
+        let mut page = String::new();
+        for number in 0..100_000 {
+            page.push_str(&format!("<meta name=x{number} content=v><meta name=citation_author content=a{number}><h2>h{number}"));
+        }
+        let object = Object::whole("http://h.example/p.html", page);
+        let record =
+            testing::summarize(&object, Type::Html, &Settings::default(), &|| false).record;
+        assert!(record.text("Author").unwrap().lines().count() <= 500);
+        assert!(record.text("Headings").unwrap().len() <= 16 * 1024);
+        assert!(record.get("x31").is_some() && record.get("x32").is_none());
+    }
+
+    #[test]
+    fn time_is_up() {
+        let object = Object::whole("http://h.example/p.html", "<p>x".repeat(1000));
+        let summary = testing::summarize(&object, Type::Html, &Settings::default(), &|| true);
+        assert_eq!(summary.problems[0].kind, ProblemKind::Time);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_a_record(
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+            tags in "(<meta name=dc.title content=|<title>|</title>|<nav>|</nav>|<h1>|</h2>|<feed|<author>|<script type=application/ld\\+json>|\\{\"name\":|'|>| |x|&#|\n){0,40}",
+        ) {
+            let page = [tags.as_bytes(), &bytes].concat();
+            for r#type in [Type::Html, Type::Xml, Type::Sgml] {
+                prop_assert!(render("p", r#type, &page).starts_with("Title: "));
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! JSON: its title, author and description where the top level has them; else its words.
+//!
+//! Source: RFC 8259; the usual names of fields in package manifests (npm, composer), feeds and
+//! catalogues.
+//!
+//! The values are read one by one, as deep as they may be: nothing is built, nothing recurses, and
+//! what is broken or cut off costs only itself.
+//!
+//! Sans-I/O.
+
+pub(crate) mod notebook;
+pub(crate) mod tokens;
+
+use std::borrow::Cow;
+
+use super::{Draft, Input};
+use crate::object::ProblemKind;
+use crate::prose::references::References;
+use crate::text::{Body, decode};
+use tokens::{Token, Tokens};
+
+/// How much of an object is looked at, in bytes.
+pub(crate) const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Tokens between two looks at the clock.
+pub(crate) const POLL_TOKENS: usize = 4 * 1024;
+/// Longest name of a field that matters, in bytes.
+const KEY_BYTES_MAX: usize = 64;
+/// Longest field of the top level, in bytes.
+const FIELD_BYTES_MAX: usize = 4 * 1024;
+/// Most fields of the top level that are kept.
+const FIELDS_MAX: usize = 256;
+/// A string without spaces longer than this is encoded data, in bytes.
+const WORD_BYTES_MAX: usize = 256;
+
+/// Summarizes a document.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let text = decode(input.head(READ_BYTES_MAX), None);
+    let mut body = Body::new(input.text_bytes_max());
+    let mut references = References::of(input);
+    let mut fields = Fields::default();
+    let mut draft = Draft::default();
+    for (count, token) in Tokens::new(&text).enumerate() {
+        if count.is_multiple_of(POLL_TOKENS) && (input.cancelled)() {
+            draft.problem(ProblemKind::Time, "ran out of time on the document");
+            break;
+        }
+        match token {
+            Token::Open => {
+                fields.depth += 1;
+                body.line();
+            }
+            Token::Close => {
+                fields.depth = fields.depth.saturating_sub(1);
+                body.line();
+            }
+            Token::Key(key) => {
+                fields.key(&key);
+                body.line();
+                body.push_squeezed(&key);
+                body.space();
+            }
+            Token::String(value) => {
+                if WORD_BYTES_MAX < value.len() && !value.contains(char::is_whitespace) {
+                    continue;
+                }
+                references.add_bare(&value);
+                fields.value(&value);
+                body.push_squeezed(&value);
+                body.space();
+            }
+            Token::Scalar(value) => fields.value(value),
+        }
+        if body.is_full() {
+            break;
+        }
+    }
+    fields.tell(&mut draft);
+    draft.references = references.finish();
+    draft.body = Cow::Owned(body.finish());
+    draft
+}
+
+/// What the top level says.
+#[derive(Default)]
+struct Fields {
+    depth: usize,
+    /// The field of the top level that is being read.
+    key: String,
+    found: Vec<(String, String)>,
+}
+
+impl Fields {
+    fn key(&mut self, key: &str) {
+        let key = crate::text::front(key, KEY_BYTES_MAX);
+        if self.depth == 1 {
+            self.key = key.to_ascii_lowercase();
+        } else if self.depth == 2 && matches!(self.key.as_str(), "author" | "license") {
+            // `"author": {"name": …}`
+            self.key.push('.');
+            self.key.push_str(key);
+        } else if let Some(outer) = self.key.split('.').next()
+            && outer.len() < self.key.len()
+        {
+            self.key = [outer, ".", key].concat();
+        }
+    }
+
+    fn value(&mut self, value: &str) {
+        if self.depth <= 2 && !self.key.is_empty() && self.found.len() < FIELDS_MAX {
+            let value = crate::text::front(value, FIELD_BYTES_MAX);
+            self.found.push((self.key.clone(), value.to_owned()));
+        }
+    }
+
+    fn all(&self, names: &[&str]) -> Vec<String> {
+        let of = |name: &&str| -> Vec<String> {
+            let named = self.found.iter().filter(|(key, _)| key == name);
+            named.map(|(_, value)| value.clone()).collect()
+        };
+        names.iter().map(of).find(|it| !it.is_empty()).unwrap_or_default()
+    }
+
+    fn first(&self, names: &[&str]) -> String {
+        self.all(names).into_iter().next().unwrap_or_default()
+    }
+
+    fn tell(&self, draft: &mut Draft<'_>) {
+        draft.title = self.first(&["title", "name"]);
+        draft.authors = self.all(&["author", "authors", "author.name", "creator"]);
+        draft.description = self.first(&["description", "summary"]);
+        draft.r#abstract = self.first(&["abstract"]);
+        draft.keywords = self.all(&["keywords", "tags"]).join(" ");
+        draft.other("Date", self.first(&["date", "published", "created", "date_published"]));
+        draft.other("Version", self.first(&["version"]));
+        draft.other("License", self.first(&["license", "license.type", "license.name"]));
+        draft.other("Language", self.first(&["language", "lang"]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::render;
+    use crate::Type;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(render("n.json", Type::Json, text.as_bytes()), expected);
+    }
+
+    #[test]
+    fn a_package() {
+        check(
+            r#"{"name": "left-pad", "version": "1.3.0", "description": "Pad \u201cleft\u201d",
+                "keywords": ["leftpad", "pad"], "author": {"name": "Ann", "email": "a@h.example"},
+                "license": "WTFPL", "repository": {"type": "git", "url": "git://g.example/l.git"},
+                "homepage": "https://h.example/l#readme", "private": true}"#,
+            "Title: left-pad\n\
+             Author: Ann\n\
+             Description: Pad “left”\n\
+             Version: 1.3.0\n\
+             License: WTFPL\n\
+             URL-References: https://h.example/l\n\
+             Partial-Text: name left-pad | version 1.3.0 | description Pad “left” | keywords | leftpad \
+             pad | author | name Ann | email a@h.example | license WTFPL | repository | type git | url \
+             git://g.example/l.git | homepage https://h.example/l#readme | private",
+        );
+    }
+
+    #[test]
+    fn only_the_top_level_names_the_document() {
+        check(
+            r#"{"a": {"title": "no", "b": [{"title": "no"}]}, "title": "Yes"}"#,
+            "Title: Yes\nPartial-Text: a | title no | b | title no | title Yes",
+        );
+        check("[1, 2]", "Title: n.json");
+        check(&format!("{{\"a\": \"{}\"}}", "Q".repeat(300)), "Title: n.json\nPartial-Text: a");
+    }
+
+    #[test]
+    fn a_long_key_is_kept_once() {
+        let mut fields = super::Fields { depth: 1, ..Default::default() };
+        fields.key(&"k".repeat(1 << 20));
+        (0..300).for_each(|_| fields.value("x"));
+        assert_eq!(fields.found.len(), super::FIELDS_MAX);
+        assert!(fields.found.iter().all(|(key, _)| key.len() <= super::KEY_BYTES_MAX));
+    }
+
+    #[test]
+    fn hostile_documents_end() {
+        for text in ["[".repeat(200_000), "{\"a\":".repeat(100_000), "\"\\".repeat(100_000)] {
+            render("n.json", Type::Json, text.as_bytes());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_a_record(text in "([\\[\\]{}\",:]|\"title\":|\"author\":|\\\\u|[0-9a-f]|\\PC){0,80}") {
+            prop_assert!(render("n.json", Type::Json, text.as_bytes()).starts_with("Title: "));
+        }
+    }
+}

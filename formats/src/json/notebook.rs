@@ -1,0 +1,282 @@
+//! Notebooks: headings and text, program text, and what the programs printed.
+//!
+//! Source: the Jupyter notebook format 4 (nbformat, "The Notebook file format") and 3, whose cells are
+//! in work sheets.
+//!
+//! # Differences from the format
+//!
+//! * Of results only text is read, and of that only the front: pictures and tables of the program's
+//!   are not what the author wrote.
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+
+use crate::Type;
+use crate::json::tokens::{Token, Tokens};
+use crate::json::{POLL_TOKENS, READ_BYTES_MAX};
+use crate::object::{Object, ProblemKind};
+use crate::prose::markdown;
+use crate::text::{Body, decode};
+use crate::{Draft, Input};
+
+/// Longest text of all results, in bytes.
+const RESULTS_BYTES_MAX: usize = 16 * 1024;
+/// Deepest nesting whose place is known; what is deeper is skipped.
+const DEPTH_MAX: usize = 32;
+/// Longest name of a key that matters, in bytes.
+const KEY_BYTES_MAX: usize = 32;
+/// Longest field, in bytes.
+const FIELD_BYTES_MAX: usize = 1024;
+/// Most authors.
+const AUTHORS_MAX: usize = 100;
+
+/// What has been seen of a notebook.
+struct Notebook {
+    /// The key that each level is in, from the outermost.
+    path: Vec<String>,
+    depth: usize,
+    /// The key that was read last on the level of the innermost.
+    key: String,
+    kind: String,
+    level: usize,
+    source: Body,
+    source_bytes_max: usize,
+    /// The cells of text, as one document.
+    markdown: Body,
+    code: Body,
+    results: Body,
+    cells: usize,
+    title: String,
+    authors: Vec<String>,
+    kernel: String,
+    language: String,
+    version: String,
+}
+
+/// Summarizes a notebook.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let text = decode(input.head(READ_BYTES_MAX), None);
+    let bytes_max = input.text_bytes_max();
+    let mut notebook = Notebook {
+        path: Vec::new(),
+        depth: 0,
+        key: String::new(),
+        kind: String::new(),
+        level: 0,
+        source: Body::new(bytes_max),
+        source_bytes_max: bytes_max,
+        markdown: Body::new(bytes_max),
+        code: Body::new(bytes_max),
+        results: Body::new(RESULTS_BYTES_MAX),
+        cells: 0,
+        title: String::new(),
+        authors: Vec::new(),
+        kernel: String::new(),
+        language: String::new(),
+        version: String::new(),
+    };
+    let mut cut = false;
+    for (count, token) in Tokens::new(&text).enumerate() {
+        if count.is_multiple_of(POLL_TOKENS) && (input.cancelled)() {
+            cut = true;
+            break;
+        }
+        notebook.token(token);
+    }
+    let mut draft = notebook.draft(input);
+    if cut {
+        draft.problem(ProblemKind::Time, "ran out of time on the notebook");
+    }
+    draft
+}
+
+impl Notebook {
+    fn token(&mut self, token: Token<'_>) {
+        match token {
+            Token::Open => {
+                self.depth += 1;
+                if self.depth <= DEPTH_MAX {
+                    self.path.push(std::mem::take(&mut self.key));
+                }
+            }
+            Token::Close => {
+                if self.depth <= DEPTH_MAX
+                    && let Some(outer) = self.path.pop()
+                {
+                    // A cell is an object in a list called so.
+                    if outer.is_empty() && self.is_at(&["cells"]) {
+                        self.end_cell();
+                    }
+                    self.key = outer;
+                }
+                self.depth = self.depth.saturating_sub(1);
+            }
+            Token::Key(key) => {
+                self.key.clear();
+                self.key.push_str(crate::text::front(&key, KEY_BYTES_MAX));
+            }
+            Token::String(value) => self.value(&value),
+            Token::Scalar(value) => {
+                if self.key == "level" {
+                    self.level = value.parse().unwrap_or(0);
+                }
+            }
+        }
+    }
+
+    /// Whether the innermost levels are in these keys, the last innermost.
+    fn is_at(&self, keys: &[&str]) -> bool {
+        self.path.iter().map(String::as_str).rev().take(keys.len()).eq(keys.iter().copied().rev())
+    }
+
+    fn value(&mut self, value: &str) {
+        if DEPTH_MAX < self.depth {
+            return;
+        }
+        let field = || crate::text::front(value, FIELD_BYTES_MAX).to_owned();
+        let inner = self.path.last().map(String::as_str).unwrap_or_default();
+        match (inner, self.key.as_str()) {
+            // A list of lines, or one string; of a result too.
+            ("source" | "input", _) | ("", "source" | "input") => self.source.push(value),
+            ("text" | "text/plain", _) | (_, "text" | "text/plain") => self.results.push(value),
+            ("", "cell_type") => self.kind = field(),
+            ("metadata", "title") if self.depth == 2 => self.title = field(),
+            ("", "name") if self.is_at(&["metadata", "authors", ""]) => self.author(field()),
+            ("authors", _) => self.author(field()),
+            ("kernelspec", "display_name") => self.kernel = field(),
+            ("kernelspec", "language") | ("language_info", "name") => self.language = field(),
+            ("language_info", "version") => self.version = field(),
+            _ => {}
+        }
+    }
+
+    fn author(&mut self, name: String) {
+        if self.authors.len() < AUTHORS_MAX {
+            self.authors.push(name);
+        }
+    }
+
+    fn end_cell(&mut self) {
+        self.cells += 1;
+        let source = self.source.as_str();
+        match self.kind.as_str() {
+            "code" => {
+                self.code.push(source);
+                self.code.line();
+            }
+            kind => {
+                // Version 3 has cells for headings.
+                if kind == "heading" {
+                    self.markdown.push("######".get(..self.level.clamp(1, 6)).unwrap_or("#"));
+                    self.markdown.push(" ");
+                }
+                self.markdown.push(source);
+                self.markdown.push("\n\n");
+            }
+        }
+        self.source = Body::new(self.source_bytes_max);
+        self.kind.clear();
+        self.results.line();
+    }
+
+    fn draft<'a>(self, input: &Input<'_>) -> Draft<'a> {
+        let object = Object::whole(input.object.url.clone(), self.markdown.finish());
+        let document = Input { object: &object, r#type: Type::Markdown, ..*input };
+        let told = markdown::summarize(&document);
+        let mut body = Body::new(input.text_bytes_max());
+        for part in [&*told.body, self.code.as_str(), self.results.as_str()] {
+            body.line();
+            body.push(part);
+        }
+        let mut draft = Draft {
+            title: if self.title.is_empty() { told.title } else { self.title },
+            authors: [self.authors, told.authors].concat(),
+            description: told.description,
+            references: told.references,
+            others: told.others,
+            problems: told.problems,
+            ..Draft::default()
+        };
+        // The language of programs: `Language` is that of people.
+        let language = [self.language, self.version].join(" ");
+        draft.other("Environment", [language.trim(), &self.kernel].join("\n").trim());
+        draft.other("Entries", self.cells.to_string());
+        draft.body = Cow::Owned(body.finish());
+        draft
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Type;
+    use crate::testing::render;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(render("n.ipynb", Type::Notebook, text.as_bytes()), expected);
+    }
+
+    #[test]
+    fn a_notebook() {
+        check(
+            r###"{"cells": [
+                {"cell_type": "markdown", "metadata": {"name": "x"}, "source": ["# The *title*\n", "\n", "About [it](http://w.example/)."]},
+                {"cell_type": "code", "execution_count": 1, "metadata": {},
+                 "outputs": [{"data": {"image/png": "iVBORw0KGgo", "text/plain": ["<Figure>"]}, "output_type": "display_data"},
+                             {"name": "stdout", "output_type": "stream", "text": ["printed\n"]}],
+                 "source": ["import os\n", "os.getcwd()"]},
+                {"cell_type": "markdown", "source": "## Next"}],
+              "metadata": {"authors": [{"name": "Ann"}],
+                "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+                "language_info": {"codemirror_mode": {"name": "ipython", "version": 3}, "name": "python", "version": "3.11.2"}},
+              "nbformat": 4, "nbformat_minor": 5}"###,
+            "Title: The title\n\
+             Author: Ann\n\
+             Description: About it.\n\
+             Headings: The title | Next\n\
+             Environment: python 3.11.2 | Python 3 (ipykernel)\n\
+             Entries: 3\n\
+             URL-References: http://w.example/\n\
+             Partial-Text: The title | About it. | Next | import os | os.getcwd() | <Figure>printed",
+        );
+    }
+
+    #[test]
+    fn the_older_format() {
+        check(
+            r#"{"metadata": {"name": ""}, "nbformat": 3, "worksheets": [{"cells": [
+                {"cell_type": "heading", "level": 2, "metadata": {}, "source": ["Old"]},
+                {"cell_type": "code", "input": ["x = 1"], "language": "python", "outputs": []}]}]}"#,
+            "Title: Old\nHeadings: Old\nEntries: 2\nPartial-Text: Old | x = 1",
+        );
+    }
+
+    #[test]
+    fn authors_are_bounded() {
+        let names: Vec<String> = (0..200).map(|it| format!("\"A{it}\"")).collect();
+        let seen = render(
+            "n.ipynb",
+            Type::Notebook,
+            format!("{{\"metadata\": {{\"authors\": [{}]}}}}", names.join(",")).as_bytes(),
+        );
+        assert!(seen.contains("A99\n") && !seen.contains("A100"), "{seen}");
+    }
+
+    #[test]
+    fn hostile_notebooks_end() {
+        for text in ["[{".repeat(100_000), "{\"cells\":[".repeat(60_000), "]}".repeat(100_000)] {
+            render("n.ipynb", Type::Notebook, text.as_bytes());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_a_record(
+            text in "([\\[\\]{}\",:]|\"cells\":|\"source\":|\"cell_type\":|\"code\"|\"a\"|\\PC){0,80}",
+        ) {
+            prop_assert!(render("n.ipynb", Type::Notebook, text.as_bytes()).starts_with("Title: "));
+        }
+    }
+}

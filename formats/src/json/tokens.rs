@@ -1,0 +1,191 @@
+//! Keys, values and brackets of JSON, one after the other.
+//!
+//! Source: RFC 8259 §2 to §7.
+//!
+//! # Differences from the specification
+//!
+//! * Commas and the kinds of brackets are not checked, so that what is cut off, has comments in it or
+//!   is several values in one file (JSON lines) is read as far as it makes sense.
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+
+/// One piece of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Token<'t> {
+    /// `{` or `[`.
+    Open,
+    /// `}` or `]`.
+    Close,
+    /// The name of a member.
+    Key(Cow<'t, str>),
+    /// A string.
+    String(Cow<'t, str>),
+    /// A number, `true`, `false` or `null`.
+    Scalar(&'t str),
+}
+
+/// The pieces of a document.
+#[derive(Debug)]
+pub(crate) struct Tokens<'t> {
+    rest: &'t str,
+}
+
+impl<'t> Tokens<'t> {
+    /// Returns the pieces of `text`.
+    pub(crate) fn new(text: &'t str) -> Self {
+        Self { rest: text }
+    }
+
+    /// Reads what follows a quote.
+    fn string(&mut self, quoted: &'t str) -> Token<'t> {
+        let bytes = quoted.as_bytes();
+        let (mut end, mut is_escaped) = (0, false);
+        while let Some(at) =
+            bytes.get(end..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)).map(|at| end + at)
+        {
+            end = at;
+            if bytes.get(at) == Some(&b'"') {
+                break;
+            }
+            is_escaped = true;
+            end += 2;
+        }
+        let end = if bytes.get(end) == Some(&b'"') { end } else { bytes.len() };
+        let inner = quoted.get(..end).unwrap_or_default();
+        let inner = if is_escaped { Cow::Owned(unescaped(inner)) } else { Cow::Borrowed(inner) };
+        self.rest = quoted.get(end + 1..).unwrap_or_default().trim_start();
+        match self.rest.strip_prefix(':') {
+            Some(value) => {
+                self.rest = value;
+                Token::Key(inner)
+            }
+            None => Token::String(inner),
+        }
+    }
+}
+
+impl<'t> Iterator for Tokens<'t> {
+    type Item = Token<'t>;
+
+    fn next(&mut self) -> Option<Token<'t>> {
+        loop {
+            self.rest = self.rest.trim_start_matches(|it: char| {
+                it.is_whitespace() || matches!(it, ',' | ':' | '\u{feff}' | '\u{1e}')
+            });
+            let first = self.rest.chars().next()?;
+            let after = self.rest.get(first.len_utf8()..).unwrap_or_default();
+            match first {
+                '{' | '[' | '}' | ']' => {
+                    self.rest = after;
+                    return Some(if matches!(first, '{' | '[') {
+                        Token::Open
+                    } else {
+                        Token::Close
+                    });
+                }
+                '"' => return Some(self.string(after)),
+                _ => {}
+            }
+            let ends = |it: char| it.is_whitespace() || "{}[],:\"".contains(it);
+            let end = self.rest.find(ends).unwrap_or(self.rest.len());
+            let (scalar, rest) = self.rest.split_at(end);
+            self.rest = rest;
+            if first == '/' {
+                // A comment, which some programs write although there are none.
+                self.rest = rest.split_once('\n').map_or("", |(_, after)| after);
+                continue;
+            }
+            return Some(Token::Scalar(scalar));
+        }
+    }
+}
+
+fn unescaped(inner: &str) -> String {
+    let mut plain = String::with_capacity(inner.len());
+    let mut rest = inner;
+    // The first half of a character that takes two.
+    let mut high = None;
+    while let Some((before, escaped)) = rest.split_once('\\') {
+        if !before.is_empty() {
+            high = None;
+        }
+        plain.push_str(before);
+        let mut characters = escaped.chars();
+        let kind = characters.next();
+        rest = characters.as_str();
+        match kind {
+            Some('n') => plain.push('\n'),
+            Some('t') => plain.push('\t'),
+            Some('r') => plain.push('\r'),
+            Some('b' | 'f') => plain.push(' '),
+            Some('u') => {
+                let code = rest.get(..4).and_then(|it| u32::from_str_radix(it, 16).ok());
+                let Some(code) = code else { continue };
+                rest = rest.get(4..).unwrap_or_default();
+                match (high.take(), code) {
+                    (_, 0xd800..0xdc00) => high = Some(code),
+                    (Some(high), 0xdc00..0xe000) => {
+                        let code = 0x1_0000 + ((high - 0xd800) << 10) + (code - 0xdc00);
+                        plain.extend(char::from_u32(code));
+                    }
+                    _ => plain.push(char::from_u32(code).unwrap_or('\u{fffd}')),
+                }
+            }
+            Some(other) => plain.push(other),
+            None => {}
+        }
+    }
+    plain.push_str(rest);
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(text: &str, expected: &str) {
+        let told = Tokens::new(text).map(|token| match token {
+            Token::Open => "(".to_owned(),
+            Token::Close => ")".to_owned(),
+            Token::Key(key) => format!("{key}:"),
+            Token::String(value) => format!("{value:?}"),
+            Token::Scalar(value) => value.to_owned(),
+        });
+        assert_eq!(told.collect::<Vec<_>>().join(" "), expected, "{text}");
+    }
+
+    #[test]
+    fn documents() {
+        check(
+            r#"{"a": [1, "b", {"c" : null}], "d": -1.5e3}"#,
+            r#"( a: ( 1 "b" ( c: null ) ) d: -1.5e3 )"#,
+        );
+        check(r#""\u00e4\ud83d\ude00\"\\\/\n""#, r#""ä😀\"\\/\n""#);
+        check("{\"a\":1}\n{\"a\":2}\n", "( a: 1 ) ( a: 2 )");
+        check("[1, // one\n2]", "( 1 2 )");
+    }
+
+    #[test]
+    fn what_is_broken_is_read_as_far_as_it_goes() {
+        check(r#"{"a": "cut o"#, r#"( a: "cut o""#);
+        check(r#""\ud800x\udc00\u12""#, "\"x\u{fffd}12\"");
+        check("\"a\\", "\"a\"");
+        check("]]}:,", ") ) )");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_ends(text in "([\\[\\]{}\",:\\\\u0-9a-f/ \n]|\\PC){0,80}") {
+            prop_assert!(Tokens::new(&text).count() <= text.len());
+        }
+
+        #[test]
+        fn strings_are_read_as_they_were_written(text in "\\PC{0,40}") {
+            let written = serde_json::to_string(&text).unwrap();
+            prop_assert_eq!(Tokens::new(&written).collect::<Vec<_>>(), [Token::String(text.into())]);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The formats of objects: bytes in, and out comes what they say of themselves.
+//!
+//! Source: TR §4 and Figure 3; the attributes and their meaning are those of the user's manual. One
+//! module a format; each turns an [`Input`] into a [`Draft`], [`draft()`] chooses among them by type, and
+//! [`summary()`] makes the record of it, so that every record has the same attributes in the same order.
+//! [`unnest`] opens what is packed, [`explode`] takes lists apart.
+//!
+//! # Differences from the paper
+//!
+//! * Every record has a `Title`: where the content has none, it is the file's name.
+//! * `Keywords` are the words of much more text than `Partial-Text` holds, so that a search finds
+//!   what stands deep in a document although the document is not sent.
+//! * Essence ran a program for each object; these are functions, bounded in time and memory.
+//!
+//! Sans-I/O.
+
+mod about;
+pub mod catalog;
+pub mod code;
+mod detail;
+mod draft;
+pub mod explode;
+mod html;
+mod json;
+mod kinds;
+pub mod markup;
+mod media;
+mod numbers;
+pub mod object;
+mod office;
+pub mod path;
+pub mod pdf;
+mod print;
+pub mod prose;
+mod summary;
+pub mod text;
+pub mod unnest;
+mod watched;
+
+#[cfg(test)]
+mod testing;
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use detail::Detail;
+pub use draft::Draft;
+pub use kinds::{Language, Type};
+use object::Object;
+pub use summary::summary;
+use text::decode;
+
+/// How much of the front of an object tells what it is, in bytes; more does no harm.
+pub const HEAD_BYTES: usize = 4 * 1024;
+
+/// Which types are published with their full text, beside what summarizing them gives.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FullText {
+    /// None.
+    #[default]
+    None,
+    /// Every type that has text.
+    All,
+    /// These types.
+    Types(BTreeSet<Type>),
+}
+
+/// How much a record says. All bounds are per object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Types whose records carry `Full-Text` in place of `Partial-Text`.
+    pub full_text: FullText,
+    /// How much each record says.
+    pub detail: Detail,
+    /// Longest `Full-Text`, in bytes.
+    pub full_text_bytes_max: usize,
+    /// How much of the text is read for `Keywords`, in bytes.
+    pub keywords_text_bytes_max: usize,
+    /// Longest `Keywords`, in bytes.
+    pub keywords_bytes_max: usize,
+    /// Longest `URL-References`, in bytes.
+    pub references_bytes_max: usize,
+    /// Most `URL-References`.
+    pub references_max: usize,
+    /// What markup says.
+    pub markup: markup::Tables,
+    /// What marks classes of documents in PDF, and what is read of them.
+    pub templates: pdf::Templates,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            full_text: FullText::None,
+            detail: Detail::default(),
+            full_text_bytes_max: 4 * 1024 * 1024,
+            keywords_text_bytes_max: 1024 * 1024,
+            keywords_bytes_max: 128 * 1024,
+            references_bytes_max: 64 * 1024,
+            references_max: 1_000,
+            markup: markup::Tables::default(),
+            templates: pdf::Templates::default(),
+        }
+    }
+}
+
+impl Settings {
+    fn is_full(&self, r#type: Type) -> bool {
+        match &self.full_text {
+            FullText::None => false,
+            FullText::All => true,
+            FullText::Types(types) => types.contains(&r#type),
+        }
+    }
+
+    /// Returns how much text of an object of this type is of use, in bytes.
+    pub fn text_bytes_max(&self, r#type: Type) -> usize {
+        let stored = if self.is_full(r#type) {
+            self.full_text_bytes_max
+        } else {
+            self.detail.partial_text_bytes_max
+        };
+        stored.max(self.keywords_text_bytes_max)
+    }
+}
+
+/// What a summarizer is given.
+#[derive(Clone, Copy)]
+pub struct Input<'a> {
+    /// The object.
+    pub object: &'a Object,
+    /// What it was recognized as.
+    pub r#type: Type,
+    /// How much to say.
+    pub settings: &'a Settings,
+    /// Whether to stop; polled inside every long loop.
+    pub cancelled: &'a dyn Fn() -> bool,
+}
+
+impl fmt::Debug for Input<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Input").field("type", &self.r#type).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Input<'a> {
+    /// Returns the most text that is of use, in bytes.
+    pub fn text_bytes_max(&self) -> usize {
+        self.settings.text_bytes_max(self.r#type)
+    }
+
+    /// Returns the front of the object, at most `bytes_max` bytes.
+    pub fn head(&self, bytes_max: usize) -> &'a [u8] {
+        let bytes = &self.object.bytes;
+        bytes.get(..bytes.len().min(bytes_max)).unwrap_or_default()
+    }
+
+    /// Returns as much of the object as is of use, decoded.
+    pub fn text(&self) -> Cow<'a, str> {
+        decode(self.head(self.text_bytes_max()), None)
+    }
+}
+
+/// Says what there is to say about an object, by its type. A type without a module of its own gives an
+/// empty draft.
+pub fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
+    match input.r#type {
+        catalog if catalog::is_catalog(catalog) => catalog::summarize(input),
+        Type::Text | Type::Readme => prose::plain::prose(input),
+        Type::Faq => prose::faq::summarize(input),
+        Type::Rfc | Type::InternetDraft | Type::Fyi => prose::rfc::summarize(input),
+        Type::ChangeLog => prose::changes::summarize(input),
+        Type::FormattedText => prose::formatted::summarize(input),
+        Type::WaisSource => prose::wais::summarize(input),
+        // The site's own types have no more than text in common, if that.
+        Type::Site(_) if text::is_text(input.head(HEAD_BYTES)) => prose::plain::prose(input),
+        Type::Site(_) => Draft::default(),
+        Type::Html => html::summarize(input),
+        Type::Xml | Type::Sgml => html::markup(input),
+        Type::Markdown => prose::markdown::summarize(input),
+        Type::Rst => prose::rst::summarize(input),
+        Type::AsciiDoc => prose::asciidoc::summarize(input),
+        Type::Pdf => pdf::summarize(input),
+        Type::Rtf => office::rtf::summarize(input),
+        Type::Word | Type::Excel | Type::PowerPoint | Type::OpenDocument => {
+            office::summarize(input)
+        }
+        Type::Epub => office::epub::summarize(input),
+        Type::Csv => office::table::summarize(input),
+        Type::Json => json::summarize(input),
+        Type::Notebook => json::notebook::summarize(input),
+        Type::Source(language) => code::source::summarize(input, language),
+        Type::Makefile => code::source::makefile(input),
+        Type::ManPage => print::man::summarize(input),
+        Type::Troff => print::troff::summarize(input),
+        Type::Mail | Type::Mailbox => prose::mail::summarize(input),
+        Type::News => prose::news::summarize(input),
+        Type::Tex => print::tex::summarize(input),
+        Type::Texinfo => print::texinfo::summarize(input),
+        Type::Patch => code::patch::summarize(input),
+        Type::Rcs => code::revision::rcs(input),
+        Type::Sccs => code::revision::sccs(input),
+        Type::Svg => media::svg::summarize(input),
+        Type::Image => media::image::summarize(input),
+        Type::Audio => media::audio::summarize(input),
+        Type::Video => media::video::summarize(input),
+        Type::Font => media::font::summarize(input),
+        Type::Object | Type::Command => code::object::summarize(input),
+        Type::Binary => code::strings::summarize(input),
+        Type::Dvi => print::dvi::summarize(input),
+        Type::PostScript => print::postscript::summarize(input),
+        Type::SymbolicLink => code::link::summarize(input),
+        Type::Uuencoded => Draft::default(),
+        other if other.is_text() => prose::plain::lines(input),
+        _ => Draft::default(),
+    }
+}

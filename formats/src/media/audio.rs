@@ -1,0 +1,174 @@
+//! Sound: its tags, and how long it lasts; tunes (MIDI), modules and play lists.
+//!
+//! Source: the tags of ID3, Vorbis, MP4, APE, RIFF and AIFF are read by `lofty`; play lists are M3U and
+//! PLS as players write them; tracker modules by the places where ProTracker, FastTracker 2,
+//! Scream Tracker 3 and Impulse Tracker put their texts.
+//!
+//! # Differences from the paper
+//!
+//! * Essence knew a sound by its name. Here its tags are read; the sound itself never is.
+//!
+//! Sans-I/O.
+
+mod midi;
+mod modules;
+mod sun;
+
+use lofty::config::{ParseOptions, ParsingMode};
+use lofty::file::{AudioFile, TaggedFileExt};
+use lofty::probe::Probe;
+use lofty::tag::{ItemKey, ItemValue, Tag};
+use url::Url;
+
+use super::video;
+use crate::about::{About, Field};
+use crate::object::ProblemKind;
+use crate::text::decode;
+use crate::watched::Watched;
+use crate::{Draft, Input};
+
+/// Most items of one tag.
+const ITEMS_MAX: usize = 1_000;
+/// Most lines of a play list.
+const LINES_MAX: usize = 10_000;
+/// Longest play list that is read, in bytes.
+const LIST_BYTES_MAX: usize = 1024 * 1024;
+
+/// Summarizes a sound.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let bytes = &input.object.bytes;
+    if is_play_list(input) {
+        return play_list(input);
+    }
+    // The sound of a container that films share.
+    if bytes.starts_with(b"\x30\x26\xb2\x75") {
+        return video::summarize(input);
+    }
+    let mut about = About::default();
+    let found = if bytes.starts_with(b"MThd") {
+        midi::read(bytes, &mut about, input.cancelled)
+    } else if bytes.starts_with(sun::MARK) {
+        sun::read(bytes, input.object.size, &mut about).is_some()
+    } else if modules::read(bytes, &mut about).is_some() {
+        true
+    } else {
+        tagged(input, &mut about)
+    };
+    let mut draft = about.draft(input.text_bytes_max());
+    if (input.cancelled)() {
+        draft.problem(ProblemKind::Time, "ran out of time on the sound's tags");
+    } else if !found && !input.object.truncated {
+        draft.problem(ProblemKind::Broken, "cannot be read to the end of its tags");
+    }
+    draft
+}
+
+/// Reads tags and length; false when there is something of a sound that is not whole.
+fn tagged(input: &Input<'_>, about: &mut About) -> bool {
+    let reader = Watched::new(&input.object.bytes, input.cancelled);
+    let options = ParseOptions::new().read_cover_art(false).parsing_mode(ParsingMode::Relaxed);
+    let Ok(probe) = Probe::new(reader).options(options).guess_file_type() else { return true };
+    if probe.file_type().is_none() {
+        // A format that carries no tags.
+        return true;
+    }
+    let Ok(file) = probe.read() else { return false };
+    for tag in file.tags() {
+        items(tag, about);
+    }
+    let duration = file.properties().duration().as_millis();
+    about.duration(u64::try_from(duration).unwrap_or_default());
+    true
+}
+
+fn items(tag: &Tag, about: &mut About) {
+    for item in tag.items().take(ITEMS_MAX) {
+        let (ItemValue::Text(value) | ItemValue::Locator(value)) = item.value() else { continue };
+        let Some(field) = field(item.key()) else { continue };
+        about.add(field, value);
+    }
+}
+
+fn field(key: ItemKey) -> Option<Field> {
+    Some(match key {
+        ItemKey::TrackTitle => Field::Title,
+        ItemKey::TrackArtist | ItemKey::TrackArtists => Field::Author,
+        ItemKey::AlbumArtist
+        | ItemKey::Composer
+        | ItemKey::Lyricist
+        | ItemKey::Performer
+        | ItemKey::Conductor
+        | ItemKey::Arranger
+        | ItemKey::Writer => Field::Contributor,
+        ItemKey::AlbumTitle => Field::Album,
+        ItemKey::Genre => Field::Genre,
+        ItemKey::RecordingDate | ItemKey::Year | ItemKey::ReleaseDate => Field::Date,
+        ItemKey::Description | ItemKey::PodcastDescription => Field::Description,
+        ItemKey::Comment => Field::Description,
+        ItemKey::Lyrics | ItemKey::UnsyncLyrics | ItemKey::TrackSubtitle => Field::Text,
+        ItemKey::CopyrightMessage => Field::Copyright,
+        ItemKey::License => Field::License,
+        ItemKey::Publisher | ItemKey::Label => Field::Publisher,
+        ItemKey::Language => Field::Language,
+        ItemKey::EncoderSoftware => Field::Generator,
+        ItemKey::PodcastKeywords => Field::Keyword,
+        ItemKey::Isrc => Field::Identifier,
+        _ => return None,
+    })
+}
+
+fn is_play_list(input: &Input<'_>) -> bool {
+    let head = input.head(1024);
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    if head.starts_with(b"#EXTM3U") || head.starts_with(b"[playlist]") {
+        return true;
+    }
+    let name = input.object.name.to_ascii_lowercase();
+    (name.ends_with(".m3u") || name.ends_with(".m3u8") || name.ends_with(".pls"))
+        && !head.contains(&0)
+}
+
+/// A play list refers to what it plays, and says its titles.
+fn play_list<'a>(input: &Input<'a>) -> Draft<'a> {
+    let text = decode(input.head(LIST_BYTES_MAX), None);
+    let base = Url::parse(&input.object.url).ok().filter(|url| url.fragment().is_none());
+    let mut about = About::default();
+    let mut references = Vec::new();
+    let mut add = |place: &str| {
+        let url = match &base {
+            Some(base) => base.join(place).ok(),
+            None => Url::parse(place).ok(),
+        };
+        if let Some(url) = url
+            && references.len() < input.settings.references_max
+        {
+            references.push(url.into());
+        }
+    };
+    for line in text.lines().take(LINES_MAX) {
+        let line = line.trim();
+        if let Some((name, value)) = line.split_once('=')
+            && name.starts_with(['F', 'T', 'L', 'N', 'V'])
+        {
+            if name.starts_with("File") {
+                add(value);
+            } else if name.starts_with("Title") {
+                about.add(Field::Text, value);
+            }
+        } else if let Some(entry) = line.strip_prefix("#EXTINF:") {
+            about.add(Field::Text, entry.split_once(',').map_or("", |it| it.1));
+        } else if let Some(title) = line.strip_prefix("#PLAYLIST:") {
+            about.add(Field::Title, title);
+        } else if !line.is_empty() && !line.starts_with(['#', '[']) {
+            add(line);
+        }
+    }
+    let entries = references.len();
+    let mut draft = about.draft(input.text_bytes_max());
+    draft.other("Entries", entries.to_string());
+    draft.references = references;
+    draft
+}
+
+#[cfg(test)]
+mod tests;

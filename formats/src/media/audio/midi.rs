@@ -1,0 +1,149 @@
+//! Tunes in MIDI: the texts of their tracks, and how long they last.
+//!
+//! Source: Standard MIDI File Format 1.0 (RP-001), "Chunks" and "Meta-Events".
+//!
+//! Sans-I/O.
+
+use crate::about::{About, Field};
+use crate::numbers::{be16, len32, slice_up_to};
+use crate::text::{Body, decode};
+
+/// Most tracks that are read.
+const TRACKS_MAX: usize = 256;
+/// Most events of all tracks together.
+const EVENTS_MAX: usize = 2_000_000;
+/// Events between two looks at the clock.
+const POLL_EVENTS: usize = 4_096;
+/// Longest text of one event, in bytes.
+const TEXT_BYTES_MAX: usize = 1024;
+/// Longest lyrics, in bytes.
+const LYRICS_BYTES_MAX: usize = 64 * 1024;
+/// How long a quarter note lasts unless the tune says it, in microseconds.
+const QUARTER_US: u64 = 500_000;
+
+struct Tune<'a> {
+    about: &'a mut About,
+    lyrics: Body,
+    /// Changes of speed: at which tick, microseconds a quarter note from there.
+    tempos: Vec<(u64, u64)>,
+    ticks: u64,
+    events: usize,
+}
+
+/// Reads a tune; false when it ends inside a track.
+pub(super) fn read(bytes: &[u8], about: &mut About, cancelled: &dyn Fn() -> bool) -> bool {
+    let division = be16(bytes, 12).unwrap_or_default();
+    let lyrics = Body::new(LYRICS_BYTES_MAX);
+    let mut tune = Tune { about, lyrics, tempos: Vec::new(), ticks: 0, events: 0 };
+    let mut at = len32(bytes, 4).unwrap_or_default().saturating_add(8);
+    let mut whole = true;
+    for number in 0..TRACKS_MAX {
+        let (Some(name), Some(len)) = (bytes.get(at..at.saturating_add(4)), len32(bytes, at + 4))
+        else {
+            break;
+        };
+        let track = slice_up_to(bytes, at + 8, len);
+        if name == b"MTrk" {
+            whole &= tune.track(track, number == 0, cancelled).is_some() && track.len() == len;
+        }
+        at = at.saturating_add(8).saturating_add(len);
+    }
+    let milliseconds = tune.milliseconds(division);
+    let Tune { about, lyrics, .. } = tune;
+    about.duration(milliseconds);
+    about.add(Field::Text, lyrics.as_str());
+    whole
+}
+
+impl Tune<'_> {
+    fn track(&mut self, track: &[u8], first: bool, cancelled: &dyn Fn() -> bool) -> Option<()> {
+        let (mut at, mut ticks, mut running) = (0, 0_u64, 0);
+        while at < track.len() {
+            self.events += 1;
+            if EVENTS_MAX < self.events || self.events.is_multiple_of(POLL_EVENTS) && cancelled() {
+                return None;
+            }
+            let (delta, next) = variable(track, at)?;
+            ticks += delta;
+            self.ticks = self.ticks.max(ticks);
+            at = next;
+            let status = *track.get(at)?;
+            if 0x80 <= status {
+                running = status;
+                at += 1;
+            }
+            at = match running {
+                0xff => {
+                    let kind = *track.get(at)?;
+                    let (len, start) = variable(track, at + 1)?;
+                    let len = usize::try_from(len).ok()?;
+                    self.meta(kind, slice_up_to(track, start, len), ticks, first);
+                    start + len
+                }
+                0xf0 | 0xf7 => {
+                    let (len, start) = variable(track, at)?;
+                    start + usize::try_from(len).ok()?
+                }
+                0xc0..=0xdf => at + 1,
+                0x80..=0xef => at + 2,
+                _ => return None,
+            };
+        }
+        Some(())
+    }
+
+    fn meta(&mut self, kind: u8, data: &[u8], ticks: u64, first: bool) {
+        if let (0x51, [a, b, c]) = (kind, data) {
+            self.tempos.push((ticks, u64::from(u32::from_be_bytes([0, *a, *b, *c]))));
+        }
+        let field = match kind {
+            // The first track's name is the tune's.
+            3 if first => Field::Title,
+            2 => Field::Copyright,
+            1 | 3 | 4 | 6 | 7 => Field::Text,
+            5 => {
+                let text = decode(slice_up_to(data, 0, TEXT_BYTES_MAX), None);
+                // Karaoke: `/` and `\` start lines.
+                let line = text.starts_with(['/', '\\', '\r', '\n']);
+                if line {
+                    self.lyrics.line();
+                }
+                self.lyrics.push(text.trim_start_matches(['/', '\\', '\r', '\n']));
+                return;
+            }
+            _ => return,
+        };
+        self.about.add(field, &decode(slice_up_to(data, 0, TEXT_BYTES_MAX), None));
+    }
+
+    /// Returns how long the longest track lasts.
+    fn milliseconds(&mut self, division: u16) -> u64 {
+        if division & 0x8000 != 0 {
+            // Frames a second, and ticks a frame.
+            let [frames, ticks] = division.to_be_bytes();
+            let rate = u64::from(frames.wrapping_neg()) * u64::from(ticks);
+            return (self.ticks * 1_000).checked_div(rate).unwrap_or_default();
+        }
+        self.tempos.sort_by_key(|it| it.0);
+        let (mut at, mut quarter, mut sum) = (0, QUARTER_US, 0_u128);
+        for (tick, next) in self.tempos.iter().copied().chain([(self.ticks, 0)]) {
+            sum += u128::from(tick.saturating_sub(at)) * u128::from(quarter);
+            (at, quarter) = (tick.max(at), next);
+        }
+        let milliseconds = (sum / 1_000).checked_div(u128::from(division)).unwrap_or_default();
+        u64::try_from(milliseconds).unwrap_or_default()
+    }
+}
+
+/// Reads a number of one to four bytes, seven bits each; returns it and where it ends.
+fn variable(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+    let mut number = 0;
+    for place in at..at.checked_add(4)? {
+        let byte = *bytes.get(place)?;
+        number = number << 7 | u64::from(byte & 0x7f);
+        if byte < 0x80 {
+            return Some((number, place + 1));
+        }
+    }
+    None
+}

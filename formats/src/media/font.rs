@@ -1,0 +1,121 @@
+//! Typefaces: what they are called, who drew them, and for which scripts.
+//!
+//! Source: OpenType 1.9 (`name`, `OS/2`), WOFF 1.0; Adobe Type 1 Font Format §2.2 and AFM 4.1;
+//! BDF 2.1 and the PCF files that X makes of it.
+//!
+//! # Differences from the paper
+//!
+//! * Essence knew a font by its name. Here its names are read; its outlines never are.
+//! * WOFF2 and the metrics of TeX are known by their file names.
+//!
+//! Sans-I/O.
+
+mod bitmap;
+mod sfnt;
+mod type1;
+
+use crate::about::{About, Field};
+use crate::object::ProblemKind;
+use crate::{Draft, Input};
+
+/// Most faces of one file.
+const FACES_MAX: usize = 64;
+/// Longest sum of all names of all faces, in bytes.
+const NAMES_BYTES_MAX: usize = 1024 * 1024;
+/// Longest value, in bytes.
+const VALUE_BYTES_MAX: usize = 64 * 1024;
+
+/// What was read of a file of faces.
+#[derive(Default)]
+struct Faces {
+    about: About,
+    /// Family names, one each.
+    families: Vec<String>,
+    version: String,
+    scripts: Vec<&'static str>,
+    references: Vec<String>,
+    count: usize,
+    /// How long the names were that were read, in bytes.
+    names_bytes: usize,
+    /// Whether there are more.
+    cut: bool,
+}
+
+impl Faces {
+    fn family(&mut self, name: &str) {
+        let name = name.trim();
+        if !name.is_empty() && self.families.len() < FACES_MAX {
+            let known = self.families.iter().any(|it| it == name);
+            if !known {
+                self.families.push(name.to_owned());
+            }
+        }
+    }
+
+    fn version(&mut self, version: &str) {
+        if self.version.is_empty() {
+            // What made the font follows.
+            let version = version.split(';').next().unwrap_or_default();
+            version.trim().clone_into(&mut self.version);
+        }
+    }
+
+    fn script(&mut self, script: &'static str) {
+        if !self.scripts.contains(&script) {
+            self.scripts.push(script);
+        }
+    }
+}
+
+/// Summarizes a font.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let bytes = input.object.bytes.as_ref();
+    let mut faces = Faces::default();
+    let whole = match bytes {
+        [0, 1, 0, 0, ..] | [b'O', b'T', b'T', b'O', ..] | [b't', b'r' | b't', b'u' | b'c', ..] => {
+            sfnt::read(bytes, &mut faces)
+        }
+        [b'w', b'O', b'F', b'F', ..] => sfnt::woff(bytes, &mut faces),
+        [1, b'f', b'c', b'p', ..] => bitmap::pcf(bytes, &mut faces),
+        [b'S', b'T', b'A', b'R', b'T', b'F', ..] => bitmap::bdf(bytes, &mut faces),
+        [b'S', b't', b'a', b'r', b't', ..] => type1::metrics(bytes, &mut faces),
+        [0x80, 1, ..] | [b'%', b'!', ..] => type1::program(bytes, &mut faces),
+        _ => Some(()),
+    };
+    let (references, count, cut) = (faces.references, faces.count, faces.cut);
+    let mut draft = faces.about.draft(input.text_bytes_max());
+    draft.other("Fonts", faces.families.join("\n"));
+    draft.other("Version", faces.version);
+    draft.other("Scripts", faces.scripts.join("\n"));
+    if 1 < count {
+        draft.other("Entries", count.to_string());
+    }
+    draft.references = references;
+    if cut {
+        let message =
+            format!("has names of more than {NAMES_BYTES_MAX} bytes; the rest was left out");
+        draft.problem(ProblemKind::Limit, message);
+    }
+    if whole.is_none() && !input.object.truncated {
+        draft.problem(ProblemKind::Broken, "is cut off or damaged: its names cannot be read");
+    }
+    draft
+}
+
+/// Adds what a font says under a name that several formats share.
+fn said(faces: &mut Faces, name: &str, value: &str) {
+    match name {
+        "FullName" => faces.about.add(Field::Title, value),
+        "FamilyName" | "FAMILY_NAME" => faces.family(value),
+        "version" | "Version" | "FONT_VERSION" => faces.version(value),
+        "Notice" | "Copyright" | "COPYRIGHT" | "NOTICE" => {
+            faces.about.add(Field::Copyright, value);
+        }
+        "FOUNDRY" => faces.about.add(Field::Publisher, value),
+        "Comment" => faces.about.add(Field::Text, value),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Bitmap fonts of X: BDF and PCF. Both have the same properties.
+//!
+//! Source: Glyph Bitmap Distribution Format 2.1; the layout of PCF as `libXfont` reads it.
+//!
+//! Sans-I/O.
+
+use super::{Faces, VALUE_BYTES_MAX, said};
+use crate::about::Field;
+use crate::numbers::{be32, le32, slice_up_to, u8_at};
+use crate::text::decode;
+
+/// How far the properties of a BDF file are looked for, in bytes.
+const PROPERTIES_BYTES_MAX: usize = 64 * 1024;
+/// Most properties.
+const PROPERTIES_MAX: usize = 1_000;
+/// Most tables of a PCF file.
+const TABLES_MAX: usize = 64;
+/// The table of properties, and the flag that its numbers are big-endian.
+const PROPERTIES: u32 = 1;
+const BIG_ENDIAN: u32 = 4;
+
+/// What the properties say once all are known.
+#[derive(Default)]
+struct Look {
+    family: String,
+    weight: String,
+    slant: String,
+    size: String,
+    registry: String,
+    encoding: String,
+}
+
+impl Look {
+    fn property(&mut self, name: &str, value: &str, faces: &mut Faces) {
+        match name {
+            "FAMILY_NAME" => value.clone_into(&mut self.family),
+            "WEIGHT_NAME" => value.clone_into(&mut self.weight),
+            "SLANT" => value.clone_into(&mut self.slant),
+            "PIXEL_SIZE" => value.clone_into(&mut self.size),
+            "CHARSET_REGISTRY" => value.clone_into(&mut self.registry),
+            "CHARSET_ENCODING" => value.clone_into(&mut self.encoding),
+            _ => {}
+        }
+        said(faces, name, value);
+    }
+
+    fn finish(self, faces: &mut Faces) {
+        let slant = match self.slant.to_ascii_uppercase().as_str() {
+            "I" => "Italic",
+            "O" => "Oblique",
+            _ => "",
+        };
+        let mut title = self.family;
+        for part in [self.weight.as_str(), slant, &self.size] {
+            if !title.is_empty() && !part.is_empty() {
+                title = format!("{title} {part}");
+            }
+        }
+        faces.about.add(Field::Title, &title);
+        if !self.registry.is_empty() {
+            let charset = format!("{}-{}", self.registry, self.encoding);
+            faces.about.add(Field::Keyword, &charset);
+        }
+        faces.count = 1;
+    }
+}
+
+/// Reads the properties of a BDF file.
+pub(super) fn bdf(bytes: &[u8], faces: &mut Faces) -> Option<()> {
+    let text = decode(slice_up_to(bytes, 0, PROPERTIES_BYTES_MAX), Some("iso-8859-1"));
+    let mut look = Look::default();
+    for line in text.lines().take(PROPERTIES_MAX) {
+        let (name, value) = line.split_once(' ').unwrap_or((line, ""));
+        match name {
+            "CHARS" => break,
+            "COMMENT" => said(faces, "Comment", value.trim().trim_matches('"')),
+            _ => look.property(name, value.trim().trim_matches('"'), faces),
+        }
+    }
+    look.finish(faces);
+    Some(())
+}
+
+/// Reads the table of properties of a PCF file.
+pub(super) fn pcf(bytes: &[u8], faces: &mut Faces) -> Option<()> {
+    let count = le32(bytes, 4)? as usize;
+    let entries = (0..count.min(TABLES_MAX)).filter_map(|it| bytes.get(8 + 16 * it..24 + 16 * it));
+    let entry = entries.into_iter().find(|it| le32(it, 0) == Some(PROPERTIES))?;
+    let table = slice_up_to(bytes, le32(entry, 12)? as usize, le32(entry, 8)? as usize);
+    let big = le32(table, 0)? & BIG_ENDIAN != 0;
+    let long = |at| {
+        let number = if big { be32(table, at) } else { le32(table, at) };
+        number.map(|it| it as usize)
+    };
+    let count = long(4)?;
+    // Nine bytes each, then padding, and the length of the strings that follow.
+    let strings_at = count.checked_mul(9)?.checked_add(8)?.checked_next_multiple_of(4)? + 4;
+    let strings = table.get(strings_at..)?;
+    let string = |at: usize| {
+        let rest = slice_up_to(strings, at, VALUE_BYTES_MAX);
+        let end = rest.iter().position(|it| *it == 0).unwrap_or(rest.len());
+        decode(rest.get(..end).unwrap_or_default(), Some("iso-8859-1")).into_owned()
+    };
+    let mut look = Look::default();
+    for number in 0..count.min(PROPERTIES_MAX) {
+        let at = 8 + 9 * number;
+        let (name, value) = (string(long(at)?), long(at + 5)?);
+        if u8_at(table, at + 4)? != 0 {
+            look.property(&name, &string(value), faces);
+        } else if name == "PIXEL_SIZE" {
+            look.property(&name, &value.to_string(), faces);
+        }
+    }
+    look.finish(faces);
+    Some(())
+}

@@ -1,0 +1,189 @@
+//! TrueType and OpenType fonts, collections of them, and WOFF.
+//!
+//! Source: OpenType 1.9, "Organization of an OpenType font", "name", "OS/2"; WOFF 1.0 §4, §5.
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+use std::io::Read;
+
+use flate2::read::ZlibDecoder;
+
+use super::{FACES_MAX, Faces, NAMES_BYTES_MAX};
+use crate::about::Field;
+use crate::numbers::{be16, be32, len16, len32, slice_up_to};
+
+/// Most tables of a face.
+const TABLES_MAX: usize = 200;
+/// Most names of a face.
+const NAMES_MAX: usize = 2_000;
+/// What a packed table may open to, in bytes.
+const TABLE_BYTES_MAX: u64 = 1024 * 1024;
+/// American English, to Windows.
+const ENGLISH: u16 = 0x409;
+
+/// Scripts by the bit that `OS/2` has for them.
+const SCRIPTS: &[(u32, &str)] = &[
+    (0, "Latin"),
+    (7, "Greek"),
+    (9, "Cyrillic"),
+    (10, "Armenian"),
+    (11, "Hebrew"),
+    (13, "Arabic"),
+    (15, "Devanagari"),
+    (16, "Bengali"),
+    (17, "Gurmukhi"),
+    (18, "Gujarati"),
+    (19, "Oriya"),
+    (20, "Tamil"),
+    (21, "Telugu"),
+    (22, "Kannada"),
+    (23, "Malayalam"),
+    (24, "Thai"),
+    (25, "Lao"),
+    (26, "Georgian"),
+    (49, "Hiragana"),
+    (50, "Katakana"),
+    (51, "Bopomofo"),
+    (56, "Hangul"),
+    (59, "Han"),
+    (70, "Tibetan"),
+    (71, "Syriac"),
+    (72, "Thaana"),
+    (73, "Sinhala"),
+    (74, "Myanmar"),
+    (75, "Ethiopic"),
+    (76, "Cherokee"),
+    (80, "Khmer"),
+    (81, "Mongolian"),
+];
+
+/// Reads a font, or each of a collection.
+pub(super) fn read(bytes: &[u8], faces: &mut Faces) -> Option<()> {
+    if !bytes.starts_with(b"ttcf") {
+        return face(bytes, 0, faces);
+    }
+    let count = len32(bytes, 8)?;
+    for number in 0..count.min(FACES_MAX) {
+        face(bytes, len32(bytes, 12 + 4 * number)?, faces)?;
+    }
+    Some(())
+}
+
+fn face(bytes: &[u8], at: usize, faces: &mut Faces) -> Option<()> {
+    let count = len16(bytes, at.checked_add(4)?)?;
+    for number in 0..count.min(TABLES_MAX) {
+        let entry = bytes.get(at.checked_add(12 + 16 * number)?..)?;
+        let table = || {
+            let table = slice_up_to(bytes, len32(entry, 8)?, len32(entry, 12)?);
+            (!table.is_empty()).then_some(table)
+        };
+        match entry.get(..4)? {
+            b"name" => names(table()?, faces)?,
+            b"OS/2" => scripts(table()?, faces)?,
+            _ => {}
+        }
+    }
+    faces.count += 1;
+    Some(())
+}
+
+/// Reads a WOFF file: the same tables, each packed.
+pub(super) fn woff(bytes: &[u8], faces: &mut Faces) -> Option<()> {
+    if bytes.get(3) == Some(&b'2') {
+        return Some(());
+    }
+    let count = len16(bytes, 12)?;
+    for number in 0..count.min(TABLES_MAX) {
+        let entry = bytes.get(44 + 20 * number..)?;
+        let name = entry.get(..4)?;
+        if !matches!(name, b"name" | b"OS/2") {
+            continue;
+        }
+        let (packed_len, len) = (len32(entry, 8)?, len32(entry, 12)?);
+        let mut table = Cow::Borrowed(slice_up_to(bytes, len32(entry, 4)?, packed_len));
+        if packed_len < len {
+            let mut opened = Vec::new();
+            ZlibDecoder::new(&*table).take(TABLE_BYTES_MAX).read_to_end(&mut opened).ok()?;
+            table = Cow::Owned(opened);
+        }
+        if name == b"name" { names(&table, faces)? } else { scripts(&table, faces)? }
+    }
+    faces.count += 1;
+    Some(())
+}
+
+/// Reads the names: English ones first, and each once.
+fn names(table: &[u8], faces: &mut Faces) -> Option<()> {
+    let (count, storage) = (len16(table, 2)?.min(NAMES_MAX), len16(table, 4)?);
+    let records = || (0..count).filter_map(|it| table.get(6 + 12 * it..18 + 12 * it));
+    let rank = |record: &[u8]| match (be16(record, 0), be16(record, 4)) {
+        (Some(3), Some(ENGLISH)) => 0,
+        (Some(0), _) => 1,
+        (Some(1), Some(0)) => 2,
+        (Some(3), Some(language)) if language & 0x3ff == 9 => 2,
+        _ => 3,
+    };
+    let mut typographic = false;
+    for wanted in 0..=2 {
+        for record in records().filter(|it| rank(it) == wanted) {
+            let id = be16(record, 6)?;
+            let start = storage.checked_add(len16(record, 10)?)?;
+            let (len, left) =
+                (len16(record, 8)?, NAMES_BYTES_MAX.saturating_sub(faces.names_bytes));
+            faces.cut |= left < len;
+            // Names may overlap: many of them may be all of the table.
+            let value = slice_up_to(table, start, len.min(left));
+            faces.names_bytes += value.len();
+            let value = if be16(record, 0)? == 1 {
+                encoding_rs::MACINTOSH.decode_without_bom_handling(value).0
+            } else {
+                encoding_rs::UTF_16BE.decode_without_bom_handling(value).0
+            };
+            typographic |= id == 16;
+            name(id, &value, faces, typographic);
+        }
+        // Others only repeat what these say.
+        if records().any(|it| rank(it) == wanted) {
+            break;
+        }
+    }
+    Some(())
+}
+
+fn name(id: u16, value: &str, faces: &mut Faces, typographic: bool) {
+    let field = match id {
+        0 => Field::Copyright,
+        1 if typographic => return,
+        1 | 16 => return faces.family(value),
+        4 => Field::Title,
+        5 => return faces.version(value.trim_start_matches("Version ")),
+        8 => Field::Publisher,
+        9 => Field::Author,
+        10 => Field::Description,
+        11 | 12 | 14 => {
+            let known = faces.references.iter().any(|it| it == value);
+            if value.contains("://") && !known && faces.references.len() < 3 * FACES_MAX {
+                faces.references.push(value.trim().to_owned());
+            }
+            return;
+        }
+        13 => Field::License,
+        7 | 19 => Field::Text,
+        _ => return,
+    };
+    faces.about.add(field, value);
+}
+
+fn scripts(table: &[u8], faces: &mut Faces) -> Option<()> {
+    let mut bits = 0_u128;
+    for word in 0..4 {
+        bits |= u128::from(be32(table, 42 + 4 * word)?) << (32 * word);
+    }
+    for (bit, script) in SCRIPTS {
+        if bits >> bit & 1 == 1 {
+            faces.script(script);
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,87 @@
+//! Type 1 fonts and the metrics beside them.
+//!
+//! Source: Adobe Type 1 Font Format §2.2 (the clear text), PFB as Adobe's Technical Note 5040 has it;
+//! Adobe Font Metrics 4.1 §3.
+//!
+//! Sans-I/O.
+
+use super::{Faces, said};
+use crate::numbers::{le32, slice_up_to};
+use crate::text::decode;
+
+/// How far the clear text is read, in bytes.
+const CLEAR_BYTES_MAX: usize = 32 * 1024;
+/// How far the head of metrics is read, in bytes.
+const METRICS_BYTES_MAX: usize = 16 * 1024;
+
+/// Reads a font program, as text (PFA) or in segments (PFB).
+pub(super) fn program(bytes: &[u8], faces: &mut Faces) -> Option<()> {
+    let clear = match bytes {
+        [0x80, 1, ..] => slice_up_to(bytes, 6, le32(bytes, 2)? as usize),
+        _ => bytes,
+    };
+    let clear = slice_up_to(clear, 0, CLEAR_BYTES_MAX);
+    let text = encoding_rs::WINDOWS_1252.decode_without_bom_handling(clear).0;
+    let text = text.split("eexec").next().unwrap_or_default();
+    for name in ["FullName", "FamilyName", "version", "Notice", "Copyright"] {
+        let key = format!("/{name}");
+        let Some(at) = text.find(&key) else { continue };
+        let value = text.get(at + key.len()..).unwrap_or_default().trim_start();
+        if let Some(value) = value.strip_prefix('(') {
+            said(faces, name, &string(value));
+        }
+    }
+    // Those that start with two are for programs.
+    for line in text.lines().take_while(|line| line.starts_with('%')) {
+        let line = line.strip_prefix('%').unwrap_or_default();
+        if line.starts_with(' ') {
+            let notice = line.trim_start().starts_with("Copyright");
+            said(faces, if notice { "Copyright" } else { "Comment" }, line);
+        }
+    }
+    faces.count = 1;
+    Some(())
+}
+
+/// Returns what stands up to the parenthesis that closes a string.
+fn string(text: &str) -> String {
+    let (mut value, mut depth) = (String::new(), 1);
+    let mut chars = text.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            '\\' => {
+                let octal: String = chars.as_str().chars().take(3).collect();
+                if let Ok(code @ 0o40..) = u8::from_str_radix(&octal, 8) {
+                    chars.nth(2);
+                    // `(c)` is what these stand for.
+                    value.push(if code == 0o251 { '©' } else { char::from(code) });
+                } else {
+                    value.extend(chars.next());
+                }
+                continue;
+            }
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+        value.push(char);
+    }
+    value
+}
+
+/// Reads the head of a metrics file.
+pub(super) fn metrics(bytes: &[u8], faces: &mut Faces) -> Option<()> {
+    let text = decode(slice_up_to(bytes, 0, METRICS_BYTES_MAX), Some("windows-1252"));
+    for line in text.lines().take_while(|line| !line.starts_with("StartCharMetrics")) {
+        let Some((name, value)) = line.trim().split_once([' ', '\t']) else { continue };
+        let machine = name == "Comment" && value.starts_with("Creat");
+        if !machine {
+            said(faces, name, value);
+        }
+    }
+    faces.count = 1;
+    Some(())
+}

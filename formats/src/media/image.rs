@@ -1,0 +1,198 @@
+//! Pictures: their size, and what camera, program and author wrote into them.
+//!
+//! Source: JPEG (ITU-T T.81 Annex B, EXIF 2.3, IPTC IIM 4.2), PNG (W3C, third edition, §11), GIF89a,
+//! WebP (RFC 9649), TIFF 6.0, PSD; XPM, XBM, PNM and XCF by their own manuals. Other formats give
+//! their size (`imagesize`) and, where they hold one, their EXIF block (`kamadak-exif`).
+//!
+//! # Differences from the paper
+//!
+//! * Essence knew a picture by its name. Here its metadata is read; its pixels never are.
+//!
+//! Sans-I/O.
+
+mod chunks;
+mod iptc;
+mod old;
+mod tiff;
+
+use std::io::BufReader;
+
+use super::xmp;
+use crate::about::{About, Field};
+use crate::numbers::{be16, len32, slice_up_to};
+use crate::object::ProblemKind;
+use crate::text::decode;
+use crate::watched::Watched;
+use crate::{Draft, Input};
+
+/// Segments, chunks or blocks between two looks at the clock.
+const POLL_PIECES: usize = 64;
+/// Most segments, chunks or blocks of one picture.
+const PIECES_MAX: usize = 1_000_000;
+/// Longest EXIF block that is taken out of a container of boxes, in bytes.
+const BOXED_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// What is being read, and what came of it.
+struct Picture<'a> {
+    bytes: &'a [u8],
+    about: About,
+    cancelled: &'a dyn Fn() -> bool,
+    /// Whether the time was up.
+    late: bool,
+    /// Whether there are more pieces than are looked at.
+    cut: bool,
+}
+
+impl Picture<'_> {
+    /// Counts a piece; false when there are to be no more.
+    fn step(&mut self, piece: usize) -> bool {
+        if piece.is_multiple_of(POLL_PIECES) && (self.cancelled)() {
+            self.late = true;
+        }
+        self.cut |= PIECES_MAX <= piece;
+        !self.late && !self.cut
+    }
+}
+
+/// Summarizes a picture.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let bytes = &input.object.bytes;
+    let cancelled = input.cancelled;
+    let mut picture =
+        Picture { bytes, about: About::default(), cancelled, late: false, cut: false };
+    let whole = picture.read();
+    let Picture { late, cut, mut about, .. } = picture;
+    if !about.has_dimensions() && !late {
+        let mut reader = Watched::new(bytes, input.cancelled);
+        if let Ok(size) = imagesize::reader_size(&mut reader) {
+            about.dimensions(size.width as u64, size.height as u64);
+        }
+    }
+    let sized = about.has_dimensions();
+    let mut draft = about.draft(input.text_bytes_max());
+    if late {
+        draft.problem(ProblemKind::Time, "ran out of time on the picture's metadata");
+    } else if cut {
+        let message = format!("has more than {PIECES_MAX} pieces; the rest was left out");
+        draft.problem(ProblemKind::Limit, message);
+    } else if !whole && !sized && !input.object.truncated {
+        draft.problem(ProblemKind::Broken, "is not a whole picture: its size cannot be read");
+    }
+    draft
+}
+
+impl Picture<'_> {
+    /// Reads the metadata; false when the format's own structure ended too soon.
+    fn read(&mut self) -> bool {
+        let bytes = self.bytes;
+        let found = match bytes {
+            [0xff, 0xd8, ..] => self.jpeg(),
+            [0x89, b'P', b'N', b'G', ..] => self.png(),
+            [b'G', b'I', b'F', b'8', ..] => self.gif(),
+            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => self.webp(),
+            [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..] => {
+                tiff::read(bytes, &mut self.about, true)
+            }
+            [b'8', b'B', b'P', b'S', ..] => self.photoshop(),
+            [_, _, _, _, b'f', b't', b'y', b'p', ..] => self.boxes(),
+            [b'P', b'1'..=b'6', ..] => old::pnm(bytes, &mut self.about),
+            [b'g', b'i', b'm', b'p', b' ', b'x', b'c', b'f', ..] => {
+                old::xcf(bytes, &mut self.about)
+            }
+            _ => {
+                // Any other format may be whole without saying its size where it is looked for.
+                old::drawn_in_c(bytes, &mut self.about);
+                Some(())
+            }
+        };
+        found.is_some()
+    }
+
+    fn jpeg(&mut self) -> Option<()> {
+        let mut at = 2;
+        for piece in 0.. {
+            if !self.step(piece) {
+                break;
+            }
+            // Markers may be padded by any number of 0xff.
+            let from = self.bytes.get(at..)?;
+            at += from.iter().position(|it| *it != 0xff)?;
+            let marker = *self.bytes.get(at)?;
+            at += 1;
+            if matches!(marker, 0x01 | 0xd0..=0xd8) {
+                continue;
+            }
+            // What follows the start of the scan is pixels.
+            if matches!(marker, 0xd9 | 0xda) {
+                break;
+            }
+            let len = usize::from(be16(self.bytes, at)?);
+            let segment = slice_up_to(self.bytes, at + 2, len.checked_sub(2)?);
+            self.segment(marker, segment);
+            at += len;
+        }
+        Some(())
+    }
+
+    fn segment(&mut self, marker: u8, segment: &[u8]) {
+        match marker {
+            0xc0..=0xcf if !matches!(marker, 0xc4 | 0xc8 | 0xcc) => {
+                if let (Some(height), Some(width)) = (be16(segment, 1), be16(segment, 3)) {
+                    self.about.dimensions(u64::from(width), u64::from(height));
+                }
+            }
+            0xe1 => {
+                if let Some(exif) = segment.strip_prefix(b"Exif\0\0") {
+                    tiff::read(exif, &mut self.about, false);
+                } else if let Some(packet) = segment.strip_prefix(b"http://ns.adobe.com/xap/1.0/\0")
+                {
+                    xmp::read(packet, &mut self.about);
+                }
+            }
+            0xed => {
+                if let Some(resources) = segment.strip_prefix(b"Photoshop 3.0\0") {
+                    iptc::resources(resources, &mut self.about);
+                }
+            }
+            0xfe => comment(segment, &mut self.about),
+            _ => {}
+        }
+    }
+
+    /// PSD: a header, the colors, then the same resources that JPEG carries.
+    fn photoshop(&mut self) -> Option<()> {
+        let (height, width) = (len32(self.bytes, 14)?, len32(self.bytes, 18)?);
+        self.about.dimensions(width as u64, height as u64);
+        let colors = len32(self.bytes, 26)?;
+        let at = colors.checked_add(30)?;
+        let len = len32(self.bytes, at)?;
+        iptc::resources(slice_up_to(self.bytes, at + 4, len), &mut self.about);
+        Some(())
+    }
+
+    /// HEIF and AVIF: boxes with an EXIF block among them.
+    fn boxes(&mut self) -> Option<()> {
+        if BOXED_BYTES_MAX < self.bytes.len() {
+            return None;
+        }
+        let mut reader = BufReader::new(Watched::new(self.bytes, self.cancelled));
+        let exif = exif::Reader::new().read_from_container(&mut reader).ok()?;
+        tiff::read(exif.buf(), &mut self.about, false);
+        Some(())
+    }
+}
+
+/// Takes a comment; programs sign there.
+fn comment(bytes: &[u8], about: &mut About) {
+    let text = decode(bytes, None);
+    let text = text.trim_matches(|it: char| it.is_whitespace() || it == '\0');
+    let by_program = ["CREATOR:", "Created with", "Software:", "LEAD Technologies", "Optimized by"];
+    if by_program.iter().any(|it| text.starts_with(it)) {
+        about.add(Field::Generator, text);
+    } else {
+        about.add(Field::Description, text);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,239 @@
+//! Pictures made of chunks: PNG, GIF and WebP.
+//!
+//! Source: PNG (W3C, third edition) §11.3 and its registered keywords; GIF89a §24 and §26; RFC 9649
+//! §2.7.
+//!
+//! Sans-I/O.
+
+use std::io::Read;
+
+use flate2::read::ZlibDecoder;
+
+use super::super::xmp;
+use super::{Picture, comment, iptc, tiff};
+use crate::about::Field;
+use crate::numbers::{be32, le16, le32, len32, slice_up_to, u8_at};
+use crate::text::decode;
+
+/// What ImageMagick and GIMP call metadata of other formats.
+const PROFILE: &str = "Raw profile type ";
+/// Longest text that is inflated, in bytes.
+const INFLATED_BYTES_MAX: u64 = 1024 * 1024;
+/// Most inflated texts of one picture.
+const INFLATED_MAX: usize = 64;
+/// Longest text that stands as it is, in bytes.
+const PLAIN_BYTES_MAX: usize = 1024 * 1024;
+
+impl Picture<'_> {
+    pub(super) fn png(&mut self) -> Option<()> {
+        let (width, height) = (be32(self.bytes, 16)?, be32(self.bytes, 20)?);
+        self.about.dimensions(u64::from(width), u64::from(height));
+        let mut at = 8_usize;
+        let mut inflated = 0;
+        for piece in 0.. {
+            if !self.step(piece) {
+                break;
+            }
+            let (Some(len), Some(name)) = (len32(self.bytes, at), self.bytes.get(at + 4..at + 8))
+            else {
+                // Cut pictures are common, and all that is lost is pixels.
+                break;
+            };
+            let data = || slice_up_to(self.bytes, at + 8, len);
+            match name {
+                b"IEND" => break,
+                b"tEXt" | b"zTXt" | b"iTXt" => {
+                    inflated += usize::from(name != b"tEXt");
+                    if inflated <= INFLATED_MAX
+                        && let Some((keyword, text)) = png_text(name, data())
+                    {
+                        self.told(&keyword, &text);
+                    }
+                }
+                b"eXIf" => {
+                    tiff::read(data(), &mut self.about, false);
+                }
+                _ => {}
+            }
+            at = at.checked_add(12)?.checked_add(len)?;
+        }
+        Some(())
+    }
+
+    /// Takes a text under its keyword.
+    fn told(&mut self, keyword: &str, text: &str) {
+        let field = match keyword {
+            "Title" => Field::Title,
+            "Author" | "Creator" => Field::Author,
+            "Description" | "Comment" => {
+                comment(text.as_bytes(), &mut self.about);
+                return;
+            }
+            "Copyright" => Field::Copyright,
+            "Creation Time" | "date:create" => Field::Date,
+            "Software" => Field::Generator,
+            "Source" => Field::Camera,
+            "XML:com.adobe.xmp" => {
+                xmp::read(text.as_bytes(), &mut self.about);
+                return;
+            }
+            // Files about files: dates, sums, thumbnails.
+            _ if keyword.starts_with("date:") || keyword.starts_with("Thumb::") => return,
+            _ if keyword.starts_with(PROFILE) => {
+                self.profile(keyword.trim_start_matches(PROFILE), text);
+                return;
+            }
+            "Warning" => return,
+            _ => Field::Text,
+        };
+        self.about.add(field, text);
+    }
+
+    /// Takes metadata of another format in hexadecimal digits, after its name and its length.
+    fn profile(&mut self, name: &str, text: &str) {
+        let digits = text.trim_start().splitn(3, '\n').nth(2).unwrap_or_default();
+        let mut digits = digits.bytes().filter_map(|it| char::from(it).to_digit(16));
+        let mut bytes = Vec::new();
+        while let (Some(high), Some(low)) = (digits.next(), digits.next()) {
+            bytes.extend(u8::try_from(high * 16 + low));
+        }
+        match name {
+            "exif" | "APP1" if bytes.starts_with(b"http") => {
+                let start = bytes.iter().position(|it| *it == 0).unwrap_or_default();
+                xmp::read(bytes.get(start..).unwrap_or_default(), &mut self.about);
+            }
+            "exif" | "APP1" => {
+                let exif = bytes.strip_prefix(b"Exif\0\0").unwrap_or(&bytes);
+                tiff::read(exif, &mut self.about, false);
+            }
+            "xmp" => xmp::read(&bytes, &mut self.about),
+            "iptc" | "8bim" => {
+                iptc::resources(&bytes, &mut self.about);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn gif(&mut self) -> Option<()> {
+        let (width, height) = (le16(self.bytes, 6)?, le16(self.bytes, 8)?);
+        self.about.dimensions(u64::from(width), u64::from(height));
+        let mut at = 13 + color_table(u8_at(self.bytes, 10)?);
+        for piece in 0.. {
+            if !self.step(piece) {
+                break;
+            }
+            match u8_at(self.bytes, at)? {
+                b'!' => at = self.extension(at)?,
+                b',' => {
+                    let colors = color_table(u8_at(self.bytes, at + 9)?);
+                    at = self.skip_blocks(at + 11 + colors)?;
+                }
+                _ => break,
+            }
+        }
+        Some(())
+    }
+
+    /// Reads an extension at `at`; returns where it ends.
+    fn extension(&mut self, at: usize) -> Option<usize> {
+        let blocks = at + 2;
+        match u8_at(self.bytes, at + 1)? {
+            0xfe => {
+                let text = self.joined_blocks(blocks);
+                comment(&text, &mut self.about);
+            }
+            0xff if slice_up_to(self.bytes, at + 3, 11) == b"XMP DataXMP" => {
+                // The packet stands between the blocks, not in them.
+                let rest = slice_up_to(self.bytes, at + 14, PLAIN_BYTES_MAX);
+                let end = memchr::memmem::find(rest, b"<?xpacket end").unwrap_or_default();
+                xmp::read(rest.get(..end)?, &mut self.about);
+                return self.skip_blocks(at + 14 + end);
+            }
+            _ => {}
+        }
+        self.skip_blocks(blocks)
+    }
+
+    fn joined_blocks(&self, mut at: usize) -> Vec<u8> {
+        let mut text = Vec::new();
+        while let Some(len) = u8_at(self.bytes, at).filter(|it| *it != 0) {
+            text.extend_from_slice(slice_up_to(self.bytes, at + 1, usize::from(len)));
+            at += 1 + usize::from(len);
+            if PLAIN_BYTES_MAX < text.len() {
+                break;
+            }
+        }
+        text
+    }
+
+    fn skip_blocks(&mut self, mut at: usize) -> Option<usize> {
+        for piece in 1.. {
+            let len = usize::from(u8_at(self.bytes, at)?);
+            at += 1 + len;
+            if len == 0 || !self.step(piece) {
+                break;
+            }
+        }
+        Some(at)
+    }
+
+    pub(super) fn webp(&mut self) -> Option<()> {
+        let mut at = 12_usize;
+        for piece in 0.. {
+            if !self.step(piece) {
+                break;
+            }
+            let Some(name) = self.bytes.get(at..at + 4) else { break };
+            let len = le32(self.bytes, at + 4)? as usize;
+            match name {
+                b"EXIF" => {
+                    let data = slice_up_to(self.bytes, at + 8, len);
+                    let data = data.strip_prefix(b"Exif\0\0").unwrap_or(data);
+                    tiff::read(data, &mut self.about, false);
+                }
+                b"XMP " => xmp::read(slice_up_to(self.bytes, at + 8, len), &mut self.about),
+                _ => {}
+            }
+            at = at.checked_add(8 + len + len % 2)?;
+        }
+        Some(())
+    }
+}
+
+/// Returns how many bytes the color table takes that `flags` announce.
+fn color_table(flags: u8) -> usize {
+    if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) }
+}
+
+/// Returns keyword and text of a text chunk.
+fn png_text(name: &[u8], data: &[u8]) -> Option<(String, String)> {
+    let end = data.iter().take(80).position(|it| *it == 0)?;
+    let keyword = decode(data.get(..end)?, Some("iso-8859-1")).into_owned();
+    let rest = data.get(end + 1..)?;
+    let text = match name {
+        b"tEXt" => latin1(rest.get(..rest.len().min(PLAIN_BYTES_MAX))?),
+        b"zTXt" => latin1(&inflate(rest.get(1..)?)),
+        _ => {
+            let (packed, rest) = (*rest.first()? == 1, rest.get(2..)?);
+            // The language, and the keyword in it.
+            let mut parts = rest.splitn(3, |it| *it == 0);
+            let text = parts.nth(2)?;
+            let text = if packed { inflate(text) } else { text.to_vec() };
+            String::from_utf8_lossy(text.get(..text.len().min(PLAIN_BYTES_MAX))?).into_owned()
+        }
+    };
+    Some((keyword, text))
+}
+
+/// Latin-1 by the standard; UTF-8 where programs have written that.
+fn latin1(bytes: &[u8]) -> String {
+    decode(bytes, Some("iso-8859-1")).into_owned()
+}
+
+/// Inflates as far as is of use.
+fn inflate(bytes: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    // What came before an error is text all the same.
+    let _ = ZlibDecoder::new(bytes).take(INFLATED_BYTES_MAX).read_to_end(&mut text);
+    text
+}

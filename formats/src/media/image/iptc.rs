@@ -1,0 +1,92 @@
+//! What news agencies write into pictures: IPTC records, and the resources of Photoshop around them.
+//!
+//! Source: IPTC-NAA Information Interchange Model 4.2, chapter 6; Adobe Photoshop File Formats
+//! Specification, "Image Resources Section".
+//!
+//! Sans-I/O.
+
+use super::super::xmp;
+use super::tiff;
+use crate::about::{About, Field};
+use crate::numbers::{be16, len16, len32, slice, slice_up_to, u8_at};
+use crate::text::decode;
+
+/// Most resources or records that are looked at.
+const RECORDS_MAX: usize = 10_000;
+
+/// Reads the resources that are of use: IPTC records, EXIF, XMP.
+pub(super) fn resources(bytes: &[u8], about: &mut About) -> Option<()> {
+    let mut at = 0_usize;
+    for _ in 0..RECORDS_MAX {
+        if slice(bytes, at, 4)? != b"8BIM" {
+            break;
+        }
+        let id = be16(bytes, at + 4)?;
+        // A name, padded with its length to an even number of bytes.
+        let name = usize::from(u8_at(bytes, at + 6)?) + 1;
+        let data_at = at + 6 + name + name % 2;
+        let len = len32(bytes, data_at)?;
+        let data = slice_up_to(bytes, data_at + 4, len);
+        match id {
+            0x0404 => {
+                records(data, about);
+            }
+            0x0422 => {
+                tiff::read(data, about, false);
+            }
+            0x0424 => xmp::read(data, about),
+            _ => {}
+        }
+        at = (data_at + 4).checked_add(len)?.checked_add(len % 2)?;
+    }
+    Some(())
+}
+
+/// Reads the records of an IPTC block.
+pub(super) fn records(bytes: &[u8], about: &mut About) -> Option<()> {
+    let mut at = 0;
+    let mut utf8 = false;
+    for _ in 0..RECORDS_MAX {
+        if u8_at(bytes, at)? != 0x1c {
+            break;
+        }
+        let (record, set, len) =
+            (u8_at(bytes, at + 1)?, u8_at(bytes, at + 2)?, len16(bytes, at + 3)?);
+        let data = slice_up_to(bytes, at + 5, len);
+        if (record, set) == (1, 90) {
+            utf8 = data == b"\x1b%G";
+        }
+        if let (2, Some(field)) = (record, field(set)) {
+            let value = decode(data, Some(if utf8 { "utf-8" } else { "iso-8859-1" }));
+            about.add(field, &date(field, &value));
+        }
+        at += 5 + len;
+    }
+    Some(())
+}
+
+fn field(set: u8) -> Option<Field> {
+    Some(match set {
+        5 | 105 => Field::Title,
+        25 => Field::Keyword,
+        55 => Field::Date,
+        65 => Field::Generator,
+        80 => Field::Author,
+        90 | 95 | 101 => Field::Location,
+        116 => Field::Copyright,
+        120 => Field::Description,
+        _ => return None,
+    })
+}
+
+/// `20200102` to `2020-01-02`.
+fn date(field: Field, value: &str) -> String {
+    if field == Field::Date
+        && value.len() == 8
+        && let (Some(year), Some(month), Some(day)) =
+            (value.get(..4), value.get(4..6), value.get(6..))
+    {
+        return format!("{year}-{month}-{day}");
+    }
+    value.to_owned()
+}

@@ -1,0 +1,289 @@
+//! Drawings in SVG: their title, description and metadata, and the words in them.
+//!
+//! Source: SVG 1.1 §5.4 (`title`, `desc`), §21 (metadata), §10 (text), §7.10 (units).
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+
+use quick_xml::Reader;
+use quick_xml::escape::unescape;
+use quick_xml::events::{BytesStart, Event};
+
+use super::xmp::{Properties, character};
+use crate::about::{About, Field};
+use crate::object::ProblemKind;
+use crate::text::{Body, decode};
+use crate::{Draft, Input};
+
+/// How much of a drawing is read, in bytes: pictures inside it may be large.
+const DRAWING_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Events between two looks at the clock.
+const POLL_EVENTS: usize = 512;
+/// Deepest nesting.
+const DEPTH_MAX: usize = 1_000;
+/// Most attributes of one element.
+const ATTRIBUTES_MAX: usize = 200;
+/// Longest title or description, in bytes.
+const RUN_BYTES_MAX: usize = 16 * 1024;
+
+/// Where text that comes up belongs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Nowhere,
+    Title,
+    Description,
+    Text,
+    Metadata,
+}
+
+struct Drawing {
+    about: About,
+    properties: Properties,
+    words: Body,
+    run: Body,
+    place: Place,
+    /// How deep the element is that the place is in.
+    place_depth: usize,
+    depth: usize,
+    references: Vec<String>,
+    references_max: usize,
+}
+
+/// Summarizes a drawing.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let text = decode(input.head(DRAWING_BYTES_MAX), None);
+    let mut reader = Reader::from_str(&text);
+    reader.config_mut().check_end_names = false;
+    let mut drawing = Drawing {
+        about: About::default(),
+        properties: Properties::default(),
+        words: Body::new(input.text_bytes_max()),
+        run: Body::new(RUN_BYTES_MAX),
+        place: Place::Nowhere,
+        place_depth: 0,
+        depth: 0,
+        references: Vec::new(),
+        references_max: input.settings.references_max,
+    };
+    let mut problem = None;
+    for number in 0.. {
+        if number % POLL_EVENTS == 0 && (input.cancelled)() {
+            problem = Some((ProblemKind::Time, "ran out of time on the drawing".to_owned()));
+            break;
+        }
+        if DEPTH_MAX < drawing.depth {
+            let message = format!("is nested deeper than {DEPTH_MAX}; the rest was left out");
+            problem = Some((ProblemKind::Limit, message));
+            break;
+        }
+        match reader.read_event() {
+            Ok(Event::Eof) => break,
+            Ok(event) => drawing.event(&event),
+            Err(_) => {
+                if !input.object.truncated && text.len() < DRAWING_BYTES_MAX {
+                    let message = format!("is not XML from byte {} on", reader.error_position());
+                    problem = Some((ProblemKind::Broken, message));
+                }
+                break;
+            }
+        }
+    }
+    let mut draft = drawing.draft(input.text_bytes_max());
+    if let Some((kind, message)) = problem {
+        draft.problem(kind, message);
+    }
+    draft
+}
+
+impl Drawing {
+    fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Start(element) => self.start(element),
+            Event::Empty(element) => {
+                self.start(element);
+                self.end();
+            }
+            Event::End(_) => self.end(),
+            Event::Text(text) => self.text(text),
+            Event::CData(text) => self.text(text),
+            Event::GeneralRef(name) => self.text(&character(name)),
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, element: &BytesStart<'_>) {
+        self.depth += 1;
+        let name = element.local_name();
+        match (name.as_ref(), self.place) {
+            (_, Place::Metadata) => self.properties.start(element, &mut self.about),
+            ("metadata", _) => self.enter(Place::Metadata),
+            ("title", Place::Nowhere) => self.enter(Place::Title),
+            ("desc", Place::Nowhere) => self.enter(Place::Description),
+            ("text" | "flowRoot", Place::Nowhere) => self.enter(Place::Text),
+            ("svg", _) if self.depth == 1 => self.dimensions(element),
+            ("a", _) => self.reference(element),
+            _ => {}
+        }
+    }
+
+    fn enter(&mut self, place: Place) {
+        self.place = place;
+        self.place_depth = self.depth;
+    }
+
+    fn text(&mut self, text: &str) {
+        match self.place {
+            Place::Nowhere => {}
+            Place::Metadata => self.properties.text(text),
+            Place::Title | Place::Description => self.run.push_squeezed(text),
+            Place::Text => self.words.push_squeezed(text),
+        }
+    }
+
+    fn end(&mut self) {
+        let leaves = self.depth == self.place_depth;
+        match self.place {
+            Place::Metadata if !leaves => self.properties.end(&mut self.about),
+            Place::Title | Place::Description if leaves => {
+                // The first title is the drawing's; those of its parts are words in it.
+                let run = std::mem::replace(&mut self.run, Body::new(RUN_BYTES_MAX)).finish();
+                let field = match self.place {
+                    Place::Title if self.depth == 2 => Field::Title,
+                    Place::Description if self.depth == 2 => Field::Description,
+                    _ => Field::Text,
+                };
+                self.about.add(field, &run);
+            }
+            Place::Text if leaves => self.words.line(),
+            _ => {}
+        }
+        if leaves {
+            self.place = Place::Nowhere;
+            self.place_depth = 0;
+        }
+        self.depth = self.depth.saturating_sub(1);
+    }
+
+    fn dimensions(&mut self, element: &BytesStart<'_>) {
+        let (mut width, mut height, mut view) = (None, None, None);
+        for attribute in element.attributes().with_checks(false).flatten().take(ATTRIBUTES_MAX) {
+            let value = &attribute.value;
+            match attribute.key.as_ref() {
+                "width" => width = pixels(value),
+                "height" => height = pixels(value),
+                "viewBox" => view = view_box(value),
+                "xml:lang" | "lang" => self.about.add(Field::Language, value),
+                _ => {}
+            }
+        }
+        if let Some((width, height)) = width.zip(height).or(view) {
+            self.about.dimensions(width, height);
+        }
+    }
+
+    fn reference(&mut self, element: &BytesStart<'_>) {
+        for attribute in element.attributes().with_checks(false).flatten().take(ATTRIBUTES_MAX) {
+            if attribute.key.local_name().as_ref() == "href" {
+                let value = &attribute.value;
+                let url = unescape(value).unwrap_or_default();
+                if url.contains("://") && self.references.len() < self.references_max {
+                    self.references.push(url.into_owned());
+                }
+            }
+        }
+    }
+
+    fn draft<'a>(self, text_bytes_max: usize) -> Draft<'a> {
+        let mut draft = self.about.draft(text_bytes_max);
+        let mut body = Body::new(text_bytes_max);
+        body.push(&draft.body);
+        body.line();
+        body.push(self.words.as_str());
+        draft.body = Cow::Owned(body.finish());
+        draft.references = self.references;
+        draft
+    }
+}
+
+/// Returns a length in pixels of 1/96 inch; nothing for shares of a window.
+fn pixels(length: &str) -> Option<u64> {
+    let length = length.trim();
+    let end = length.find(|it: char| !it.is_ascii_digit() && it != '.').unwrap_or(length.len());
+    let (number, unit) = length.split_at(end);
+    let factor = match unit.trim() {
+        "" | "px" => 1.0,
+        "pt" => 96.0 / 72.0,
+        "pc" => 16.0,
+        "mm" => 96.0 / 25.4,
+        "cm" => 96.0 / 2.54,
+        "in" => 96.0,
+        _ => return None,
+    };
+    whole(number.parse::<f64>().ok()? * factor)
+}
+
+fn view_box(value: &str) -> Option<(u64, u64)> {
+    let mut numbers = value.split([' ', ',']).filter(|it| !it.is_empty()).skip(2);
+    let mut next = || whole(numbers.next()?.parse().ok()?);
+    Some((next()?, next()?))
+}
+
+fn whole(number: f64) -> Option<u64> {
+    // Of what is drawn, a pixel at least is seen.
+    let number = number.round().max(1.0);
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in bounds")]
+    (number < 1e9).then_some(number as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Type;
+    use crate::testing::render;
+    use proptest::prelude::*;
+
+    fn check(drawing: &str, expected: &str) {
+        assert_eq!(render("d.svg", Type::Svg, drawing.as_bytes()), expected);
+    }
+
+    #[test]
+    fn a_drawing() {
+        check(
+            "<?xml version='1.0'?><!DOCTYPE svg><svg xmlns='http://www.w3.org/2000/svg' \
+             width='210mm' height='1in' xml:lang='en'><title>A &amp; B</title><desc>Two\n boxes</desc>\
+             <metadata><rdf:RDF><cc:Work><dc:creator><cc:Agent><dc:title>Ann</dc:title></cc:Agent>\
+             </dc:creator><dc:date>2020-01-02</dc:date></cc:Work></rdf:RDF></metadata>\
+             <style>.a{fill:red}</style><g><title>box</title><text x='1'>Start<tspan> here</tspan>\
+             </text></g><a xlink:href='http://o.example/?a&amp;b'><text>End</text></a></svg>",
+            "Title: A & B\nAuthor: Ann\nDescription: Two boxes\nDate: 2020-01-02\n\
+             Language: en\nDimensions: 794x96\nURL-References: http://o.example/?a&b\n\
+             Partial-Text: Two boxes | box | Start here | End",
+        );
+    }
+
+    #[test]
+    fn its_size_may_be_that_of_its_view() {
+        check("<svg viewBox='0,0 24.2 48'/>", "Title: d.svg\nDimensions: 24x48");
+        check("<svg width='100%' height='10'/>", "Title: d.svg");
+    }
+
+    #[test]
+    fn hostile_drawings_end() {
+        let deep = format!("<svg>{}", "<g>".repeat(100_000));
+        check(&deep, "Title: d.svg\n! limit: is nested deeper than 1000; the rest was left out");
+        let laughs =
+            "<!DOCTYPE s [<!ENTITY a '&b;&b;'><!ENTITY b 'x'>]><svg><text>y&a;</text></svg>";
+        check(laughs, "Title: d.svg\nPartial-Text: y");
+        check(
+            "<svg><text>a</text",
+            "Title: d.svg\nPartial-Text: a\n! broken: is not XML from byte 12 on",
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_drawing_gives_a_record(text in "(<(/?(svg|text|title|metadata|dc:title)|x a='b'|!--) ?>?|[a-z&;<> ])*") {
+            render("d.svg", Type::Svg, text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Film: how long and how large it is, and what its container says about it.
+//!
+//! Source: ISO 14496-12 and the QuickTime file format (MP4, MOV), RFC 8794 and RFC 9559 (EBML,
+//! Matroska, WebM), Microsoft's RIFF and OpenDML (AVI), the ASF specification (WMV), Theora in Ogg.
+//!
+//! Every container is a tree of pieces that say their length: those of no use are stepped over
+//! without being read, and a piece never ends after the one that it is in, so that no tree has more
+//! pieces than bytes.
+//!
+//! Sans-I/O.
+
+mod asf;
+mod matroska;
+mod mp4;
+mod ogg;
+mod riff;
+
+use super::audio;
+use crate::about::About;
+use crate::object::ProblemKind;
+use crate::{Draft, Input};
+
+/// Most pieces of one container.
+const PIECES_MAX: usize = 200_000;
+/// Pieces between two looks at the clock.
+const POLL_PIECES: usize = 512;
+
+/// What is read, how far, and what came of it.
+struct Film<'a> {
+    about: About,
+    cancelled: &'a dyn Fn() -> bool,
+    pieces: usize,
+    late: bool,
+    /// Whether a piece ended after what it is in.
+    cut: bool,
+}
+
+impl Film<'_> {
+    /// Counts a piece; nothing when there are to be no more.
+    fn step(&mut self) -> Option<()> {
+        self.pieces += 1;
+        if self.pieces.is_multiple_of(POLL_PIECES) && (self.cancelled)() {
+            self.late = true;
+        }
+        (!self.late && self.pieces < PIECES_MAX).then_some(())
+    }
+}
+
+/// Summarizes a film.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let bytes = &input.object.bytes;
+    let about = About::default();
+    let mut film = Film { about, cancelled: input.cancelled, pieces: 0, late: false, cut: false };
+    match bytes.as_ref() {
+        [0x1a, 0x45, 0xdf, 0xa3, ..] => matroska::read(bytes, &mut film),
+        [b'R', b'I', b'F', b'F', ..] => riff::read(bytes, &mut film),
+        [0x30, 0x26, 0xb2, 0x75, 0x8e, 0x66, 0xcf, 0x11, ..] => asf::read(bytes, &mut film),
+        [_, _, _, _, b'f', b't', b'y', b'p', ..]
+        | [_, _, _, _, b'm' | b's' | b'w' | b'f', b'o' | b'd' | b'k' | b'i' | b'r', ..] => {
+            mp4::read(bytes, &mut film);
+        }
+        [b'O', b'g', b'g', b'S', ..] if !ogg::read(bytes, &mut film) => {
+            return audio::summarize(input);
+        }
+        _ => {}
+    }
+    let Film { about, late, cut, .. } = film;
+    let mut draft = about.draft(input.text_bytes_max());
+    if late {
+        draft.problem(ProblemKind::Time, "ran out of time on the film's structure");
+    } else if cut && !input.object.truncated {
+        draft.problem(ProblemKind::Broken, "is cut off: a piece is longer than what is there");
+    }
+    draft
+}
+
+#[cfg(test)]
+mod tests;

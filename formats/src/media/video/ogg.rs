@@ -1,0 +1,67 @@
+//! Ogg with pictures: Theora's header and its comments.
+//!
+//! Source: RFC 3533 §6 (pages); Theora specification §6.2 (identification header), §6.3 (comment
+//! header).
+//!
+//! Sans-I/O.
+
+use memchr::memmem;
+
+use super::Film;
+use crate::about::Field;
+use crate::numbers::{le32, len32, slice, slice_up_to};
+
+/// How far the headers are looked for, in bytes.
+const HEADERS_BYTES_MAX: usize = 256 * 1024;
+/// Most comments.
+const COMMENTS_MAX: usize = 1_000;
+
+/// Reads the headers; false when there is no film, but perhaps sound.
+pub(super) fn read(bytes: &[u8], film: &mut Film<'_>) -> bool {
+    let head = slice_up_to(bytes, 0, HEADERS_BYTES_MAX);
+    let Some(at) = memmem::find(head, b"\x80theora") else { return false };
+    identification(bytes, at, film);
+    if let Some(at) = memmem::find(head, b"\x81theora") {
+        comments(head, at + 7, film);
+    }
+    true
+}
+
+fn identification(bytes: &[u8], at: usize, film: &mut Film<'_>) -> Option<()> {
+    let header = slice(bytes, at, 42)?;
+    let three = |at: usize| Some(len32(header, at)? >> 8);
+    film.about.dimensions(three(14)? as u64, three(17)? as u64);
+    Some(())
+}
+
+fn comments(head: &[u8], at: usize, film: &mut Film<'_>) -> Option<()> {
+    let vendor = le32(head, at)? as usize;
+    let mut at = at.checked_add(4)?.checked_add(vendor)?;
+    let count = le32(head, at)? as usize;
+    at += 4;
+    for _ in 0..count.min(COMMENTS_MAX) {
+        film.step()?;
+        let len = le32(head, at)? as usize;
+        let comment = slice(head, at + 4, len)?;
+        at = at.checked_add(4)?.checked_add(len)?;
+        let comment = String::from_utf8_lossy(comment);
+        let Some((name, value)) = comment.split_once('=') else { continue };
+        let field = match name.to_ascii_uppercase().as_str() {
+            "TITLE" => Field::Title,
+            "ARTIST" | "AUTHOR" | "DIRECTOR" => Field::Author,
+            "PERFORMER" => Field::Contributor,
+            "ORGANIZATION" => Field::Publisher,
+            "DESCRIPTION" | "COMMENT" => Field::Description,
+            "COPYRIGHT" => Field::Copyright,
+            "LICENSE" => Field::License,
+            "DATE" => Field::Date,
+            "GENRE" => Field::Genre,
+            "ALBUM" => Field::Album,
+            "LOCATION" => Field::Location,
+            "ENCODER" => Field::Generator,
+            _ => continue,
+        };
+        film.about.add(field, value);
+    }
+    Some(())
+}

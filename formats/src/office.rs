@@ -1,0 +1,206 @@
+//! Office documents: word processing, spreadsheets and slides of all makes. Which it is, the bytes say.
+//!
+//! Source: ECMA-376 (Office Open XML), OASIS OpenDocument 1.3, and Microsoft's \[MS-CFB\], \[MS-DOC\],
+//! \[MS-XLS\] and \[MS-PPT\] for what was written before 2007. One module each; here is what they share.
+//!
+//! # Differences from the paper
+//!
+//! * In 1994 there were no such documents on FTP archives that Essence could read.
+//!
+//! Sans-I/O.
+
+mod cells;
+pub(crate) mod codepage;
+mod compound;
+mod doc;
+mod docx;
+pub(crate) mod epub;
+mod odf;
+pub(crate) mod package;
+mod ppt;
+mod pptx;
+mod properties;
+pub(crate) mod rtf;
+pub(crate) mod table;
+mod xls;
+mod xlsx;
+pub(crate) mod xml;
+
+use std::borrow::Cow;
+
+use super::{Draft, Input, html};
+use crate::Type;
+use crate::object::ProblemKind;
+use crate::prose::plain;
+use crate::prose::references::References;
+use crate::text::{Body, is_telling};
+use package::Package;
+use properties::Properties;
+
+/// Longest sum of headings, of sheets' names, in bytes.
+const HEADINGS_BYTES_MAX: usize = 8 * 1024;
+/// Longest paragraph that is one, in bytes.
+const PARAGRAPH_BYTES_MAX: usize = 64 * 1024;
+/// A paragraph shorter than this describes nothing, in bytes.
+const DESCRIPTION_BYTES_MIN: usize = 40;
+/// What every compound file starts with.
+const COMPOUND: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
+/// How far the root element of a document in one file may stand, in bytes.
+const ROOT_BYTES_MAX: usize = 4 * 1024;
+
+/// Summarizes an office document.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let bytes = &*input.object.bytes;
+    let front = input.head(ROOT_BYTES_MAX);
+    let has = |what: &[u8]| memchr::memmem::find(front, what).is_some();
+    if bytes.starts_with(b"PK") {
+        return packaged(input);
+    }
+    if bytes.starts_with(COMPOUND) {
+        return compound::summarize(input);
+    }
+    // Programs take what they can read under any of their names, so all kinds go by these.
+    if bytes.starts_with(b"{\\rtf") {
+        return rtf::summarize(input);
+    }
+    if has(b"<office:document") {
+        return odf::in_one_file(input);
+    }
+    if has(b"<html") || has(b"<HTML") {
+        return html::summarize(input);
+    }
+    if has(b"<?xml") {
+        return html::markup(input);
+    }
+    if !front.is_empty() && !front.contains(&0) {
+        return match input.r#type {
+            Type::Excel => table::summarize(input),
+            _ => plain::prose(input),
+        };
+    }
+    let mut draft = Draft::default();
+    draft.problem(ProblemKind::Broken, "is no office document");
+    draft
+}
+
+fn packaged<'a>(input: &Input<'a>) -> Draft<'a> {
+    let mut package = match Package::open(input) {
+        Ok(package) => package,
+        Err((kind, message)) => {
+            let mut draft = Draft::default();
+            draft.problem(kind, message);
+            return draft;
+        }
+    };
+    let mut draft = if package.has("word/document.xml") {
+        docx::summarize(input, &mut package)
+    } else if package.has("xl/workbook.xml") || package.has("xl/workbook.bin") {
+        xlsx::summarize(input, &mut package)
+    } else if package.has("ppt/presentation.xml") {
+        pptx::summarize(input, &mut package)
+    } else if package.has("content.xml") {
+        odf::summarize(input, &mut package)
+    } else {
+        let mut draft = Draft::default();
+        draft.problem(ProblemKind::Broken, "has no part that is an office document");
+        draft
+    };
+    for (kind, message) in package.problems() {
+        draft.problem(kind, message);
+    }
+    draft
+}
+
+/// What a paragraph is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Heading,
+    /// The title of the whole document.
+    Title,
+}
+
+/// What has been seen of a document.
+struct Found {
+    body: Body,
+    headings: Body,
+    title: String,
+    description: String,
+    sheets: Body,
+    slides: usize,
+    references: References,
+    properties: Properties,
+}
+
+impl Found {
+    fn new(input: &Input<'_>) -> Self {
+        Self {
+            body: Body::new(input.text_bytes_max()),
+            headings: Body::new(HEADINGS_BYTES_MAX),
+            title: String::new(),
+            description: String::new(),
+            sheets: Body::new(HEADINGS_BYTES_MAX),
+            slides: 0,
+            references: References::of(input),
+            properties: Properties::default(),
+        }
+    }
+
+    fn paragraph(&mut self, text: &str, kind: Kind) {
+        let text = text.trim();
+        if text.is_empty() {
+            return;
+        }
+        match kind {
+            Kind::Title if self.title.is_empty() => text.clone_into(&mut self.title),
+            Kind::Title => {}
+            Kind::Heading => {
+                self.headings.push_squeezed(text);
+                self.headings.line();
+            }
+            Kind::Text => {
+                let long = DESCRIPTION_BYTES_MIN <= text.len();
+                if long && self.description.is_empty() && is_telling(text) {
+                    text.clone_into(&mut self.description);
+                }
+            }
+        }
+        for line in text.lines() {
+            self.body.push_squeezed(line);
+            self.body.line();
+        }
+    }
+
+    fn sheet(&mut self, name: &str) {
+        self.sheets.push_squeezed(name);
+        self.sheets.line();
+    }
+
+    fn draft<'a>(self) -> Draft<'a> {
+        let mut draft = Draft::default();
+        self.properties.tell(&mut draft);
+        if draft.title.trim().is_empty() {
+            // The headings of a spreadsheet are the names of its columns.
+            let is_table = !self.sheets.as_str().is_empty();
+            let first = self.headings.as_str().lines().next().filter(|_| !is_table);
+            draft.title = match self.title {
+                title if title.is_empty() => first.unwrap_or_default().to_owned(),
+                title => title,
+            };
+        }
+        if draft.description.trim().is_empty() {
+            draft.description = self.description;
+        }
+        if 0 < self.slides {
+            draft.other("Slides", self.slides.to_string());
+        }
+        draft.other("Sheets", self.sheets.as_str().trim());
+        draft.other("Headings", self.headings.as_str().trim());
+        draft.references = self.references.finish();
+        draft.body = Cow::Owned(self.body.finish());
+        draft
+    }
+}
+
+#[cfg(test)]
+mod tests;

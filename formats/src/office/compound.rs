@@ -1,0 +1,277 @@
+//! Compound files: the file system inside the documents of before 2007, and what it says of them.
+//!
+//! Source: Microsoft's \[MS-CFB\] 2.1 to 2.6, and \[MS-OLEPS\] 2.20 and 3.1 for the property sets.
+//!
+//! # Differences from the specification
+//!
+//! * No chain of sectors may be longer than the file, so that loops end; the colors of the directory's
+//!   trees are not checked.
+//!
+//! Sans-I/O.
+
+use super::{Found, codepage, doc, ppt, xls};
+use crate::object::ProblemKind;
+use crate::text::front;
+use crate::{Draft, Input};
+
+/// Most bytes that one stream is read to.
+const STREAM_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Most entries of the directory.
+const ENTRIES_MAX: usize = 16 * 1024;
+/// Bytes of an entry of the directory.
+const ENTRY_BYTES: usize = 128;
+/// Bytes of a sector of small streams.
+const SMALL_SECTOR_BYTES: usize = 64;
+/// Longest table of small sectors, in bytes: four for each that the stream of them may hold.
+const SMALL_TABLE_BYTES_MAX: usize = STREAM_BYTES_MAX / SMALL_SECTOR_BYTES * 4;
+/// Streams shorter than this are in small sectors, in bytes.
+const SMALL_BYTES: usize = 4096;
+/// Numbers of sectors from here on mean something else: the end, or none.
+const LAST_SECTOR: u32 = 0xffff_fffa;
+/// Most properties of a set.
+const PROPERTIES_MAX: usize = 256;
+/// Longest property, in bytes.
+const PROPERTY_BYTES_MAX: usize = 4 * 1024;
+/// Seconds from 1601, where Microsoft's time starts, to 1970.
+const EPOCH_SECONDS: i64 = 11_644_473_600;
+
+/// A compound file.
+pub(super) struct Compound<'a> {
+    bytes: &'a [u8],
+    sector_bytes: usize,
+    /// The sector that follows each sector.
+    table: Vec<u32>,
+    small_table: Vec<u32>,
+    /// Where the small sectors are.
+    small: Vec<u8>,
+    directory: Vec<u8>,
+}
+
+/// Returns the two bytes at `at` as a number.
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|it| u16::from_le_bytes(*it))
+}
+
+/// Returns the four bytes at `at` as a number.
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|it| u32::from_le_bytes(*it))
+}
+
+/// Returns the four bytes at `at` as a place or a length.
+pub(super) fn usize_at(bytes: &[u8], at: usize) -> Option<usize> {
+    u32_at(bytes, at).and_then(|it| usize::try_from(it).ok())
+}
+
+/// Returns text of sixteen bits a character.
+pub(super) fn utf16(bytes: &[u8]) -> String {
+    encoding_rs::UTF_16LE.decode_without_bom_handling(bytes).0.into_owned()
+}
+
+/// Summarizes what is in a compound file.
+pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let mut found = Found::new(input);
+    let mut end = Err((ProblemKind::Broken, "has no directory that can be read".to_owned()));
+    if let Some(file) = Compound::open(&input.object.bytes) {
+        for name in ["\u{5}SummaryInformation", "\u{5}DocumentSummaryInformation"] {
+            let is_first = name.starts_with("\u{5}S");
+            file.stream(name).and_then(|it| properties(&it, is_first, &mut found));
+        }
+        let stream = |names: &[&str]| names.iter().find_map(|name| file.stream(name));
+        end = if let Some(main) = stream(&["WordDocument"]) {
+            doc::read(&main, &file, input, &mut found)
+        } else if let Some(book) = stream(&["Workbook", "Book"]) {
+            xls::read(&book, input, &mut found)
+        } else if let Some(slides) = stream(&["PowerPoint Document"]) {
+            ppt::read(&slides, input, &mut found)
+        } else if stream(&["EncryptedPackage"]).is_some() {
+            Err((ProblemKind::Locked, "is locked by a password".to_owned()))
+        } else {
+            Err((ProblemKind::Broken, "has no stream that is an office document".to_owned()))
+        };
+    }
+    let mut draft = found.draft();
+    if let Err((kind, message)) = end {
+        draft.problem(kind, message);
+    }
+    draft
+}
+
+impl<'a> Compound<'a> {
+    fn open(bytes: &'a [u8]) -> Option<Self> {
+        let shift = u32::from(u16_at(bytes, 0x1e)?);
+        let sector_bytes = 1_usize << if shift == 12 { 12 } else { 9 };
+        let mut file = Self {
+            bytes,
+            sector_bytes,
+            table: Vec::new(),
+            small_table: Vec::new(),
+            small: Vec::new(),
+            directory: Vec::new(),
+        };
+        file.read_table()?;
+        file.directory = file.chain(u32_at(bytes, 0x30)?, ENTRIES_MAX * ENTRY_BYTES);
+        let small_table = file.chain(u32_at(bytes, 0x3c)?, SMALL_TABLE_BYTES_MAX);
+        file.small_table = numbers(&small_table).collect();
+        let root = u32_at(file.entry(0)?, 116)?;
+        file.small = file.chain(root, STREAM_BYTES_MAX);
+        Some(file)
+    }
+
+    fn sector(&self, number: u32) -> Option<&'a [u8]> {
+        let start = usize::try_from(number).ok()?.checked_add(1)?.checked_mul(self.sector_bytes)?;
+        let rest = self.bytes.get(start..).filter(|it| !it.is_empty())?;
+        // The last one may be cut short.
+        rest.get(..self.sector_bytes).or(Some(rest))
+    }
+
+    /// Reads which sector follows which: the sectors that say so are listed in the header, and in
+    /// sectors that each end with the number of the next.
+    fn read_table(&mut self) -> Option<()> {
+        let sectors_max = self.bytes.len() / self.sector_bytes + 1;
+        let mut listed: Vec<u32> = numbers(self.bytes.get(0x4c..0x200)?).collect();
+        let mut next = u32_at(self.bytes, 0x44)?;
+        for _ in 0..sectors_max {
+            let Some(sector) = self.sector(next).filter(|_| next < LAST_SECTOR) else { break };
+            let (list, last) = sector.split_at(sector.len().saturating_sub(4));
+            listed.extend(numbers(list));
+            next = u32_at(last, 0).unwrap_or(LAST_SECTOR);
+            if sectors_max < listed.len() {
+                break;
+            }
+        }
+        for number in listed.into_iter().filter(|it| *it < LAST_SECTOR) {
+            if sectors_max <= self.table.len() {
+                break;
+            }
+            let sector = self.sector(number).unwrap_or_default();
+            self.table.extend(numbers(sector));
+        }
+        Some(())
+    }
+
+    /// Returns what is in the sectors from `first` on.
+    fn chain(&self, first: u32, bytes_max: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut next = first;
+        for _ in 0..=self.table.len() {
+            let Some(sector) = self.sector(next).filter(|_| next < LAST_SECTOR) else { break };
+            bytes.extend_from_slice(sector);
+            if bytes_max <= bytes.len() {
+                break;
+            }
+            let follower = usize::try_from(next).ok().and_then(|it| self.table.get(it));
+            next = follower.copied().unwrap_or(LAST_SECTOR);
+        }
+        bytes.truncate(bytes_max);
+        bytes
+    }
+
+    fn small_chain(&self, first: u32, size: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut next = first;
+        while bytes.len() < size {
+            let at = usize::try_from(next).unwrap_or(usize::MAX);
+            let start = at.saturating_mul(SMALL_SECTOR_BYTES);
+            let Some(rest) = self.small.get(start..).filter(|it| !it.is_empty()) else { break };
+            bytes.extend_from_slice(rest.get(..SMALL_SECTOR_BYTES).unwrap_or(rest));
+            next = self.small_table.get(at).copied().unwrap_or(LAST_SECTOR);
+        }
+        bytes.truncate(size);
+        bytes
+    }
+
+    fn entry(&self, number: usize) -> Option<&[u8]> {
+        let start = number.checked_mul(ENTRY_BYTES)?;
+        self.directory.get(start..)?.get(..ENTRY_BYTES)
+    }
+
+    /// Returns the stream of this name that is right below the root; those further down are of other
+    /// documents within this one.
+    pub(super) fn stream(&self, name: &str) -> Option<Vec<u8>> {
+        let mut open = vec![u32_at(self.entry(0)?, 76)?];
+        for _ in 0..ENTRIES_MAX {
+            let number = open.pop()?;
+            let Some(entry) = usize::try_from(number).ok().and_then(|it| self.entry(it)) else {
+                continue;
+            };
+            let name_bytes = usize::from(u16_at(entry, 64)?).clamp(2, 64) - 2;
+            if entry.get(66) == Some(&2) && utf16(entry.get(..name_bytes)?) == name {
+                let size = usize_at(entry, 120)?.min(STREAM_BYTES_MAX);
+                let first = u32_at(entry, 116)?;
+                return Some(if size < SMALL_BYTES {
+                    self.small_chain(first, size)
+                } else {
+                    self.chain(first, size)
+                });
+            }
+            open.extend([u32_at(entry, 68)?, u32_at(entry, 72)?]);
+        }
+        None
+    }
+}
+
+fn numbers(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    bytes.as_chunks::<4>().0.iter().map(|it| u32::from_le_bytes(*it))
+}
+
+/// Reads a set of properties: the first says what the document is about, the second for whom.
+fn properties(set: &[u8], is_first: bool, found: &mut Found) -> Option<()> {
+    let section = set.get(usize_at(set, 44)?..)?;
+    let count = usize_at(section, 4)?.min(PROPERTIES_MAX);
+    let place = |wanted: u32| {
+        let of = |number: usize| {
+            let at = 8 + 8 * number;
+            let is_wanted = u32_at(section, at) == Some(wanted);
+            is_wanted.then(|| usize_at(section, at + 4)).flatten()
+        };
+        (0..count).find_map(of)
+    };
+    let page = place(1).and_then(|at| u16_at(section, at + 4)).map_or(1252, i64::from);
+    let names: &[(u32, &str)] = if is_first {
+        &[
+            (2, "title"),
+            (3, "subject"),
+            (4, "creator"),
+            (5, "keywords"),
+            (6, "description"),
+            (12, "created"),
+            (13, "modified"),
+            (14, "Pages"),
+            (18, "Application"),
+        ]
+    } else {
+        &[(2, "category"), (15, "Company")]
+    };
+    for (number, name) in names {
+        if let Some(value) = place(*number).and_then(|at| property(section.get(at..)?, page)) {
+            found.properties.add(name, &value);
+        }
+    }
+    Some(())
+}
+
+/// Returns the value of a property as text.
+fn property(bytes: &[u8], page: i64) -> Option<String> {
+    let size = || Some(usize_at(bytes, 4)?.min(PROPERTY_BYTES_MAX));
+    let value = match u32_at(bytes, 0)? {
+        3 => u32_at(bytes, 4).filter(|it| 0 < *it)?.to_string(),
+        30 => {
+            let text = bytes.get(8..)?;
+            let text = text.get(..size()?).unwrap_or(text);
+            codepage::of_number(page).decode_without_bom_handling(text).0.into_owned()
+        }
+        31 => {
+            let text = bytes.get(8..)?;
+            utf16(text.get(..size()? * 2).unwrap_or(text))
+        }
+        64 => {
+            let ticks = i64::from_le_bytes(*bytes.get(4..)?.first_chunk()?);
+            let seconds = ticks / 10_000_000 - EPOCH_SECONDS;
+            // Programs that do not know the time write none, or the first day.
+            let time = jiff::Timestamp::from_second(seconds).ok().filter(|_| 0 < seconds)?;
+            time.to_string()
+        }
+        _ => return None,
+    };
+    Some(front(value.split('\0').next()?, PROPERTY_BYTES_MAX).to_owned())
+}

@@ -1,0 +1,175 @@
+//! Word processing documents of Office Open XML.
+//!
+//! Source: ECMA-376 part 1 §17 (WordprocessingML).
+//!
+//! Headings are told by style, for their names are the same in all languages in the part for styles,
+//! or by outline level. Notes at the foot follow the text.
+//!
+//! Sans-I/O.
+
+use std::collections::HashMap;
+
+use super::package::Package;
+use super::xml::{Element, Piece};
+use super::{Found, Kind, PARAGRAPH_BYTES_MAX};
+use crate::text::Body;
+use crate::{Draft, Input};
+
+/// Most styles that are known.
+const STYLES_MAX: usize = 4 * 1024;
+/// Longest instruction of a field, in bytes.
+const INSTRUCTION_BYTES_MAX: usize = 2 * 1024;
+/// Parts with text, in the order they are read.
+const PARTS: [&str; 3] = ["word/document.xml", "word/footnotes.xml", "word/endnotes.xml"];
+
+/// What is known while a part is read.
+struct Text<'s> {
+    styles: &'s HashMap<String, Kind>,
+    paragraph: Body,
+    kind: Kind,
+    in_text: bool,
+    /// Elements that are open inside one whose text is there twice.
+    skipping: usize,
+    instruction: Body,
+    in_instruction: bool,
+}
+
+/// Summarizes a document.
+pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Draft<'a> {
+    let mut found = Found::new(input);
+    found.properties.read_parts(package);
+    let styles = styles(package);
+    for part in PARTS {
+        for link in package.relationships(part) {
+            if link.is_external && link.kind == "hyperlink" {
+                found.references.add(&link.target);
+            }
+        }
+        let mut text = Text {
+            styles: &styles,
+            paragraph: Body::new(PARAGRAPH_BYTES_MAX),
+            kind: Kind::Text,
+            in_text: false,
+            skipping: 0,
+            instruction: Body::new(INSTRUCTION_BYTES_MAX),
+            in_instruction: false,
+        };
+        package.walk(part, &mut |piece| {
+            text.piece(&piece, &mut found);
+            !found.body.is_full()
+        });
+        text.end_paragraph(&mut found);
+    }
+    found.draft()
+}
+
+/// Returns the styles that are not for text, by the name that paragraphs call them.
+fn styles(package: &mut Package<'_>) -> HashMap<String, Kind> {
+    let mut styles = HashMap::new();
+    let mut id = String::new();
+    package.walk("word/styles.xml", &mut |piece| {
+        let Piece::Start(it) = piece else { return true };
+        let kind = match it.name {
+            "style" => {
+                id = it.get("styleId").into_owned();
+                None
+            }
+            "name" => kind_of_style(&it.get("val")),
+            "outlineLvl" if is_outline(&it) => Some(Kind::Heading),
+            _ => None,
+        };
+        if let Some(kind) = kind
+            && !id.is_empty()
+        {
+            styles.entry(id.clone()).or_insert(kind);
+        }
+        styles.len() < STYLES_MAX
+    });
+    styles
+}
+
+fn kind_of_style(name: &str) -> Option<Kind> {
+    let name = name.to_ascii_lowercase();
+    let is_heading = name
+        .strip_prefix("heading")
+        .is_some_and(|it| it.trim_start().starts_with(|it: char| it.is_ascii_digit()));
+    match name.as_str() {
+        "title" => Some(Kind::Title),
+        _ if is_heading => Some(Kind::Heading),
+        _ => None,
+    }
+}
+
+/// Whether the level is one of an outline: 9 is text.
+fn is_outline(element: &Element<'_>) -> bool {
+    element.get("val").parse::<u32>().is_ok_and(|it| it < 9)
+}
+
+impl Text<'_> {
+    fn piece(&mut self, piece: &Piece<'_>, found: &mut Found) {
+        // What programs of old shall show in place of drawings.
+        match piece {
+            Piece::Start(it) if 0 < self.skipping || it.name == "Fallback" => {
+                self.skipping += 1;
+                return;
+            }
+            Piece::End(_) if 0 < self.skipping => {
+                self.skipping -= 1;
+                return;
+            }
+            _ if 0 < self.skipping => return,
+            _ => {}
+        }
+        match piece {
+            Piece::Start(it) => self.start(it, found),
+            Piece::End(name) => match *name {
+                "p" => self.end_paragraph(found),
+                "t" => self.in_text = false,
+                "instrText" => self.in_instruction = false,
+                _ => {}
+            },
+            Piece::Text(text) if self.in_text => self.paragraph.push(text),
+            Piece::Text(text) if self.in_instruction => self.instruction.push(text),
+            Piece::Text(_) => {}
+        }
+    }
+
+    fn start(&mut self, element: &Element<'_>, found: &mut Found) {
+        match element.name {
+            "p" => self.end_paragraph(found),
+            "t" => self.in_text = true,
+            "tab" => self.paragraph.space(),
+            "br" | "cr" => self.paragraph.line(),
+            "noBreakHyphen" => self.paragraph.push("-"),
+            "instrText" => self.in_instruction = true,
+            "fldChar" => self.field(found),
+            "fldSimple" => {
+                self.instruction.push(&element.get("instr"));
+                self.field(found);
+            }
+            "pStyle" => {
+                let style = element.get("val");
+                // Documents without a part for styles have the names themselves.
+                let kind = self.styles.get(&*style).copied().or_else(|| kind_of_style(&style));
+                self.kind = kind.unwrap_or(Kind::Text);
+            }
+            "outlineLvl" if is_outline(element) => self.kind = Kind::Heading,
+            _ => {}
+        }
+    }
+
+    /// Looks at what a field does, now that it is all there.
+    fn field(&mut self, found: &mut Found) {
+        let instruction =
+            std::mem::replace(&mut self.instruction, Body::new(INSTRUCTION_BYTES_MAX));
+        found.references.add_field(instruction.as_str());
+    }
+
+    fn end_paragraph(&mut self, found: &mut Found) {
+        let kind = std::mem::replace(&mut self.kind, Kind::Text);
+        if !self.paragraph.as_str().is_empty() {
+            found.paragraph(self.paragraph.as_str(), kind);
+            self.paragraph = Body::new(PARAGRAPH_BYTES_MAX);
+        }
+    }
+}

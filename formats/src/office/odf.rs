@@ -1,0 +1,194 @@
+//! OpenDocument: text, spreadsheets, slides and drawings, in a zip file or in one XML file.
+//!
+//! Source: OASIS OpenDocument 1.3 part 3 (schema) §4 (metadata), §5 (text), §9 (tables), §10
+//! (drawings), §16 (presentations); part 2 §3 (packages).
+//!
+//! # Differences from the specification
+//!
+//! * Rows and cells that are repeated are there once.
+//! * What was deleted while changes were tracked is left out, and so are annotations.
+//!
+//! Sans-I/O.
+
+use super::cells::Cells;
+use super::package::Package;
+use super::properties::Properties;
+use super::xml::{self, Element, Piece};
+use super::{Found, Kind, PARAGRAPH_BYTES_MAX};
+use crate::object::ProblemKind;
+use crate::text::Body;
+use crate::{Draft, Input};
+
+/// How much of a document in one file is looked at, in bytes.
+const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Elements whose text is none of the document's.
+const SKIPPED: [&str; 7] = [
+    "tracked-changes",
+    "annotation",
+    "binary-data",
+    "settings",
+    "scripts",
+    "index-entry-template",
+    "styles",
+];
+
+/// What is known while the content is read.
+struct Content {
+    paragraph: Body,
+    kind: Kind,
+    cells: Option<Cells>,
+    in_cell: bool,
+    in_title: bool,
+    in_page: bool,
+    in_paragraphs: usize,
+    skipping: usize,
+    has_sheets: bool,
+    has_slides: bool,
+}
+
+impl Content {
+    fn new() -> Self {
+        Self {
+            paragraph: Body::new(PARAGRAPH_BYTES_MAX),
+            kind: Kind::Text,
+            cells: None,
+            in_cell: false,
+            in_title: false,
+            in_page: false,
+            in_paragraphs: 0,
+            skipping: 0,
+            has_sheets: false,
+            has_slides: false,
+        }
+    }
+}
+
+/// Summarizes a document in a package.
+pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Draft<'a> {
+    let mut found = Found::new(input);
+    let mut is_locked = false;
+    package.walk("META-INF/manifest.xml", &mut |piece| {
+        is_locked |= matches!(&piece, Piece::Start(it) if it.name == "encryption-data");
+        !is_locked
+    });
+    let mut properties = Properties::default();
+    package.walk("meta.xml", &mut |piece| {
+        properties.piece(&piece);
+        true
+    });
+    found.properties = properties;
+    if is_locked {
+        let mut draft = found.draft();
+        draft.problem(ProblemKind::Locked, "is locked by a password");
+        return draft;
+    }
+    let mut content = Content::new();
+    package.walk("content.xml", &mut |piece| content.piece(&piece, &mut found));
+    found.draft()
+}
+
+/// Summarizes a document that is one XML file.
+pub(super) fn in_one_file<'a>(input: &Input<'a>) -> Draft<'a> {
+    let mut found = Found::new(input);
+    let mut properties = Properties::default();
+    let mut content = Content::new();
+    let mut in_meta = false;
+    let text = xml::text(input.head(READ_BYTES_MAX));
+    let end = xml::walk(&text, input.cancelled, &mut |piece| {
+        match &piece {
+            Piece::Start(it) if it.name == "meta" => in_meta = true,
+            Piece::End("meta") => in_meta = false,
+            _ if in_meta => properties.piece(&piece),
+            _ => return content.piece(&piece, &mut found),
+        }
+        true
+    });
+    found.properties = properties;
+    let mut draft = found.draft();
+    if let Err((kind, message)) = end {
+        draft.problem(kind, message);
+    }
+    draft
+}
+
+impl Content {
+    fn piece(&mut self, piece: &Piece<'_>, found: &mut Found) -> bool {
+        match piece {
+            Piece::Start(it) if 0 < self.skipping || SKIPPED.contains(&it.name) => {
+                self.skipping += 1;
+            }
+            Piece::End(_) if 0 < self.skipping => self.skipping -= 1,
+            _ if 0 < self.skipping => {}
+            Piece::Start(it) => self.start(it, found),
+            Piece::End(name) => self.end(name, found),
+            Piece::Text(text) if 0 < self.in_paragraphs => self.paragraph.push_squeezed(text),
+            Piece::Text(_) => {}
+        }
+        !found.body.is_full()
+    }
+
+    fn start(&mut self, element: &Element<'_>, found: &mut Found) {
+        match element.name {
+            "h" | "p" => {
+                self.in_paragraphs += 1;
+                self.kind = if element.name == "h" { Kind::Heading } else { self.kind };
+                // Only the standard's own style, for those of users have any name.
+                if element.get("style-name") == "Title" {
+                    self.kind = Kind::Title;
+                }
+            }
+            "s" | "tab" => self.paragraph.space(),
+            "line-break" => self.paragraph.line(),
+            "a" => found.references.add(&element.get("href")),
+            "note-body" => self.paragraph.space(),
+            "spreadsheet" => self.has_sheets = true,
+            "presentation" => self.has_slides = true,
+            "table" if self.has_sheets => {
+                found.sheet(&element.get("name"));
+                self.cells = Some(Cells::new());
+            }
+            "table-cell" => self.in_cell = true,
+            "page" => {
+                self.in_page = true;
+                found.slides += usize::from(self.has_slides);
+            }
+            "frame" | "custom-shape" => {
+                self.in_title =
+                    self.in_page && element.get_prefixed("presentation:class") == "title";
+            }
+            "notes" => self.in_title = false,
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, name: &str, found: &mut Found) {
+        match name {
+            "h" | "p" => {
+                self.in_paragraphs = self.in_paragraphs.saturating_sub(1);
+                self.end_paragraph(found);
+            }
+            "table-cell" => self.in_cell = false,
+            "table-row" => {
+                if let Some(cells) = &mut self.cells {
+                    cells.end_row(found);
+                }
+            }
+            "table" => self.cells = None,
+            "frame" | "custom-shape" => self.in_title = false,
+            _ => {}
+        }
+    }
+
+    fn end_paragraph(&mut self, found: &mut Found) {
+        let kind = std::mem::replace(&mut self.kind, Kind::Text);
+        if self.paragraph.as_str().is_empty() {
+            return;
+        }
+        let paragraph = std::mem::replace(&mut self.paragraph, Body::new(PARAGRAPH_BYTES_MAX));
+        match &mut self.cells {
+            Some(cells) if self.in_cell => cells.cell(paragraph.as_str()),
+            _ if self.in_title => found.paragraph(paragraph.as_str(), Kind::Heading),
+            _ => found.paragraph(paragraph.as_str(), kind),
+        }
+    }
+}

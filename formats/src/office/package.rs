@@ -1,0 +1,155 @@
+//! The parts of a document that is a zip file, opened one at a time, each up to a bound.
+//!
+//! Source: ECMA-376 part 2 (Open Packaging Conventions), §9.3 for the relationships between parts. Zip
+//! files are opened as everywhere, by `unnest`.
+//!
+//! Sans-I/O.
+
+use std::collections::HashSet;
+
+use super::xml::{self, Piece};
+use crate::Input;
+use crate::object::ProblemKind;
+use crate::unnest::Limits;
+use crate::unnest::zip::Entries;
+
+/// Longest part that is opened, in bytes; of a longer one it is the front.
+const PART_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Bytes that may come out of one package.
+const PACKAGE_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// Most relationships of a part.
+const RELATIONSHIPS_MAX: usize = 16 * 1024;
+/// Most problems with parts that are named.
+const PROBLEMS_MAX: usize = 16;
+
+/// A zip file that is one document.
+pub(crate) struct Package<'a> {
+    entries: Entries<'a>,
+    names: HashSet<String>,
+    cancelled: &'a dyn Fn() -> bool,
+    problems: Vec<(ProblemKind, String)>,
+    /// Whether time was up.
+    is_over: bool,
+}
+
+/// What one part says about another part, or about a place elsewhere.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Relationship {
+    pub(crate) id: String,
+    /// The last part of the URI that names its type: `hyperlink`, `worksheet` …
+    pub(crate) kind: String,
+    /// The path of the part in the package, or the URL.
+    pub(crate) target: String,
+    pub(crate) is_external: bool,
+}
+
+impl<'a> Package<'a> {
+    /// Opens the directory of the object in `input`.
+    pub(crate) fn open(input: &Input<'a>) -> Result<Self, (ProblemKind, String)> {
+        let limits = Limits { bytes_max: PACKAGE_BYTES_MAX, ..Limits::default() };
+        let entries = Entries::open(&input.object.bytes, limits, input.cancelled)?;
+        let names = entries.names().map(|it| it.into_owned()).collect();
+        let cancelled = input.cancelled;
+        Ok(Self { entries, names, cancelled, problems: Vec::new(), is_over: false })
+    }
+
+    /// Whether there is a part at `path`.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.names.contains(path)
+    }
+
+    /// Returns the paths of the parts that are in `folder` and end with `end`, in order of the numbers
+    /// in them.
+    pub(crate) fn in_folder(&self, folder: &str, end: &str) -> Vec<String> {
+        let is_meant =
+            |it: &&String| it.starts_with(folder) && it.ends_with(end) && !it.contains("_rels/");
+        let mut names: Vec<String> = self.names.iter().filter(is_meant).cloned().collect();
+        names.sort_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
+        names
+    }
+
+    /// Opens the part at `path`; `None` if there is none. What is wrong with it is remembered.
+    pub(crate) fn read(&mut self, path: &str) -> Option<Vec<u8>> {
+        if self.is_over {
+            return None;
+        }
+        let part = self.entries.read(path, PART_BYTES_MAX)?;
+        if part.longer {
+            let message = format!("{path} has more than {PART_BYTES_MAX} bytes; cut");
+            self.problem(ProblemKind::Limit, message);
+        }
+        if let Some((kind, message)) = part.fault {
+            self.is_over |= kind == ProblemKind::Time;
+            self.problem(kind, format!("{path} {message}"));
+        }
+        Some(part.bytes)
+    }
+
+    /// Walks through the part at `path`, if there is one; see [`xml::walk`].
+    pub(crate) fn walk(&mut self, path: &str, visit: &mut dyn FnMut(Piece<'_>) -> bool) {
+        let Some(bytes) = self.read(path) else { return };
+        if let Err((kind, message)) = xml::walk(&xml::text(&bytes), self.cancelled, visit) {
+            self.is_over |= kind == ProblemKind::Time;
+            self.problem(kind, format!("{path} {message}"));
+        }
+    }
+
+    /// Returns what the part at `path` says about others.
+    pub(crate) fn relationships(&mut self, path: &str) -> Vec<Relationship> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let mut found = Vec::new();
+        self.walk(&format!("{folder}/_rels/{name}.rels"), &mut |piece| {
+            if let Piece::Start(it) = piece
+                && it.name == "Relationship"
+            {
+                let target = it.get("Target");
+                let is_external = it.get("TargetMode") == "External";
+                let target =
+                    if is_external { target.into_owned() } else { beside(folder, &target) };
+                let kind = it.get("Type").rsplit('/').next().unwrap_or_default().to_owned();
+                found.push(Relationship {
+                    id: it.get("Id").into_owned(),
+                    kind,
+                    target,
+                    is_external,
+                });
+            }
+            found.len() < RELATIONSHIPS_MAX
+        });
+        found
+    }
+
+    /// Whether time was up: nothing more need be tried.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    fn problem(&mut self, kind: ProblemKind, message: String) {
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push((kind, message));
+        }
+    }
+
+    /// Returns what went wrong.
+    pub(crate) fn problems(self) -> Vec<(ProblemKind, String)> {
+        self.problems
+    }
+}
+
+/// Resolves `target` from a part in `folder`: `../media/x` or `/word/x`.
+pub(crate) fn beside(folder: &str, target: &str) -> String {
+    if let Some(whole) = target.strip_prefix('/') {
+        return whole.to_owned();
+    }
+    let mut path: Vec<&str> = folder.split('/').filter(|it| !it.is_empty()).collect();
+    for step in target.split('/') {
+        match step {
+            "." | "" => {}
+            ".." => {
+                path.pop();
+            }
+            step => path.push(step),
+        }
+    }
+    path.join("/")
+}

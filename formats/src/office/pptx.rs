@@ -1,0 +1,98 @@
+//! Slides of Office Open XML.
+//!
+//! Source: ECMA-376 part 1 §19 (PresentationML) and §21.1 (text in drawings).
+//!
+//! Sans-I/O.
+
+use std::collections::HashMap;
+
+use super::package::{Package, Relationship};
+use super::xml::Piece;
+use super::{Found, Kind, PARAGRAPH_BYTES_MAX};
+use crate::text::Body;
+use crate::{Draft, Input};
+
+/// Most slides that are read.
+const SLIDES_MAX: usize = 5_000;
+/// The part that lists the slides.
+const MAIN: &str = "ppt/presentation.xml";
+
+/// Summarizes a presentation: each slide with the notes on it.
+pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Draft<'a> {
+    let mut found = Found::new(input);
+    found.properties.read_parts(package);
+    let slides = slides(package);
+    found.slides = slides.len();
+    for path in slides {
+        if found.body.is_full() || package.is_over() {
+            break;
+        }
+        slide(package, &path, &mut found, true);
+        for it in package.relationships(&path) {
+            match it.kind.as_str() {
+                "hyperlink" if it.is_external => found.references.add(&it.target),
+                "notesSlide" if !it.is_external => slide(package, &it.target, &mut found, false),
+                _ => {}
+            }
+        }
+    }
+    found.draft()
+}
+
+/// Returns the paths of the slides, in the order they are shown.
+fn slides(package: &mut Package<'_>) -> Vec<String> {
+    let parts: HashMap<String, Relationship> =
+        package.relationships(MAIN).into_iter().map(|it| (it.id.clone(), it)).collect();
+    let mut paths = Vec::new();
+    package.walk(MAIN, &mut |piece| {
+        if let Piece::Start(it) = piece
+            && it.name == "sldId"
+            && let Some(part) = parts.get(&*it.get_prefixed("r:id"))
+        {
+            paths.push(part.target.clone());
+        }
+        paths.len() < SLIDES_MAX
+    });
+    if paths.is_empty() {
+        paths = package.in_folder("ppt/slides/", ".xml");
+        paths.truncate(SLIDES_MAX);
+    }
+    paths
+}
+
+/// Reads the text of a slide, or of the notes on one.
+fn slide(package: &mut Package<'_>, path: &str, found: &mut Found, has_title: bool) {
+    let mut paragraph = Body::new(PARAGRAPH_BYTES_MAX);
+    let mut title = Body::new(PARAGRAPH_BYTES_MAX);
+    let (mut in_text, mut in_title, mut in_number) = (false, false, false);
+    package.walk(path, &mut |piece| {
+        match piece {
+            Piece::Start(it) => match it.name {
+                "sp" => (in_title, in_number) = (false, false),
+                "ph" => {
+                    let kind = it.get("type");
+                    in_title = has_title && matches!(&*kind, "title" | "ctrTitle");
+                    in_number = matches!(&*kind, "sldNum" | "dt" | "ftr" | "hdr");
+                }
+                "t" => in_text = !in_number,
+                "br" if in_title => title.space(),
+                "br" => paragraph.line(),
+                _ => {}
+            },
+            Piece::Text(text) if in_text && in_title => title.push(text),
+            Piece::Text(text) if in_text => paragraph.push(text),
+            Piece::Text(_) => {}
+            Piece::End("t") => in_text = false,
+            Piece::End("p") if in_title => title.space(),
+            Piece::End("p" | "tc") => paragraph.line(),
+            Piece::End("sp") => {
+                found.paragraph(title.as_str(), Kind::Heading);
+                title = Body::new(PARAGRAPH_BYTES_MAX);
+                (in_title, in_number) = (false, false);
+            }
+            Piece::End(_) => {}
+        }
+        true
+    });
+    found.paragraph(paragraph.as_str(), Kind::Text);
+}

@@ -1,0 +1,99 @@
+//! What a document says about itself: by whom, when, with what.
+//!
+//! Source: ECMA-376 part 2 §11 (core properties) and part 1 §22.2 (extended ones); OpenDocument 1.3
+//! part 3 §4.3 (metadata elements).
+//!
+//! Sans-I/O.
+
+use super::package::Package;
+use super::xml::{Element, Piece};
+use crate::Draft;
+use crate::text::Body;
+
+/// Longest property, in bytes.
+const PROPERTY_BYTES_MAX: usize = 4 * 1024;
+/// Most properties that are kept.
+const PROPERTIES_MAX: usize = 256;
+
+/// What a document says about itself, by the local names of the elements that say it.
+#[derive(Debug, Default)]
+pub(super) struct Properties {
+    found: Vec<(String, String)>,
+    open: Option<(String, Body)>,
+}
+
+impl Properties {
+    /// Adds a property.
+    pub(super) fn add(&mut self, name: &str, value: &str) {
+        let value = value.trim();
+        if !value.is_empty() && self.found.len() < PROPERTIES_MAX {
+            self.found.push((name.to_owned(), value.to_owned()));
+        }
+    }
+
+    /// Reads the parts for core and extended properties.
+    pub(super) fn read_parts(&mut self, package: &mut Package<'_>) {
+        for path in ["docProps/core.xml", "docProps/app.xml"] {
+            package.walk(path, &mut |piece| {
+                self.piece(&piece);
+                true
+            });
+        }
+    }
+
+    /// Takes a piece of such a part.
+    pub(super) fn piece(&mut self, piece: &Piece<'_>) {
+        match piece {
+            Piece::Start(it) if it.name == "document-statistic" => self.statistic(it),
+            Piece::Start(it) => {
+                let body = Body::new(PROPERTY_BYTES_MAX);
+                self.open = Some((it.name.to_owned(), body));
+            }
+            Piece::Text(text) => {
+                if let Some((_, body)) = &mut self.open {
+                    body.push(text);
+                }
+            }
+            Piece::End(_) => {
+                if let Some((name, body)) = self.open.take() {
+                    self.add(&name, body.as_str());
+                }
+            }
+        }
+    }
+
+    fn statistic(&mut self, element: &Element<'_>) {
+        self.add("Pages", &element.get("page-count"));
+    }
+
+    /// Returns what the first of these properties says.
+    pub(super) fn first(&self, names: &[&str]) -> &str {
+        let of = |name: &&str| self.found.iter().find(|(it, _)| it == name);
+        names.iter().find_map(of).map(|(_, value)| value.as_str()).unwrap_or_default()
+    }
+
+    fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.found.iter().filter(move |(it, _)| it == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Says it all.
+    pub(super) fn tell(&self, draft: &mut Draft<'_>) {
+        draft.title = self.first(&["title"]).to_owned();
+        let author = self.first(&["initial-creator", "creator", "author"]);
+        draft.authors.extend(author.split(';').map(str::to_owned));
+        draft.description = self.first(&["description"]).to_owned();
+        let keywords: Vec<&str> = self.all("keywords").chain(self.all("keyword")).collect();
+        draft.keywords = keywords.join(", ");
+        let date = self.first(&["created", "creation-date", "modified", "date"]);
+        // Clocks that tell fractions of a second tell nothing by them.
+        let fraction = date.contains('T').then(|| date.find('.')).flatten();
+        draft.other("Date", fraction.and_then(|at| date.get(..at)).unwrap_or(date));
+        draft.other("Subject", self.first(&["subject", "category"]));
+        draft.other("Language", self.first(&["language"]));
+        draft.other("Publisher", self.first(&["Company", "publisher"]));
+        draft.other("Version", self.first(&["version"]));
+        let program = [self.first(&["Application", "generator"]), self.first(&["AppVersion"])];
+        draft.other("Generator", program.join(" ").trim());
+        draft.other("Pages", self.first(&["Pages"]));
+    }
+}

@@ -1,0 +1,535 @@
+//! Rich Text Format: what `\info` says, headings by style, links, text.
+//!
+//! Source: Microsoft's Rich Text Format Specification 1.9.1.
+//!
+//! # Differences from the specification
+//!
+//! * The look of text is not followed, but for the character set of fonts, which says what its bytes
+//!   are.
+//! * Headers and footers of pages are left out.
+//!
+//! Sans-I/O.
+
+mod tokens;
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use encoding_rs::{Encoding, WINDOWS_1252};
+
+use crate::object::ProblemKind;
+use crate::office::codepage;
+use crate::prose::references::References;
+use crate::text::{Body, is_telling};
+use crate::{Draft, Input};
+use tokens::{Token, Tokens};
+
+/// How much of an object is looked at, in bytes: pictures are in it as digits.
+const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Tokens between two looks at the clock.
+const POLL_TOKENS: usize = 4 * 1024;
+/// Deepest nesting of groups; what is deeper is left out.
+const DEPTH_MAX: usize = 512;
+/// Most fonts and styles that are known.
+const FONTS_MAX: usize = 4 * 1024;
+/// Longest paragraph that is one, in bytes.
+const PARAGRAPH_BYTES_MAX: usize = 64 * 1024;
+/// Longest sum of headings, in bytes.
+const HEADINGS_BYTES_MAX: usize = 8 * 1024;
+/// Longest field, in bytes.
+const FIELD_BYTES_MAX: usize = 4 * 1024;
+
+/// Groups that are not text.
+const SKIPPED: [&str; 24] = [
+    "colortbl", "pict", "header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr",
+    "footerf", "ftnsep", "ftnsepc", "ftncn", "listtext", "pntext", "pntxta", "pntxtb", "sp", "xe",
+    "tc", "filetbl", "revtbl", "objdata", "printim",
+];
+/// Groups of `\info` that are text.
+const FIELDS: [&str; 9] = [
+    "title",
+    "subject",
+    "author",
+    "keywords",
+    "doccomm",
+    "company",
+    "category",
+    "operator",
+    "generator",
+];
+
+/// Where the text of a group goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Destination {
+    Text,
+    Skipped,
+    Fonts,
+    Styles,
+    Info,
+    Field(&'static str),
+    Created,
+    /// What a field does: its place, if it is a link.
+    Instruction,
+}
+
+/// What a group starts with and its end takes back.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    destination: Destination,
+    /// What `\upr` was in: its other half is the same in Unicode.
+    outer: Destination,
+    /// How many characters stand in for one that is given by `\u`.
+    stand_ins: usize,
+    encoding: &'static Encoding,
+    hidden: bool,
+}
+
+/// What has been seen of a document.
+struct Document {
+    state: State,
+    stack: Vec<State>,
+    /// Groups that were opened beyond [`DEPTH_MAX`].
+    beyond: usize,
+    /// Whether a group has just been opened by `\*`: it is skipped unless it is known.
+    optional: bool,
+    /// Characters that stand in for what was read already.
+    to_skip: usize,
+    encoding: &'static Encoding,
+    fonts: HashMap<i64, &'static Encoding>,
+    font: i64,
+    /// Styles of headings, by number.
+    heading_styles: HashSet<i64>,
+    style: i64,
+    in_heading: bool,
+    /// Bytes whose charset is `state.encoding`.
+    bytes: Vec<u8>,
+    /// The first half of a character that takes two.
+    high: Option<u32>,
+    run: Body,
+    paragraph: Body,
+    body: Body,
+    headings: Body,
+    description: String,
+    fields: Vec<(&'static str, String)>,
+    created: [i64; 3],
+    references: References,
+}
+
+/// Summarizes a document.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let state = State {
+        destination: Destination::Text,
+        outer: Destination::Text,
+        stand_ins: 1,
+        encoding: WINDOWS_1252,
+        hidden: false,
+    };
+    let mut document = Document {
+        state,
+        stack: Vec::new(),
+        beyond: 0,
+        optional: false,
+        to_skip: 0,
+        encoding: WINDOWS_1252,
+        fonts: HashMap::new(),
+        font: 0,
+        heading_styles: HashSet::new(),
+        style: 0,
+        in_heading: false,
+        bytes: Vec::new(),
+        high: None,
+        run: Body::new(FIELD_BYTES_MAX),
+        paragraph: Body::new(PARAGRAPH_BYTES_MAX),
+        body: Body::new(input.text_bytes_max()),
+        headings: Body::new(HEADINGS_BYTES_MAX),
+        description: String::new(),
+        fields: Vec::new(),
+        created: [0; 3],
+        references: References::of(input),
+    };
+    let mut cut = false;
+    for (count, token) in Tokens::new(input.head(READ_BYTES_MAX)).enumerate() {
+        if count.is_multiple_of(POLL_TOKENS) && (input.cancelled)() {
+            cut = true;
+            break;
+        }
+        document.token(&token);
+        if document.body.is_full() {
+            break;
+        }
+    }
+    document.flush();
+    document.end_paragraph();
+    let mut draft = document.draft();
+    if cut {
+        draft.problem(ProblemKind::Time, "ran out of time on the document");
+    }
+    draft
+}
+
+impl Document {
+    fn token(&mut self, token: &Token<'_>) {
+        match token {
+            Token::Open => {
+                self.flush();
+                self.to_skip = 0;
+                if self.stack.len() < DEPTH_MAX {
+                    self.stack.push(self.state);
+                } else {
+                    self.beyond += 1;
+                }
+            }
+            Token::Close => self.close(),
+            _ if 0 < self.beyond => {}
+            Token::Text(text) => {
+                let skipped = self.to_skip.min(text.len());
+                self.to_skip -= skipped;
+                self.take(text.get(skipped..).unwrap_or_default());
+            }
+            Token::Byte(byte) => {
+                if 0 < self.to_skip {
+                    self.to_skip -= 1;
+                } else {
+                    self.take(&[*byte]);
+                }
+            }
+            Token::Optional => self.optional = true,
+            Token::Word(word, number) => {
+                let optional = std::mem::take(&mut self.optional);
+                if 0 < self.to_skip {
+                    self.to_skip -= 1;
+                    return;
+                }
+                self.flush();
+                self.word(word, *number, optional);
+            }
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        if self.state.destination != Destination::Skipped && !self.state.hidden {
+            let room = PARAGRAPH_BYTES_MAX.saturating_sub(self.bytes.len()).min(bytes.len());
+            self.bytes.extend_from_slice(bytes.get(..room).unwrap_or_default());
+        }
+    }
+
+    /// Gives the bytes so far to where they belong.
+    fn flush(&mut self) {
+        if !self.bytes.is_empty() {
+            let bytes = std::mem::take(&mut self.bytes);
+            self.high = None;
+            self.text(&self.state.encoding.decode_without_bom_handling(&bytes).0);
+            self.bytes = bytes;
+            self.bytes.clear();
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        match self.state.destination {
+            Destination::Text if !self.state.hidden => self.paragraph.push(text),
+            Destination::Field(_) | Destination::Styles | Destination::Instruction => {
+                self.run.push(text);
+            }
+            _ => {}
+        }
+    }
+
+    fn close(&mut self) {
+        self.flush();
+        (self.to_skip, self.optional) = (0, false);
+        if 0 < self.beyond {
+            self.beyond -= 1;
+            return;
+        }
+        let Some(outer) = self.stack.pop() else { return };
+        let ended = self.state.destination;
+        self.state = outer;
+        match ended {
+            Destination::Styles => {
+                self.in_heading = false;
+                let run = self.take_run();
+                let name = run.trim_start().to_ascii_lowercase();
+                if name.starts_with("heading ") || name.starts_with("title") {
+                    self.style_is_heading();
+                }
+            }
+            Destination::Field(name) if outer.destination != ended => {
+                let value = self.take_run();
+                if self.fields.len() < 2 * FIELDS.len() {
+                    self.fields.push((name, value));
+                }
+            }
+            Destination::Instruction if outer.destination != ended => {
+                let instruction = self.take_run();
+                self.references.add_field(&instruction);
+            }
+            _ => {}
+        }
+    }
+
+    fn take_run(&mut self) -> String {
+        std::mem::replace(&mut self.run, Body::new(FIELD_BYTES_MAX)).finish()
+    }
+
+    fn style_is_heading(&mut self) {
+        if self.heading_styles.len() < FONTS_MAX {
+            self.heading_styles.insert(self.style);
+        }
+    }
+
+    fn word(&mut self, word: &str, number: Option<i64>, optional: bool) {
+        if self.state.destination == Destination::Skipped && word != "ud" {
+            return;
+        }
+        let value = number.unwrap_or(1);
+        if self.group(word) || self.document(word, value) || self.paragraphs(word, value) {
+            return;
+        }
+        match word {
+            "u" => self.unicode(value),
+            "uc" => self.state.stand_ins = usize::try_from(value).unwrap_or(1).min(16),
+            "v" => self.state.hidden = value != 0,
+            "plain" => self.state.hidden = false,
+            "tab" => self.text("\t"),
+            "line" | "softline" | "lbr" => self.text("\n"),
+            "emdash" => self.text("\u{2014}"),
+            "endash" => self.text("\u{2013}"),
+            "lquote" => self.text("\u{2018}"),
+            "rquote" => self.text("\u{2019}"),
+            "ldblquote" => self.text("\u{201c}"),
+            "rdblquote" => self.text("\u{201d}"),
+            "bullet" => self.text("\u{2022}"),
+            "~" | "emspace" | "enspace" | "qmspace" => self.text(" "),
+            "_" => self.text("-"),
+            _ if optional => self.state.destination = Destination::Skipped,
+            _ => {}
+        }
+    }
+
+    /// Words that say what a group is.
+    fn group(&mut self, word: &str) -> bool {
+        let field = FIELDS.into_iter().find(|it| *it == word);
+        self.state.destination = match (word, field) {
+            ("info", _) => Destination::Info,
+            ("fonttbl", _) => Destination::Fonts,
+            ("stylesheet", _) => Destination::Styles,
+            ("fldinst", _) => Destination::Instruction,
+            ("fldrslt" | "shpinst" | "shptxt" | "footnote" | "bkmkstart" | "bkmkend", _) => {
+                // Names of places are no text.
+                if word.starts_with("bkmk") { Destination::Skipped } else { Destination::Text }
+            }
+            ("upr", _) => {
+                self.state.outer = self.state.destination;
+                Destination::Skipped
+            }
+            ("ud", _) => self.state.outer,
+            ("creatim", _) => Destination::Created,
+            (_, Some("generator")) => Destination::Field("generator"),
+            (_, Some(name)) if self.state.destination == Destination::Info => {
+                Destination::Field(name)
+            }
+            _ if SKIPPED.contains(&word) => Destination::Skipped,
+            _ => return false,
+        };
+        true
+    }
+
+    /// Words about charsets, fonts and the time of making.
+    fn document(&mut self, word: &str, value: i64) -> bool {
+        match word {
+            "ansicpg" => self.whole(codepage::of_number(value)),
+            "mac" => self.whole(codepage::of_number(10000)),
+            "f" => {
+                self.font = value;
+                if self.state.destination != Destination::Fonts {
+                    self.state.encoding = self.fonts.get(&value).copied().unwrap_or(self.encoding);
+                }
+            }
+            "fcharset" | "cpg" => {
+                let page = if word == "cpg" { Some(value) } else { codepage::of_font(value) };
+                if self.state.destination == Destination::Fonts
+                    && self.fonts.len() < FONTS_MAX
+                    && let Some(page) = page
+                {
+                    self.fonts.insert(self.font, codepage::of_number(page));
+                }
+            }
+            "yr" | "mo" | "dy" if self.state.destination == Destination::Created => {
+                let at = ["yr", "mo", "dy"].iter().position(|it| *it == word).unwrap_or(0);
+                if let Some(part) = self.created.get_mut(at) {
+                    *part = value;
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn whole(&mut self, encoding: &'static Encoding) {
+        self.encoding = encoding;
+        self.state.encoding = encoding;
+    }
+
+    fn paragraphs(&mut self, word: &str, value: i64) -> bool {
+        match word {
+            "par" | "row" | "sect" | "page" | "column" => {
+                if self.state.destination == Destination::Text {
+                    self.end_paragraph();
+                } else {
+                    self.text(" ");
+                }
+            }
+            "cell" | "nestcell" => self.text("\t"),
+            "pard" => self.in_heading = false,
+            "s" => {
+                self.style = value;
+                self.in_heading = self.heading_styles.contains(&value);
+            }
+            "outlinelevel" if self.state.destination == Destination::Styles => {
+                self.style_is_heading();
+            }
+            "outlinelevel" => self.in_heading = (0..9).contains(&value),
+            _ => return false,
+        }
+        true
+    }
+
+    /// `\u8364?`: a character, and what programs of old show in its place.
+    fn unicode(&mut self, value: i64) {
+        self.to_skip = self.state.stand_ins;
+        // Written as a signed number of sixteen bits.
+        let code = u32::try_from(value.rem_euclid(0x1_0000)).unwrap_or(0xfffd);
+        let code = match (self.high.take(), code) {
+            (_, 0xd800..0xdc00) => {
+                self.high = Some(code);
+                return;
+            }
+            (Some(high), 0xdc00..0xe000) => 0x1_0000 + ((high - 0xd800) << 10) + (code - 0xdc00),
+            _ => code,
+        };
+        let character = char::from_u32(code).unwrap_or('\u{fffd}');
+        self.text(character.encode_utf8(&mut [0; 4]));
+    }
+
+    fn end_paragraph(&mut self) {
+        let paragraph = std::mem::replace(&mut self.paragraph, Body::new(PARAGRAPH_BYTES_MAX));
+        let text = paragraph.as_str().trim();
+        if text.is_empty() {
+            return;
+        }
+        if self.in_heading {
+            self.headings.push_squeezed(text);
+            self.headings.line();
+        } else if self.description.is_empty() && is_telling(text) {
+            text.clone_into(&mut self.description);
+        }
+        self.references.add_bare(text);
+        for line in text.lines() {
+            self.body.push_squeezed(line);
+            self.body.line();
+        }
+    }
+
+    fn draft<'a>(self) -> Draft<'a> {
+        let mut draft = Draft::default();
+        let field = |name: &str| self.fields.iter().find(|(it, _)| *it == name);
+        let field = |name: &str| field(name).map_or("", |(_, value)| value.trim());
+        // Some programs write a hyphen in place of nothing.
+        let field = |name: &str| Some(field(name)).filter(|it| is_telling(it)).unwrap_or_default();
+        draft.title = match field("title") {
+            "" => self.body.as_str().lines().next().unwrap_or_default().to_owned(),
+            title => title.to_owned(),
+        };
+        draft.authors.push(field("author").to_owned());
+        draft.description = match field("doccomm") {
+            "" => self.description,
+            comment => comment.to_owned(),
+        };
+        draft.keywords = field("keywords").to_owned();
+        let [year, month, day] = self.created;
+        if (1900..3000).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day) {
+            draft.other("Date", format!("{year:04}-{month:02}-{day:02}"));
+        }
+        draft.other("Subject", field("subject"));
+        draft.other("Publisher", field("company"));
+        draft.other("Generator", field("generator").trim_end_matches(';'));
+        draft.other("Headings", self.headings.as_str().trim());
+        draft.references = self.references.finish();
+        draft.body = Cow::Owned(self.body.finish());
+        draft
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Type;
+    use crate::testing::render;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(render("n.rtf", Type::Rtf, text.as_bytes()), expected);
+    }
+
+    #[test]
+    fn a_document() {
+        check(
+            "{\\rtf1\\ansi\\ansicpg1252\\deff0{\\fonttbl{\\f0\\fswiss Arial;}{\\f1\\fcharset204 Times;}}\r\n\
+             {\\colortbl;\\red0\\green0\\blue0;}{\\stylesheet{\\ql Normal;}{\\s1\\b heading 1;}\
+             {\\s2\\outlinelevel1 \\'dcberschrift;}{\\*\\cs3 Title Char;}}\
+             {\\info{\\title The title}{\\author Ann}{\\keywords a1, b2}{\\subject Things}\
+             {\\creatim\\yr2004\\mo5\\dy6\\hr7}{\\revtim\\yr2005}{\\*\\company Firm}}\
+             {\\*\\generator Riched20 10.0;}{\\header top}\r\n\
+             \\pard\\s1 First\\par\\pard\\plain Gr\\'fc\\'dfe \\f1\\'cf\\f0  \\u8364?\\u-10179?\\u-8704? \\{x\\}\r\n\
+             y\\~z\\line {\\field{\\*\\fldinst{HYPERLINK \"http://w.example/\"}}{\\fldrslt{a link}}}.\\par\r\n\
+             \\s2 Second\\par\\pard a\\cell b\\cell\\row{\\pict\\bin3 }}}}{\\*\\unknown no}{\\v hidden}end}",
+            "Title: The title\n\
+             Author: Ann\n\
+             Description: Grüße П €😀 {x}y z a link.\n\
+             Date: 2004-05-06\n\
+             Subject: Things\n\
+             Publisher: Firm\n\
+             Generator: Riched20 10.0\n\
+             Headings: First | Second\n\
+             URL-References: http://w.example/\n\
+             Partial-Text: First | Grüße П €😀 {x}y z | a link. | Second | a b | end",
+        );
+    }
+
+    #[test]
+    fn charsets() {
+        check(
+            "{\\rtf1\\ansi\\ansicpg1251 \\'cf\\'f0}",
+            "Title: Пр\nDescription: Пр\nPartial-Text: Пр",
+        );
+        check(
+            "{\\rtf1{\\fonttbl{\\f2\\fcharset128 x;}}\\f2 \\'83e\\'83X}",
+            "Title: テス\nDescription: テス\nPartial-Text: テス",
+        );
+        check(
+            "{\\rtf1\\uc2 \\u228\\'81\\'82b{\\upr{no}{\\*\\ud{yes}}}\\uc0\\u246 o}",
+            "Title: äbyesöo\nDescription: äbyesöo\nPartial-Text: äbyesöo",
+        );
+    }
+
+    #[test]
+    fn hostile_documents_end() {
+        check("{\\rtf1 \\bin99999999999 x}", "Title: n.rtf");
+        check("}}}}\\", "Title: n.rtf");
+        check(&format!("{{\\rtf1 a{}b", "{".repeat(100_000)), "Title: a\nPartial-Text: a");
+        check(
+            &format!("{{\\rtf1 a{}{}b", "{".repeat(100_000), "}".repeat(100_000)),
+            "Title: ab\nDescription: ab\nPartial-Text: ab",
+        );
+        render("n.rtf", Type::Rtf, "\\u1?\\f9{\\fonttbl\\f1\\fcharset2".repeat(20_000).as_bytes());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_a_record(
+            text in "(\\{|\\}|[\\\\](par|u|uc|'|bin|[*]|fonttbl|info|title|f|s|upr|ud|fldinst)|-?[0-9]{1,3}|[a-c ]|\\PC){0,80}",
+        ) {
+            prop_assert!(render("n.rtf", Type::Rtf, text.as_bytes()).starts_with("Title: "));
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Tables as text, with commas, tabs or other signs between the cells: the names of the columns, how
+//! many rows, and the words of the first ones.
+//!
+//! Source: RFC 4180 and the text/tab-separated-values registration; Python's `csv.Sniffer` for the
+//! idea of guessing the sign from the evenness of lines. Cells are parsed by `csv`.
+//!
+//! All bytes are looked at once, to count the rows; only the front is parsed.
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+
+use csv::{ByteRecord, ReaderBuilder};
+
+use crate::object::ProblemKind;
+use crate::prose::references::References;
+use crate::text::{Body, decode};
+use crate::{Draft, Input};
+
+/// How much of the front the sign between cells is guessed from, in bytes.
+const SNIFF_BYTES_MAX: usize = 64 * 1024;
+/// How many lines of it.
+const SNIFF_LINES_MAX: usize = 20;
+/// The signs between cells, the likeliest first.
+const DELIMITERS: [u8; 4] = [b',', b'\t', b';', b'|'];
+/// Rows between two looks at the clock.
+const POLL_ROWS: usize = 512;
+/// Bytes between two looks at the clock when rows are counted.
+const POLL_BYTES: usize = 4 * 1024 * 1024;
+/// Longest sum of the columns' names, in bytes.
+const HEADINGS_BYTES_MAX: usize = 8 * 1024;
+/// Longest name of a column, in bytes: a longer cell is no name.
+const NAME_BYTES_MAX: usize = 200;
+
+/// Summarizes a table.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    // Comments above the table, as statistics offices and instruments write them, are no rows.
+    let text = input.text();
+    let mut draft = Draft::default();
+    let mut body = Body::new(input.text_bytes_max());
+    let comments_bytes = comments(text.as_bytes());
+    let (above, table) = text.split_at(comments_bytes);
+    for line in above.lines() {
+        body.push_squeezed(line.trim_start_matches('#'));
+        body.line();
+    }
+    draft.description = body.as_str().to_owned();
+    let delimiter = delimiter(table);
+    let mut reader = ReaderBuilder::new()
+        .delimiter(delimiter)
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(table.as_bytes());
+    let mut references = References::of(input);
+    let mut first = None;
+    let mut has_header = false;
+    let mut row = ByteRecord::new();
+    let mut count = 0_usize;
+    // Nothing in memory fails to be read, and rows may be of any length.
+    while let Ok(true) = reader.read_byte_record(&mut row) {
+        count += 1;
+        if count.is_multiple_of(POLL_ROWS) && (input.cancelled)() {
+            draft.problem(ProblemKind::Time, format!("ran out of time after {count} rows"));
+            break;
+        }
+        match &first {
+            None => first = Some(row.clone()),
+            Some(header) if count == 2 => has_header = is_header(header, &row),
+            Some(_) => {}
+        }
+        for cell in &row {
+            let cell = String::from_utf8_lossy(cell);
+            references.add_bare(&cell);
+            body.push_squeezed(&cell);
+            body.space();
+        }
+        body.line();
+        if body.is_full() {
+            break;
+        }
+    }
+    if let Some(header) = &first {
+        draft.other("Columns", header.len().to_string());
+        has_header |= count == 1 && header.iter().all(is_name);
+        if has_header {
+            draft.other("Headings", names(header));
+        }
+    }
+    if let Some(rows) = rows(input).filter(|_| first.is_some()) {
+        draft.other("Rows", rows.saturating_sub(usize::from(has_header)).to_string());
+    } else if draft.problems.is_empty() && (input.cancelled)() {
+        draft.problem(ProblemKind::Time, "ran out of time counting the rows");
+    }
+    draft.references = references.finish();
+    draft.body = Cow::Owned(body.finish());
+    draft
+}
+
+/// Returns how long the lines with a comment sign are that the table begins with, in bytes.
+fn comments(table: &[u8]) -> usize {
+    let lines = table.split_inclusive(|it| *it == b'\n').take_while(|line| line.starts_with(b"#"));
+    lines.map(<[u8]>::len).sum()
+}
+
+/// Guesses the sign between cells: the one that most lines have as often as the first line.
+fn delimiter(table: &str) -> u8 {
+    let front = table.get(..table.floor_char_boundary(SNIFF_BYTES_MAX)).unwrap_or_default();
+    let score = |sign: u8| {
+        let lines = front.lines().filter(|line| !line.is_empty()).take(SNIFF_LINES_MAX);
+        let counts: Vec<usize> = lines.map(|line| outside_quotes(line, sign)).collect();
+        let first = counts.first().copied().unwrap_or(0);
+        let even = counts.iter().filter(|it| **it == first).count();
+        if first == 0 { (0, 0) } else { (even * 100 / counts.len().max(1), first) }
+    };
+    // The first of equal ones.
+    DELIMITERS.into_iter().rev().max_by_key(|sign| score(*sign)).unwrap_or(b',')
+}
+
+fn outside_quotes(line: &str, sign: u8) -> usize {
+    let mut quoted = false;
+    let outside = line.bytes().filter(|it| {
+        quoted ^= *it == b'"';
+        !quoted && *it == sign
+    });
+    outside.count()
+}
+
+/// Whether the first row names the columns: names only, each once, and of another look than what
+/// follows.
+fn is_header(first: &ByteRecord, second: &ByteRecord) -> bool {
+    let is_number = |cell: &[u8]| cell.iter().any(u8::is_ascii_digit) && !is_name(cell);
+    let mut seen: Vec<&[u8]> = first.iter().filter(|it| !it.is_empty()).collect();
+    let named = seen.len();
+    seen.sort_unstable();
+    seen.dedup();
+    let names = first.iter().all(|it| it.is_empty() || is_name(it)) && seen.len() == named;
+    // A table of words only may have no header, but nearly all have one.
+    0 < named && names && (second.iter().any(is_number) || second.len() == first.len())
+}
+
+/// Whether a cell may name a column: short, and with a letter in front of any digit.
+fn is_name(cell: &[u8]) -> bool {
+    let first = cell.iter().find(|it| it.is_ascii_alphanumeric() || !it.is_ascii());
+    cell.len() <= NAME_BYTES_MAX && first.is_some_and(|it| !it.is_ascii_digit())
+}
+
+fn names(header: &ByteRecord) -> String {
+    let mut names = Body::new(HEADINGS_BYTES_MAX);
+    for cell in header {
+        names.push_squeezed(&String::from_utf8_lossy(cell));
+        names.line();
+    }
+    names.finish().trim().to_owned()
+}
+
+/// Counts the rows below the comments: lines that are not empty, but for line breaks in quotes.
+/// `None` when not all of the table is there.
+fn rows(input: &Input<'_>) -> Option<usize> {
+    let object = input.object;
+    if object.truncated {
+        return None;
+    }
+    let decoded;
+    let mut bytes: &[u8] = &object.bytes;
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        // Sixteen bits a character: the front that is decoded is all, or nothing can be said.
+        if input.text_bytes_max() < bytes.len() {
+            return None;
+        }
+        decoded = decode(bytes, None);
+        bytes = decoded.as_bytes();
+    }
+    let mut rest = bytes.get(comments(bytes)..)?;
+    let (mut rows, mut quoted, mut line_bytes, mut polled) = (0, false, 0, rest.len());
+    while let Some(at) = memchr::memchr3(b'\n', b'\r', b'"', rest) {
+        line_bytes += at;
+        if rest.get(at) == Some(&b'"') {
+            quoted = !quoted;
+            line_bytes += 1;
+        } else if !quoted {
+            rows += usize::from(0 < line_bytes);
+            line_bytes = 0;
+        }
+        rest = rest.get(at + 1..)?;
+        if rest.len() + POLL_BYTES < polled {
+            polled = rest.len();
+            if (input.cancelled)() {
+                return None;
+            }
+        }
+    }
+    Some(rows + usize::from(0 < line_bytes + rest.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Settings;
+    use crate::Type;
+    use crate::object::Object;
+    use crate::testing;
+    use crate::testing::render;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(render("n.csv", Type::Csv, text.as_bytes()), expected);
+    }
+
+    #[test]
+    fn a_table() {
+        check(
+            "id,\"full name\",url\r\n1,\"Ann, \"\"A\"\"\",http://a.example/\r\n\r\n2,\"two\r\nlines\",\r\n",
+            "Title: n.csv\n\
+             Columns: 3\n\
+             Headings: id | full name | url\n\
+             Rows: 2\n\
+             URL-References: http://a.example/\n\
+             Partial-Text: id full name url | 1 Ann, \"A\" http://a.example/ | 2 two lines",
+        );
+    }
+
+    #[test]
+    fn other_signs_and_no_header() {
+        check(
+            "# made by hand\n1;a,b;2,5\n2;c;3,5\n",
+            "Title: n.csv\nDescription: made by hand\nColumns: 3\nRows: 2\n\
+             Partial-Text: made by hand | 1 a,b 2,5 | 2 c 3,5",
+        );
+        check(
+            "a\tb\n1\tx, y\n",
+            "Title: n.csv\nColumns: 2\nHeadings: a | b\nRows: 1\nPartial-Text: a b | 1 x, y",
+        );
+        check("a|b\n", "Title: n.csv\nColumns: 2\nHeadings: a | b\nRows: 0\nPartial-Text: a b");
+        check("", "Title: n.csv");
+    }
+
+    #[test]
+    fn sixteen_bits_a_character() {
+        let text: Vec<u8> =
+            "\u{feff}a,b\n1,2\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(
+            render("n.csv", Type::Csv, &text),
+            "Title: n.csv\nColumns: 2\nHeadings: a | b\nRows: 1\nPartial-Text: a b | 1 2"
+        );
+    }
+
+    #[test]
+    fn a_long_table_is_counted_and_its_front_read() {
+        let text = format!("number,word\n{}", "1,needle\n".repeat(300_000));
+        let said = render("n.csv", Type::Csv, text.as_bytes());
+        assert!(said.contains("\nRows: 300000\n"), "{}", &said[..200]);
+    }
+
+    #[test]
+    fn what_is_cut_off_is_not_counted() {
+        let object =
+            Object { truncated: true, ..Object::whole("http://h.example/n.csv", "a,b\n1,2\n") };
+        let summary = testing::summarize(&object, Type::Csv, &Settings::default(), &|| false);
+        assert_eq!(summary.record.get("Rows"), None);
+        assert_eq!(summary.record.text("Columns").as_deref(), Some("2"));
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_those_that_are_parsed(
+            rows in proptest::collection::vec(proptest::collection::vec("[a-z,;\"\n ]{1,6}", 2..4), 0..9),
+        ) {
+            let mut writer = csv::Writer::from_writer(Vec::new());
+            writer.write_record(["one", "two"]).unwrap();
+            let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(writer.into_inner().unwrap());
+            for row in &rows {
+                writer.write_record(row).unwrap();
+            }
+            let said = render("n.csv", Type::Csv, &writer.into_inner().unwrap());
+            let counted = said.lines().find_map(|it| it.strip_prefix("Rows: ")).unwrap();
+            let counted: usize = counted.parse().unwrap();
+            let header = usize::from(!said.contains("\nHeadings: "));
+            prop_assert_eq!(counted, rows.len() + header);
+        }
+
+        #[test]
+        fn any_bytes_give_a_record(bytes in proptest::collection::vec(prop_oneof![any::<u8>(), 32..127_u8], 0..200)) {
+            prop_assert!(render("n.csv", Type::Csv, &bytes).starts_with("Title: "));
+        }
+    }
+}

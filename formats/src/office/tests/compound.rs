@@ -1,0 +1,289 @@
+//! Tests of the old office documents, in compound files made here.
+
+use proptest::prelude::*;
+
+use super::super::super::testing::render;
+use super::check;
+use crate::Type;
+
+/// A compound file of these streams, each in big sectors.
+fn compound(streams: &[(&str, &[u8])]) -> Vec<u8> {
+    const SECTOR: usize = 512;
+    let mut sectors: Vec<u8> = Vec::new();
+    let mut table: Vec<u32> = Vec::new();
+    let mut add = |bytes: &[u8], mark: u32| -> u32 {
+        let first = u32::try_from(table.len()).unwrap();
+        let count = bytes.len().div_ceil(SECTOR).max(1);
+        for number in 0..count {
+            let next = first + u32::try_from(number).unwrap() + 1;
+            table.push(if number + 1 == count { mark } else { next });
+        }
+        sectors.extend_from_slice(bytes);
+        sectors.resize(table.len() * SECTOR, 0);
+        first
+    };
+    let mut directory = Vec::new();
+    let mut entry = |name: &str, kind: u8, right: u32, child: u32, first: u32, size: usize| {
+        let mut entry = vec![0; 128];
+        let units: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        entry[..units.len()].copy_from_slice(&units);
+        entry[64] = u8::try_from(units.len() + 2).unwrap();
+        entry[66] = kind;
+        entry[68..72].copy_from_slice(&u32::MAX.to_le_bytes());
+        entry[72..76].copy_from_slice(&right.to_le_bytes());
+        entry[76..80].copy_from_slice(&child.to_le_bytes());
+        entry[116..120].copy_from_slice(&first.to_le_bytes());
+        entry[120..124].copy_from_slice(&u32::try_from(size).unwrap().to_le_bytes());
+        directory.extend_from_slice(&entry);
+    };
+    entry("Root Entry", 5, u32::MAX, 1, 0xffff_fffe, 0);
+    for (number, (name, bytes)) in streams.iter().enumerate() {
+        // Small ones would be elsewhere.
+        let bytes = [*bytes, &vec![0; 4096_usize.saturating_sub(bytes.len())]].concat();
+        let first = add(&bytes, 0xffff_fffe);
+        let is_last = number + 1 == streams.len();
+        let right = if is_last { u32::MAX } else { u32::try_from(number).unwrap() + 2 };
+        entry(name, 2, right, u32::MAX, first, bytes.len());
+    }
+    let directory_first = add(&directory, 0xffff_fffe);
+    let table_first = add(&[0; SECTOR], 0xffff_fffd);
+    assert!(table.len() <= SECTOR / 4);
+    table.resize(SECTOR / 4, u32::MAX);
+    let table: Vec<u8> = table.into_iter().flat_map(u32::to_le_bytes).collect();
+    let at = usize::try_from(table_first).unwrap() * SECTOR;
+    sectors[at..at + SECTOR].copy_from_slice(&table);
+    let mut header = vec![0; SECTOR];
+    header[..8].copy_from_slice(super::super::COMPOUND);
+    header[0x1e..0x20].copy_from_slice(&9_u16.to_le_bytes());
+    header[0x20..0x22].copy_from_slice(&6_u16.to_le_bytes());
+    header[0x30..0x34].copy_from_slice(&directory_first.to_le_bytes());
+    for place in [0x3c, 0x44] {
+        header[place..place + 4].copy_from_slice(&0xffff_fffe_u32.to_le_bytes());
+    }
+    header[0x4c..].fill(0xff);
+    header[0x4c..0x50].copy_from_slice(&table_first.to_le_bytes());
+    [header, sectors].concat()
+}
+
+/// A property set that says these, all of kind 30.
+fn property_set(properties: &[(u32, &[u8])]) -> Vec<u8> {
+    let mut set = vec![0; 44];
+    set.extend(48_u32.to_le_bytes());
+    let count = u32::try_from(properties.len()).unwrap() + 1;
+    let mut section = [0_u32.to_le_bytes(), count.to_le_bytes()].concat();
+    let mut values = Vec::new();
+    let mut put = |id: u32, value: Vec<u8>| {
+        let at = 8 + 8 * count + u32::try_from(values.len()).unwrap();
+        section.extend(id.to_le_bytes());
+        section.extend(at.to_le_bytes());
+        values.extend(value);
+        values.resize(values.len().next_multiple_of(4), 0);
+    };
+    put(1, [2_u32.to_le_bytes(), 1251_u32.to_le_bytes()].concat());
+    for (id, text) in properties {
+        let size = u32::try_from(text.len() + 1).unwrap().to_le_bytes();
+        put(*id, [&30_u32.to_le_bytes()[..], &size, text, b"\0"].concat());
+    }
+    [set, section, values].concat()
+}
+
+/// A text for Word: a wide piece and a narrow one.
+fn word(wide: &str, narrow: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let units: Vec<u8> = wide.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let mut main = vec![0; 0x400];
+    main[..4].copy_from_slice(&[0xec, 0xa5, 0xc1, 0]);
+    main[0x0b] = 2;
+    let (wide_at, narrow_at) = (0x400_u32, 0x400 + u32::try_from(units.len()).unwrap());
+    main.extend(&units);
+    main.extend(narrow);
+    let first = u32::try_from(units.len() / 2).unwrap();
+    let second = first + u32::try_from(narrow.len()).unwrap();
+    let mut pieces = Vec::new();
+    for position in [0, first, second] {
+        pieces.extend(position.to_le_bytes());
+    }
+    for place in [wide_at, (narrow_at * 2) | 0x4000_0000] {
+        pieces.extend([0, 0]);
+        pieces.extend(place.to_le_bytes());
+        pieces.extend([0, 0]);
+    }
+    // Shared properties first, to be passed over.
+    let mut table = vec![1, 2, 0, 9, 9, 2];
+    table.extend(u32::try_from(pieces.len()).unwrap().to_le_bytes());
+    table.extend(pieces);
+    main[0x1a6..0x1aa].copy_from_slice(&u32::try_from(table.len()).unwrap().to_le_bytes());
+    // A page of properties: the first paragraph is a heading, what follows is text.
+    main.resize(main.len().next_multiple_of(512), 0);
+    let page_at = u32::try_from(main.len() / 512).unwrap();
+    let first_bytes = wide.split('\r').next().unwrap().encode_utf16().count() * 2 + 2;
+    let first_end = 0x400 + u32::try_from(first_bytes).unwrap();
+    let mut page = vec![0; 512];
+    for (number, position) in [0x400, first_end, 0x1000].into_iter().enumerate() {
+        page[4 * number..4 * number + 4].copy_from_slice(&position.to_le_bytes());
+    }
+    (page[12], page[25], page[511]) = (100, 110, 2);
+    page[200..203].copy_from_slice(&[2, 1, 0]);
+    page[220..224].copy_from_slice(&[0, 1, 0, 0]);
+    main.extend(page);
+    main[0x102..0x106].copy_from_slice(&u32::try_from(table.len()).unwrap().to_le_bytes());
+    main[0x106..0x10a].copy_from_slice(&12_u32.to_le_bytes());
+    for number in [0x400, 0x1000, page_at] {
+        table.extend(number.to_le_bytes());
+    }
+    (main, table)
+}
+
+#[test]
+fn a_text_of_word() {
+    let wide = "First Ünit\r\u{13} HYPERLINK \"http://w.example/\" \u{14}a link\u{15} it is.\r";
+    let (main, table) = word(wide, b"a\x07b\x07\x07\x93q\x94");
+    let set = property_set(&[(2, b"\xc4\xe0"), (4, b"Ann"), (5, b"a1 b2")]);
+    let bytes =
+        compound(&[("\u{5}SummaryInformation", &set), ("WordDocument", &main), ("1Table", &table)]);
+    check(
+        "n.doc",
+        &bytes,
+        "Title: Да\nAuthor: Ann\nHeadings: First Ünit\nURL-References: http://w.example/\n\
+         Partial-Text: First Ünit | a link it is. | a b “q”",
+    );
+    let mut locked = main.clone();
+    locked[0x0b] = 3;
+    check(
+        "n.doc",
+        &compound(&[("WordDocument", &locked), ("1Table", &table)]),
+        "Title: n.doc\n! locked: is locked by a password",
+    );
+    check(
+        "n.doc",
+        &compound(&[("EncryptedPackage", b"")]),
+        "Title: n.doc\n! locked: is locked by a password",
+    );
+}
+
+fn record(kind: u16, content: &[u8]) -> Vec<u8> {
+    let size = u16::try_from(content.len()).unwrap().to_le_bytes();
+    [&kind.to_le_bytes()[..], &size, content].concat()
+}
+
+#[test]
+fn a_spreadsheet_of_excel() {
+    let sheet = |name: &[u8]| {
+        let size = u8::try_from(name.len()).unwrap();
+        record(0x85, &[&[0, 0, 0, 0, 0, 0, size, 0], name].concat())
+    };
+    let label =
+        |row: u8, column: u8, index: u8| record(0xfd, &[row, 0, column, 0, 0, 0, index, 0, 0, 0]);
+    // Three strings, the last of which goes on in the next record, there with sixteen bits.
+    let shared = [
+        &[9, 0, 0, 0, 255, 255, 255, 255, 4, 0, 0][..],
+        b"Name",
+        &[4, 0, 8, 1, 0],
+        b"Born",
+        &[0; 4],
+        &[4, 0, 0],
+        b"An",
+    ];
+    let more = [1, b'n', 0, 0x34, 0x04];
+    let book = [
+        record(0x809, &[0, 6, 5, 0]),
+        sheet(b"People"),
+        sheet(b"Rest"),
+        record(0xfc, &shared.concat()),
+        record(0x3c, &more),
+        record(0x0a, &[]),
+        record(0x809, &[0, 6, 16, 0]),
+        label(0, 0, 0),
+        label(0, 1, 1),
+        label(1, 0, 2),
+        label(1, 1, 200),
+        record(0x207, &[2, 0, 0, b'o', b'k']),
+        record(0x0a, &[]),
+    ];
+    check(
+        "n.xls",
+        &compound(&[("Workbook", &book.concat())]),
+        "Title: n.xls\nSheets: People | Rest\nHeadings: Name | Born\nPartial-Text: Name Born | Annд ok",
+    );
+    check(
+        "n.xls",
+        &compound(&[("Workbook", &record(0x2f, &[1]))]),
+        "Title: n.xls\n! locked: is locked by a password",
+    );
+}
+
+#[test]
+fn slides_of_powerpoint() {
+    let record = |head: u16, kind: u16, content: &[u8]| {
+        let size = u32::try_from(content.len()).unwrap().to_le_bytes();
+        [&head.to_le_bytes()[..], &kind.to_le_bytes(), &size, content].concat()
+    };
+    let header = |kind: u8| record(0, 3999, &[kind, 0, 0, 0]);
+    let wide = |text: &str| {
+        let units: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        record(0, 4000, &units)
+    };
+    let narrow = |text: &[u8]| record(0, 4008, text);
+    let slides = [
+        record(3, 1011, &[0; 20]),
+        header(0),
+        wide("Hello\u{b}you"),
+        header(1),
+        narrow(b"one\rtw\xf6"),
+        record(3, 1011, &[0; 20]),
+        header(6),
+        narrow(b"Second"),
+    ];
+    let master = [record(3, 1011, &[0; 20]), header(0), narrow(b"Click to edit")];
+    let document = [
+        record(0x1f, 4080, &master.concat()),
+        record(0xf, 4080, &slides.concat()),
+        record(0x2f, 4080, &record(3, 1011, &[0; 20])),
+    ];
+    let stream = [
+        record(0xf, 1016, &narrow(b"Click to edit")),
+        record(0xf, 1000, &document.concat()),
+        record(0xf, 1006, &[header(4), narrow(b"in a box"), header(4), narrow(b"*")].concat()),
+    ];
+    check(
+        "n.ppt",
+        &compound(&[("PowerPoint Document", &stream.concat())]),
+        "Title: Hello you\nSlides: 2\nHeadings: Hello you | Second\n\
+         Partial-Text: Hello you | one | twö | Second | in a box",
+    );
+}
+
+#[test]
+fn compound_files_that_lie_end() {
+    let (main, table) = word("words\r", b"more");
+    let good = compound(&[("WordDocument", &main), ("1Table", &table)]);
+    let said = render("n.doc", Type::Word, &good);
+    assert!(said.ends_with("Partial-Text: words | more"), "{said}");
+    // Every number that may be a place or a length, in turn at its most and as a loop.
+    for at in (0..0x200).chain(good.len() - 2048..good.len()).step_by(4) {
+        for value in [u32::MAX, 0, 1, 0x7fff_ffff] {
+            let mut bytes = good.clone();
+            bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            assert!(render("n.doc", Type::Word, &bytes).starts_with("Title: "));
+        }
+    }
+}
+proptest! {
+    #[test]
+    fn any_compound_file_gives_a_record(
+        changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..40),
+        cut in any::<proptest::sample::Index>(),
+        stream in proptest::sample::select(vec!["WordDocument", "Workbook", "PowerPoint Document"]),
+        content in proptest::collection::vec(prop_oneof![any::<u8>(), 0..4_u8, Just(0xfc)], 0..300),
+    ) {
+        let (main, table) = word("words\r", b"more");
+        let set = property_set(&[(2, b"title")]);
+        let main = if stream == "WordDocument" { main } else { content };
+        let mut bytes = compound(&[("\u{5}SummaryInformation", &set), (stream, &main), ("1Table", &table)]);
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        bytes.truncate(1 + cut.index(bytes.len()).max(bytes.len() / 2));
+        prop_assert!(render("n.doc", Type::Word, &bytes).starts_with("Title: "));
+    }
+}

@@ -1,0 +1,173 @@
+//! A walk through XML: starts, ends and text, one after the other.
+//!
+//! Source: XML 1.0, by `quick-xml`.
+//!
+//! # Differences from the specification
+//!
+//! * There are no entities but the five that need no declaration; others show nothing. So no text is
+//!   longer than it is written.
+//! * Namespaces are not resolved: an element goes by its local name, which none of the vocabularies
+//!   here has twice in one part.
+//! * Ends need not match their starts: what is broken is read as far as it makes sense.
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+
+use quick_xml::Reader;
+use quick_xml::escape::{resolve_xml_entity, unescape};
+use quick_xml::events::{BytesStart, Event};
+
+use crate::object::ProblemKind;
+use crate::text::decode;
+
+/// Pieces between two looks at the clock.
+const POLL_PIECES: usize = 1024;
+/// Most attributes of an element that are looked at.
+const ATTRIBUTES_MAX: usize = 64;
+/// How far the declaration of the charset may stand, in bytes.
+const DECLARATION_BYTES_MAX: usize = 256;
+
+/// One piece of a document.
+#[derive(Debug)]
+pub(crate) enum Piece<'p> {
+    /// An element starts; one that is empty ends right after.
+    Start(Element<'p>),
+    /// The element of this local name ends.
+    End(&'p str),
+    /// Text.
+    Text(&'p str),
+}
+
+/// The start of an element.
+#[derive(Debug)]
+pub(crate) struct Element<'p> {
+    /// Its name without prefix.
+    pub(crate) name: &'p str,
+    start: &'p BytesStart<'p>,
+}
+
+impl<'p> Element<'p> {
+    /// Returns the value of the attribute that has this local name; empty without one.
+    pub(crate) fn get(&self, name: &str) -> Cow<'p, str> {
+        self.find(|full| full.rsplit(':').next() == Some(name))
+    }
+
+    /// Returns the value of the attribute that has this name with its prefix; empty without one.
+    pub(crate) fn get_prefixed(&self, name: &str) -> Cow<'p, str> {
+        self.find(|full| full == name)
+    }
+
+    fn find(&self, is_meant: impl Fn(&str) -> bool) -> Cow<'p, str> {
+        let mut attributes = self.start.attributes();
+        // Whether one is there twice would be found by comparing all with all.
+        let attributes = attributes.with_checks(false).take(ATTRIBUTES_MAX).flatten();
+        let found = attributes.into_iter().find(|it| is_meant(it.key.into_inner()));
+        let value = found.map(|it| it.value).unwrap_or_default();
+        match unescape(&value) {
+            Ok(Cow::Owned(plain)) => Cow::Owned(plain),
+            _ => value,
+        }
+    }
+}
+
+/// Decodes a document as its mark or declaration says.
+pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
+    let front = bytes.get(..bytes.len().min(DECLARATION_BYTES_MAX)).unwrap_or_default();
+    let front = String::from_utf8_lossy(front);
+    let declaration = front.split("?>").next().unwrap_or_default();
+    let declared = declaration.split_once("encoding=").map(|(_, it)| it.trim_start());
+    let declared = declared.and_then(|it| it.get(1..)?.split(['"', '\'']).next());
+    decode(bytes, declared)
+}
+
+/// Walks through `text`; `visit` gets every piece until it returns `false`. Says why it did not come to
+/// the end otherwise.
+pub(crate) fn walk(
+    text: &str,
+    cancelled: &dyn Fn() -> bool,
+    visit: &mut dyn FnMut(Piece<'_>) -> bool,
+) -> Result<(), (ProblemKind, String)> {
+    let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}'));
+    let config = reader.config_mut();
+    config.check_end_names = false;
+    config.allow_unmatched_ends = true;
+    config.allow_dangling_amp = true;
+    let mut count = 0_usize;
+    loop {
+        count += 1;
+        if count.is_multiple_of(POLL_PIECES) && cancelled() {
+            return Err((ProblemKind::Time, "ran out of time".to_owned()));
+        }
+        let event = reader.read_event().map_err(|error| {
+            let at = reader.error_position();
+            (ProblemKind::Broken, format!("is broken at byte {at}: {error}"))
+        })?;
+        let goes_on = match &event {
+            Event::Start(start) => {
+                let name = start.local_name().into_inner();
+                visit(Piece::Start(Element { name, start }))
+            }
+            Event::Empty(start) => {
+                let name = start.local_name().into_inner();
+                visit(Piece::Start(Element { name, start })) && visit(Piece::End(name))
+            }
+            Event::End(end) => visit(Piece::End(end.local_name().into_inner())),
+            Event::Text(text) => visit(Piece::Text(text)),
+            Event::CData(text) => visit(Piece::Text(text)),
+            Event::GeneralRef(reference) => match reference.resolve_char_ref() {
+                Ok(Some(character)) => visit(Piece::Text(character.encode_utf8(&mut [0; 4]))),
+                _ => visit(Piece::Text(resolve_xml_entity(reference).unwrap_or_default())),
+            },
+            Event::Eof => return Ok(()),
+            Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => true,
+        };
+        if !goes_on {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        let mut told = String::new();
+        let result = walk(text, &|| false, &mut |piece| {
+            match piece {
+                Piece::Start(it) => told += &format!("<{} {}>", it.name, it.get("a")),
+                Piece::End(name) => told += &format!("</{name}>"),
+                Piece::Text(text) => told += text,
+            }
+            true
+        });
+        if let Err((_, message)) = result {
+            told += message.split(':').next().unwrap();
+        }
+        assert_eq!(told, expected, "{text}");
+    }
+
+    #[test]
+    fn pieces() {
+        check(
+            "<?xml version='1.0'?><x:b x:a='1&amp;2'>&lt;&#228;&#xE9;<![CDATA[<&]]><c/></x:b>",
+            "<b 1&2><äé<&<c ></c></b>",
+        );
+    }
+
+    #[test]
+    fn nothing_grows_and_nothing_needs_to_match() {
+        check("<!DOCTYPE a [<!ENTITY b \"cccc\">]><a>&b;&amp; & d</e>", "<a >& & d</e>");
+        check("<a b", "is broken at byte 0");
+    }
+
+    #[test]
+    fn charsets() {
+        assert_eq!(
+            text(b"<?xml version='1.0' encoding='ISO-8859-1'?>\xe4x").chars().rev().nth(1),
+            Some('ä')
+        );
+        assert_eq!(text(b"\xff\xfe<\0a\0"), "<a");
+    }
+}

@@ -1,0 +1,574 @@
+//! Templates: what marks a class of documents, and where such a document says its title, its authors
+//! and the rest. One TOML file a class, beside this file; the engine ([`super::extract`]) knows none
+//! by heart.
+//!
+//! Source: Sharma, "Agent": a classifier that picks a template, and an engine that applies its rules
+//! ("centered, bold and in the largest font" makes a title). What may stand in a file is in
+//! docs/pdf.md.
+//!
+//! # Differences from the paper
+//!
+//! * Templates are TOML where the paper has XML, as every other file that a site may write here.
+//! * The classifier's weights are in the templates too: a new class is one new file.
+//!
+//! Sans-I/O.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use settings::Mistake;
+use toml::Spanned;
+
+use crate::markup::{is_attribute_name, is_ours};
+
+/// The classes that are built in, each with its file; a tie goes to the first.
+const BUILT_IN: &[(&str, &str)] = &[
+    ("paper.toml", include_str!("templates/paper.toml")),
+    ("manual.toml", include_str!("templates/manual.toml")),
+    ("report.toml", include_str!("templates/report.toml")),
+    ("thesis.toml", include_str!("templates/thesis.toml")),
+    ("slides.toml", include_str!("templates/slides.toml")),
+    ("form.toml", include_str!("templates/form.toml")),
+    ("other.toml", include_str!("templates/other.toml")),
+];
+
+/// Most classes of a site's own.
+const CLASSES_MAX: usize = 100;
+/// Most fields, and most evidence, of one class.
+const PARTS_MAX: usize = 1_000;
+/// Longest name of a class, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// The templates that are looked at: a site's own over the built-in ones. Cheap to clone. Written and read
+/// as the text of the site's files.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(into = "Vec<Written>", from = "Vec<Written>")]
+pub struct Templates(Arc<Compiled>);
+
+/// A template as the site wrote it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Written {
+    path: PathBuf,
+    text: String,
+}
+
+/// Templates ready for use.
+#[derive(Debug, Default)]
+struct Compiled {
+    written: Vec<Written>,
+    all: Vec<Template>,
+}
+
+impl Default for Templates {
+    fn default() -> Self {
+        static BUILT_IN_ALONE: LazyLock<Arc<Compiled>> =
+            LazyLock::new(|| Arc::new(Compiled::read(Vec::new()).unwrap_or_default()));
+        Self(Arc::clone(&BUILT_IN_ALONE))
+    }
+}
+
+impl From<Templates> for Vec<Written> {
+    fn from(templates: Templates) -> Self {
+        templates.0.written.clone()
+    }
+}
+
+impl From<Vec<Written>> for Templates {
+    /// What was written by this program was read by it without mistakes.
+    fn from(written: Vec<Written>) -> Self {
+        if written.is_empty() {
+            return Self::default();
+        }
+        Compiled::read(written).map(Arc::new).map_or_else(|_wrong| Self::default(), Self)
+    }
+}
+
+/// Equal when made of the same files.
+impl PartialEq for Templates {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.written == other.0.written
+    }
+}
+
+impl Eq for Templates {}
+
+/// As the texts of the site's files: what records depend on.
+impl fmt::Debug for Templates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<&str> = self.0.written.iter().map(|it| it.text.as_str()).collect();
+        f.debug_tuple("Templates").field(&texts).finish()
+    }
+}
+
+impl Templates {
+    /// Reads a site's templates, each with its file's name and text. One with the name of a class that is
+    /// built in takes its place; others are asked before those that are built in.
+    ///
+    /// # Errors
+    ///
+    /// Mistakes of every file, with the file's name.
+    pub fn read(files: &[(PathBuf, String)]) -> Result<Self, Vec<Mistake>> {
+        if files.is_empty() {
+            return Ok(Self::default());
+        }
+        let written =
+            |(path, text): &(PathBuf, String)| Written { path: path.clone(), text: text.clone() };
+        Compiled::read(files.iter().map(written).collect()).map(|it| Self(Arc::new(it)))
+    }
+
+    /// Returns the templates, in the order in which they are asked.
+    pub(super) fn all(&self) -> &[Template] {
+        &self.0.all
+    }
+}
+
+impl Compiled {
+    fn read(written: Vec<Written>) -> Result<Self, Vec<Mistake>> {
+        // A test holds that all that are built in can be read.
+        let built_in = BUILT_IN.iter().filter_map(|(_, text)| parse(text).ok());
+        let mut all: Vec<Template> = built_in.collect();
+        let (mut own, mut likes, mut mistakes) = (Vec::<Template>::new(), Vec::new(), Vec::new());
+        let mut names = HashSet::new();
+        for it in &written {
+            let named = |mistake| Mistake { file: Some(it.path.clone()), ..mistake };
+            let source = Source(&it.text);
+            let template = match parse(&it.text) {
+                Ok(template) => template,
+                Err(mistake) => {
+                    mistakes.push(named(mistake));
+                    continue;
+                }
+            };
+            if !names.insert(template.class.clone()) {
+                let message = format!("another file has the class {:?} already", template.class);
+                mistakes.push(named(source.error(0, message)));
+            } else if CLASSES_MAX < names.len() {
+                let message = format!("there are more than {CLASSES_MAX} templates");
+                mistakes.push(named(source.error(0, message)));
+            }
+            if let Some(like) = &template.like {
+                likes.push((it, like.clone()));
+            }
+            match all.iter_mut().find(|it| it.class == template.class) {
+                Some(replaced) => *replaced = template,
+                None => own.push(template),
+            }
+        }
+        own.append(&mut all);
+        for (it, like) in likes {
+            if !own.iter().any(|it| it.class == like) {
+                let at = it.text.find("like").unwrap_or(0);
+                let mistake = Source(&it.text).error(at, format!("no class is called {like:?}"));
+                mistakes.push(Mistake { file: Some(it.path.clone()), ..mistake });
+            }
+        }
+        if mistakes.is_empty() { Ok(Self { written, all: own }) } else { Err(mistakes) }
+    }
+}
+
+/// One class of documents.
+#[derive(Debug)]
+pub(super) struct Template {
+    /// What `Document-Class` says.
+    pub(super) class: String,
+    /// The class whose rules are tried after these.
+    pub(super) like: Option<String>,
+    pub(super) evidence: Vec<Evidence>,
+    pub(super) rules: Vec<Rule>,
+}
+
+/// Something that speaks for the class, or against it.
+#[derive(Debug)]
+pub(super) struct Evidence {
+    pub(super) weight: f64,
+    /// All of these must hold.
+    pub(super) when: Vec<Condition>,
+}
+
+/// What can be asked of a document as a whole.
+#[derive(Debug)]
+pub(super) enum Condition {
+    /// A number within bounds.
+    Number(Number, f64, f64),
+    /// A text in which something stands.
+    Text(Text, Regex),
+}
+
+/// Numbers of a document.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Number {
+    Pages,
+    /// Width of a page, in points.
+    Width,
+    /// Width over height.
+    Aspect,
+    /// Fields of a form.
+    Fields,
+    /// Entries of the outline.
+    Outline,
+    WordsPerPage,
+    /// Words on the first page.
+    FirstWords,
+    /// The size of most text, in points.
+    BodySize,
+    /// The largest size on the front pages over the body's.
+    Largest,
+}
+
+/// Texts of a document.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Text {
+    /// The front pages.
+    #[default]
+    Front,
+    /// All, in lines.
+    Body,
+    /// The title that the information says.
+    SaidTitle,
+    /// The authors that the information says.
+    SaidAuthor,
+    /// The programs that made it.
+    MadeBy,
+    /// The file's name.
+    Name,
+}
+
+/// How a rule finds its value.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Take {
+    /// The block of lines in the largest type.
+    Largest,
+    /// The first block of lines.
+    First,
+    /// Every line.
+    Lines,
+    /// What stands below (or behind) a line that matches.
+    Section,
+    /// What matches in a text.
+    Match,
+    /// A text as it is.
+    Whole,
+}
+
+/// Where one field may be found.
+#[derive(Debug)]
+pub(super) struct Rule {
+    /// `Title`, `Author`, `Abstract`, or any other attribute.
+    pub(super) field: String,
+    pub(super) take: Take,
+    pub(super) text: Text,
+    /// The last page that is looked at.
+    pub(super) pages: usize,
+    /// Where on the page, as shares of its height.
+    pub(super) top: Range<f64>,
+    /// How large, as a multiple of the body's size.
+    pub(super) size: Range<f64>,
+    pub(super) centered: Option<bool>,
+    pub(super) bold: Option<bool>,
+    pub(super) italic: Option<bool>,
+    /// What a line, or the text, has to have; the first group, if there is one, is the value.
+    pub(super) matches: Option<Regex>,
+    /// What a line must not have.
+    pub(super) not: Vec<Regex>,
+    /// The field that it stands below, on the same page or the next.
+    pub(super) below: Option<String>,
+    /// How far below, as a share of the page's height.
+    pub(super) reach: f64,
+    /// The line that ends the search.
+    pub(super) until: Vec<Regex>,
+    /// Whether what the document says of itself must stand on its front pages.
+    pub(super) confirmed: bool,
+    /// Whether superscripts belong to the value.
+    pub(super) superscripts: bool,
+    pub(super) replace: Vec<(Regex, String)>,
+    pub(super) split: Option<Regex>,
+    /// What each value must have.
+    pub(super) keep: Option<Regex>,
+    /// What no value may have.
+    pub(super) drop: Vec<Regex>,
+    /// What ends the list of values.
+    pub(super) last: Option<Regex>,
+    /// Whether later rules may add to what this one finds.
+    pub(super) more: bool,
+}
+
+type Pattern = Spanned<String>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTemplate {
+    class: Spanned<String>,
+    like: Option<String>,
+    #[serde(default)]
+    evidence: Vec<RawEvidence>,
+    #[serde(default)]
+    field: Vec<RawRule>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawEvidence {
+    weight: Spanned<f64>,
+    when: Vec<RawCondition>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCondition {
+    number: Option<Spanned<Number>>,
+    min: Option<f64>,
+    max: Option<f64>,
+    #[serde(default)]
+    text: Text,
+    matches: Option<Pattern>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawReplace {
+    find: Pattern,
+    with: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct RawRule {
+    name: Spanned<String>,
+    take: Take,
+    #[serde(default)]
+    text: Text,
+    pages: Option<usize>,
+    top: Option<[f64; 2]>,
+    size: Option<[f64; 2]>,
+    centered: Option<bool>,
+    bold: Option<bool>,
+    italic: Option<bool>,
+    matches: Option<Pattern>,
+    #[serde(default)]
+    not: Vec<Pattern>,
+    below: Option<String>,
+    reach: Option<f64>,
+    #[serde(default)]
+    until: Vec<Pattern>,
+    #[serde(default)]
+    confirmed: bool,
+    #[serde(default)]
+    superscripts: bool,
+    #[serde(default)]
+    replace: Vec<RawReplace>,
+    split: Option<Pattern>,
+    keep: Option<Pattern>,
+    #[serde(default)]
+    drop: Vec<Pattern>,
+    last: Option<Pattern>,
+    #[serde(default)]
+    more: bool,
+}
+
+/// Reads a template.
+///
+/// # Errors
+///
+/// Says where in the file what is wrong.
+fn parse(text: &str) -> Result<Template, Mistake> {
+    let source = Source(text);
+    let raw: RawTemplate = toml::from_str(text)
+        .map_err(|error| source.error(error.span().unwrap_or_default().start, error.message()))?;
+    let class = raw.class.get_ref();
+    if class.trim().is_empty() || NAME_BYTES_MAX < class.len() || class.contains('\n') {
+        return Err(
+            source.error(raw.class.span().start, format!("{class:?} is no name of a class"))
+        );
+    }
+    if PARTS_MAX < raw.evidence.len().max(raw.field.len()) {
+        let message = format!("there are more than {PARTS_MAX} fields, or pieces of evidence");
+        return Err(source.error(0, message));
+    }
+    let evidence = raw.evidence.into_iter().map(|it| source.evidence(it));
+    let rules = raw.field.into_iter().map(|it| source.rule(it));
+    Ok(Template {
+        class: raw.class.into_inner(),
+        like: raw.like,
+        evidence: evidence.collect::<Result<_, _>>()?,
+        rules: rules.collect::<Result<_, _>>()?,
+    })
+}
+
+/// The text of a template.
+struct Source<'a>(&'a str);
+
+impl Source<'_> {
+    fn error(&self, at: usize, message: impl Into<String>) -> Mistake {
+        let before = self.0.get(..at).unwrap_or(self.0);
+        let line = before.bytes().filter(|it| *it == b'\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let (message, expected) = (message.into(), "what docs/pdf.md has".to_owned());
+        Mistake { file: None, line, column, message, expected }
+    }
+
+    fn pattern(&self, pattern: &Pattern) -> Result<Regex, Mistake> {
+        Regex::new(pattern.get_ref()).map_err(|error| {
+            let message = error.to_string();
+            let last = message.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            self.error(pattern.span().start, format!("not a regular expression: {last}"))
+        })
+    }
+
+    fn patterns(&self, patterns: &[Pattern]) -> Result<Vec<Regex>, Mistake> {
+        patterns.iter().map(|it| self.pattern(it)).collect()
+    }
+
+    fn perhaps(&self, pattern: Option<&Pattern>) -> Result<Option<Regex>, Mistake> {
+        pattern.map(|it| self.pattern(it)).transpose()
+    }
+
+    fn evidence(&self, raw: RawEvidence) -> Result<Evidence, Mistake> {
+        let when = raw.when.into_iter().map(|it| {
+            let (min, max) = (it.min.unwrap_or(f64::MIN), it.max.unwrap_or(f64::MAX));
+            match (it.number, it.matches) {
+                (Some(number), None) => Ok(Condition::Number(number.into_inner(), min, max)),
+                (None, Some(pattern)) => Ok(Condition::Text(it.text, self.pattern(&pattern)?)),
+                (Some(number), Some(_)) => {
+                    Err(self.error(number.span().start, "asks for a number and for a text"))
+                }
+                (None, None) => Err(self.error(0, "a condition asks for nothing")),
+            }
+        });
+        let weight = *raw.weight.get_ref();
+        if !weight.is_finite() {
+            return Err(self.error(raw.weight.span().start, "the weight is no number"));
+        }
+        Ok(Evidence { weight, when: when.collect::<Result<_, _>>()? })
+    }
+
+    fn rule(&self, raw: RawRule) -> Result<Rule, Mistake> {
+        let (name, at) = (raw.name.get_ref(), raw.name.span().start);
+        let known = ["Title", "Author", "Abstract"].contains(&name.as_str());
+        if !is_attribute_name(name) || !known && is_ours(name) {
+            return Err(self.error(at, format!("{name:?} is not for a document to say")));
+        }
+        let replace = raw.replace.into_iter();
+        let replace = replace.map(|it| Ok((self.pattern(&it.find)?, it.with)));
+        if matches!(raw.take, Take::Match | Take::Section) && raw.matches.is_none() {
+            return Err(self.error(at, "the rule needs `matches`"));
+        }
+        let range = |it: Option<[f64; 2]>| it.map_or(f64::MIN..f64::MAX, |[from, to]| from..to);
+        Ok(Rule {
+            field: raw.name.into_inner(),
+            take: raw.take,
+            text: raw.text,
+            pages: raw.pages.unwrap_or(1),
+            top: range(raw.top),
+            size: range(raw.size),
+            centered: raw.centered,
+            bold: raw.bold,
+            italic: raw.italic,
+            matches: self.perhaps(raw.matches.as_ref())?,
+            not: self.patterns(&raw.not)?,
+            below: raw.below,
+            reach: raw.reach.unwrap_or(f64::MAX),
+            until: self.patterns(&raw.until)?,
+            confirmed: raw.confirmed,
+            superscripts: raw.superscripts,
+            replace: replace.collect::<Result<_, _>>()?,
+            split: self.perhaps(raw.split.as_ref())?,
+            keep: self.perhaps(raw.keep.as_ref())?,
+            drop: self.patterns(&raw.drop)?,
+            last: self.perhaps(raw.last.as_ref())?,
+            more: raw.more,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_are_built_in_can_be_read() {
+        for (file, text) in BUILT_IN {
+            let template = parse(text).unwrap_or_else(|error| panic!("{file}: {error}"));
+            assert_eq!(format!("{}.toml", template.class), *file);
+            if let Some(like) = template.like {
+                assert!(Templates::default().all().iter().any(|it| it.class == like), "{like}");
+            }
+        }
+        assert_eq!(Templates::default().all().len(), BUILT_IN.len());
+    }
+
+    fn read(texts: &[&str]) -> Result<Templates, Vec<String>> {
+        let file = |(n, text): (usize, &&str)| (format!("{n}.toml").into(), (*text).to_owned());
+        let files: Vec<(PathBuf, String)> = texts.iter().enumerate().map(file).collect();
+        let said = |it: &Mistake| {
+            it.with_file("g.toml".as_ref()).replace("; expected what docs/pdf.md has", "")
+        };
+        Templates::read(&files).map_err(|it| it.iter().map(said).collect())
+    }
+
+    #[test]
+    fn a_site_s_own_are_asked_first_or_take_the_place_of_others() {
+        let classes = |templates: &Templates| -> Vec<String> {
+            templates.all().iter().map(|it| it.class.clone()).collect()
+        };
+        let built_in = classes(&Templates::default());
+        let own =
+            read(&["class = 'recipe'\nlike = 'menu'\n", "class = 'menu'\n", "class = 'thesis'\n"]);
+        let own = own.unwrap();
+        assert_eq!(classes(&own), [vec!["recipe".into(), "menu".into()], built_in].concat());
+        let thesis = own.all().iter().find(|it| it.class == "thesis").unwrap();
+        assert!(thesis.rules.is_empty() && thesis.evidence.is_empty());
+        // As they are sent to a worker.
+        let sent = serde_json::to_string(&own).unwrap();
+        let taken: Templates = serde_json::from_str(&sent).unwrap();
+        assert_eq!((classes(&taken), &taken), (classes(&own), &own));
+        assert_ne!(taken, Templates::default());
+        assert_ne!(format!("{taken:?}"), format!("{:?}", Templates::default()));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_file_and_line() {
+        let check =
+            |texts: &[&str], expected: &[&str]| assert_eq!(read(texts).unwrap_err(), expected);
+        check(
+            &["class = \"a\"\nlike = 3\n"],
+            &["0.toml:2:8: invalid type: integer `3`, expected a string"],
+        );
+        check(
+            &["class = \"a\"\n\n[[field]]\nname = \"Title\"\ntake = \"largest\"\nnot = ['[']\n"],
+            &["0.toml:6:8: not a regular expression: unclosed character class"],
+        );
+        check(
+            &["class = \"a\"\n[[field]]\nname = \"Date\"\ntake = \"match\"\n"],
+            &["0.toml:3:8: the rule needs `matches`"],
+        );
+        check(
+            &[
+                "class = \"a\"\n[[evidence]]\nweight = 1.0\nwhen = [{ number = \"pages\", matches = 'x' }]\n",
+            ],
+            &["0.toml:4:20: asks for a number and for a text"],
+        );
+        check(
+            &["class = 'a'\n[[evidence]]\nweight = nan\nwhen = []\n", "class = 'b'", "class = 'b'"],
+            &[
+                "0.toml:3:10: the weight is no number",
+                "2.toml:1:1: another file has the class \"b\" already",
+            ],
+        );
+        check(
+            &["class = ' '\n", "class = 'a'\nlike = 'b'\n"],
+            &["0.toml:1:9: \" \" is no name of a class", "1.toml:2:1: no class is called \"b\""],
+        );
+        for name in ["MD5", "Gatherer-Id", "a b", "Type"] {
+            let text = format!("class = 'a'\n[[field]]\nname = '{name}'\ntake = 'first'\n");
+            check(&[&text], &[&format!("0.toml:3:8: {name:?} is not for a document to say")]);
+        }
+    }
+}

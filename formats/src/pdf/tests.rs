@@ -1,0 +1,304 @@
+//! Tests of PDF summaries, on small documents made here.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+
+use super::super::testing::render;
+use super::*;
+use crate::Settings;
+use crate::Type;
+use crate::object::Object;
+use crate::testing;
+
+/// Writes a document of `objects`, numbered from 1; the first is the catalog.
+fn document(objects: &[Vec<u8>], trailer: &str) -> Vec<u8> {
+    let mut bytes = b"%PDF-1.4\n".to_vec();
+    let mut places = Vec::new();
+    for (number, object) in objects.iter().enumerate() {
+        places.push(bytes.len());
+        bytes.extend(format!("{} 0 obj\n", number + 1).bytes());
+        bytes.extend(object);
+        bytes.extend(b"\nendobj\n");
+    }
+    let start = bytes.len();
+    bytes.extend(format!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1).bytes());
+    for place in places {
+        bytes.extend(format!("{place:010} 00000 n \n").bytes());
+    }
+    let size = objects.len() + 1;
+    bytes.extend(format!("trailer\n<</Size {size}/Root 1 0 R{trailer}>>\n").bytes());
+    bytes.extend(format!("startxref\n{start}\n%%EOF\n").bytes());
+    bytes
+}
+
+fn stream(dictionary: &str, data: &[u8]) -> Vec<u8> {
+    let mut bytes = format!("<<{dictionary}/Length {}>>\nstream\n", data.len()).into_bytes();
+    bytes.extend(data);
+    bytes.extend(b"\nendstream");
+    bytes
+}
+
+fn deflated(data: &[u8]) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(data).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// One page for each content stream, in Helvetica.
+fn paged(contents: &[Vec<u8>]) -> Vec<u8> {
+    let first = 5;
+    let kids: Vec<String> =
+        (0..contents.len()).map(|it| format!("{} 0 R", first + 2 * it)).collect();
+    let mut objects = vec![
+        b"<</Type/Catalog/Pages 2 0 R>>".to_vec(),
+        format!("<</Type/Pages/Count {}/Kids[{}]>>", kids.len(), kids.join(" ")).into_bytes(),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>".to_vec(),
+        b"<</Title(The \\374ber title)/Author(A. Writer)/Subject(What it is)/Keywords(one, two)\
+          /CreationDate(D:20240102030405Z)>>"
+            .to_vec(),
+    ];
+    for (number, content) in contents.iter().enumerate() {
+        let content_number = first + 2 * number + 1;
+        objects.push(
+            format!(
+                "<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents {content_number} 0 R\
+                 /Resources<</Font<</F1 3 0 R>>>>>>"
+            )
+            .into_bytes(),
+        );
+        objects.push(content.clone());
+    }
+    document(&objects, "/Info 4 0 R")
+}
+
+fn check(pdf: &[u8], expected: &str) {
+    assert_eq!(render("p.pdf", Type::Pdf, pdf), expected);
+}
+
+const ABOUT: &str = "Title: The über title\nAuthor: A. Writer\nDescription: What it is\n\
+    Subject: What it is\nDeclared-Keywords: one, two\nCreation-Date: 2024-01-02\n";
+
+#[test]
+fn it_says_its_language() {
+    let objects = [
+        b"<</Type/Catalog/Pages 2 0 R/Lang(de-AT)>>".to_vec(),
+        b"<</Type/Pages/Count 0/Kids[]>>".to_vec(),
+    ];
+    let seen = render("p.pdf", Type::Pdf, &document(&objects, ""));
+    assert!(seen.contains("\nLanguage: de-AT\n"), "{seen}");
+}
+
+#[test]
+fn text_in_lines_and_words() {
+    let content = b"BT /F1 12 Tf 50 700 Td (Hello) Tj 40 0 Td (world) Tj 0 -14 Td [(sec)-20(ond)-600(line)] TJ \
+        0 -14 Td (hyphen-) Tj 0 -14 Td (ated) Tj ET";
+    let pages = [
+        stream("/Filter/FlateDecode", &deflated(content)),
+        stream("", b"BT /F1 9 Tf (Page two) Tj ET"),
+    ];
+    check(
+        &paged(&pages),
+        &format!(
+            "{ABOUT}Pages: 2\nDocument-Class: other\nPartial-Text: Hello world | second line | hyphenated | Page two"
+        ),
+    );
+}
+
+#[test]
+fn a_paper_is_read_by_its_layout() {
+    let content = b"BT /F1 20 Tf 200 700 Td (On the Digging) Tj 0 -26 Td (of Wells) Tj ET \
+        BT /F1 12 Tf 220 640 Td (Ada Digger and Bob Miner) Tj 0 -16 Td (University of Wells) Tj \
+        0 -16 Td (3 May 1995) Tj ET \
+        BT /F1 10 Tf 260 560 Td (Abstract) Tj -160 -14 Td (We dig a deep well here and then we mea-) Tj \
+        0 -12 Td (sure how much water stands in it.) Tj ET \
+        BT /F1 10 Tf 100 480 Td (1 Introduction) Tj 0 -20 Td (Wells are dug, see doi:10.1000/182.) Tj ET";
+    let record = render("p.pdf", Type::Pdf, &paged(&[stream("", content)]));
+    let expected = "Title: On the Digging of Wells\nAuthor: Ada Digger | Bob Miner\n\
+        Description: What it is\n\
+        Abstract: We dig a deep well here and then we measure how much water stands in it.\n\
+        Subject: What it is\nDeclared-Keywords: one, two\nCreation-Date: 2024-01-02\nPages: 1\n\
+        Document-Class: paper\nAffiliation: University of Wells\nDate: 3 May 1995\n\
+        Identifier: doi:10.1000/182\n";
+    assert_eq!(record.split("Partial-Text").next(), Some(expected));
+}
+
+#[test]
+fn a_class_of_the_site_s_own_is_told_and_read_by_its_rules() {
+    let recipe = r#"
+class = "recipe"
+like = "other"
+
+[[evidence]]
+weight = 50.0
+when = [{ text = "front", matches = '(?m)^Ingredients' }, { number = "pages", max = 2.0 }]
+
+[[field]]
+name = "Author"
+take = "match"
+matches = '(?m)^Cooked by (.+)$'
+
+[[field]]
+name = "Ingredient"
+take = "section"
+matches = '^Ingredients:'
+split = ","
+"#;
+    let content = b"BT /F1 20 Tf 200 700 Td (Soup of Wells) Tj ET \
+        BT /F1 12 Tf 100 640 Td (Cooked by Bob Miner) Tj 0 -40 Td (Ingredients:) Tj \
+        0 -14 Td (Water, Salt) Tj ET";
+    let object = Object::whole("http://h.example/p.pdf", paged(&[stream("", content)]));
+    let record = |templates: Templates| {
+        let settings = Settings { templates, ..Settings::default() };
+        testing::summarize(&object, Type::Pdf, &settings, &|| false).record
+    };
+    let own = Templates::read(&[("recipe.toml".into(), recipe.to_owned())]).unwrap();
+    // As a worker has them.
+    let own = serde_json::from_str(&serde_json::to_string(&own).unwrap()).unwrap();
+    let recipe = record(own);
+    let text = |name: &str| recipe.text(name).map(Cow::into_owned);
+    assert_eq!(text("Document-Class").as_deref(), Some("recipe"));
+    assert_eq!(text("Author").as_deref(), Some("Bob Miner"));
+    assert_eq!(text("Ingredient").as_deref(), Some("Water\nSalt"));
+    assert_eq!(text("Title").as_deref(), Some("Soup of Wells"), "as documents like it have it");
+    let plain = record(Templates::default());
+    assert_ne!(plain.text("Document-Class").as_deref(), Some("recipe"));
+    assert_eq!(plain.get("Ingredient"), None);
+}
+
+#[test]
+fn accents_are_put_onto_their_letters() {
+    // The accent first, then back by most of its width and the letter under it.
+    let content = b"BT /F1 12 Tf 50 700 Td [(Frau M\\310) 445 (uller)] TJ ET";
+    let record = render("p.pdf", Type::Pdf, &paged(&[stream("", content)]));
+    assert!(record.ends_with("Partial-Text: Frau M\u{fc}ller"), "{record}");
+}
+
+#[test]
+fn broken_documents_are_named() {
+    check(b"%PDF-1.4\nnothing", "Title: p.pdf\n! broken: cannot be read as PDF: it is damaged");
+    let mut pdf = paged(&[stream("", b"BT /F1 9 Tf (kept) Tj ET")]);
+    // A document whose table of places is gone is put together from its objects.
+    let end = pdf.len() - 60;
+    pdf.truncate(end);
+    assert!(render("p.pdf", Type::Pdf, &pdf).contains("kept"));
+}
+
+#[test]
+fn locked_documents_are_named() {
+    let locked = "/Encrypt<</Filter/Standard/V 2/R 3/Length 128/P -1\
+        /O(01234567890123456789012345678901)/U(01234567890123456789012345678901)>>\
+        /ID[(0123456789012345)(0123456789012345)]";
+    let mut objects = vec![b"<</Type/Catalog/Pages 2 0 R>>".to_vec()];
+    objects.push(b"<</Type/Pages/Count 0/Kids[]>>".to_vec());
+    check(
+        &document(&objects, locked),
+        "Title: p.pdf\n! locked: is locked by a password; only its name is known",
+    );
+}
+
+#[test]
+fn a_stream_bomb_is_refused() {
+    let bomb = deflated(&vec![b' '; 2_000_000]);
+    assert!(bomb.len() < 2_500);
+    let limits = measure::Limits {
+        stream_bytes_max: 1_500_000,
+        small_bytes: 1_000,
+        streams_bytes_max: 3_000_000,
+    };
+    let check = |contents: &[Vec<u8>], expected: &str| match measure::measure(
+        &paged(contents),
+        limits,
+        &|| false,
+    ) {
+        Err(measure::Refusal::Swells(message)) => assert!(message.contains(expected), "{message}"),
+        other => panic!("{other:?} for {expected}"),
+    };
+    let swells = "opens to more than 1500000 bytes";
+    check(&[stream("/Filter/FlateDecode", &bomb)], swells);
+    // Dictionaries that say something else, or nothing that can be seen.
+    check(&[stream("/Filter/FlateDecode/A(/Subtype/Image)", &bomb)], swells);
+    check(&[stream("/Filter/FlateDecode/A( obj)", &bomb)], swells);
+    check(&[stream(&format!("/Filter/FlateDecode/A({})", " ".repeat(9000)), &bomb)], swells);
+    let part = deflated(&noise(1_200_000));
+    let parts = vec![stream("/Filter/FlateDecode", &part); 3];
+    check(&parts, "opens to more than 3000000 bytes");
+    let twice = stream("/Filter[/FlateDecode/FlateDecode]", &deflated(&bomb));
+    check(&[twice], "whose size cannot be told");
+    check(&[stream("/Filter 9 0 R", &deflated(&bomb))], "whose size cannot be told");
+}
+
+/// Bytes that do not compress much, so that their stream is not small.
+fn noise(count: usize) -> Vec<u8> {
+    let mut state = 1_u32;
+    let mut bytes = vec![b' '; count];
+    for byte in bytes.iter_mut().step_by(100) {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        *byte = (state >> 24) as u8;
+    }
+    bytes
+}
+
+#[test]
+fn drawing_without_end_is_stopped() {
+    // Forms that draw the next one ten times each: ten to the twelfth.
+    let mut objects = vec![
+        b"<</Type/Catalog/Pages 2 0 R>>".to_vec(),
+        b"<</Type/Pages/Count 1/Kids[3 0 R]>>".to_vec(),
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R/Resources<</XObject<</X 5 0 R>>>>>>"
+            .to_vec(),
+        stream("", b"/X Do"),
+    ];
+    for next in 6..=17 {
+        let form = format!(
+            "/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</X {next} 0 R>>>>"
+        );
+        objects.push(stream(&form, "/X Do ".repeat(10).as_bytes()));
+    }
+    objects.push(stream("/Type/XObject/Subtype/Form/BBox[0 0 9 9]", b"0 0 1 1 re f"));
+    let polls = std::cell::Cell::new(0);
+    let object = Object::whole("http://h.example/p.pdf", document(&objects, ""));
+    let summary = testing::summarize(&object, Type::Pdf, &Settings::default(), &|| {
+        polls.set(polls.get() + 1);
+        20 < polls.get()
+    });
+    assert_eq!(summary.problems.len(), 1, "{:?}", summary.problems);
+    assert_eq!(summary.problems[0].kind, ProblemKind::Time);
+}
+
+#[test]
+fn text_is_bounded() {
+    let content = format!("BT /F1 9 Tf {} ET", "(many words ) Tj ".repeat(2_000));
+    let pages = vec![stream("/Filter/FlateDecode", &deflated(content.as_bytes())); 2];
+    let object = Object::whole("http://h.example/p.pdf", paged(&pages));
+    let summary = testing::summarize(&object, Type::Pdf, &Settings::default(), &|| false);
+    assert_eq!(summary.problems, []);
+    assert!(summary.record.get("Partial-Text").unwrap().len() <= 16 * 1024);
+}
+
+#[test]
+fn deep_objects_do_not_overflow() {
+    for (open, close) in [("[", "]"), ("<</A", ">>"), ("(", ")")] {
+        let deep = format!("{}{}", open.repeat(100_000), close.repeat(100_000));
+        let objects = vec![
+            format!("<</Type/Catalog/Pages 2 0 R/Deep {deep}>>").into_bytes(),
+            format!("<</Type/Pages/Count 0/Kids {deep}>>").into_bytes(),
+        ];
+        render("p.pdf", Type::Pdf, &document(&objects, ""));
+        render("p.pdf", Type::Pdf, format!("%PDF-1.4\n1 0 obj\n{deep}").as_bytes());
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+    #[test]
+    fn damaged_documents_never_escape(flips in proptest::collection::vec((proptest::prelude::any::<proptest::sample::Index>(), proptest::prelude::any::<u8>()), 1..20)) {
+        let mut pdf = paged(&[stream("/Filter/FlateDecode", &deflated(b"BT /F1 12 Tf (some words) Tj ET"))]);
+        for (index, byte) in flips {
+            let at = index.index(pdf.len());
+            pdf[at] = byte;
+        }
+        render("p.pdf", Type::Pdf, &pdf);
+    }
+}

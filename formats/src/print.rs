@@ -1,0 +1,12 @@
+//! Print: what is set for paper, and the languages that it is set in.
+//!
+//! Sans-I/O.
+
+pub(crate) mod dvi;
+pub(crate) mod man;
+pub(crate) mod postscript;
+pub(crate) mod tex;
+pub(crate) mod tex_fonts;
+pub(crate) mod texinfo;
+pub(crate) mod troff;
+pub(crate) mod typeset;

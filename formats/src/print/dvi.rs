@@ -1,0 +1,273 @@
+//! DVI, what TeX makes: the text by the encodings of its fonts, and what hyperref wrote into it.
+//!
+//! Source: "The DVI format" (Knuth, in `tex.web` §583–§590); `\special` as hyperref and HyperTeX use
+//! it.
+//!
+//! The widths of characters are in other files, so they are estimated: between two characters of a
+//! word or a line every movement is in the file, and only where TeX goes back to the edge of a box
+//! does the estimate matter.
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::postscript::information;
+use super::tex_fonts::{Encoding, characters, encoding, width};
+use super::typeset::Typeset;
+use crate::about::{About, Field};
+use crate::numbers::{be16, be32, slice, slice_up_to, u8_at};
+use crate::object::ProblemKind;
+use crate::{Draft, Input};
+
+/// Most commands of one document.
+const COMMANDS_MAX: usize = 50_000_000;
+/// Commands between two looks at the clock.
+const POLL_COMMANDS: usize = 4_096;
+/// Deepest nesting of boxes.
+const DEPTH_MAX: usize = 2_000;
+/// Most fonts.
+const FONTS_MAX: usize = 10_000;
+/// Longest special that is looked at, in bytes.
+const SPECIAL_BYTES_MAX: usize = 16 * 1024;
+
+/// Where the next character goes, and the four amounts that are stepped by again and again.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    h: f64,
+    v: f64,
+    w: f64,
+    x: f64,
+    y: f64,
+    z: f64,
+}
+
+struct Font {
+    encoding: Encoding,
+    /// In units of the file.
+    size: f64,
+}
+
+struct Document<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    place: Place,
+    stack: Vec<Place>,
+    fonts: BTreeMap<u32, Font>,
+    font: u32,
+    text: Typeset,
+    pages: usize,
+    about: About,
+    references: Vec<String>,
+    references_max: usize,
+    cancelled: &'a dyn Fn() -> bool,
+    late: bool,
+}
+
+/// Summarizes a document.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let bytes = input.object.bytes.as_ref();
+    let mut document = Document {
+        bytes,
+        at: 0,
+        place: Place::default(),
+        stack: Vec::new(),
+        fonts: BTreeMap::new(),
+        font: 0,
+        text: Typeset::new(input.text_bytes_max()),
+        pages: 0,
+        about: About::default(),
+        references: Vec::new(),
+        references_max: input.settings.references_max,
+        cancelled: input.cancelled,
+        late: false,
+    };
+    let whole = document.read();
+    let pages = pages_said(bytes).unwrap_or(document.pages).max(document.pages);
+    let (title, late) = (document.text.title(), document.late);
+    document.about.add(Field::Title, &title);
+    let mut draft = document.about.draft(0);
+    if 0 < pages {
+        draft.other("Pages", pages.to_string());
+    }
+    draft.references = document.references;
+    draft.body = Cow::Owned(document.text.finish());
+    if late {
+        draft.problem(ProblemKind::Time, "ran out of time on its pages");
+    } else if whole.is_none() && !input.object.truncated {
+        draft.problem(ProblemKind::Broken, "is cut off or damaged: a page has no end");
+    }
+    draft
+}
+
+/// Returns how many pages the postamble counts.
+fn pages_said(bytes: &[u8]) -> Option<usize> {
+    let end = bytes.iter().rposition(|it| *it != 223)?;
+    // A pointer to the postamble, and the version.
+    let at = be32(bytes, end.checked_sub(4)?)? as usize;
+    (u8_at(bytes, at)? == 248).then_some(())?;
+    be16(bytes, at.checked_add(27)?).map(usize::from)
+}
+
+impl Document<'_> {
+    /// Reads pages until the text is enough; nothing when one has no end.
+    fn read(&mut self) -> Option<()> {
+        for command in 0..COMMANDS_MAX {
+            if command.is_multiple_of(POLL_COMMANDS) && (self.cancelled)() {
+                self.late = true;
+                return None;
+            }
+            let code = u8_at(self.bytes, self.at)?;
+            self.at += 1;
+            if code == 248 || self.text.is_full() {
+                break;
+            }
+            self.command(code)?;
+        }
+        Some(())
+    }
+
+    fn command(&mut self, code: u8) -> Option<()> {
+        match code {
+            0..=127 => self.set(u32::from(code), true),
+            128..=131 => {
+                let character = self.unsigned(code - 127)?;
+                self.set(character, true);
+            }
+            132 => {
+                self.at += 4;
+                let width = self.signed(4)?;
+                self.place.h += width;
+            }
+            133..=136 => {
+                let character = self.unsigned(code - 132)?;
+                self.set(character, false);
+            }
+            137 => self.at += 8,
+            139 => {
+                self.at += 44;
+                self.pages += 1;
+                self.place = Place::default();
+                self.stack.clear();
+            }
+            140 => self.text.page(),
+            141 if self.stack.len() < DEPTH_MAX => self.stack.push(self.place),
+            142 => self.place = self.stack.pop()?,
+            143..=170 => self.step(code)?,
+            171..=234 => self.font = u32::from(code - 171),
+            235..=238 => self.font = self.unsigned(code - 234)?,
+            239..=242 => {
+                let len = self.unsigned(code - 238)? as usize;
+                let text = slice(self.bytes, self.at, len)?;
+                self.at += len;
+                self.special(slice_up_to(text, 0, SPECIAL_BYTES_MAX));
+            }
+            243..=246 => self.define(code - 242)?,
+            247 => {
+                let len = usize::from(u8_at(self.bytes, self.at + 13)?);
+                self.at += 14 + len;
+            }
+            138 => {}
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Steps to the right or down.
+    fn step(&mut self, code: u8) -> Option<()> {
+        match code {
+            143..=146 => {
+                let step = self.signed(code - 142)?;
+                self.place.h += step;
+            }
+            147..=151 => {
+                if code != 147 {
+                    self.place.w = self.signed(code - 147)?;
+                }
+                self.place.h += self.place.w;
+            }
+            152..=156 => {
+                if code != 152 {
+                    self.place.x = self.signed(code - 152)?;
+                }
+                self.place.h += self.place.x;
+            }
+            157..=160 => {
+                let step = self.signed(code - 156)?;
+                self.place.v += step;
+            }
+            161..=165 => {
+                if code != 161 {
+                    self.place.y = self.signed(code - 161)?;
+                }
+                self.place.v += self.place.y;
+            }
+            _ => {
+                if code != 166 {
+                    self.place.z = self.signed(code - 166)?;
+                }
+                self.place.v += self.place.z;
+            }
+        }
+        Some(())
+    }
+
+    fn unsigned(&mut self, len: u8) -> Option<u32> {
+        let bytes = slice(self.bytes, self.at, usize::from(len))?;
+        self.at += bytes.len();
+        Some(bytes.iter().fold(0, |sum, it| sum << 8 | u32::from(*it)))
+    }
+
+    fn signed(&mut self, len: u8) -> Option<f64> {
+        let shift = 32 - 8 * u32::from(len);
+        let number = self.unsigned(len)?;
+        Some(f64::from((number << shift).cast_signed() >> shift))
+    }
+
+    /// Sets a character, and steps behind it if `moves`.
+    fn set(&mut self, code: u32, moves: bool) {
+        let Some(font) = self.fonts.get(&self.font) else { return };
+        // Fonts of Chinese and Japanese have no codes that are known by their names.
+        let Ok(code) = u8::try_from(code) else { return };
+        let width = width(font.encoding, code) * font.size;
+        let characters = characters(font.encoding, code);
+        if !characters.is_empty() {
+            self.text.put(characters, (self.place.h, self.place.v), font.size, width);
+        }
+        if moves {
+            self.place.h += width;
+        }
+    }
+
+    fn define(&mut self, len: u8) -> Option<()> {
+        let number = self.unsigned(len)?;
+        self.at += 4;
+        let size = self.signed(4)?;
+        self.at += 4;
+        let (area, name) = (self.unsigned(1)? as usize, self.unsigned(1)? as usize);
+        let name = slice(self.bytes, self.at + area, name)?;
+        self.at += area + name.len();
+        if self.fonts.len() < FONTS_MAX {
+            let encoding = encoding(&String::from_utf8_lossy(name));
+            self.fonts.insert(number, Font { encoding, size });
+        }
+        Some(())
+    }
+
+    fn special(&mut self, special: &[u8]) {
+        let mut reference = |url: &[u8]| {
+            let url = String::from_utf8_lossy(url).into_owned();
+            let new = url.contains("://") && !self.references.contains(&url);
+            if new && self.references.len() < self.references_max {
+                self.references.push(url);
+            }
+        };
+        if let Some(html) = special.strip_prefix(b"html:<a href=\"") {
+            reference(html.split(|it| *it == b'"').next().unwrap_or_default());
+        }
+        information(special, &mut self.about, &mut reference);
+    }
+}
+
+#[cfg(test)]
+mod tests;

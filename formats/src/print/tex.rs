@@ -1,0 +1,564 @@
+//! LaTeX and TeX: title, authors, abstract and sections by their commands, and the text without any.
+//!
+//! Source: "LaTeX: A Document Preparation System" (1994), appendix C; The TeXbook, chapters 7 and 8
+//! (how input becomes tokens). Essence's Tex summarizer (text without commands).
+//!
+//! Nothing is executed: no file is read in, and macros stand for their text only in what becomes an
+//! attribute, when they have no arguments and are defined by a few characters.
+//!
+//! Sans-I/O.
+
+mod languages;
+mod reader;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use crate::code::source::legal;
+use crate::object::ProblemKind;
+use crate::text::Body;
+use crate::{Draft, Input};
+use reader::Reader;
+
+/// Longest argument that becomes an attribute, in bytes.
+const ARGUMENT_BYTES_MAX: usize = 4 * 1024;
+/// Longest abstract, in bytes.
+const ABSTRACT_BYTES_MAX: usize = 8 * 1024;
+/// Longest sum of headings, in bytes.
+const HEADINGS_BYTES_MAX: usize = 8 * 1024;
+/// Longest definition of a macro that is put in its place, in bytes.
+const MACRO_BYTES_MAX: usize = 200;
+/// Most macros that are remembered.
+const MACROS_MAX: usize = 500;
+/// Most macros put in their places.
+const EXPANSIONS_MAX: usize = 1_000;
+/// How deep arguments lie in arguments, and macros in macros.
+const DEPTH_MAX: usize = 6;
+/// Most URLs.
+const REFERENCES_MAX: usize = 1_000;
+/// Commands and lines between two looks at the clock.
+const POLL_STEPS: usize = 1_000;
+
+/// Commands that print nothing of their arguments, and how many of those they have.
+const SILENT: &[(&str, usize)] = &[
+    ("label", 1),
+    ("ref", 1),
+    ("eqref", 1),
+    ("pageref", 1),
+    ("autoref", 1),
+    ("cref", 1),
+    ("cite", 1),
+    ("citep", 1),
+    ("citet", 1),
+    ("citeauthor", 1),
+    ("citealp", 1),
+    ("nocite", 1),
+    ("usepackage", 1),
+    ("RequirePackage", 1),
+    ("input", 1),
+    ("include", 1),
+    ("index", 1),
+    ("includegraphics", 1),
+    ("bibliography", 1),
+    ("bibliographystyle", 1),
+    ("addbibresource", 1),
+    ("vspace", 1),
+    ("hspace", 1),
+    ("pagestyle", 1),
+    ("thispagestyle", 1),
+    ("pagenumbering", 1),
+    ("setlength", 2),
+    ("addtolength", 2),
+    ("setcounter", 2),
+    ("addtocounter", 2),
+    ("rule", 2),
+    ("newtheorem", 2),
+    ("definecolor", 3),
+    ("color", 1),
+    ("textcolor", 1),
+    ("multicolumn", 2),
+    ("fontsize", 2),
+    ("resizebox", 2),
+    ("scalebox", 1),
+    ("raisebox", 1),
+    ("hypersetup", 1),
+    ("lstset", 1),
+    ("SweaveOpts", 1),
+    ("newenvironment", 3),
+    ("renewenvironment", 3),
+    ("DeclareMathOperator", 2),
+    ("newcounter", 1),
+    ("newlength", 1),
+    ("bibitem", 1),
+    ("end", 1),
+    ("thanks", 1),
+    ("inst", 1),
+    ("orcid", 1),
+    ("geometry", 1),
+    ("selectlanguage", 1),
+    ("href", 0),
+    ("cline", 1),
+    ("hyphenation", 1),
+    ("graphicspath", 1),
+    ("captionsetup", 1),
+    ("fbox", 0),
+];
+
+/// Commands whose names are what they print.
+const WORDS: &[(&str, &str)] = &[
+    ("LaTeX", "LaTeX"),
+    ("LaTeXe", "LaTeX2e"),
+    ("TeX", "TeX"),
+    ("BibTeX", "BibTeX"),
+    ("ldots", "..."),
+    ("dots", "..."),
+    ("S", "\u{a7}"),
+    ("P", "\u{b6}"),
+    ("copyright", "(C)"),
+    ("ss", "ß"),
+    ("ae", "æ"),
+    ("AE", "Æ"),
+    ("oe", "œ"),
+    ("OE", "Œ"),
+    ("o", "ø"),
+    ("O", "Ø"),
+    ("aa", "å"),
+    ("AA", "Å"),
+    ("l", "ł"),
+    ("L", "Ł"),
+    ("i", "i"),
+    ("j", "j"),
+    ("ng", "ŋ"),
+    ("textbackslash", "\\"),
+    ("textasciitilde", "~"),
+    ("textasciicircum", "^"),
+    ("pounds", "£"),
+    ("textendash", "-"),
+    ("textemdash", "-"),
+    ("textquotesingle", "'"),
+    ("textregistered", "(R)"),
+    ("texttrademark", "(TM)"),
+    ("textbar", "|"),
+    ("textless", "<"),
+    ("textgreater", ">"),
+    ("textunderscore", "_"),
+    ("slash", "/"),
+    ("times", "x"),
+    ("infty", "infinity"),
+];
+
+/// Greek letters of formulas are words.
+const GREEK: &[&str] = &[
+    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa",
+    "lambda", "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi",
+    "omega", "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi",
+    "Omega",
+];
+
+/// Where text goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Body,
+    Abstract,
+}
+
+/// What has been found so far.
+struct Document<'c> {
+    cancelled: &'c dyn Fn() -> bool,
+    steps: usize,
+    /// Whether the time is up.
+    is_late: bool,
+    title: String,
+    authors: Vec<String>,
+    date: String,
+    keywords: String,
+    class: String,
+    language: &'static str,
+    version: String,
+    r#abstract: Body,
+    body: Body,
+    headings: Body,
+    references: Vec<String>,
+    macros: HashMap<String, String>,
+    expansions: usize,
+    part: Part,
+}
+
+/// Summarizes a TeX document or package.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let text = input.text();
+    let mut document = Document {
+        cancelled: input.cancelled,
+        steps: 0,
+        is_late: false,
+        title: String::new(),
+        authors: Vec::new(),
+        date: String::new(),
+        keywords: String::new(),
+        class: String::new(),
+        language: "",
+        version: String::new(),
+        r#abstract: Body::new(ABSTRACT_BYTES_MAX),
+        body: Body::new(input.text_bytes_max()),
+        headings: Body::new(HEADINGS_BYTES_MAX),
+        references: Vec::new(),
+        macros: HashMap::new(),
+        expansions: 0,
+        part: Part::Body,
+    };
+    document.read(&text);
+    let mut draft = Draft {
+        title: document.title,
+        authors: document.authors,
+        r#abstract: document.r#abstract.finish(),
+        keywords: document.keywords,
+        body: Cow::Owned(document.body.finish()),
+        references: document.references,
+        ..Draft::default()
+    };
+    // The date of the day of printing is none.
+    draft.other("Date", document.date);
+    draft.other("Language", document.language);
+    draft.other("Headings", document.headings.finish());
+    draft.other("TeX-Class", document.class);
+    draft.other("Version", document.version);
+    draft.other("License", legal::license(&text));
+    if document.is_late {
+        draft.problem(ProblemKind::Time, "ran out of time on the text");
+    }
+    draft
+}
+
+impl Document<'_> {
+    /// Returns whether to go on; to be asked in every loop.
+    fn goes_on(&mut self) -> bool {
+        self.is_late |= self.steps.is_multiple_of(POLL_STEPS) && (self.cancelled)();
+        self.steps += 1;
+        !self.is_late
+    }
+
+    /// Reads the document.
+    fn read(&mut self, text: &str) {
+        let mut reader = Reader::new(text);
+        while !reader.is_at_end() && self.goes_on() {
+            let plain = reader.plain();
+            self.push(plain);
+            match reader.special() {
+                Some('\\') => {
+                    let command = reader.command();
+                    if command == "end" && reader.peek_group("document") {
+                        return;
+                    }
+                    if !self.structure(command, &mut reader) {
+                        let into = match self.part {
+                            Part::Body => &mut self.body,
+                            Part::Abstract => &mut self.r#abstract,
+                        };
+                        print(command, &mut reader, into);
+                    }
+                }
+                Some('%') => reader.skip_comment(),
+                Some('\n') => self.paragraph(),
+                Some('~' | '&') => self.push(" "),
+                _ => {}
+            }
+        }
+    }
+
+    fn push(&mut self, text: &str) {
+        match self.part {
+            Part::Body => self.body.push_squeezed(text),
+            Part::Abstract => self.r#abstract.push_squeezed(text),
+        }
+    }
+
+    fn paragraph(&mut self) {
+        match self.part {
+            Part::Body => self.body.line(),
+            Part::Abstract => self.r#abstract.line(),
+        }
+    }
+
+    /// Takes a command that says what the document is; false when it is another.
+    fn structure(&mut self, command: &str, reader: &mut Reader<'_>) -> bool {
+        match command {
+            "title" | "Title" | "Plaintitle" => {
+                let title = self.argument(reader).replace('\n', " ");
+                if self.title.is_empty() && !title.trim().is_empty() {
+                    self.title = title;
+                }
+            }
+            "author" | "Author" => {
+                reader.skip_option();
+                let written = reader.group().unwrap_or_default();
+                for one in written.split("\\and").flat_map(|it| it.split("\\And")) {
+                    let told = self.expand(one, 0);
+                    split_authors(told.lines().next().unwrap_or_default(), &mut self.authors);
+                }
+            }
+            "date" => {
+                let date = reader.group().unwrap_or_default();
+                if !date.contains("\\today") {
+                    self.date = self.expand(date, 0).replace('\n', " ");
+                }
+            }
+            "keywords" | "Keywords" | "keyword" => self.keywords = self.argument(reader),
+            "abstract" | "Abstract" if reader.is_group() => {
+                let said = self.argument(reader);
+                self.r#abstract.push_squeezed(&said);
+            }
+            "documentclass" | "documentstyle" => {
+                reader.skip_option();
+                reader.group().unwrap_or_default().clone_into(&mut self.class);
+            }
+            "usepackage" => self.language_of(reader.option().unwrap_or_default(), reader.group()),
+            "setmainlanguage" | "setdefaultlanguage" => {
+                reader.skip_option();
+                self.language_of(reader.group().unwrap_or_default(), Some("babel"));
+            }
+            "ProvidesPackage" | "ProvidesClass" => self.provides(reader),
+            "part" | "chapter" | "section" | "subsection" | "part*" | "chapter*" | "section*"
+            | "subsection*" => self.heading(reader),
+            "url" | "href" | "doi" => self.link(command, reader),
+            "newcommand" | "renewcommand" | "providecommand" | "newcommand*" | "def" => {
+                self.define(reader);
+            }
+            "begin" => self.begin(reader),
+            "end" => {
+                if reader.group() == Some("abstract") {
+                    self.part = Part::Body;
+                }
+                self.paragraph();
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn begin(&mut self, reader: &mut Reader<'_>) {
+        match reader.group().unwrap_or_default() {
+            // What stands before are settings.
+            "document" => {
+                let bytes_max = self.body.bytes_max();
+                self.body = Body::new(bytes_max);
+            }
+            "abstract" => self.part = Part::Abstract,
+            "comment" => reader.skip_past("\\end{comment}"),
+            "keyword" | "keywords" | "IEEEkeywords" => {
+                self.keywords = self.expand(reader.until("\\end{"), 0);
+            }
+            "tabular" | "array" | "thebibliography" | "longtable" | "minipage" | "tabular*" => {
+                reader.skip_option();
+                reader.group();
+            }
+            _ => reader.skip_option(),
+        }
+        self.paragraph();
+    }
+
+    fn heading(&mut self, reader: &mut Reader<'_>) {
+        reader.skip_option();
+        let heading = self.argument(reader).replace('\n', " ");
+        self.headings.push_squeezed(heading.trim());
+        self.headings.line();
+        self.paragraph();
+        self.push(&heading);
+        self.paragraph();
+    }
+
+    fn link(&mut self, command: &str, reader: &mut Reader<'_>) {
+        let url = reader.group().unwrap_or_default().trim().replace('\\', "");
+        if command != "href" {
+            self.push(&url);
+        }
+        let url = if command == "doi" { format!("https://doi.org/{url}") } else { url };
+        if url.contains("://") && self.references.len() < REFERENCES_MAX {
+            self.references.push(url);
+        }
+    }
+
+    /// `\usepackage[english, ngerman]{babel}`: the last is that of the document.
+    fn language_of(&mut self, names: &str, package: Option<&str>) {
+        if package == Some("babel") {
+            let tag = |it: &str| languages::tag(it.trim());
+            let main = names.split(',').find_map(|it| it.trim().strip_prefix("main="));
+            let last = || names.split(',').rev().find_map(tag);
+            self.language = main.and_then(tag).or_else(last).unwrap_or(self.language);
+        }
+    }
+
+    /// `\ProvidesPackage{name}[date version what it is]`.
+    fn provides(&mut self, reader: &mut Reader<'_>) {
+        let name = reader.group().unwrap_or_default();
+        let release = reader.option().unwrap_or_default();
+        let mut words = release.split_whitespace();
+        self.date = words.next().unwrap_or_default().replace('/', "-");
+        words.next().unwrap_or_default().trim_start_matches('v').clone_into(&mut self.version);
+        let what: Vec<&str> = words.collect();
+        self.title = [name, &what.join(" ")].join(" ");
+    }
+
+    /// `\newcommand{\name}{text}`, `\newcommand\name{text}` or `\def\name{text}`.
+    fn define(&mut self, reader: &mut Reader<'_>) {
+        let name = match reader.group() {
+            Some(name) => name.trim().trim_start_matches('\\').to_owned(),
+            None => reader.next_command().to_owned(),
+        };
+        let parameters = reader.option().is_some();
+        let definition = reader.group().unwrap_or_default();
+        if !parameters && definition.len() <= MACRO_BYTES_MAX && self.macros.len() < MACROS_MAX {
+            self.macros.insert(name, definition.to_owned());
+        }
+    }
+
+    /// Returns what the next argument prints.
+    fn argument(&mut self, reader: &mut Reader<'_>) -> String {
+        reader.skip_option();
+        let written = reader.group().unwrap_or_default();
+        self.expand(written, 0)
+    }
+
+    /// Returns what `tex` prints; a line break is one.
+    fn expand(&mut self, tex: &str, depth: usize) -> String {
+        let mut printed = Body::new(ARGUMENT_BYTES_MAX);
+        let mut reader = Reader::new(tex);
+        while depth < DEPTH_MAX && !reader.is_at_end() && self.goes_on() {
+            printed.push_squeezed(reader.plain());
+            match reader.special() {
+                Some('\\') => {
+                    let command = reader.command();
+                    let known =
+                        self.macros.get(command).filter(|_| self.expansions < EXPANSIONS_MAX);
+                    if let Some(definition) = known.cloned() {
+                        self.expansions += 1;
+                        printed.push(&self.expand(&definition, depth + 1));
+                    } else {
+                        print(command, &mut reader, &mut printed);
+                    }
+                }
+                Some('%') => reader.skip_comment(),
+                Some('\n') => printed.line(),
+                Some('~') => printed.space(),
+                _ => {}
+            }
+        }
+        printed.finish().trim().to_owned()
+    }
+}
+
+/// Prints a command that says nothing of the document.
+fn print(command: &str, reader: &mut Reader<'_>, into: &mut Body) {
+    if let Some(accented) = reader.accented(command) {
+        into.push(accented.encode_utf8(&mut [0; 4]));
+        return;
+    }
+    match command {
+        "\\" | "newline" | "par" | "item" | "hline" | "tabularnewline" | "maketitle" => into.line(),
+        "%" | "&" | "$" | "#" | "_" | "{" | "}" => into.push(command),
+        " " | "," | ";" | ":" | "quad" | "qquad" | "\n" => into.space(),
+        "verb" | "verb*" => into.push(reader.verbatim()),
+        _ => {
+            if let Some((_, word)) = WORDS.iter().find(|(name, _)| *name == command) {
+                into.push(word);
+            } else if GREEK.contains(&command) {
+                into.push(command);
+            } else if let Some((_, count)) = SILENT.iter().find(|(name, _)| *name == command) {
+                for _ in 0..*count {
+                    reader.skip_option();
+                    reader.group();
+                }
+            } else if 1 < command.len() {
+                reader.skip_option();
+            }
+        }
+    }
+}
+
+/// Takes the names of one or more authors on a line.
+fn split_authors(line: &str, authors: &mut Vec<String>) {
+    let parts: Vec<&str> =
+        line.split(", ").flat_map(|it| it.split(" and ")).map(str::trim).collect();
+    if parts.iter().all(|it| 1 < it.trim_start_matches("and ").split_whitespace().count()) {
+        authors.extend(parts.iter().map(|it| it.trim_start_matches("and ").to_owned()));
+    } else {
+        authors.push(line.trim().to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Type;
+    use crate::testing::render;
+    use proptest::prelude::*;
+
+    fn check(tex: &str, expected: &str) {
+        assert_eq!(render("x.tex", Type::Tex, tex.as_bytes()), expected);
+    }
+
+    #[test]
+    fn an_article() {
+        check(
+            "\\documentclass[11pt]{article}\n\\usepackage{url}\n\
+             \\usepackage[main=british, ngerman, shorthands=off]{babel}\n\\newcommand{\\hv}{Harvest}\n\
+             \\title{The \\hv{} System\\thanks{Paid}}\n\\author{C. Mic B\\\"owman\\\\ Transarc \\and \
+             Peter \\'Elan}\n\\date{March 1995}\n\\begin{document}\n\\maketitle\n\\begin{abstract}\n\
+             It is \\emph{hard}.\n\\end{abstract}\n\\keywords{a, b}\n\\section{Intro\\-duction}\n\
+             % not shown\nText~of $\\alpha_1$ \\cite{x} 50\\% \\href{http://h.example/}{here}.\n\n\
+             \\begin{tabular}{ll}a & b\\\\\n\\end{tabular}\n\\end{document}\njunk\n",
+            "Title: The Harvest System\n\
+             Author: C. Mic Böwman | Peter Élan\n\
+             Abstract: It is hard.\n\
+             Date: March 1995\n\
+             Language: en-GB\n\
+             Headings: Introduction\n\
+             TeX-Class: article\n\
+             URL-References: http://h.example/\n\
+             Partial-Text: Introduction | Text of alpha_1 50% here. | a b",
+        );
+    }
+
+    #[test]
+    fn a_package_and_plain_tex() {
+        check(
+            "\\ProvidesPackage{foo}[2020/01/02 v1.3 Sets foos]\n",
+            "Title: foo Sets foos\nDate: 2020-01-02\nVersion: 1.3",
+        );
+        check("Hello \\bf world\n\\bye\n", "Title: x.tex\nPartial-Text: Hello world");
+    }
+
+    #[test]
+    fn what_takes_too_long_says_so() {
+        let text = format!("\\title{{{}}}", "a~".repeat(1_500));
+        let object = crate::object::Object::whole("http://h.example/x.tex", text.into_bytes());
+        let settings = crate::Settings::default();
+        let looks = std::cell::Cell::new(0);
+        // The second look comes within the title.
+        let cancelled = || looks.replace(looks.get() + 1) == 1;
+        let seen = crate::testing::summarize(&object, Type::Tex, &settings, &cancelled);
+        assert_eq!(seen.problems.len(), 1);
+        assert_eq!(looks.get(), 2);
+    }
+
+    #[test]
+    fn macros_that_grow_end() {
+        let bomb = "\\def\\a{\\b\\b\\b\\b\\b\\b\\b}\\def\\b{\\a\\a\\a\\a\\a\\a\\a}\\title{\\a}";
+        check(bomb, "Title: x.tex");
+        let open = "\\title{".repeat(50_000);
+        render("x.tex", Type::Tex, open.as_bytes());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_a_record(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            render("x.tex", Type::Tex, &bytes);
+        }
+
+        #[test]
+        fn any_tex_gives_a_record(parts in proptest::collection::vec(
+            prop_oneof![Just("\\title"), Just("\\begin"), Just("\\def\\a"), Just("\\a"), Just("{"),
+                Just("}"), Just("["), Just("]"), Just("\\"), Just("'"), Just("é"), Just("%"),
+                Just("\n"), Just("abstract"), Just("\\verb"), Just("\\author"), Just("\\c")], 0..60)) {
+            render("x.tex", Type::Tex, parts.concat().as_bytes());
+        }
+    }
+}

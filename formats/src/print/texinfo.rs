@@ -1,0 +1,485 @@
+//! Texinfo: title, authors, chapters and index entries by their commands, and the text without any.
+//!
+//! Source: the Texinfo manual (version 7), "Beginning and Ending a Texinfo File", "Chapter Structuring",
+//! "Indices", "Cross-references" and "Conditionally Visible Text".
+//!
+//! What the manual looks like in Info counts: what is for TeX, HTML or DocBook only is left out, and so
+//! are menus. Nothing is executed: no file is read in, and no macro put in its place.
+//!
+//! Sans-I/O.
+
+mod commands;
+mod reader;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use crate::code::source::legal;
+use crate::object::ProblemKind;
+use crate::text::{Body, decode};
+use crate::{Draft, Input};
+use commands::{HEADINGS, HIDDEN, SILENT};
+use reader::{Reader, printed};
+
+/// How far the charset is looked for, in bytes.
+const CHARSET_BYTES_MAX: usize = 4 * 1024;
+/// Longest title, heading or other line, in bytes.
+const LINE_BYTES_MAX: usize = 4 * 1024;
+/// Longest notice of who may copy it, in bytes.
+const COPYING_BYTES_MAX: usize = 8 * 1024;
+/// Longest sum of headings, in bytes.
+const HEADINGS_BYTES_MAX: usize = 8 * 1024;
+/// Longest sum of index entries, in bytes.
+const INDEX_BYTES_MAX: usize = 64 * 1024;
+/// Most variables that are remembered.
+const VARIABLES_MAX: usize = 200;
+/// Longest value of one, in bytes.
+const VARIABLE_BYTES_MAX: usize = 200;
+/// How deep arguments lie in arguments.
+const DEPTH_MAX: usize = 6;
+/// Most URLs, and most authors.
+const REFERENCES_MAX: usize = 1_000;
+const AUTHORS_MAX: usize = 100;
+/// Commands and lines between two looks at the clock.
+const POLL_STEPS: usize = 1_000;
+
+/// Where text goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Body,
+    Copying,
+    Description,
+}
+
+/// What has been found so far.
+struct Manual {
+    title: String,
+    subtitle: String,
+    /// The title of headers, and that of the first node: where there is none of the manual.
+    short_title: String,
+    top: String,
+    authors: Vec<String>,
+    language: String,
+    category: String,
+    variables: HashMap<String, String>,
+    references: Vec<String>,
+    headings: Body,
+    index: Body,
+    copying: Body,
+    description: Body,
+    body: Body,
+    part: Part,
+}
+
+/// Summarizes a manual.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let bytes = input.head(input.text_bytes_max());
+    let text = decode(bytes, charset(bytes));
+    let mut manual = Manual {
+        title: String::new(),
+        subtitle: String::new(),
+        short_title: String::new(),
+        top: String::new(),
+        authors: Vec::new(),
+        language: String::new(),
+        category: String::new(),
+        variables: HashMap::new(),
+        references: Vec::new(),
+        headings: Body::new(HEADINGS_BYTES_MAX),
+        index: Body::new(INDEX_BYTES_MAX),
+        copying: Body::new(COPYING_BYTES_MAX),
+        description: Body::new(COPYING_BYTES_MAX),
+        body: Body::new(input.text_bytes_max()),
+        part: Part::Body,
+    };
+    let whole = manual.read(&text, input.cancelled);
+    let mut draft = manual.draft();
+    if !whole {
+        draft.problem(ProblemKind::Time, "ran out of time on the text");
+    }
+    draft
+}
+
+/// Returns the charset that the manual names.
+fn charset(bytes: &[u8]) -> Option<&str> {
+    const NAME: &[u8] = b"@documentencoding ";
+    let front = bytes.get(..bytes.len().min(CHARSET_BYTES_MAX)).unwrap_or_default();
+    let at = memchr::memmem::find(front, NAME)?;
+    let line = front.get(at + NAME.len()..)?.split(|byte| *byte == b'\n').next()?;
+    std::str::from_utf8(line).ok()?.split_whitespace().next()
+}
+
+impl Manual {
+    /// Reads the manual; false when the time was up.
+    fn read(&mut self, text: &str, cancelled: &dyn Fn() -> bool) -> bool {
+        let mut reader = Reader::new(text);
+        let mut steps = 0_usize;
+        // What may come before the first command is for TeX.
+        if text.trim_start().starts_with("\\input") {
+            reader.line();
+            reader.line();
+        }
+        while !reader.is_at_end() {
+            if steps.is_multiple_of(POLL_STEPS) && cancelled() {
+                return false;
+            }
+            steps += 1;
+            let plain = reader.plain();
+            self.text().push_squeezed(plain);
+            match reader.special() {
+                Some('@') => {
+                    let command = reader.command();
+                    if command == "bye" {
+                        return true;
+                    }
+                    if !self.structure(command, &mut reader) {
+                        let shown = self.print(command, &mut reader, 0);
+                        self.text().push_squeezed(&shown);
+                    }
+                }
+                Some('\n') => self.text().line(),
+                Some(' ') => self.text().space(),
+                _ => {}
+            }
+        }
+        true
+    }
+
+    /// Where text goes.
+    fn text(&mut self) -> &mut Body {
+        match self.part {
+            Part::Copying => &mut self.copying,
+            Part::Description => &mut self.description,
+            Part::Body => &mut self.body,
+        }
+    }
+
+    /// Takes a command that says what the manual is; false when it is another.
+    fn structure(&mut self, command: &str, reader: &mut Reader<'_>) -> bool {
+        match command {
+            "settitle" => self.short_title = self.line(reader),
+            "title" => {
+                let title = self.line(reader);
+                append(&mut self.title, &title);
+            }
+            "titlefont" => {
+                let title = reader.argument().unwrap_or_default();
+                let title = self.expand(title, 0);
+                append(&mut self.title, &title);
+            }
+            "subtitle" => {
+                let subtitle = self.line(reader);
+                append(&mut self.subtitle, &subtitle);
+            }
+            "top" => self.top = self.line(reader),
+            "author" => {
+                let line = self.line(reader);
+                self.take_authors(&line);
+            }
+            "documentlanguage" => self.language = self.line(reader).replace('_', "-"),
+            "dircategory" => self.category = self.line(reader),
+            "set" => self.set(reader.line()),
+            "copying" => self.part = Part::Copying,
+            "documentdescription" => self.part = Part::Description,
+            // What it says is said by commands, or elsewhere again.
+            "titlepage" => self.title_page(reader.environment("titlepage")),
+            "end" => {
+                if matches!(reader.line(), "copying" | "documentdescription") {
+                    self.part = Part::Body;
+                }
+                self.text().line();
+            }
+            "verbatim" => {
+                let shown = reader.environment("verbatim");
+                self.text().line();
+                self.text().push(shown.trim_start_matches(['\r', '\n']));
+                self.text().line();
+            }
+            name if HIDDEN.contains(&name) => {
+                reader.environment(name);
+            }
+            name if HEADINGS.contains(&name) => self.heading(reader),
+            name if SILENT.contains(&name) => {
+                reader.line();
+                self.text().line();
+            }
+            // `@cindex entry`, and those of functions, variables, keys, programs and types.
+            name if name.len() == 6 && name.ends_with("index") => {
+                let entry = self.line(reader);
+                self.index.push_squeezed(&entry);
+                self.index.line();
+            }
+            "item" | "itemx" | "headitem" | "exdent" | "center" => self.text().line(),
+            name if name.starts_with("def") && name != "defn" => {
+                let line = self.line(reader);
+                self.text().line();
+                self.text().push_squeezed(&line);
+                self.text().line();
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Takes what the page of the title says by commands.
+    fn title_page(&mut self, page: &str) {
+        let mut reader = Reader::new(page);
+        while !reader.is_at_end() {
+            reader.plain();
+            if reader.special() == Some('@') {
+                let command = reader.command();
+                if matches!(command, "title" | "titlefont" | "subtitle" | "author") {
+                    self.structure(command, &mut reader);
+                }
+            }
+        }
+    }
+
+    fn take_authors(&mut self, line: &str) {
+        let line = line.strip_prefix("by ").unwrap_or(line);
+        let names: Vec<&str> = line.split(" and ").map(|it| it.trim_matches([',', ' '])).collect();
+        let whole = names.iter().all(|it| 1 < it.split_whitespace().count());
+        let names = if whole { names } else { vec![line] };
+        let room = AUTHORS_MAX.saturating_sub(self.authors.len());
+        self.authors.extend(names.into_iter().take(room).map(str::to_owned));
+    }
+
+    /// `@set NAME value`.
+    fn set(&mut self, line: &str) {
+        let (name, value) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        if self.variables.len() < VARIABLES_MAX && value.len() <= VARIABLE_BYTES_MAX {
+            let value = self.expand(value, 0);
+            self.variables.insert(name.to_owned(), value);
+        }
+    }
+
+    fn heading(&mut self, reader: &mut Reader<'_>) {
+        let heading = self.line(reader);
+        self.headings.push(&heading);
+        self.headings.line();
+        self.text().line();
+        self.text().push(&heading);
+        self.text().line();
+    }
+
+    /// Returns what the rest of the line prints.
+    fn line(&mut self, reader: &mut Reader<'_>) -> String {
+        let line = reader.line();
+        self.expand(line, 0)
+    }
+
+    /// Returns what `text` prints, on one line.
+    fn expand(&mut self, text: &str, depth: usize) -> String {
+        let mut shown = Body::new(LINE_BYTES_MAX);
+        let mut reader = Reader::new(text);
+        while depth < DEPTH_MAX && !reader.is_at_end() && !shown.is_full() {
+            shown.push_squeezed(reader.plain());
+            match reader.special() {
+                Some('@') => {
+                    let command = reader.command();
+                    if matches!(command, "c" | "comment") {
+                        reader.line();
+                    } else {
+                        shown.push_squeezed(&self.print(command, &mut reader, depth + 1));
+                    }
+                }
+                Some(' ' | '\n') => shown.space(),
+                _ => {}
+            }
+        }
+        shown.finish().trim().to_owned()
+    }
+
+    /// Returns what a command inside a text prints. What is not known prints its argument, which is
+    /// left where it is.
+    fn print(&mut self, command: &str, reader: &mut Reader<'_>, depth: usize) -> String {
+        if let Some(letter) = reader.accented(command) {
+            return letter.to_string();
+        }
+        if let Some(text) = printed(command) {
+            return text.to_owned();
+        }
+        match command {
+            "*" => " ".to_owned(),
+            "value" => {
+                let name = reader.argument().unwrap_or_default();
+                self.variables.get(name).cloned().unwrap_or_default()
+            }
+            "url" | "uref" => {
+                let mut parts = self.parts(reader, depth);
+                let url = parts.first().cloned().unwrap_or_default();
+                if url.contains(':') && self.references.len() < REFERENCES_MAX {
+                    self.references.push(url.clone());
+                }
+                match parts.pop().filter(|_| !parts.is_empty()) {
+                    Some(text) if parts.len() == 1 => format!("{text} ({url})"),
+                    Some(text) => text,
+                    None => url,
+                }
+            }
+            "email" => self.parts(reader, depth).pop().unwrap_or_default(),
+            "acronym" | "abbr" => {
+                let parts = self.parts(reader, depth);
+                match parts.as_slice() {
+                    [short, long, ..] => format!("{short} ({long})"),
+                    other => other.concat(),
+                }
+            }
+            "xref" | "pxref" | "ref" | "inforef" => self.cross_reference(command, reader, depth),
+            "footnote" => {
+                let note = reader.argument().unwrap_or_default();
+                format!(" ({})", self.expand(note, depth))
+            }
+            "anchor" | "image" | "inlineraw" | "sortas" | "hyphenation" | "U" | "errormsg" => {
+                reader.argument();
+                String::new()
+            }
+            "today" | ":" | "/" | "-" => String::new(),
+            _ => String::new(),
+        }
+    }
+
+    /// Returns what the parts of an argument print that commas part, without empty ones.
+    fn parts(&mut self, reader: &mut Reader<'_>, depth: usize) -> Vec<String> {
+        let argument = reader.argument().unwrap_or_default();
+        let parts = argument.splitn(5, ',').map(|it| self.expand(it, depth));
+        parts.filter(|it| !it.is_empty()).collect()
+    }
+
+    /// `@xref{node, name, title, file, manual}`: the title, or else the node.
+    fn cross_reference(&mut self, command: &str, reader: &mut Reader<'_>, depth: usize) -> String {
+        let argument = reader.argument().unwrap_or_default();
+        let parts: Vec<&str> = argument.splitn(5, ',').map(str::trim).collect();
+        let told = |place: usize| parts.get(place).copied().filter(|it| !it.is_empty());
+        let name = told(2).or_else(|| told(0)).or_else(|| told(4)).unwrap_or_default();
+        let name = self.expand(name, depth);
+        match command {
+            "xref" => format!("See {name}"),
+            "pxref" => format!("see {name}"),
+            _ => name,
+        }
+    }
+
+    fn draft<'a>(mut self) -> Draft<'a> {
+        let copying = self.copying.finish();
+        let mut draft = Draft { authors: self.authors, ..Draft::default() };
+        let titles = [self.title, self.short_title, self.top];
+        draft.title = titles.into_iter().find(|it| !it.is_empty()).unwrap_or_default();
+        let description = self.description.finish();
+        draft.description = [&description, self.subtitle.as_str(), &copying]
+            .into_iter()
+            .find_map(|it| it.lines().next())
+            .unwrap_or_default()
+            .to_owned();
+        draft.keywords = self.index.finish();
+        draft.other("Language", self.language);
+        draft.other("Category", self.category);
+        draft.other("Headings", self.headings.finish());
+        let mut variable = |name: &str| self.variables.remove(name).unwrap_or_default();
+        draft.other("Version", variable("VERSION"));
+        draft.other("Date", variable("UPDATED"));
+        draft.other("Copyright", legal::copyright(&copying));
+        draft.other("License", legal::license(&copying));
+        draft.references = self.references;
+        self.body.line();
+        self.body.push(&copying);
+        draft.body = Cow::Owned(self.body.finish());
+        draft
+    }
+}
+
+fn append(title: &mut String, more: &str) {
+    if !title.is_empty() && !more.is_empty() {
+        title.push(' ');
+    }
+    if title.len() < LINE_BYTES_MAX {
+        title.push_str(more);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::Type;
+    use crate::testing::render;
+
+    fn check(manual: &str, expected: &str) {
+        assert_eq!(render("x.texi", Type::Texinfo, manual.as_bytes()), expected);
+    }
+
+    #[test]
+    fn a_manual() {
+        check(
+            "\\input texinfo   @c -*-texinfo-*-\n@setfilename x.info\n@settitle X @value{VERSION}\n\
+             @set VERSION 2.1\n@set UPDATED 3 May 1995\n@documentlanguage de_AT\n@copying\n\
+             This manual is for X\n(version @value{VERSION}).\n\n\
+             Copyright @copyright{} 1995 F@,{c}oo.\n\nPermission under the GNU Free Documentation \
+             License.\n@end copying\n@dircategory Tools\n@direntry\n* X: (x). It.\n@end direntry\n\
+             @titlepage\n@title The @code{X} Manual\n@subtitle for users\n@author Ann Lee and Bob @'Elan\n\
+             @author Harvest Group\n@page\n@insertcopying\n@end titlepage\n@contents\n\
+             @node Top\n@top X\n@menu\n* Intro:: begin\n@end menu\n@iftex\nfor TeX\n@end iftex\n\
+             @node Intro, Next, Top, Top\n@chapter Intro@-duction @c not shown\n@cindex sources, open\n\
+             See @uref{http://x.example/, the site, here} @footnote{or\nnot}.\n@xref{Next,,Going on}.\n\n\
+             @table @option\n@item -@var{n}\n@email{a@@x.example, Ann}\n@end table\n\
+             @example\n$ @kbd{x} @{@}\n@end example\n@deffn Command run file\nRuns.\n@end deffn\n\
+             @section Next\n@verbatim\n@raw{}\n@end verbatim\n@ignore\nno\n@end ignore\n@bye\nno\n",
+            "Title: The X Manual\n\
+             Author: Ann Lee | Bob Élan | Harvest Group\n\
+             Description: for users\n\
+             Language: de-AT\nCategory: Tools\nHeadings: Introduction | Next\n\
+             Version: 2.1\nDate: 3 May 1995\nCopyright: Copyright (C) 1995 Fçoo.\nLicense: GFDL\n\
+             URL-References: http://x.example/\n\
+             Partial-Text: Introduction | See here (or not). See Going on. | -n Ann | $ x {} | \
+             Command run file | Runs. | Next | @raw{} | This manual is for X (version 2.1). | \
+             Copyright (C) 1995 Fçoo. | Permission under the GNU Free Documentation License.",
+        );
+    }
+
+    #[test]
+    fn what_says_less_than_a_title_page() {
+        check(
+            "@settitle Short\n@top Long\ntext @@ @url{http://x.example/a}",
+            "Title: Short\nURL-References: http://x.example/a\n\
+             Partial-Text: text @ http://x.example/a",
+        );
+        check("@node Top\n@top Only", "Title: Only");
+        let latin = b"@documentencoding ISO-8859-1\n@settitle \xdcbung".to_vec();
+        assert_eq!(render("x.texi", Type::Texinfo, &latin), "Title: Übung");
+    }
+
+    #[test]
+    fn index_entries_are_keywords() {
+        let object = crate::object::Object::whole(
+            "http://h.example/x.texi",
+            &b"@cindex kangaroos, grey\n@findex hop()\n"[..],
+        );
+        let settings = crate::Settings::default();
+        let seen = crate::testing::summarize(&object, Type::Texinfo, &settings, &|| false).record;
+        let keywords = seen.text("Keywords").unwrap();
+        assert!(keywords.contains("kangaroos") && keywords.contains("hop"), "{keywords}");
+    }
+
+    #[test]
+    fn what_does_not_end_ends() {
+        for open in ["@url{", "@footnote{", "@value{", "@copying\n", "@menu\n", "@'{", "{"] {
+            render("x.texi", Type::Texinfo, open.repeat(50_000).as_bytes());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_a_record(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            render("x.texi", Type::Texinfo, &bytes);
+        }
+
+        #[test]
+        fn any_manual_gives_a_record(parts in proptest::collection::vec(
+            prop_oneof![Just("@title "), Just("@url{"), Just("@'"), Just("@"), Just("{"), Just("}"),
+                Just(","), Just("é"), Just("\n"), Just("@end copying"), Just("@copying\n"),
+                Just("@set a "), Just("@value{a}"), Just("@titlepage\n"), Just("@xref{"),
+                Just("@cindex "), Just("@dotless{i}"), Just("@v")], 0..60)) {
+            render("x.texi", Type::Texinfo, parts.concat().as_bytes());
+        }
+    }
+}

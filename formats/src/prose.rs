@@ -1,0 +1,16 @@
+//! Prose: texts that people write for people to read as they are, and the light markup in them.
+//!
+//! Sans-I/O.
+
+pub(crate) mod asciidoc;
+pub(crate) mod changes;
+pub(crate) mod faq;
+pub(crate) mod formatted;
+pub mod mail;
+pub(crate) mod markdown;
+pub(crate) mod news;
+pub(crate) mod plain;
+pub(crate) mod references;
+pub(crate) mod rfc;
+pub(crate) mod rst;
+pub(crate) mod wais;

@@ -1,0 +1,469 @@
+//! AsciiDoc: the header (title, authors, revision, attributes), headings, links, and the text without
+//! its markup.
+//!
+//! Source: the AsciiDoc Language Documentation (Asciidoctor), "Document Header", "Sections", "Blocks";
+//! the AsciiDoc User Guide for titles that are underlined.
+//!
+//! # Differences from the specification
+//!
+//! * Conditions (`ifdef`) are not evaluated: the text of all branches is the document's.
+//! * Only attributes of the header are put in for their names.
+//!
+//! Sans-I/O.
+
+mod inline;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::references::References;
+use crate::object::ProblemKind;
+use crate::text::{Body, is_telling};
+use crate::{Draft, Input};
+
+/// Lines between two looks at the clock.
+const POLL_LINES: usize = 512;
+/// Longest sum of headings, in bytes.
+const HEADINGS_BYTES_MAX: usize = 8 * 1024;
+/// Longest description and abstract, in bytes.
+const FIELD_BYTES_MAX: usize = 4 * 1024;
+/// Longest paragraph that is read as one, in bytes.
+const PARAGRAPH_BYTES_MAX: usize = 64 * 1024;
+/// Most attributes of a header, and longest value of one, in bytes.
+const ATTRIBUTES_MAX: usize = 256;
+const ATTRIBUTE_BYTES_MAX: usize = 1024;
+/// Longest title, in bytes.
+const TITLE_BYTES_MAX: usize = 300;
+/// Signs that underline titles.
+const UNDERLINES: [char; 5] = ['=', '-', '~', '^', '+'];
+
+/// What a line is in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place<'t> {
+    /// Text with markup.
+    Text,
+    /// A block that ends with a line like its first; its text is as it is.
+    Verbatim(&'t str),
+    /// A comment block.
+    Comment(&'t str),
+}
+
+/// What has been seen of a document.
+struct Document<'t> {
+    lines: Vec<&'t str>,
+    at: usize,
+    place: Place<'t>,
+    body: Body,
+    title: String,
+    authors: Vec<String>,
+    headings: Body,
+    description: String,
+    r#abstract: Body,
+    /// The paragraphs that follow are the abstract.
+    in_abstract: bool,
+    revision: (String, String),
+    attributes: HashMap<&'t str, &'t str>,
+    references: References,
+    paragraph: Body,
+}
+
+/// Summarizes a document.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let text = input.text();
+    let mut document = Document {
+        lines: text.lines().collect(),
+        at: 0,
+        place: Place::Text,
+        body: Body::new(input.text_bytes_max()),
+        title: String::new(),
+        authors: Vec::new(),
+        headings: Body::new(HEADINGS_BYTES_MAX),
+        description: String::new(),
+        r#abstract: Body::new(FIELD_BYTES_MAX),
+        in_abstract: false,
+        revision: (String::new(), String::new()),
+        attributes: HashMap::new(),
+        references: References::of(input),
+        paragraph: Body::new(PARAGRAPH_BYTES_MAX),
+    };
+    document.header();
+    let (mut count, mut cut) = (0_usize, false);
+    while let Some(line) = document.lines.get(document.at) {
+        count += 1;
+        if count.is_multiple_of(POLL_LINES) && (input.cancelled)() {
+            cut = true;
+            break;
+        }
+        document.at += 1;
+        document.line(line.trim_end());
+    }
+    document.end_paragraph();
+    let mut draft = document.draft();
+    if cut {
+        draft.problem(ProblemKind::Time, "ran out of time on the document");
+    }
+    draft
+}
+
+impl<'t> Document<'t> {
+    fn ahead(&self, by: usize) -> &'t str {
+        self.lines.get(self.at + by).copied().unwrap_or_default().trim_end()
+    }
+
+    /// Reads the header: comments and attributes, the title, then authors and revision.
+    fn header(&mut self) {
+        self.header_attributes();
+        while self.ahead(0).is_empty() && self.at < self.lines.len() {
+            self.at += 1;
+            self.header_attributes();
+        }
+        let first = self.ahead(0);
+        let title =
+            if let Some(title) = first.strip_prefix("= ").or_else(|| first.strip_prefix("# ")) {
+                self.at += 1;
+                title
+            } else if self.ahead(1).starts_with('=') && is_underline(self.ahead(1), first) {
+                self.at += 2;
+                first
+            } else {
+                return;
+            };
+        let line = self.ahead(0);
+        let is_author = line.starts_with(char::is_alphabetic) && !line.contains("::");
+        if is_author {
+            self.at += 1;
+            self.author_line(line);
+            let line = self.ahead(0);
+            if is_revision(line) {
+                self.at += 1;
+                self.revision_line(line);
+            }
+        }
+        self.header_attributes();
+        self.title = self.inline(title.trim());
+        let title = self.title.clone();
+        self.text(&title);
+    }
+
+    /// Reads `:name: value` lines and comments.
+    fn header_attributes(&mut self) {
+        loop {
+            let line = self.ahead(0);
+            if let Some((name, value)) = attribute(line) {
+                self.attribute(name, value);
+            } else if !(line.starts_with("//") && !line.starts_with("////")
+                || line.starts_with("ifdef::")
+                || line.starts_with("ifndef::")
+                || line.starts_with("endif::"))
+            {
+                return;
+            }
+            self.at += 1;
+        }
+    }
+
+    fn attribute(&mut self, name: &'t str, value: &'t str) {
+        if self.attributes.len() < ATTRIBUTES_MAX && value.len() <= ATTRIBUTE_BYTES_MAX {
+            self.attributes.insert(name, value.trim());
+        }
+    }
+
+    /// `First Middle Last <address>; Other_Name`
+    fn author_line(&mut self, line: &str) {
+        for author in line.split("; ") {
+            // A second place after the address is not part of the name.
+            let author = author.split_inclusive('>').next().unwrap_or_default();
+            let (name, address) = author.split_once('<').unwrap_or((author, ""));
+            let mut name = name.trim().replace('_', " ");
+            if address.contains('@') {
+                name.push_str(" <");
+                name.push_str(address);
+            }
+            self.authors.push(name);
+        }
+    }
+
+    /// `v1.0, 2024-01-02: remark`
+    fn revision_line(&mut self, line: &str) {
+        let line = line.split_once(": ").map_or(line, |(it, _)| it);
+        let (version, date) = match line.split_once(',') {
+            Some((version, date)) => (version, date.trim()),
+            None if line.starts_with('v') => (line, ""),
+            None => ("", line),
+        };
+        let version = version.trim_start_matches(|it: char| !it.is_ascii_digit());
+        self.revision = (version.to_owned(), date.to_owned());
+    }
+
+    fn line(&mut self, line: &'t str) {
+        match self.place {
+            Place::Verbatim(end) | Place::Comment(end) if line == end => {
+                self.place = Place::Text;
+                return;
+            }
+            Place::Verbatim(_) => {
+                self.body.push(line.trim());
+                self.body.line();
+                return;
+            }
+            Place::Comment(_) => return,
+            Place::Text => {}
+        }
+        if line.trim().is_empty() {
+            self.end_paragraph();
+            return;
+        }
+        if self.paragraph.as_str().is_empty() && self.heading(line) {
+            return;
+        }
+        if is_delimiter(line) {
+            self.end_paragraph();
+            match line.as_bytes().first() {
+                Some(b'/') => self.place = Place::Comment(line),
+                Some(b'-' | b'.' | b'+' | b'`') if line != "--" => {
+                    self.place = Place::Verbatim(line);
+                }
+                // Examples, quotes, side bars and tables hold text.
+                _ => {}
+            }
+            return;
+        }
+        if line.starts_with("//") {
+            return;
+        }
+        if let Some((name, value)) = attribute(line) {
+            self.attribute(name, value);
+            return;
+        }
+        if line.starts_with('[') && line.ends_with(']') {
+            self.end_paragraph();
+            self.in_abstract |= line == "[abstract]";
+            return;
+        }
+        if let Some((name, rest)) = block_macro(line) {
+            self.end_paragraph();
+            // The alternative text of a picture; other macros bring in what is not here.
+            if matches!(name, "image" | "video" | "audio")
+                && let Some((_, alternative)) = rest.split_once('[')
+            {
+                let text = alternative.trim_end_matches(']').split(',').next().unwrap_or_default();
+                self.text(text.trim_matches('"'));
+            }
+            return;
+        }
+        if self.paragraph.as_str().is_empty()
+            && let Some(title) = line.strip_prefix('.')
+            && title.starts_with(|it: char| it.is_alphanumeric() || it == '`')
+        {
+            let title = self.inline(title);
+            self.text(&title);
+            return;
+        }
+        self.paragraph_line(line);
+    }
+
+    /// Takes a heading in that starts here.
+    fn heading(&mut self, line: &'t str) -> bool {
+        let level = line.bytes().take_while(|it| *it == b'=').count();
+        let title = if (2..=6).contains(&level) && line.as_bytes().get(level) == Some(&b' ') {
+            line.trim_matches('=').trim()
+        } else if is_underline(self.ahead(0), line) {
+            self.at += 1;
+            line
+        } else {
+            return false;
+        };
+        let title = self.inline(title);
+        self.in_abstract = title.eq_ignore_ascii_case("abstract");
+        self.headings.push(&title);
+        self.headings.line();
+        self.text(&title);
+        true
+    }
+
+    fn paragraph_line(&mut self, line: &str) {
+        self.paragraph.line();
+        let line = line.trim();
+        if let Some(cells) = line.strip_prefix('|') {
+            self.paragraph.push(cells.replace('|', " ").trim());
+            return;
+        }
+        let item = line.trim_start_matches(['*', '.', '-']);
+        // Marks of a list, not of emphasis.
+        let line = if item.starts_with(' ') { item.trim_start() } else { line };
+        // `+` alone joins what follows to an item; at the end of a line it breaks it.
+        let line = line.strip_suffix(" +").unwrap_or(line);
+        if line != "+" {
+            self.paragraph.push(line);
+        }
+    }
+
+    fn end_paragraph(&mut self) {
+        if self.paragraph.as_str().is_empty() {
+            return;
+        }
+        let paragraph = std::mem::replace(&mut self.paragraph, Body::new(PARAGRAPH_BYTES_MAX));
+        let text = self.inline(paragraph.as_str());
+        if self.in_abstract && !self.r#abstract.is_full() {
+            self.r#abstract.push_squeezed(&text);
+            self.r#abstract.line();
+            self.in_abstract = self.headings.as_str().trim_end().ends_with("bstract");
+        }
+        if self.description.is_empty() && is_telling(&text) {
+            self.description.clone_from(&text);
+        }
+        self.text(&text);
+    }
+
+    fn inline(&mut self, text: &str) -> String {
+        inline::plain(text, &self.attributes, &mut self.references)
+    }
+
+    fn text(&mut self, text: &str) {
+        for line in text.lines() {
+            self.body.push_squeezed(line);
+            self.body.line();
+        }
+    }
+
+    fn draft<'a>(self) -> Draft<'a> {
+        let mut draft = Draft::default();
+        let attribute = |name: &str| self.attributes.get(name).copied().unwrap_or_default();
+        draft.title = match attribute("doctitle") {
+            "" => self.title,
+            title => title.to_owned(),
+        };
+        draft.authors = self.authors;
+        draft.authors.extend(attribute("author").split(';').map(str::to_owned));
+        draft.authors.extend(attribute("authors").split(';').map(str::to_owned));
+        draft.description = match attribute("description") {
+            // The first paragraph of a manual page is its name and purpose.
+            "" => self.description,
+            description => description.to_owned(),
+        };
+        draft.r#abstract = self.r#abstract.finish();
+        draft.keywords = attribute("keywords").to_owned();
+        let (version, date) = self.revision;
+        draft.other("Date", if date.is_empty() { attribute("revdate") } else { &date });
+        draft.other("Version", if version.is_empty() { attribute("revnumber") } else { &version });
+        draft.other("Language", attribute("lang"));
+        draft.other("Copyright", attribute("copyright"));
+        draft.other("Headings", self.headings.as_str().trim());
+        draft.references = self.references.finish();
+        draft.body = Cow::Owned(self.body.finish());
+        draft
+    }
+}
+
+/// `:name: value` or `:name:`; one that is switched off (`:!name:`) is none.
+fn attribute(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.strip_prefix(':')?.split_once(':')?;
+    let plain = |it: u8| it.is_ascii_alphanumeric() || it == b'-' || it == b'_';
+    let is_name = !name.is_empty() && name.bytes().all(plain);
+    (is_name && (value.is_empty() || value.starts_with(' '))).then_some((name, value))
+}
+
+fn is_revision(line: &str) -> bool {
+    let line = line.strip_prefix(['v', 'V']).unwrap_or(line);
+    line.starts_with(|it: char| it.is_ascii_digit()) || line.starts_with("Version ")
+}
+
+/// Whether `under` underlines `title`: one sign again and again, as long but for two.
+fn is_underline(under: &str, title: &str) -> bool {
+    let Some(sign) = under.chars().next().filter(|it| UNDERLINES.contains(it)) else {
+        return false;
+    };
+    let width = title.trim_end().chars().count();
+    under.chars().all(|it| it == sign)
+        && title.len() <= TITLE_BYTES_MAX
+        && 2 <= under.len()
+        && under.len().abs_diff(width) <= 2
+        && title.starts_with(|it: char| it.is_alphanumeric() || it == '`' || it == '{')
+}
+
+/// A line that starts and ends a block: four of one sign or more, `--`, or a table's `|===`.
+fn is_delimiter(line: &str) -> bool {
+    if matches!(line, "--" | "|===" | "!===" | ",===" | ":===" | "```") {
+        return true;
+    }
+    let mut bytes = line.bytes();
+    let Some(first) = bytes.next().filter(|it| b"-.=*_+/".contains(it)) else { return false };
+    4 <= line.len() && bytes.all(|it| it == first)
+}
+
+/// `name::target[text]`
+fn block_macro(line: &str) -> Option<(&str, &str)> {
+    let (name, rest) = line.split_once("::")?;
+    let is_name = !name.is_empty() && name.bytes().all(|it| it.is_ascii_lowercase() || it == b'-');
+    (is_name && rest.ends_with(']') && !rest.starts_with(' ')).then_some((name, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Type;
+    use crate::testing::render;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(render("n.adoc", Type::AsciiDoc, text.as_bytes()), expected);
+    }
+
+    #[test]
+    fn a_document() {
+        check(
+            "// comment\n= The _Big_ One\nAnn Other <a@h.example>; Bob_B Cee\nv1.2, 2024-01-02: first\n\
+             :keywords: a1, b2\n:product: Thing\n:lang: en\n\nThe {product} is *bold* and +\nhas \
+             https://w.example/[a place] and link:../x.html[more].\n\n== First `code`\n\n[source,c]\n\
+             ----\n*p = 1; // x\n----\n\n////\nnot shown\n////\n\n.A title\n* one\n** two, see <<first,above>>\n\n\
+             |===\n|a |b\n|===\n\nimage::x.png[A picture, 100]\n\nsnake_case_here 2*3*4\n",
+            "Title: The Big One\n\
+             Author: Ann Other <a@h.example> | Bob B Cee\n\
+             Description: The Thing is bold and has a place and more.\n\
+             Date: 2024-01-02\n\
+             Version: 1.2\n\
+             Language: en\n\
+             Headings: First code\n\
+             URL-References: https://w.example/ | http://h.example/x.html\n\
+             Partial-Text: The Big One | The Thing is bold and | has a place and more. | First code | \
+             *p = 1; // x | A title | one | two, see above | a b | A picture | snake_case_here 2*3*4",
+        );
+    }
+
+    #[test]
+    fn a_manual_page_with_underlined_titles() {
+        check(
+            "git-add(1)\n==========\n\nNAME\n----\ngit-add - Add files\n\nSEE ALSO\n--------\n\
+             linkgit:git-rm[1], http://h.example/y.\n\n[abstract]\nIn short.\n\nLong.\n",
+            "Title: git-add(1)\n\
+             Description: git-add - Add files\n\
+             Abstract: In short.\n\
+             Headings: NAME | SEE ALSO\n\
+             URL-References: http://h.example/y\n\
+             Partial-Text: git-add(1) | NAME | git-add - Add files | SEE ALSO | git-rm(1), \
+             http://h.example/y. | In short. | Long.",
+        );
+    }
+
+    #[test]
+    fn attributes_do_not_swell() {
+        let text = format!("= T\n:a: {}\n\n{}\n", "x".repeat(1000), "{a}".repeat(100_000));
+        render("n.adoc", Type::AsciiDoc, text.as_bytes());
+    }
+
+    #[test]
+    fn hostile_documents_end() {
+        for text in ["`".repeat(100_000), "*a ".repeat(60_000), "a:b[".repeat(60_000)] {
+            render("n.adoc", Type::AsciiDoc, text.as_bytes());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_a_record(
+            text in "(= |== |----|:a: |[{]a[}]|`|[*]|_|[+]|<<|>>|\\[|\\]|http:|image::|\n|\n\n|[a-c]|\\PC){0,80}",
+        ) {
+            prop_assert!(render("n.adoc", Type::AsciiDoc, text.as_bytes()).starts_with("Title: "));
+        }
+    }
+}

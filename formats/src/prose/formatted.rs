@@ -1,0 +1,179 @@
+//! Text for a printer or terminal: struck twice or underlined, in colors, with page breaks. Without all
+//! that it is plain text; manual pages that were formatted are known by their first line.
+//!
+//! Source: grotty(1) (how bold and underlined text is written), ECMA-48 §8.3.117 (SGR); Essence's
+//! FormattedText.
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+
+use super::plain;
+use crate::object::ProblemKind;
+use crate::text::{Body, front};
+use crate::{Draft, Input};
+
+/// How far the parts of a manual page are looked for that are told, in bytes.
+const PAGE_BYTES_MAX: usize = 256 * 1024;
+/// Longest sum of section titles, and longest `NAME` section, in bytes.
+const HEADINGS_BYTES_MAX: usize = 4 * 1024;
+const NAME_BYTES_MAX: usize = 1024;
+/// Longest title of a section of a manual page, in bytes; lines of three columns are none.
+const HEADING_BYTES_MAX: usize = 60;
+/// Lines between two looks at the clock.
+const POLL_LINES: usize = 1_000;
+
+/// Summarizes text that is formatted.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let text = input.text();
+    let mut draft = Draft::default();
+    let mut body = Body::new(input.text_bytes_max());
+    for (number, line) in text.split(['\n', '\u{c}']).enumerate() {
+        if number.is_multiple_of(POLL_LINES) && (input.cancelled)() {
+            draft.problem(ProblemKind::Time, "ran out of time on the text");
+            break;
+        }
+        body.push(bare(line).trim_end());
+        body.push("\n");
+    }
+    let body = body.finish();
+    if !page(front(&body, PAGE_BYTES_MAX), &mut draft) {
+        (draft.title, draft.description) = plain::headline(&body);
+    }
+    draft.body = Cow::Owned(body);
+    draft
+}
+
+/// Returns a line as it is read: of characters put above each other the one that is no underscore, or
+/// else the last; without what sets colors.
+fn bare(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut characters = line.chars();
+    // What was there before a backspace.
+    let mut under = None;
+    while let Some(it) = characters.next() {
+        match it {
+            '\u{8}' => under = plain.pop().or(under),
+            '\u{1b}' => skip_sequence(&mut characters),
+            it => {
+                let shown = under.take().filter(|_| it == '_').unwrap_or(it);
+                plain.push(shown);
+            }
+        }
+    }
+    plain
+}
+
+/// Takes the rest of `ESC [ 1 m` and its like.
+fn skip_sequence(characters: &mut std::str::Chars<'_>) {
+    let mut ahead = characters.clone();
+    if ahead.next() != Some('[') {
+        return;
+    }
+    // Parameters, and then the letter that ends it.
+    let length = ahead.clone().take_while(|it| matches!(it, '0'..='?' | ' '..='/')).count();
+    if ahead.nth(length).is_some() {
+        *characters = ahead;
+    }
+}
+
+/// Takes down what a formatted manual page says; false when it is none.
+fn page(text: &str, draft: &mut Draft<'_>) -> bool {
+    let Some(first) = text.lines().map(str::trim).find(|it| !it.is_empty()) else { return false };
+    // `LS(1)    User Commands    LS(1)`
+    let (Some(left), Some(right)) = (first.split(' ').next(), first.rsplit(' ').next()) else {
+        return false;
+    };
+    let is_heading = left == right && left.len() < first.len() && left.ends_with(')');
+    let Some((name, section)) = left.split_once('(').filter(|_| is_heading) else { return false };
+    let (mut headings, mut name_section) =
+        (Body::new(HEADINGS_BYTES_MAX), Body::new(NAME_BYTES_MAX));
+    let mut is_name = false;
+    for line in text.lines().filter(|it| !it.is_empty()) {
+        if line.starts_with(' ') || line.starts_with('\t') {
+            if is_name {
+                name_section.space();
+                name_section.push_squeezed(line);
+            }
+        } else if line.len() <= HEADING_BYTES_MAX && !line.contains("   ") {
+            is_name = line.eq_ignore_ascii_case("name");
+            headings.push(line);
+            headings.line();
+        } else {
+            is_name = false;
+        }
+    }
+    let told = name_section.finish().trim().to_owned();
+    draft.title = if told.is_empty() { left.to_lowercase() } else { told.clone() };
+    let what = [" - ", " \u{2013} ", " \u{2014} ", " \u{2010} "];
+    let what = what.iter().find_map(|dash| told.split_once(dash));
+    draft.description = what.map(|(_, what)| what.to_owned()).unwrap_or_default();
+    draft.other("Headings", headings.finish().trim());
+    draft.other("Manual-Page", format!("{}({section}", name.to_lowercase()));
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Type;
+    use crate::testing::render;
+
+    #[test]
+    fn what_is_struck_twice_is_read_once() {
+        for (line, expected) in [
+            ("N\u{8}NA\u{8}AM\u{8}ME\u{8}E", "NAME"),
+            ("_\u{8}f_\u{8}i_\u{8}l_\u{8}e", "file"),
+            ("f\u{8}_i\u{8}_", "fi"),
+            ("_\u{8}_\u{8}a", "a"),
+            ("b\u{8}b\u{8}b\u{8}bold", "bold"),
+            ("+\u{8}o item", "o item"),
+            ("\u{8}x", "x"),
+            ("\u{1b}[1mbold\u{1b}[0m \u{1b}[4;31mred\u{1b}[m", "bold red"),
+            ("\u{1b}", ""),
+            ("\u{1b}[", "["),
+            ("snake_case", "snake_case"),
+        ] {
+            assert_eq!(bare(line), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_formatted_manual_page() {
+        let page = "LS(1)             User Commands             LS(1)\n\n\nN\u{8}NA\u{8}AM\u{8}ME\u{8}E\n\
+                    \u{20}      ls - list _\u{8}d_\u{8}i_\u{8}r contents\n\nS\u{8}SEE A\u{8}ALSO\n       dir(1)\n\n\
+                    GNU             May 1995             LS(1)\n\u{c}";
+        assert_eq!(
+            render("ls.1", Type::FormattedText, page.as_bytes())
+                .split("\nPartial-Text: ")
+                .next()
+                .unwrap(),
+            "Title: ls - list dir contents\nDescription: list dir contents\n\
+             Headings: NAME | SEE ALSO\nManual-Page: ls(1)"
+        );
+    }
+
+    #[test]
+    fn other_text_has_its_first_line_for_a_title() {
+        assert_eq!(
+            render(
+                "x",
+                Type::FormattedText,
+                b"\x0cT\x08Ti\x08it\x08tl\x08le\x08e\n\n_\x08i_\x08t is.\n"
+            ),
+            "Title: Title\nDescription: it is.\nPartial-Text: Title |  | it is."
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_of_the_format_is_left(text in "[a_\u{8}\u{1b}\\[m0é \n\u{c}]{0,200}") {
+            let line = bare(&text);
+            let is_left = line.contains(['\u{8}', '\u{1b}']);
+            prop_assert!(!is_left, "{line:?}");
+            render("x", Type::FormattedText, text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! Mail: one message, or a mailbox of them: who wrote what to whom when, and the text.
+//!
+//! Source: RFC 5322, MIME (RFC 2045 ff.), flowed text (RFC 3676), mbox (RFC 4155), `mid:` (RFC 2392);
+//! Essence's Mail summarizer (headers).
+//!
+//! # Differences from the paper
+//!
+//! * A mailbox is one object: its subjects and texts in their order.
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+
+use mail_parser::{
+    Address, HeaderForm, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders, PartType,
+};
+use memchr::memmem;
+
+use crate::object::ProblemKind;
+use crate::text::{Body, front, one_line};
+use crate::{Draft, Input};
+
+/// How much of a message or mailbox is read, in bytes.
+const MAIL_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Most messages of a mailbox that are read.
+const MESSAGES_MAX: usize = 10_000;
+/// Messages within messages: the parser keeps a stack for them.
+pub(crate) const NESTED_MAX: usize = 50;
+/// Most text parts of a message that are read.
+const PARTS_MAX: usize = 20;
+/// Longest HTML part that is turned into text, in bytes.
+const HTML_BYTES_MAX: usize = 256 * 1024;
+/// Most attachments named.
+const ATTACHMENTS_MAX: usize = 100;
+/// Longest header field kept, in bytes.
+const FIELD_BYTES_MAX: usize = 1024;
+/// Most messages named that a message answers.
+const REFERENCES_MAX: usize = 100;
+/// Most authors of a mailbox named.
+const AUTHORS_MAX: usize = 100;
+
+/// Summarizes a message or a mailbox.
+pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let bytes = input.head(MAIL_BYTES_MAX);
+    let mut draft = Draft::default();
+    if MAIL_BYTES_MAX < input.object.bytes.len() {
+        let message = format!("is longer than {MAIL_BYTES_MAX} bytes; only its front was read");
+        draft.problem(ProblemKind::Limit, message);
+    }
+    if bytes.starts_with(b"From ") {
+        mailbox(input, bytes, &mut draft);
+    } else {
+        let _ = single(input, bytes, &mut draft);
+    }
+    draft
+}
+
+/// Takes down one message, and returns it for what only some have.
+pub(crate) fn single<'m>(
+    input: &Input<'_>,
+    bytes: &'m [u8],
+    draft: &mut Draft<'_>,
+) -> Option<Message<'m>> {
+    let mut body = Body::new(input.text_bytes_max());
+    let Some(message) = parse(bytes, draft, false) else {
+        draft.problem(ProblemKind::Broken, "has no header fields");
+        draft.body = Cow::Owned(crate::text::decode(bytes, None).into_owned());
+        return None;
+    };
+    draft.title = message.subject().unwrap_or_default().to_owned();
+    draft.authors = addresses(message.from());
+    draft.other("From", draft.authors.join("\n"));
+    draft.other("To", addresses(message.to()).join("\n"));
+    draft.other("Cc", addresses(message.cc()).join("\n"));
+    let date = message.date().filter(|it| it.is_valid());
+    draft.other("Date", date.map(mail_parser::DateTime::to_rfc3339).unwrap_or_default());
+    draft.other("List-Id", said(&message, "List-Id"));
+    let id = message.message_id().map(field).unwrap_or_default();
+    draft.other("Identifier", if id.is_empty() { String::new() } else { format!("mid:{id}") });
+    draft.other("Message-Id", id);
+    draft.other("In-Reply-To", identifiers(message.in_reply_to()));
+    draft.other("References", identifiers(message.references()));
+    let language = said(&message, "Content-Language");
+    draft.other("Language", language.split(',').next().unwrap_or_default());
+    let names = message.attachments().filter_map(MimeHeaders::attachment_name);
+    let names: Vec<String> = names.take(ATTACHMENTS_MAX).map(field).collect();
+    draft.other("Attachments", names.join("\n"));
+    text(&message, &mut body);
+    within(&message, &mut body);
+    draft.keywords = [draft.authors.join(" "), names.join(" ")].join(" ");
+    let body = body.finish();
+    draft.description = first_words(&body);
+    draft.body = Cow::Owned(body);
+    Some(message)
+}
+
+/// Returns the text of a header field, decoded (RFC 2047), on one line.
+pub(crate) fn said(message: &Message<'_>, name: &str) -> String {
+    let all = message.header_as(name, HeaderForm::Text);
+    all.first().and_then(HeaderValue::as_text).map(field).unwrap_or_default()
+}
+
+/// Returns the identifiers of messages that a header field names, one a line.
+fn identifiers(value: &HeaderValue<'_>) -> String {
+    let all = value.as_text_list().unwrap_or_default();
+    let all: Vec<String> = all.iter().take(REFERENCES_MAX).map(|it| field(it)).collect();
+    all.join("\n")
+}
+
+/// Adds the messages that a message holds, one level deep.
+fn within(message: &Message<'_>, body: &mut Body) {
+    let inner = message.parts.iter().filter_map(|part| match &part.body {
+        PartType::Message(inner) => Some(inner),
+        _ => None,
+    });
+    for inner in inner.take(PARTS_MAX) {
+        body.line();
+        body.push(inner.subject().unwrap_or_default());
+        body.line();
+        text(inner, body);
+    }
+}
+
+fn mailbox(input: &Input<'_>, bytes: &[u8], draft: &mut Draft<'_>) {
+    let mut body = Body::new(input.text_bytes_max());
+    let mut subject = String::new();
+    let mut list = String::new();
+    let mut count = 0;
+    let mut starts = starts(bytes).chain([bytes.len()]);
+    let mut start = 0;
+    while start < bytes.len() && count < MESSAGES_MAX {
+        if (input.cancelled)() {
+            draft.problem(ProblemKind::Time, format!("ran out of time after {count} messages"));
+            break;
+        }
+        let end = starts.next().unwrap_or(bytes.len());
+        let message = bytes.get(start..end).unwrap_or_default();
+        start = end;
+        // The separator is a line of its own before the header.
+        let header = memchr::memchr(b'\n', message).map_or(message.len(), |at| at + 1);
+        let message = message.get(header..).unwrap_or_default();
+        let Some(message) = parse(message, draft, body.is_full()) else { continue };
+        count += 1;
+        if subject.is_empty() {
+            subject = message.subject().map(field).unwrap_or_default();
+        }
+        if list.is_empty() {
+            list = said(&message, "List-Id");
+        }
+        if draft.authors.len() < AUTHORS_MAX {
+            draft.authors.extend(addresses(message.from()));
+        }
+        body.line();
+        body.push(message.subject().unwrap_or_default());
+        body.line();
+        text(&message, &mut body);
+    }
+    if start < bytes.len() && MESSAGES_MAX <= count {
+        let message = format!("has more than {MESSAGES_MAX} messages; the rest was left out");
+        draft.problem(ProblemKind::Limit, message);
+    }
+    draft.title = if list.is_empty() { String::new() } else { list.clone() };
+    draft.description = if subject.is_empty() {
+        format!("{count} messages")
+    } else {
+        format!("{count} messages, the first about: {subject}")
+    };
+    draft.other("Messages", count.to_string());
+    draft.other("List-Id", list);
+    draft.body = Cow::Owned(body.finish());
+}
+
+/// Returns where the messages of a mailbox start, but for the first.
+pub(crate) fn starts(bytes: &[u8]) -> impl Iterator<Item = usize> {
+    let starts = memmem::find_iter(bytes, b"\nFrom ").map(|at| at + 1);
+    starts.filter(|at| is_start(bytes, *at))
+}
+
+/// Whether a message starts with the `From ` at `at`: after an empty line, and before a field.
+fn is_start(bytes: &[u8], at: usize) -> bool {
+    let (before, from) = bytes.split_at_checked(at).unwrap_or_default();
+    let field = memchr::memchr(b'\n', from).and_then(|end| from.get(end + 1..)).unwrap_or_default();
+    let name = field.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'-');
+    let is_field = name.is_some_and(|it| 0 < it && field.get(it) == Some(&b':'));
+    (before.ends_with(b"\n\n") || before.ends_with(b"\n\r\n")) && is_field
+}
+
+/// Parses one message, only its header when it nests too deep or when `header_only`.
+fn parse<'m>(bytes: &'m [u8], draft: &mut Draft<'_>, header_only: bool) -> Option<Message<'m>> {
+    let parser = MessageParser::default();
+    let too_deep = NESTED_MAX < nested(bytes);
+    if too_deep {
+        let message =
+            format!("may hold more than {NESTED_MAX} messages in it; only its header was read");
+        draft.problem(ProblemKind::Limit, message);
+    }
+    if too_deep || header_only { parser.parse_headers(bytes) } else { parser.parse(bytes) }
+}
+
+/// Returns an upper bound of the messages within a message.
+pub(crate) fn nested(bytes: &[u8]) -> usize {
+    // Every kind of nested message is named by one of these in some case.
+    memchr::memchr2_iter(b'/', b'\\', bytes)
+        .filter(|at| {
+            let subtype = bytes.get(at + 1..).unwrap_or_default().trim_ascii_start();
+            let starts = |name: &[u8]| {
+                subtype.get(..name.len()).is_some_and(|it| it.eq_ignore_ascii_case(name))
+            };
+            starts(b"rfc822") || starts(b"global") || starts(b"digest") || starts(b"news")
+        })
+        .count()
+}
+
+fn text(message: &Message<'_>, body: &mut Body) {
+    for position in 0..message.text_body_count().min(PARTS_MAX) {
+        let Some(part) = message.text_part(u32::try_from(position).unwrap_or(u32::MAX)) else {
+            break;
+        };
+        match &part.body {
+            PartType::Html(html) => {
+                let html = front(html, HTML_BYTES_MAX);
+                body.push(&mail_parser::decoders::html::html_to_text(html));
+            }
+            PartType::Text(text) if is(part, "format", "flowed") => {
+                flowed(text, is(part, "delsp", "yes"), body);
+            }
+            PartType::Text(text) => body.push(text),
+            _ => {}
+        }
+        body.line();
+    }
+    if message.text_body_count() == 0 {
+        // Text of a kind that the parser takes for an attachment, such as `text/asciidoc`.
+        if let Some(PartType::Text(text)) = message.parts.first().map(|it| &it.body) {
+            body.push(text);
+        }
+    }
+}
+
+/// Whether a parameter of the part's content type has that value.
+fn is(part: &MessagePart<'_>, parameter: &str, value: &str) -> bool {
+    let said = part.content_type().and_then(|it| it.attribute(parameter));
+    said.is_some_and(|it| it.eq_ignore_ascii_case(value))
+}
+
+/// Adds text whose paragraphs are lines that end in a space (RFC 3676, section 4). With `delsp` that space
+/// is no part of the text.
+fn flowed(text: &str, delsp: bool, body: &mut Body) {
+    // How deep the line before is quoted, if it goes on.
+    let mut goes_on: Option<usize> = None;
+    for line in text.lines() {
+        let unquoted = line.trim_start_matches('>');
+        let depth = line.len() - unquoted.len();
+        let content = unquoted.strip_prefix(' ').unwrap_or(unquoted);
+        // A signature is never a part of a paragraph.
+        let flows = content.ends_with(' ') && content != "-- ";
+        if goes_on != Some(depth) || content == "-- " {
+            if goes_on.is_some() {
+                body.push("\n");
+            }
+            if 0 < depth {
+                body.push(line.get(..depth).unwrap_or_default());
+                body.push(" ");
+            }
+        }
+        body.push(if flows && delsp { content.trim_end_matches(' ') } else { content });
+        goes_on = flows.then_some(depth);
+        if !flows {
+            body.push("\n");
+        }
+        if body.is_full() {
+            return;
+        }
+    }
+}
+
+fn addresses(address: Option<&Address<'_>>) -> Vec<String> {
+    let mut list = Vec::new();
+    for it in address.into_iter().flat_map(Address::iter).take(AUTHORS_MAX) {
+        match (&it.name, &it.address) {
+            (Some(name), Some(address)) => list.push(field(&format!("{name} <{address}>"))),
+            (Some(one), None) | (None, Some(one)) => list.push(field(one)),
+            (None, None) => {}
+        }
+    }
+    list
+}
+
+fn field(text: &str) -> String {
+    one_line(text, FIELD_BYTES_MAX)
+}
+
+/// The first lines that are neither quoted nor the signature.
+fn first_words(body: &str) -> String {
+    let lines = body.lines().take(50).map(str::trim).take_while(|line| *line != "--");
+    let own = lines.filter(|line| {
+        !line.is_empty() && !line.starts_with(['>', '|']) && !line.ends_with("wrote:")
+    });
+    let lines: Vec<&str> = own.take(5).collect();
+    lines.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Type;
+    use crate::testing::render;
+
+    fn check(mail: &str, expected: &str) {
+        assert_eq!(render("m.eml", Type::Mail, mail.as_bytes()), expected);
+    }
+
+    #[test]
+    fn a_message() {
+        check(
+            "From: \"Ann Smith\" <ann@a.example>\nTo: b@b.example, C <c@c.example>\n\
+             Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?= to you\nDate: Mon, 1 Jan 2024 10:00:00 +0100\n\
+             List-Id: The list <l.example>\nMessage-ID: <1@a.example>\nMIME-Version: 1.0\n\
+             Content-Type: multipart/mixed; boundary=B\n\n--B\nContent-Type: text/plain\n\n\
+             Hello,\n> quoted\nhere it is.\n--B\nContent-Type: application/pdf; name=\"paper.pdf\"\n\
+             Content-Disposition: attachment; filename=\"paper.pdf\"\nContent-Transfer-Encoding: base64\n\n\
+             JVBERi0=\n--B--\n",
+            "Title: Grüße to you\n\
+             Author: Ann Smith <ann@a.example>\n\
+             Description: Hello, here it is.\n\
+             From: Ann Smith <ann@a.example>\n\
+             To: b@b.example | C <c@c.example>\n\
+             Date: 2024-01-01T10:00:00+01:00\n\
+             List-Id: The list <l.example>\n\
+             Identifier: mid:1@a.example\n\
+             Message-Id: 1@a.example\n\
+             Attachments: paper.pdf\n\
+             Partial-Text: Hello, | > quoted | here it is.",
+        );
+    }
+
+    #[test]
+    fn text_is_decoded_and_flows() {
+        check(
+            "From: =?iso-8859-1?q?J=FCrgen?= <j@a.example>\nSubject: s\nIn-Reply-To: <1@a.example>\n\
+             References: <0@a.example> <1@a.example>\nContent-Language: de, en\nMIME-Version: 1.0\n\
+             Content-Type: text/plain; charset=iso-8859-1; format=flowed\n\
+             Content-Transfer-Encoding: quoted-printable\n\n\
+             > sie =\n\n> fragen\nGr=FC=DFe =\n\naus K=F6ln\n  eingeschoben\n--=20\nJ\n",
+            "Title: s\nAuthor: Jürgen <j@a.example>\n\
+             Description: Grüße aus Köln eingeschoben\n\
+             From: Jürgen <j@a.example>\nIn-Reply-To: 1@a.example\n\
+             References: 0@a.example | 1@a.example\nLanguage: de\n\
+             Partial-Text: > sie fragen | Grüße aus Köln |  eingeschoben | --  | J",
+        );
+        check(
+            "From: a@a.example\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: base64\n\n\
+             R3LDvMOfZQ==\n",
+            "Title: m.eml\nAuthor: a@a.example\nDescription: Grüße\nFrom: a@a.example\nPartial-Text: Grüße",
+        );
+    }
+
+    #[test]
+    fn flowed_lines_join_within_their_quotes() {
+        let flow = |text: &str, delsp: bool| {
+            let mut body = super::Body::new(1000);
+            super::flowed(text, delsp, &mut body);
+            body.finish()
+        };
+        assert_eq!(flow("a \nb\n\nc\n", false), "a b\n\nc\n");
+        assert_eq!(flow("> a \n> b \nc\n", false), "> a b \nc\n");
+        assert_eq!(flow(">> a \n> b\n", false), ">> a \n> b\n");
+        assert_eq!(flow("a \n-- \nme\n", false), "a \n-- \nme\n");
+        assert_eq!(flow("wo \nrd\n", true), "word\n");
+        assert_eq!(flow(" >stuffed\n From\n", false), ">stuffed\nFrom\n");
+    }
+
+    #[test]
+    fn messages_in_a_message_are_its_text() {
+        check(
+            "From: a@a.example\nSubject: Fwd\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n\
+             --B\nContent-Type: text/plain\n\nSee below.\n--B\nContent-Type: message/rfc822\n\n\
+             From: b@b.example\nSubject: Inner\n\nDeep words\n--B--\n",
+            "Title: Fwd\nAuthor: a@a.example\nDescription: See below. Inner Deep words\nFrom: a@a.example\n\
+             Partial-Text: See below. | Inner | Deep words",
+        );
+    }
+
+    #[test]
+    fn a_page_as_mail_is_its_text() {
+        check(
+            "From: a@a.example\nSubject: s\nContent-Type: text/html\n\n<p>One &amp; <b>two</b></p>\n",
+            "Title: s\nAuthor: a@a.example\nDescription: One & two\nFrom: a@a.example\n\
+             Partial-Text: One & two",
+        );
+    }
+
+    #[test]
+    fn any_kind_of_text_is_text() {
+        check(
+            "From: a@a.example\nSubject: s\nContent-Type: text/asciidoc\n\nHere.\n",
+            "Title: s\nAuthor: a@a.example\nDescription: Here.\nFrom: a@a.example\n\
+             Partial-Text: Here.",
+        );
+    }
+
+    #[test]
+    fn a_mailbox() {
+        check(
+            "From a@a.example Mon Jan  1 00:00:00 2024\nFrom: a@a.example\nSubject: First\n\none\n\
+             From here on: things\nFrom there\n\n\
+             From b@b.example Mon Jan  1 00:00:00 2024\nFrom: b@b.example\nSubject: Second\n\ntwo\n",
+            "Title: m.eml\n\
+             Author: a@a.example | b@b.example\n\
+             Description: 2 messages, the first about: First\n\
+             Messages: 2\n\
+             Partial-Text: First | one | From here on: things | From there |  | Second | two",
+        );
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        let deep = "Content-Type: message/rfc822\n\n".repeat(100_000);
+        let seen = render("m.eml", Type::Mail, format!("Subject: deep\n{deep}x").as_bytes());
+        assert!(seen.starts_with("Title: deep\n"), "{seen}");
+        assert!(seen.contains("! limit: "), "{seen}");
+        let deep: String = (0..30_000)
+            .map(|it| format!("Content-Type: multipart/mixed; boundary=b{it}\n\n--b{it}\n"))
+            .collect();
+        render("m.eml", Type::Mail, format!("Subject: deep\n{deep}x").as_bytes());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_give_a_record(
+            text in "((From|To|Date|Subject|References|Content-Type|Content-Transfer-Encoding): ?[a-z@<>/=; ?é]{0,20}\n){0,6}\n?[ -~\n]{0,80}",
+            bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200),
+        ) {
+            render("m.eml", Type::Mail, text.as_bytes());
+            render("m.eml", Type::Mail, &bytes);
+        }
+    }
+}

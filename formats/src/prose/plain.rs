@@ -1,0 +1,123 @@
+//! Plain text: prose (notes, READMEs, FAQs, RFCs) and text for programs (settings, tables, patches).
+//!
+//! Source: Essence's Text, README and FAQ summarizers (first lines and paragraphs; all words of
+//! short texts).
+//!
+//! Sans-I/O.
+
+use crate::text::is_telling;
+use crate::{Draft, Input};
+
+/// How many lines are looked at for a title and a first paragraph.
+const LINES_MAX: usize = 200;
+/// A first line longer than this is the start of a paragraph rather than a title, in bytes.
+const HEADLINE_BYTES_MAX: usize = 120;
+
+/// Summarizes prose: its first telling line is the title, its first paragraph the description.
+pub(crate) fn prose<'a>(input: &Input<'a>) -> Draft<'a> {
+    let body = input.text();
+    let (title, description) = machine_readable(&body).unwrap_or_else(|| headline(&body));
+    Draft { title, description, body, ..Draft::default() }
+}
+
+/// Summarizes text for programs: its words, under its file's name.
+pub(crate) fn lines<'a>(input: &Input<'a>) -> Draft<'a> {
+    Draft { body: input.text(), ..Draft::default() }
+}
+
+/// Returns title and description of a machine-readable copyright file (DEP 5), whose first line names
+/// its format only.
+fn machine_readable(text: &str) -> Option<(String, String)> {
+    if !text.starts_with("Format: http") {
+        return None;
+    }
+    let field = |name: &str| {
+        let mut lines = text.lines().take(LINES_MAX);
+        lines.find_map(|line| line.strip_prefix(name)).map(str::trim).unwrap_or_default()
+    };
+    let name = field("Upstream-Name:");
+    let title = if name.is_empty() { String::new() } else { format!("Copyright of {name}") };
+    let license = field("License:");
+    let description =
+        if license.is_empty() { String::new() } else { format!("Licensed under {license}") };
+    Some((title, description))
+}
+
+/// Returns the first telling line, and the first paragraph after it (or around it, when the line is
+/// only its beginning).
+pub(crate) fn headline(text: &str) -> (String, String) {
+    let mut lines = text.lines().take(LINES_MAX).map(str::trim);
+    let Some(first) = lines.by_ref().find(|line| is_telling(line)) else {
+        return (String::new(), String::new());
+    };
+    let rest: Vec<&str> = lines.collect();
+    // A line that runs on into the next is prose, not a headline.
+    let runs_on = HEADLINE_BYTES_MAX < first.len()
+        || rest.first().is_some_and(|next| {
+            is_telling(next) && first.len() > HEADLINE_BYTES_MAX / 2 && !first.ends_with('.')
+        });
+    let start = if runs_on {
+        0
+    } else {
+        rest.iter().position(|line| is_telling(line)).unwrap_or(rest.len())
+    };
+    let paragraph = rest.iter().skip(start).take_while(|line| is_telling(line));
+    let mut description = String::new();
+    for line in runs_on.then_some(&first).into_iter().chain(paragraph) {
+        description.push_str(line);
+        description.push('\n');
+    }
+    (bare(first).to_owned(), description)
+}
+
+/// Strips what decorates a headline: rulers, comment signs, numbers of sections stay.
+fn bare(line: &str) -> &str {
+    let bare = line.trim_matches(|it: char| "=*-#~+|/;%_".contains(it) || it.is_whitespace());
+    if bare.is_empty() { line } else { bare }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Type;
+    use crate::testing::render;
+
+    fn check(text: &[u8], expected: &str) {
+        assert_eq!(render("n.txt", Type::Text, text), expected);
+    }
+
+    #[test]
+    fn the_first_telling_line_is_the_title() {
+        check(
+            b"=====\n == Title ==\n=====\n\nThe first\nparagraph.\n\nThe next.\n",
+            "Title: Title\nDescription: The first paragraph.\n\
+             Partial-Text: ===== |  == Title == | ===== |  | The first | paragraph. |  | The next.",
+        );
+    }
+
+    #[test]
+    fn a_line_that_runs_on_is_also_the_description() {
+        let line = "This is the beginning of a long sentence which goes on and on until";
+        check(
+            format!("{line}\nit ends.\n").as_bytes(),
+            &format!(
+                "Title: {line}\nDescription: {line} it ends.\nPartial-Text: {line} | it ends."
+            ),
+        );
+    }
+
+    #[test]
+    fn a_copyright_file_is_about_its_package() {
+        check(
+            b"Format: https://www.debian.org/x/\nUpstream-Name: foo\n\nFiles: *\nLicense: GPL-2+\n",
+            "Title: Copyright of foo\nDescription: Licensed under GPL-2+\n\
+             Partial-Text: Format: https://www.debian.org/x/ | Upstream-Name: foo |  | Files: * | \
+             License: GPL-2+",
+        );
+    }
+
+    #[test]
+    fn nothing_to_tell() {
+        check(b"", "Title: n.txt");
+        check(b"----\n\n", "Title: n.txt\nPartial-Text: ----");
+    }
+}

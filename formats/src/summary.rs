@@ -1,0 +1,227 @@
+//! A summary: the record of an object, made of a draft.
+//!
+//! Sans-I/O.
+
+use soif::Record;
+use soif::digest::Md5;
+
+use crate::detail;
+use crate::object::{Problem, Summary};
+use crate::text::{Keywords, front, one_line};
+use crate::{Detail, Draft, Input, Settings};
+
+/// Longest `Title`, in bytes.
+const TITLE_BYTES_MAX: usize = 300;
+/// Longest `Author`, in bytes.
+const AUTHOR_BYTES_MAX: usize = 4 * 1024;
+/// Most authors that are looked at.
+const AUTHORS_MAX: usize = 1_000;
+
+/// Makes a record of a draft. `type_name` is what `Type` says, and the attributes that `is_declared` are kept
+/// in every detail.
+pub fn summary(
+    input: &Input<'_>,
+    draft: Draft<'_>,
+    type_name: &str,
+    is_declared: &dyn Fn(&str) -> bool,
+) -> Summary {
+    let object = input.object;
+    let mut record = Record::new("FILE", object.url.as_str());
+    let mut put = |name: &str, value: String| {
+        if !value.is_empty() {
+            record.push(name, value);
+        }
+    };
+    let mut title = one_line(&draft.title, TITLE_BYTES_MAX);
+    if title.is_empty() {
+        title = one_line(&object.name, TITLE_BYTES_MAX);
+    }
+    let authors = authors(&draft.authors);
+    let detail = input.settings.detail;
+    let keywords = keywords(input, &draft, &title);
+    put("Title", title);
+    put("Author", authors);
+    put("Description", one_line(&draft.description, detail.description_bytes_max));
+    put("Abstract", front(draft.r#abstract.trim(), detail.abstract_bytes_max).to_owned());
+    put("Type", type_name.to_owned());
+    put("File-Size", object.size.to_string());
+    if let Some(md5) = object.md5.or_else(|| (!object.truncated).then(|| Md5::of(&object.bytes))) {
+        put("MD5", md5.to_string());
+    }
+    if let Some(modified) = object.modified {
+        put("Last-Modification-Time", modified.to_string());
+    }
+    for (name, value) in &draft.others {
+        let is_kept = detail::is_kept(name) || is_declared(name);
+        let most = if is_kept { Detail::RICH } else { detail }.other_bytes_max;
+        put(name, detail::whole_lines(value.trim(), most).to_owned());
+    }
+    put("Keywords", keywords);
+    put("URL-References", references(input.settings, &draft.references));
+    let body = draft.body.trim_start_matches(['\n', '\r', '\u{c}', '\u{feff}']).trim_end();
+    if input.settings.is_full(input.r#type) {
+        put("Full-Text", front(body, input.settings.full_text_bytes_max).to_owned());
+    } else {
+        put("Partial-Text", front(body, detail.partial_text_bytes_max).to_owned());
+    }
+    let problems = draft.problems.into_iter();
+    let problems = problems.map(|(kind, message)| Problem::new(&object.url, kind, message));
+    Summary { record, problems: problems.collect(), given: None }
+}
+
+fn authors(authors: &[String]) -> String {
+    let mut seen = String::new();
+    for author in authors.iter().take(AUTHORS_MAX) {
+        let author = one_line(author, TITLE_BYTES_MAX);
+        if AUTHOR_BYTES_MAX < seen.len() + author.len() {
+            break;
+        }
+        if !author.is_empty() && !seen.lines().any(|it| it == author) {
+            if !seen.is_empty() {
+                seen.push('\n');
+            }
+            seen.push_str(&author);
+        }
+    }
+    seen
+}
+
+fn keywords(input: &Input<'_>, draft: &Draft<'_>, title: &str) -> String {
+    let mut words = Keywords::new(input.settings.keywords_bytes_max);
+    for text in [title, &draft.keywords, &draft.description, &draft.r#abstract] {
+        words.add(front(text, input.settings.keywords_text_bytes_max));
+    }
+    words.add(front(&draft.body, input.settings.keywords_text_bytes_max));
+    match input.settings.detail.keywords_max {
+        None => words.finish(),
+        Some(words_max) => words.most_telling(words_max),
+    }
+}
+
+fn references(settings: &Settings, references: &[String]) -> String {
+    let mut all = String::new();
+    for reference in
+        references.iter().take(settings.references_max.min(settings.detail.references_max))
+    {
+        if settings.references_bytes_max < all.len() + reference.len() + 1 {
+            break;
+        }
+        if !all.is_empty() {
+            all.push('\n');
+        }
+        all.push_str(reference);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::object::Object;
+    use crate::testing::summarize;
+    use crate::{FullText, Type};
+
+    fn text_object(text: &str) -> Object {
+        Object {
+            modified: Some(793_962_520),
+            ..Object::whole("http://h.example/notes.txt", text.as_bytes().to_vec())
+        }
+    }
+
+    fn check(settings: &Settings, text: &str, expected: &[(&str, &str)]) {
+        let summary = summarize(&text_object(text), Type::Text, settings, &|| false);
+        let seen: Vec<(String, String)> = summary
+            .record
+            .attributes()
+            .iter()
+            .map(|it| (it.name.clone(), String::from_utf8_lossy(&it.value).into_owned()))
+            .collect();
+        let seen: Vec<(&str, &str)> = seen.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        assert_eq!(seen, expected);
+        assert_eq!(summary.problems, []);
+    }
+
+    #[test]
+    fn a_record_has_the_attributes_of_the_manual_in_one_order() {
+        check(
+            &Settings::default(),
+            "A short note\n\nAbout the word harvest.\n",
+            &[
+                ("Title", "A short note"),
+                ("Description", "About the word harvest."),
+                ("Type", "Text"),
+                ("File-Size", "38"),
+                ("MD5", "f8fa9e712a179ba7bc020fdc0b0af7d2"),
+                ("Last-Modification-Time", "793962520"),
+                ("Keywords", "about\nharvest\nnote\nshort\nthe\nword"),
+                ("Partial-Text", "A short note\n\nAbout the word harvest."),
+            ],
+        );
+    }
+
+    #[test]
+    fn full_text_is_by_type() {
+        let types = BTreeSet::from([Type::Text]);
+        let settings = Settings { full_text: FullText::Types(types), ..Settings::default() };
+        let text = "word ".repeat(10_000);
+        let full = summarize(&text_object(&text), Type::Text, &settings, &|| false).record;
+        assert_eq!(full.get("Full-Text").map(<[u8]>::len), Some(text.len() - 1));
+        assert_eq!(full.get("Partial-Text"), None);
+        let part = summarize(&text_object(&text), Type::Readme, &settings, &|| false).record;
+        assert_eq!(part.get("Partial-Text").map(<[u8]>::len), Some(16 * 1024 - 5));
+    }
+
+    #[test]
+    fn a_site_says_how_much_its_records_say() {
+        let page = format!(
+            "<title>Reaping</title><meta name=description content='How to reap.'>\
+             <meta name=DC.date content=1995><h1>Sickles</h1><a href=x.html>{}</a>",
+            "reaper reaper scythe wheat ".repeat(9)
+        );
+        let said = |detail: Detail| {
+            let settings = Settings { detail, ..Settings::default() };
+            let object = Object::whole("http://h.example/p.html", page.as_bytes().to_vec());
+            let record = summarize(&object, Type::Html, &settings, &|| false).record;
+            let value = |name| record.text(name).unwrap_or_default().replace('\n', " ");
+            let names = ["Description", "Date", "Keywords", "URL-References", "Partial-Text"];
+            assert_eq!(record.text("Title").as_deref(), Some("Reaping"));
+            names.map(value).map(|it| it.chars().take(16).collect::<String>())
+        };
+        let links = "http://h.example";
+        assert_eq!(
+            said(Detail::RICH),
+            ["How to reap.", "1995", "how reap reaper ", links, "Sickles reaper r"]
+        );
+        assert_eq!(said(Detail::BRIEF), ["", "1995", "how reap reaper ", "", ""]);
+        let one = Detail { keywords_max: Some(1), description_bytes_max: 5, ..Detail::TERSE };
+        assert_eq!(said(one), ["How", "", "reaper reaper re", "", ""]);
+        assert_eq!(said(Detail::NAMES), [""; 5]);
+    }
+
+    #[test]
+    fn words_deep_in_a_text_are_keywords() {
+        let text = format!("{}needle", "hay ".repeat(100_000));
+        let record =
+            summarize(&text_object(&text), Type::Text, &Settings::default(), &|| false).record;
+        assert_eq!(record.text("Keywords").as_deref(), Some("hay\nneedle"));
+    }
+
+    #[test]
+    fn an_object_that_is_not_all_there_has_no_sum() {
+        let object = Object { truncated: true, size: 1 << 40, ..text_object("front") };
+        let record = summarize(&object, Type::Text, &Settings::default(), &|| false).record;
+        assert_eq!(record.get("MD5"), None);
+        assert_eq!(record.number("File-Size"), Some(1 << 40));
+    }
+
+    #[test]
+    fn a_type_without_a_summarizer_gives_a_record_by_name() {
+        let object = Object::whole("http://h.example/my%20photo.png", &b"\x89PNG"[..]);
+        let record = summarize(&object, Type::Image, &Settings::default(), &|| false).record;
+        assert_eq!(record.text("Title").as_deref(), Some("my photo.png"));
+        assert_eq!(record.text("Keywords").as_deref(), Some("my\nphoto\npng"));
+        assert_eq!(record.get("Partial-Text"), None);
+    }
+}

@@ -1,0 +1,323 @@
+//! Text in any charset to UTF-8, and from text to words, lines and cuts.
+//!
+//! Sans-I/O.
+
+mod keywords;
+
+use std::borrow::Cow;
+use std::str::Utf8Error;
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::Encoding;
+
+pub use keywords::Keywords;
+use keywords::WORD_BYTES_MAX;
+
+/// How much of a text its charset is guessed from, in bytes.
+const GUESS_BYTES_MAX: usize = 64 * 1024;
+
+/// Decodes `bytes`, which may end inside a character, to UTF-8: by byte order mark, as UTF-8 when
+/// it is (but for a few broken places), by the `declared` charset, or by statistics.
+pub fn decode<'a>(bytes: &'a [u8], declared: Option<&str>) -> Cow<'a, str> {
+    if let Some((encoding, mark_bytes)) = Encoding::for_bom(bytes) {
+        let rest = bytes.get(mark_bytes..).unwrap_or_default();
+        return encoding.decode_without_bom_handling(rest).0;
+    }
+    let declared = declared.and_then(|label| Encoding::for_label(label.trim().as_bytes()));
+    // A stateful charset is ASCII bytes throughout: only the declaration can tell.
+    if let Some(encoding) = declared.filter(|it| *it == encoding_rs::ISO_2022_JP) {
+        return encoding.decode_without_bom_handling(bytes).0;
+    }
+    let good_bytes = match std::str::from_utf8(bytes) {
+        Ok(text) => return Cow::Borrowed(text),
+        Err(error) if error.error_len().is_none() && !ends_in_letter(bytes, error, declared) => {
+            let whole = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            return String::from_utf8_lossy(whole);
+        }
+        Err(error) => error.valid_up_to(),
+    };
+    let telling = around(bytes, good_bytes);
+    if is_mostly_utf8(telling) {
+        return String::from_utf8_lossy(bytes);
+    }
+    let encoding = declared.filter(|it| it.is_ascii_compatible()).unwrap_or_else(|| {
+        let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
+        detector.feed(telling, true);
+        detector.guess(None, Utf8Detection::Deny)
+    });
+    encoding.decode_without_bom_handling(bytes).0
+}
+
+/// Returns whether `head` reads as text in some charset: no NUL (but for UTF-16 with a byte order
+/// mark), and few control characters.
+pub fn is_text(head: &[u8]) -> bool {
+    if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
+        return true;
+    }
+    if memchr::memchr(0, head).is_some() {
+        return false;
+    }
+    // Back spaces (overstruck text), form feeds and escapes occur in text.
+    let control =
+        head.iter().filter(|byte| **byte < 0x20 && !matches!(**byte, 8..=13 | 0x1a | 0x1b)).count();
+    control * 20 <= head.len()
+}
+
+/// Whether what looks like the beginning of a character of UTF-8 at the end of `bytes` is a letter of another
+/// charset: all before it is ASCII, and it is declared so, or a single byte that is a lower-case letter in
+/// Latin-1. Few texts are ASCII up to a cut within a character that is neither European nor punctuation.
+fn ends_in_letter(bytes: &[u8], error: Utf8Error, declared: Option<&Encoding>) -> bool {
+    let (before, end) = bytes.split_at_checked(error.valid_up_to()).unwrap_or_default();
+    let is_letter = matches!(end, [0xdf..=0xe1 | 0xe3..=0xef]);
+    let is_declared = declared.is_some_and(|it| it != encoding_rs::UTF_8);
+    before.is_ascii() && (is_declared || declared.is_none() && is_letter)
+}
+
+/// Returns what tells the charset: the text on both sides of the first byte that is not UTF-8, which is at
+/// `bad`. Before it may be a book in ASCII.
+fn around(bytes: &[u8], bad: usize) -> &[u8] {
+    let mut start = bad.saturating_sub(GUESS_BYTES_MAX / 2);
+    while bytes.get(start).is_some_and(|it| it & 0xc0 == 0x80) && start < bad {
+        start += 1;
+    }
+    let end = bytes.len().min(start + GUESS_BYTES_MAX);
+    bytes.get(start..end).unwrap_or_default()
+}
+
+/// Whether there are ten good characters for every bad byte.
+fn is_mostly_utf8(bytes: &[u8]) -> bool {
+    let (mut good, mut bad) = (0_usize, 0_usize);
+    for chunk in bytes.utf8_chunks() {
+        good += chunk.valid().chars().filter(|it| !it.is_ascii()).count();
+        bad += chunk.invalid().len();
+    }
+    bad * 10 <= good
+}
+
+/// Returns the front of `text`, at most `bytes_max` bytes, cut between words where there are any.
+pub fn front(text: &str, bytes_max: usize) -> &str {
+    if text.len() <= bytes_max {
+        return text;
+    }
+    let cut = text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default();
+    let near = cut.floor_char_boundary(cut.len().saturating_sub(WORD_BYTES_MAX));
+    match cut.get(near..).and_then(|end| end.rfind(char::is_whitespace)) {
+        Some(space) => cut.get(..near + space).unwrap_or(cut),
+        None => cut,
+    }
+}
+
+/// Returns `text` on one line: runs of white space and control characters become one space, none at
+/// the ends; at most `bytes_max` bytes.
+pub fn one_line(text: &str, bytes_max: usize) -> String {
+    let mut line = String::new();
+    // What is dropped may be long; look no further than needed.
+    let words = text.split(|it: char| it.is_whitespace() || it.is_control());
+    for word in words.filter(|word| !word.is_empty()) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if bytes_max < line.len() {
+            break;
+        }
+    }
+    let end = front(&line, bytes_max).len();
+    line.truncate(end);
+    line
+}
+
+/// Returns whether a line says something: letters or digits, and not only a ruler around them.
+pub fn is_telling(line: &str) -> bool {
+    line.chars().filter(|it| it.is_alphanumeric()).nth(1).is_some()
+}
+
+/// Text that is gathered piece by piece up to a bound.
+#[derive(Debug)]
+pub struct Body {
+    text: String,
+    bytes_max: usize,
+}
+
+impl Body {
+    /// Returns an empty text that takes at most `bytes_max` bytes.
+    pub fn new(bytes_max: usize) -> Self {
+        Self { text: String::new(), bytes_max }
+    }
+
+    /// Adds `piece`, or as much of it as fits.
+    pub fn push(&mut self, piece: &str) {
+        let room = self.bytes_max.saturating_sub(self.text.len());
+        self.text.push_str(piece.get(..piece.floor_char_boundary(room)).unwrap_or_default());
+    }
+
+    /// Adds `piece` with its white space squeezed, as a browser shows it.
+    pub fn push_squeezed(&mut self, piece: &str) {
+        let bytes = piece.as_bytes();
+        // Where what is not yet added starts. Single spaces in it are as they shall be.
+        let mut start = 0;
+        let mut at = 0;
+        while let Some(byte) = bytes.get(at) {
+            let space_bytes = match *byte {
+                0x21..=0x7f => 0,
+                b' ' => 1,
+                byte => white_bytes(byte, piece, at),
+            };
+            let next = bytes.get(at + 1).copied().unwrap_or(b' ');
+            if space_bytes == 0 || *byte == b' ' && start < at && (0x21..=0x7f).contains(&next) {
+                at += 1;
+                continue;
+            }
+            self.push(piece.get(start..at).unwrap_or_default());
+            self.space();
+            at += space_bytes;
+            start = at;
+            if self.is_full() {
+                return;
+            }
+        }
+        self.push(piece.get(start..).unwrap_or_default());
+    }
+
+    /// Adds a space unless there is white space.
+    pub fn space(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with([' ', '\n']) {
+            self.push(" ");
+        }
+    }
+
+    /// Ends the line unless it is ended.
+    pub fn line(&mut self) {
+        if self.text.ends_with(' ') {
+            self.text.pop();
+        }
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.push("\n");
+        }
+    }
+
+    /// Takes a hyphen off a word that goes on in the next line; false when the text does not end so.
+    pub fn join_hyphenated(&mut self) -> bool {
+        let Some(word) = self.text.trim_end_matches(' ').strip_suffix('-') else { return false };
+        let hyphenated = word.ends_with(char::is_alphabetic);
+        if hyphenated {
+            self.text.truncate(word.len());
+        }
+        hyphenated
+    }
+
+    /// Returns whether no more fits.
+    pub fn is_full(&self) -> bool {
+        // A character that does not fit leaves up to three bytes.
+        self.bytes_max < self.text.len() + 4
+    }
+
+    /// Returns how much the text takes at most, in bytes.
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
+    /// Returns the text so far.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the text.
+    pub fn finish(self) -> String {
+        self.text
+    }
+}
+
+/// Returns how many bytes the white space takes that starts at `at` with `byte`; 0 when it is none.
+fn white_bytes(byte: u8, text: &str, at: usize) -> usize {
+    match byte {
+        9..=13 | b' ' => 1,
+        // The first bytes of all white space that is not ASCII.
+        0xc2 | 0xe1 | 0xe2 | 0xe3 => {
+            let char = text.get(at..).and_then(|rest| rest.chars().next());
+            char.filter(|it| it.is_whitespace()).map_or(0, char::len_utf8)
+        }
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(bytes: &[u8], declared: Option<&str>, expected: &str) {
+        assert_eq!(decode(bytes, declared), expected, "{bytes:?} declared {declared:?}");
+    }
+
+    #[test]
+    fn charsets() {
+        check(b"plain", None, "plain");
+        check("Grüße".as_bytes(), Some("iso-8859-1"), "Grüße");
+        check(b"Gr\xfc\xdfe", Some("iso-8859-1"), "Grüße");
+        check(b"Gr\xfc\xdfe aus K\xf6ln und M\xfcnchen", None, "Grüße aus Köln und München");
+        check(b"\xef\xbb\xbfmark", None, "mark");
+        check(b"\xff\xfeh\0i\0", None, "hi");
+        check(b"cut \xc3", None, "cut ");
+        check(b"cut \xe2", None, "cut ");
+        check(b"cut \xe3\x81", None, "cut ");
+        check(b"cut \xe9", Some("utf-8"), "cut ");
+        check("schön \u{e9}".as_bytes().split_last().unwrap().1, None, "schön ");
+        // The last letter of a file.
+        check(b"un caf\xe9", None, "un café");
+        check(b"viel Spa\xdf", None, "viel Spaß");
+        check(b"VIS-\xc0", Some("iso-8859-1"), "VIS-À");
+        check(b"\x1b$B$\"\x1b(B", Some("iso-2022-jp"), "あ");
+        check("\u{43f}\u{440}\u{438}".as_bytes(), Some("no-such-charset"), "при");
+        // What tells may come late.
+        let late = [&b"plain words ".repeat(9_000)[..], b"Gr\xfc\xdfe aus K\xf6ln"].concat();
+        for declared in [None, Some("iso-8859-1")] {
+            assert!(decode(&late, declared).ends_with("Grüße aus Köln"), "{declared:?}");
+        }
+        // One bad byte does not make a UTF-8 text Latin-1.
+        check(
+            &["é".repeat(90_000).as_bytes(), b"\xff"].concat(),
+            None,
+            &("é".repeat(90_000) + "\u{fffd}"),
+        );
+        check(&["äöüäöüäöüäöü".as_bytes(), b"\xff"].concat(), None, "äöüäöüäöüäöü\u{fffd}");
+    }
+
+    #[test]
+    fn cuts_fall_between_words_and_characters() {
+        assert_eq!(front("one two three", 9), "one two");
+        assert_eq!(front("äöü", 3), "ä");
+        assert_eq!(front("short", 99), "short");
+        assert_eq!(one_line("  a \n\t b\0c  ", 99), "a b c");
+        assert_eq!(one_line("one two three", 9), "one two");
+    }
+
+    #[test]
+    fn bodies_squeeze_and_stop() {
+        let mut body = Body::new(12);
+        body.push_squeezed("  a  b\n");
+        body.push_squeezed("c");
+        body.line();
+        body.line();
+        body.push_squeezed("däääääääää");
+        assert_eq!(body.as_str(), "a b c\ndää");
+        assert!(body.is_full());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_decode(bytes in proptest::collection::vec(any::<u8>(), 0..300), max in 0..200_usize) {
+            let text = decode(&bytes, None);
+            prop_assert!(front(&text, max).len() <= max);
+            prop_assert!(one_line(&text, max).len() <= max);
+        }
+
+        #[test]
+        fn squeezed_text_is_its_words(pieces in proptest::collection::vec("[a-c \n\t\u{a0}\u{2003}äß\u{3000}\u{1}]{0,12}", 0..6)) {
+            let mut body = Body::new(1 << 20);
+            pieces.iter().for_each(|piece| body.push_squeezed(piece));
+            let words: Vec<String> = pieces.concat().split_whitespace().map(str::to_owned).collect();
+            prop_assert_eq!(body.as_str().trim_end(), words.join(" "));
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! The unique, case-folded words of texts: what `Keywords` holds.
+//!
+//! Source: reference manual of Harvest 1.x; which words tell most: H. P. Luhn, "The automatic creation of
+//! literature abstracts" (1958), who measures what a word says of a text by how often it is there.
+//!
+//! # Differences from Luhn's
+//!
+//! * No word is too frequent. Which ones are depends on the language, and those of all documents alike cost
+//!   next to nothing where records are packed together; longer words count more instead.
+//! * A word that is frequent stands in the list several times, as ranking goes by that
+//!   (docs/measurements.md has what it brings).
+//!
+//! Every word of every text comes through here, so the words lie one after the other in one text and
+//! are found through a table of their places: a set of strings with the standard library's hash takes
+//! four times as long, most of it in allocating.
+//!
+//! Sans-I/O.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+
+/// Longest word that is a keyword, in bytes; longer runs are encoded data.
+pub(super) const WORD_BYTES_MAX: usize = 64;
+/// Shortest one: single Latin letters and digits find nothing.
+const WORD_BYTES_MIN: usize = 2;
+/// Longest number that is a keyword, in digits: years and ids, not tables of measurements.
+const DIGITS_MAX: usize = 10;
+/// Words tell more the longer they are, up to so many bytes.
+const TELLING_BYTES_MAX: usize = 8;
+/// A word that is so often in the texts stands in the list once more for each.
+const REPEATED_FROM: [u32; 4] = [2, 4, 8, 16];
+
+/// What a byte means for words.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// ASCII that parts words.
+    Between,
+    /// A digit or a small ASCII letter.
+    Plain,
+    /// A capital ASCII letter.
+    Capital,
+    /// Part of a character that is not ASCII.
+    Wide,
+}
+
+/// The class of every byte.
+const CLASSES: [Class; 256] = {
+    let mut classes = [Class::Between; 256];
+    let mut byte = 0_u8;
+    loop {
+        classes[byte as usize] = match byte {
+            b'a'..=b'z' | b'0'..=b'9' => Class::Plain,
+            b'A'..=b'Z' => Class::Capital,
+            0x80.. => Class::Wide,
+            _ => Class::Between,
+        };
+        if byte == u8::MAX {
+            break;
+        }
+        byte += 1;
+    }
+    classes
+};
+
+fn class(byte: u8) -> Class {
+    CLASSES.get(usize::from(byte)).copied().unwrap_or(Class::Between)
+}
+
+/// Where a word lies among all words, in bytes, and how often it was met.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    start: u32,
+    end: u32,
+    count: u32,
+}
+
+impl Place {
+    fn of<'t>(&self, words: &'t str) -> &'t str {
+        words.get(self.start as usize..self.end as usize).unwrap_or_default()
+    }
+}
+
+/// The unique, case-folded words of texts.
+#[derive(Debug)]
+pub struct Keywords {
+    /// The words, one after the other.
+    words: String,
+    /// Where they are.
+    places: HashTable<Place>,
+    /// With a random key: texts cannot be made to collide.
+    hash: RandomState,
+    /// Longest sum of all words with a separator after each, in bytes.
+    bytes_max: usize,
+    /// A word that is being folded.
+    folded: String,
+}
+
+impl Keywords {
+    /// Returns an empty set that takes words up to `bytes_max` bytes (at most 4 GiB) in all.
+    pub fn new(bytes_max: usize) -> Self {
+        Self {
+            words: String::new(),
+            places: HashTable::new(),
+            hash: RandomState::default(),
+            bytes_max: bytes_max.min(u32::MAX as usize),
+            folded: String::new(),
+        }
+    }
+
+    /// Adds the words of `text`: runs of letters and digits.
+    pub fn add(&mut self, text: &str) {
+        let bytes = text.as_bytes();
+        let class_at = |at: usize| bytes.get(at).map_or(Class::Between, |byte| class(*byte));
+        let mut at = 0;
+        while at < bytes.len() {
+            let start = at;
+            while class_at(at) == Class::Plain {
+                at += 1;
+            }
+            match class_at(at) {
+                Class::Between => {
+                    self.take(text.get(start..at).unwrap_or_default());
+                    at += 1;
+                }
+                Class::Capital | Class::Wide => at = self.fold(text, start),
+                Class::Plain => {}
+            }
+        }
+    }
+
+    /// Adds the word that starts at `start`, folded; returns where what follows it starts.
+    fn fold(&mut self, text: &str, start: usize) -> usize {
+        let mut folded = std::mem::take(&mut self.folded);
+        folded.clear();
+        let rest = text.get(start..).unwrap_or_default();
+        let mut end = rest.len();
+        for (at, char) in rest.char_indices() {
+            if char.is_ascii_alphanumeric() {
+                folded.push(char.to_ascii_lowercase());
+            } else if !char.is_ascii() && char.is_alphanumeric() {
+                folded.extend(char.to_lowercase());
+            } else {
+                end = at + char.len_utf8();
+                break;
+            }
+        }
+        self.take(&folded);
+        self.folded = folded;
+        start + end
+    }
+
+    fn take(&mut self, word: &str) {
+        if !(WORD_BYTES_MIN..=WORD_BYTES_MAX).contains(&word.len())
+            || DIGITS_MAX < word.len() && word.bytes().all(|it| it.is_ascii_digit())
+        {
+            return;
+        }
+        let Self { words, places, hash, bytes_max, .. } = self;
+        let key = hash.hash_one(word.as_bytes());
+        if let Some(place) = places.find_mut(key, |place| place.of(words) == word) {
+            place.count = place.count.saturating_add(1);
+            return;
+        }
+        // Each of the others is followed by a separator.
+        if *bytes_max <= words.len() + places.len() + word.len() {
+            return;
+        }
+        let start = u32::try_from(words.len()).unwrap_or(u32::MAX);
+        words.push_str(word);
+        let end = u32::try_from(words.len()).unwrap_or(u32::MAX);
+        let place = Place { start, end, count: 1 };
+        let again = |place: &Place| hash.hash_one(place.of(words).as_bytes());
+        places.insert_unique(key, place, again);
+    }
+
+    /// Returns the `words_max` words that tell most, sorted, one a line: those that are often in the
+    /// texts, and long ones before short ones. A word is there as often as `REPEATED_FROM` has it.
+    pub fn most_telling(self, words_max: usize) -> String {
+        let words = &self.words;
+        let mut ranked: Vec<(u64, &str, u32)> = Vec::with_capacity(self.places.len());
+        ranked.extend(self.places.iter().map(|place| {
+            let word = place.of(words);
+            (weight(word, place.count), word, place.count)
+        }));
+        // The same words for the same text, whatever their order in the table.
+        ranked.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+        ranked.truncate(words_max);
+        ranked.sort_unstable_by_key(|(_, word, _)| *word);
+        let mut lines = String::new();
+        for (_, word, count) in ranked {
+            let times = 1 + REPEATED_FROM.iter().filter(|from| **from <= count).count();
+            for _ in 0..times {
+                // A record of few words is to be small, whatever they are.
+                if self.bytes_max < lines.len() + word.len() + 1 {
+                    return lines;
+                }
+                if !lines.is_empty() {
+                    lines.push('\n');
+                }
+                lines.push_str(word);
+            }
+        }
+        lines
+    }
+
+    /// Returns the words, sorted, one a line.
+    pub fn finish(self) -> String {
+        // Nearly all are in order by their first bytes as a number.
+        let front = |word: &str| {
+            let mut front = [0; 8];
+            word.bytes().zip(&mut front).for_each(|(byte, place)| *place = byte);
+            u64::from_be_bytes(front)
+        };
+        let words = &self.words;
+        let mut sorted: Vec<(u64, &str)> = Vec::with_capacity(self.places.len());
+        sorted.extend(self.places.iter().map(|place| place.of(words)).map(|it| (front(it), it)));
+        sorted.sort_unstable();
+        let mut lines = String::with_capacity(words.len() + sorted.len());
+        for (_, word) in sorted {
+            if !lines.is_empty() {
+                lines.push('\n');
+            }
+            lines.push_str(word);
+        }
+        lines
+    }
+}
+
+/// What a word says of a text that has it `count` times.
+fn weight(word: &str, count: u32) -> u64 {
+    u64::from(count) * word.len().min(TELLING_BYTES_MAX) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn words(text: &str) -> String {
+        let mut keywords = Keywords::new(1000);
+        keywords.add(text);
+        keywords.finish().replace('\n', " ")
+    }
+
+    #[test]
+    fn keywords_are_unique_sorted_and_folded() {
+        assert_eq!(words("The cat, the CAT; a b2 Über-größe 12345678901"), "b2 cat größe the über");
+        assert_eq!(
+            words("x86_64 iPhone naïve ÄÖ2a, d'Été\u{2014}fin"),
+            "64 fin iphone naïve x86 äö2a été"
+        );
+        assert_eq!(words(&"x".repeat(65)), "");
+        assert_eq!(words("日本語 テスト"), "テスト 日本語");
+        assert_eq!(words("configured configure configurable"), "configurable configure configured");
+    }
+
+    #[test]
+    fn keywords_are_bounded() {
+        let mut keywords = Keywords::new(20);
+        for number in 100..200 {
+            keywords.add(&format!("word{number}"));
+        }
+        assert_eq!(keywords.finish(), "word100\nword101");
+    }
+
+    fn most_telling(text: &str, words_max: usize) -> String {
+        let mut keywords = Keywords::new(1000);
+        keywords.add(text);
+        keywords.most_telling(words_max).replace('\n', " ")
+    }
+
+    #[test]
+    fn the_most_telling_words_are_frequent_and_long() {
+        let text = "of of of cat dog harvest harvest gatherer";
+        assert_eq!(most_telling(text, 0), "");
+        assert_eq!(most_telling(text, 1), "harvest harvest");
+        assert_eq!(most_telling(text, 2), "gatherer harvest harvest");
+        assert_eq!(most_telling(text, 3), "gatherer harvest harvest of of");
+        // Of what tells as much, the first by the alphabet.
+        assert_eq!(most_telling(text, 4), "cat gatherer harvest harvest of of");
+        assert_eq!(most_telling("configurable abcdefgh", 1), "abcdefgh");
+        for (count, times) in [(1, 1), (2, 2), (3, 2), (4, 3), (8, 4), (16, 5), (1_000, 5)] {
+            assert_eq!(most_telling(&"word ".repeat(count), 9), ["word"; 5][..times].join(" "));
+        }
+    }
+
+    /// What is meant, as plainly as it can be said.
+    fn plainly(text: &str) -> Vec<String> {
+        let folded = |word: &str| word.chars().flat_map(char::to_lowercase).collect::<String>();
+        let mut words: Vec<String> =
+            text.split(|it: char| !it.is_alphanumeric()).map(folded).collect();
+        words.retain(|it| {
+            (2..=64).contains(&it.len())
+                && (it.len() <= 10 || !it.bytes().all(|it| it.is_ascii_digit()))
+        });
+        words.sort();
+        words.dedup();
+        words
+    }
+
+    proptest! {
+        #[test]
+        fn keywords_are_all_words(text in "([a-zA-Z0-9äßÉ日 .,\u{2028}]{0,12}[ \\PC]{0,3}){0,40}") {
+            let mut keywords = Keywords::new(1 << 20);
+            keywords.add(&text);
+            prop_assert_eq!(keywords.finish(), plainly(&text).join("\n"));
+        }
+
+        #[test]
+        fn the_most_telling_of_all_are_all_words(text in "([a-cA-C0-9äß .,]{0,6} ){0,40}") {
+            let mut keywords = Keywords::new(1 << 20);
+            keywords.add(&text);
+            let telling = keywords.most_telling(usize::MAX);
+            let mut seen: Vec<&str> = telling.lines().collect();
+            seen.dedup();
+            prop_assert_eq!(seen, plainly(&text));
+        }
+
+        #[test]
+        fn keywords_keep_their_bound(text in "\\PC{0,300}", max in 0..200_usize) {
+            let mut keywords = Keywords::new(max);
+            keywords.add(&text);
+            prop_assert!(keywords.finish().len() <= max);
+            let mut keywords = Keywords::new(max);
+            keywords.add(&text);
+            prop_assert!(keywords.most_telling(max / 4).len() <= max);
+        }
+    }
+}

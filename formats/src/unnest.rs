@@ -1,0 +1,270 @@
+//! Presentation unnesting: opens what objects are packed in, and hands the members on, one at a time.
+//!
+//! Source: TR §4 ("Essence can also extract files with arbitrarily deep presentation-layer nesting,
+//! e.g. compressed tar files").
+//!
+//! What is opened is foreign and may be made to hurt: one [`Budget`] for a fetched object bounds
+//! bytes, ratio, members, names, depth and time over all its containers, and a dictionary that a
+//! stream asks for is bounded before it is made. What does not fit is left out and named. Names of
+//! members are data: nothing here touches a file system, so `..` and absolute names do no harm.
+//! Nothing is run: shell archives are read, not executed.
+//!
+//! # Differences from the paper
+//!
+//! * Members keep their place in a URL: the container's URL, `#`, and the percent-encoded path; `!/`
+//!   in place of `#` for a container within a container.
+//!
+//! Sans-I/O.
+
+mod about;
+mod ar;
+mod binhex;
+mod budget;
+mod cpio;
+mod format;
+mod lzw;
+mod mail;
+mod rpm;
+mod sevenz;
+mod shar;
+mod stream;
+mod tar;
+mod uu;
+pub(crate) mod zip;
+
+use std::cell::Cell;
+use std::io::Read;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+
+use crate::Draft;
+use crate::object::{Object, Problem, ProblemKind};
+
+pub use budget::{Budget, Limits};
+use budget::{End, Fault, Metered, Source, Stop, read_up_to};
+pub use format::Format;
+pub use format::is_opened;
+pub use stream::peek;
+pub use stream::{Opened, Packing, unpack};
+
+/// Longest path of a member, in bytes; longer ones are cut.
+const PATH_BYTES_MAX: usize = 4 * 1024;
+/// What a member's path keeps as it is in a URL.
+const PATH: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
+/// Whether a byte of a path stands in a URL as it is.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte)
+}
+
+/// A member of a container.
+#[derive(Debug)]
+pub struct Member {
+    /// The member, with its own URL.
+    pub object: Object,
+    /// Its path in the container, lossy UTF-8.
+    pub path: String,
+    /// What went wrong while it was read.
+    pub problems: Vec<Problem>,
+}
+
+/// What there is to say about a container once its members have been handed out.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// What went wrong with the container as a whole.
+    pub problems: Vec<Problem>,
+    /// What a package says of itself.
+    pub about: Option<Draft<'static>>,
+}
+
+/// Hands every file in the container `object` to `visit`, in the container's order. Only one member
+/// is in memory at a time. A [`Format::Stream`] has no members: see [`unpack`].
+pub fn members(
+    object: &Object,
+    format: Format,
+    budget: &Budget<'_>,
+    visit: &mut dyn FnMut(Member),
+) -> Report {
+    let stop = Cell::new(None);
+    let mut walk = Walk { object, budget, stop: &stop, visit, about: None, last: String::new() };
+    let outcome = walk.open(format);
+    let Walk { about, last, .. } = walk;
+    let mut report = Report { problems: Vec::new(), about };
+    if let Some((kind, mut message)) = stop.get().map(Stop::fault).or_else(|| outcome.err()) {
+        if !last.is_empty() {
+            message = format!("{message} (last member: {last})");
+        }
+        report.problems.push(Problem::new(&object.url, kind, message));
+    }
+    report
+}
+
+/// What a container says about a member before its content.
+struct About {
+    path: Vec<u8>,
+    size: u64,
+    modified: Option<u64>,
+}
+
+/// The way through one container.
+struct Walk<'b, 'v> {
+    object: &'b Object,
+    budget: &'b Budget<'b>,
+    stop: &'b Cell<Option<Stop>>,
+    visit: &'v mut dyn FnMut(Member),
+    about: Option<Draft<'static>>,
+    /// The path of the last member that was begun.
+    last: String,
+}
+
+impl<'b> Walk<'b, '_> {
+    fn open(&mut self, format: Format) -> Result<(), Fault> {
+        let bytes: &'b [u8] = &self.object.bytes;
+        match format {
+            Format::Stream(_) => Ok(()),
+            Format::Tar => tar::members(self, &mut self.meter(Source::new(bytes), bytes.len())),
+            Format::PackedTar(packing) => {
+                let mut reader = self.unpacked(packing, bytes)?;
+                tar::members(self, &mut reader)
+            }
+            Format::Zip => zip::members(self),
+            Format::SevenZip => sevenz::members(self),
+            Format::Cpio => cpio::members(self, &mut self.meter(Source::new(bytes), bytes.len())),
+            Format::Ar => ar::members(self),
+            Format::Deb => ar::package(self),
+            Format::Rpm => rpm::package(self),
+            Format::Shar => shar::members(self),
+            Format::Uuencoded => uu::members(self),
+            Format::BinHex => binhex::members(self),
+            Format::Message => mail::message(self),
+            Format::Mailbox => mail::mailbox(self),
+            Format::Closed(name) => {
+                Err((ProblemKind::Broken, format!("is packed by {name}, which is not opened here")))
+            }
+        }
+    }
+
+    /// Returns a reader of bytes that are not packed, within the budget.
+    fn meter(&self, source: Source<'b>, whole: usize) -> Metered<'b, Source<'b>> {
+        let left = source.left();
+        Metered::new(source, whole, left, self.budget, self.stop)
+    }
+
+    /// Returns a reader of what a stream opens to, within the budget.
+    fn unpacked(
+        &self,
+        packing: Packing,
+        bytes: &'b [u8],
+    ) -> Result<Metered<'b, Box<dyn Read + 'b>>, Fault> {
+        packing.reader(bytes, self.budget, self.stop).map_err(|error| packing.fault(&error, 0))
+    }
+
+    /// Takes a member off the budget, or says why the rest is left out.
+    fn take(&self, path: &[u8]) -> Result<(), Fault> {
+        self.budget.take_member(self.object, path).map_err(|it| (it.kind, it.message))
+    }
+
+    /// Reads the next member from a stream of them; fails when the budget has no room for one.
+    fn read(&mut self, about: &About, reader: &mut dyn Read) -> Result<Member, Fault> {
+        self.take(&about.path)?;
+        let bytes_max = self.budget.limits.member_bytes_max;
+        let mut bytes = Vec::new();
+        let end = read_up_to(&mut Read::take(reader, about.size), bytes_max, &mut bytes);
+        let (kept, size) = (bytes.len(), about.size);
+        let mut member = member(self.object, about, bytes, (kept as u64) < size);
+        if matches!(end, End::Longer) {
+            let message = format!("is longer than {bytes_max} bytes; only its front was read");
+            member.add((ProblemKind::Limit, message));
+        } else if (kept as u64) < size {
+            let broken =
+                || (ProblemKind::Broken, format!("breaks off after {kept} of {size} bytes"));
+            member.add(self.stop.get().map_or_else(broken, Stop::fault));
+        }
+        self.last.clone_from(&member.path);
+        Ok(member)
+    }
+
+    /// Hands on a member that lies decoded in memory, called `name` where its path is no file name.
+    fn give(&mut self, path: &[u8], name: Option<String>, decoded: Decoded) -> Result<(), Fault> {
+        self.take(path)?;
+        let Decoded { mut bytes, modified, fault } = decoded;
+        self.budget.take_bytes(bytes.len()).map_err(Stop::fault)?;
+        let (size, bytes_max) = (bytes.len(), self.budget.limits.member_bytes_max);
+        bytes.truncate(bytes_max);
+        let about = About { path: clean_path(path).to_vec(), size: size as u64, modified };
+        let mut member = member(self.object, &about, bytes, bytes_max < size);
+        member.object.name = name.unwrap_or(member.object.name);
+        if bytes_max < size {
+            let message = format!("is longer than {bytes_max} bytes; only its front was read");
+            member.add((ProblemKind::Limit, message));
+        }
+        if let Some(fault) = fault {
+            member.add(fault);
+        }
+        self.last.clone_from(&member.path);
+        self.visit(member);
+        Ok(())
+    }
+
+    /// Hands a member on, after a look at whether it is what a package says of itself.
+    fn visit(&mut self, member: Member) {
+        if self.about.is_none() {
+            self.about = about::of_member(&member);
+        }
+        (self.visit)(member);
+    }
+}
+
+/// The content of a member, decoded.
+#[derive(Default)]
+struct Decoded {
+    bytes: Vec<u8>,
+    modified: Option<u64>,
+    fault: Option<Fault>,
+}
+
+impl Member {
+    /// Adds a problem.
+    fn add(&mut self, fault: Fault) {
+        self.problems.push(Problem::new(&self.object.url, fault.0, fault.1));
+    }
+}
+
+/// Makes a member of what was read of it.
+fn member(container: &Object, about: &About, bytes: Vec<u8>, truncated: bool) -> Member {
+    let About { path, size, modified } = about;
+    let url = member_url(&container.url, path);
+    let is_cut = PATH_BYTES_MAX <= path.len();
+    let path = String::from_utf8_lossy(path).into_owned();
+    let name = path.trim_end_matches('/').rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
+    let (bytes, size) = (bytes.into(), *size);
+    let object = Object { url, name, bytes, modified: *modified, size, truncated, md5: None };
+    let mut member = Member { object, path, problems: Vec::new() };
+    if is_cut {
+        let message = format!(
+            "has a path of {PATH_BYTES_MAX} bytes or more; of those with the same front only the last is \
+             read"
+        );
+        member.add((ProblemKind::Limit, message));
+    }
+    member
+}
+
+/// Returns the URL of the member at `path` in the container at `container`.
+pub fn member_url(container: &str, path: &[u8]) -> String {
+    let separator = if container.contains('#') { "!/" } else { "#" };
+    format!("{container}{separator}{}", percent_encode(path, PATH))
+}
+
+/// Returns a member's path without what only says "here", bounded.
+fn clean_path(path: &[u8]) -> &[u8] {
+    let mut path = path;
+    while let Some(rest) = path.strip_prefix(b"./").or_else(|| path.strip_prefix(b"/")) {
+        path = rest;
+    }
+    path.get(..path.len().min(PATH_BYTES_MAX)).unwrap_or_default()
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,272 @@
+//! How much of one fetched object is opened, and the readers that stop where that ends.
+//!
+//! Sans-I/O.
+
+use std::cell::Cell;
+use std::io::{self, BufRead, Read};
+use std::rc::Rc;
+
+use super::{PATH_BYTES_MAX, is_plain};
+use serde::{Deserialize, Serialize};
+
+use crate::object::{Object, Problem, ProblemKind};
+
+/// Bytes taken from a container between two looks at the clock.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// What is wrong, without where.
+pub(crate) type Fault = (ProblemKind, String);
+
+/// How much of one fetched object is opened, over all depths together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Bytes that may come out of one fetched object.
+    pub bytes_max: u64,
+    /// Bytes kept of one member.
+    pub member_bytes_max: usize,
+    /// Bytes that may come out for each byte that goes in, once more than
+    /// [`Limits::ratio_from_bytes`] have come out.
+    pub ratio_max: u64,
+    /// Where the ratio starts to count, in bytes out.
+    pub ratio_from_bytes: u64,
+    /// Containers within containers.
+    pub depth_max: u32,
+    /// Members of all containers together.
+    pub members_max: u64,
+    /// Bytes of the URLs of all members together: they are remembered in one note.
+    pub names_bytes_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            bytes_max: 256 * 1024 * 1024,
+            member_bytes_max: 64 * 1024 * 1024,
+            ratio_max: 1000,
+            ratio_from_bytes: 1024 * 1024,
+            depth_max: 8,
+            members_max: 10_000,
+            names_bytes_max: 4 * 1024 * 1024,
+        }
+    }
+}
+
+/// What is left of the limits for one fetched object; shared by all its containers.
+pub struct Budget<'a> {
+    pub(super) limits: Limits,
+    bytes_left: Cell<u64>,
+    members_left: Cell<u64>,
+    names_bytes_left: Cell<u64>,
+    cancelled: &'a dyn Fn() -> bool,
+}
+
+impl std::fmt::Debug for Budget<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Budget")
+            .field("bytes_left", &self.bytes_left)
+            .field("members_left", &self.members_left)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Budget<'a> {
+    /// Returns the whole budget for one fetched object. `cancelled` is polled for every 64 KiB.
+    pub fn new(limits: Limits, cancelled: &'a dyn Fn() -> bool) -> Self {
+        Self {
+            limits,
+            bytes_left: Cell::new(limits.bytes_max),
+            members_left: Cell::new(limits.members_max),
+            names_bytes_left: Cell::new(limits.names_bytes_max),
+            cancelled,
+        }
+    }
+
+    /// Takes the member at `path` of `container` off, or says why the rest is left out.
+    pub fn take_member(&self, container: &Object, path: &[u8]) -> Result<(), Problem> {
+        // Percent-encoded, a byte is one or three.
+        let encoded = path.iter().take(PATH_BYTES_MAX).map(|it| if is_plain(*it) { 1 } else { 3 });
+        let name_bytes = container.url.len() + encoded.sum::<usize>();
+        let name_bytes = u64::try_from(name_bytes).unwrap_or(u64::MAX);
+        let (members, names) = (self.members_left.get(), self.names_bytes_left.get());
+        self.members_left.set(members.saturating_sub(1));
+        self.names_bytes_left.set(names.saturating_sub(name_bytes));
+        let message = if members == 0 {
+            format!("has more than {} members; the rest was left out", self.limits.members_max)
+        } else if names < name_bytes {
+            let max = self.limits.names_bytes_max;
+            format!("has names of more than {max} bytes in all; the rest was left out")
+        } else {
+            return Ok(());
+        };
+        Err(Problem::new(&container.url, ProblemKind::Limit, message))
+    }
+
+    /// Takes off what a member that lies decoded in memory has, or says why it is left out.
+    pub(super) fn take_bytes(&self, count: usize) -> Result<(), Stop> {
+        if (self.cancelled)() {
+            return Err(Stop::Time);
+        }
+        let (left, count) = (self.bytes_left.get(), count as u64);
+        self.bytes_left.set(left.saturating_sub(count));
+        if left < count { Err(Stop::Bytes(self.limits.bytes_max)) } else { Ok(()) }
+    }
+
+    /// Gives back what was only looked at.
+    pub(super) fn give_back(&self, count: usize) {
+        self.bytes_left.set(self.bytes_left.get().saturating_add(count as u64));
+    }
+
+    /// Whether time is up.
+    pub(super) fn is_late(&self) -> bool {
+        (self.cancelled)()
+    }
+}
+
+/// Why a container was not read to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    Bytes(u64),
+    Ratio(u64),
+    Time,
+}
+
+impl Stop {
+    pub(super) fn fault(self) -> Fault {
+        match self {
+            Self::Bytes(max) => {
+                (ProblemKind::Limit, format!("opens to more than {max} bytes in all; cut"))
+            }
+            Self::Ratio(max) => {
+                (ProblemKind::Limit, format!("opens to more than {max} times its size; cut"))
+            }
+            Self::Time => (ProblemKind::Time, "ran out of time while it was opened".to_owned()),
+        }
+    }
+}
+
+/// The bytes of a container, which tell how many of them are left while others read them.
+#[derive(Debug)]
+pub(super) struct Source<'b> {
+    rest: &'b [u8],
+    left: Rc<Cell<usize>>,
+}
+
+impl<'b> Source<'b> {
+    pub(super) fn new(bytes: &'b [u8]) -> Self {
+        Self { rest: bytes, left: Rc::new(Cell::new(bytes.len())) }
+    }
+
+    /// Returns where to look for the count of bytes that are left.
+    pub(super) fn left(&self) -> Rc<Cell<usize>> {
+        Rc::clone(&self.left)
+    }
+}
+
+impl Read for Source<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.rest.read(buffer)?;
+        self.left.set(self.rest.len());
+        Ok(count)
+    }
+}
+
+impl BufRead for Source<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        Ok(self.rest)
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.rest = self.rest.get(count..).unwrap_or_default();
+        self.left.set(self.rest.len());
+    }
+}
+
+/// A reader of what comes out of a container, which stops where the budget ends.
+pub(super) struct Metered<'b, R> {
+    inner: R,
+    /// Size of what `inner` opens, in bytes.
+    whole: usize,
+    /// How many bytes of that `inner` has not yet taken.
+    left: Rc<Cell<usize>>,
+    out: u64,
+    budget: &'b Budget<'b>,
+    stop: &'b Cell<Option<Stop>>,
+}
+
+impl<'b, R: Read> Metered<'b, R> {
+    /// Returns a meter around `inner`, which opens `whole` bytes, of which `left` are untouched.
+    pub(super) fn new(
+        inner: R,
+        whole: usize,
+        left: Rc<Cell<usize>>,
+        budget: &'b Budget<'b>,
+        stop: &'b Cell<Option<Stop>>,
+    ) -> Self {
+        Self { inner, whole, left, out: 0, budget, stop }
+    }
+
+    /// Returns how many bytes of the container are untouched.
+    pub(super) fn left(&self) -> usize {
+        self.left.get()
+    }
+
+    fn why_stop(&self) -> Option<Stop> {
+        let limits = &self.budget.limits;
+        if (self.budget.cancelled)() {
+            return Some(Stop::Time);
+        }
+        if self.budget.bytes_left.get() == 0 {
+            return Some(Stop::Bytes(limits.bytes_max));
+        }
+        let consumed = self.whole.saturating_sub(self.left.get()).max(1) as u64;
+        let allowed = limits.ratio_max.saturating_mul(consumed);
+        (limits.ratio_from_bytes < self.out && allowed < self.out)
+            .then_some(Stop::Ratio(limits.ratio_max))
+    }
+}
+
+impl<R: Read> Read for Metered<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(stop) = self.stop.get().or_else(|| self.why_stop()) {
+            self.stop.set(Some(stop));
+            return Err(io::Error::other("the budget ends here"));
+        }
+        let left = usize::try_from(self.budget.bytes_left.get()).unwrap_or(usize::MAX);
+        let room = buffer.len().min(PIECE_BYTES).min(left);
+        let count = self.inner.read(buffer.get_mut(..room).unwrap_or_default())?;
+        self.out += count as u64;
+        self.budget.bytes_left.set(self.budget.bytes_left.get().saturating_sub(count as u64));
+        Ok(count)
+    }
+}
+
+/// How the reading of one member ended.
+pub(super) enum End {
+    /// All of it was read.
+    Whole,
+    /// There is more than was wanted.
+    Longer,
+    /// It breaks off or is damaged; the reader knows whether the budget was the reason.
+    Broken(io::Error),
+}
+
+/// Appends to `kept` until it holds `bytes_max` bytes.
+pub(super) fn read_up_to(reader: &mut dyn Read, bytes_max: usize, kept: &mut Vec<u8>) -> End {
+    // One byte more than wanted tells whether that was all.
+    let room = bytes_max.saturating_add(1).saturating_sub(kept.len());
+    let room = u64::try_from(room).unwrap_or(u64::MAX);
+    let outcome = Read::take(reader, room).read_to_end(kept);
+    let longer = bytes_max < kept.len();
+    kept.truncate(bytes_max);
+    match outcome {
+        Ok(_) if longer => End::Longer,
+        Ok(_) => End::Whole,
+        Err(error) => End::Broken(error),
+    }
+}
+
+/// Reads over the next `count` bytes; fails where there are fewer.
+pub(super) fn skip(reader: &mut dyn Read, count: u64) -> io::Result<()> {
+    let skipped = io::copy(&mut Read::take(reader, count), &mut io::sink())?;
+    if skipped < count { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+}

@@ -1,0 +1,136 @@
+//! The attachments of a message, and the messages of a mailbox.
+//!
+//! Source: MIME (RFC 2045, 2046, 2183); mbox (RFC 4155, and the quoting of `From ` as mboxrd has it).
+//!
+//! Message and mailbox have records of their own from their summarizer; text that is shown in a
+//! message is its own and no attachment.
+//!
+//! Sans-I/O.
+
+use std::collections::HashSet;
+
+use mail_parser::{MessageParser, MessagePart, MimeHeaders, PartType};
+use memchr::memmem;
+
+use super::budget::Fault;
+use super::{Decoded, Walk};
+use crate::object::ProblemKind;
+use crate::prose::mail::{NESTED_MAX, nested, starts};
+
+/// How much of a message is read for its attachments, in bytes.
+const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Longest Message-Id that names a message, in bytes.
+const KEY_BYTES_MAX: usize = 200;
+/// How much of a message's header is searched for its Message-Id, in bytes.
+const HEADER_BYTES_MAX: usize = 64 * 1024;
+/// Messages between two looks at the clock.
+const MESSAGES: usize = 100;
+
+/// See [`super::members`]: attachments by name, or by number where they have none, or one that an
+/// earlier one has.
+pub(super) fn message(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
+    let object = walk.object;
+    let bytes = object.bytes.get(..object.bytes.len().min(MESSAGE_BYTES_MAX)).unwrap_or_default();
+    if NESTED_MAX < nested(bytes) {
+        let message = format!("may hold more than {NESTED_MAX} messages in it; not opened");
+        return Err((ProblemKind::Limit, message));
+    }
+    let Some(message) = MessageParser::default().parse(bytes) else { return Ok(()) };
+    let mut seen = HashSet::new();
+    for (number, part) in message.attachments().enumerate() {
+        let content = Decoded { bytes: content(part), ..Decoded::default() };
+        let extension = if part.is_message() { ".eml" } else { "" };
+        let named = part.attachment_name().map(str::trim).filter(|it| !it.is_empty());
+        let name = named.map_or_else(|| format!("{}{extension}", number + 1), str::to_owned);
+        if seen.insert(name.clone()) {
+            walk.give(name.as_bytes(), None, content)?;
+        } else {
+            walk.give(format!("{}/{name}", number + 1).as_bytes(), None, content)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a message that starts with `bytes` may be more than one text: what MIME calls anything
+/// else stands before a slash.
+pub(super) fn may_have_attachments(bytes: &[u8]) -> bool {
+    let kinds: [&[u8]; 6] =
+        [b"multipart", b"message", b"application", b"image", b"audio", b"video"];
+    memchr::memchr_iter(b'/', bytes).any(|at| {
+        let before = bytes.get(at.saturating_sub(16)..at).unwrap_or_default().trim_ascii_end();
+        kinds.iter().any(|kind| {
+            let start = before.len().checked_sub(kind.len());
+            start.and_then(|it| before.get(it..)).is_some_and(|it| it.eq_ignore_ascii_case(kind))
+        })
+    })
+}
+
+fn content(part: &MessagePart<'_>) -> Vec<u8> {
+    match &part.body {
+        PartType::Message(message) => message.raw_message().to_vec(),
+        PartType::Multipart(_) => Vec::new(),
+        _ => part.contents().to_vec(),
+    }
+}
+
+/// See [`super::members`]: messages by their Message-Id, or by number where they have none.
+pub(super) fn mailbox(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
+    let object = walk.object;
+    let bytes: &[u8] = &object.bytes;
+    let mut starts = starts(bytes).chain([bytes.len()]);
+    let (mut start, mut number) = (0, 0_usize);
+    while start < bytes.len() {
+        if number % MESSAGES == 0 && walk.budget.is_late() {
+            walk.stop.set(Some(super::Stop::Time));
+            return Ok(());
+        }
+        let end = starts.next().unwrap_or(bytes.len());
+        let message = bytes.get(start..end).unwrap_or_default();
+        start = end;
+        // The separator is a line of its own before the header.
+        let header = memchr::memchr(b'\n', message).map_or(message.len(), |at| at + 1);
+        let message = unquoted(message.get(header..).unwrap_or_default());
+        if message.trim_ascii().is_empty() {
+            continue;
+        }
+        number += 1;
+        let key = message_id(&message).unwrap_or_else(|| number.to_string().into_bytes());
+        // The name says what it is; an address would not.
+        let name = Some(format!("{number}.eml"));
+        walk.give(&key, name, Decoded { bytes: message, ..Decoded::default() })?;
+    }
+    Ok(())
+}
+
+/// Takes one `>` off every line that quotes a `From `, however often it is quoted.
+fn unquoted(message: &[u8]) -> Vec<u8> {
+    if memmem::find(message, b">From ").is_none() {
+        return message.to_vec();
+    }
+    let mut out = Vec::with_capacity(message.len());
+    for line in message.split_inclusive(|byte| *byte == b'\n') {
+        let marks = line.iter().take_while(|it| **it == b'>').count();
+        let is_quoted = line.get(marks..).is_some_and(|it| it.starts_with(b"From "));
+        let skipped = usize::from(0 < marks && is_quoted);
+        out.extend_from_slice(line.get(skipped..).unwrap_or_default());
+    }
+    out
+}
+
+fn message_id(message: &[u8]) -> Option<Vec<u8>> {
+    let head = message.get(..message.len().min(HEADER_BYTES_MAX)).unwrap_or_default();
+    let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
+    let mut lines = lines.by_ref().take_while(|line| !line.is_empty());
+    let field = lines.find_map(|line| {
+        let (name, value) = line.split_at_checked(11)?;
+        name.eq_ignore_ascii_case(b"message-id:").then_some(value)
+    });
+    // A long one stands in the next line.
+    let value = field.map(<[u8]>::trim_ascii);
+    let value = value.and_then(|it| if it.is_empty() { lines.next() } else { Some(it) })?;
+    let id = value.trim_ascii();
+    let id = id.strip_prefix(b"<").unwrap_or(id);
+    let id = id.split(|byte| *byte == b'>').next().unwrap_or_default();
+    let id = id.get(..id.len().min(KEY_BYTES_MAX)).unwrap_or_default();
+    (!id.is_empty()).then(|| id.to_vec())
+}

@@ -1,0 +1,95 @@
+//! RPM packages: what the header says, and the files in the payload.
+//!
+//! Source: "RPM Package File Structure" (Maximum RPM, appendix A) and the Linux Standard Base.
+//!
+//! Sans-I/O.
+
+use super::budget::Fault;
+use super::stream::Packing;
+use super::{Walk, cpio};
+use crate::Draft;
+use crate::object::ProblemKind;
+
+/// Bytes of the lead, which says nothing that the header does not.
+const LEAD_BYTES: usize = 96;
+/// What both headers start with.
+const MAGIC: &[u8] = &[0x8e, 0xad, 0xe8, 1];
+/// Bytes of an entry of a header's index.
+const ENTRY_BYTES: usize = 16;
+/// Longest text that is taken, in bytes.
+const TEXT_BYTES_MAX: usize = 16 * 1024;
+
+/// A header: numbered values.
+struct Header<'a> {
+    index: &'a [u8],
+    values: &'a [u8],
+}
+
+impl<'a> Header<'a> {
+    /// Splits a header off the front.
+    fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let rest = bytes.strip_prefix(MAGIC)?.get(4..)?;
+        let (entries, rest) = rest.split_first_chunk::<4>()?;
+        let (size, rest) = rest.split_first_chunk::<4>()?;
+        let entries = usize::try_from(u32::from_be_bytes(*entries)).ok()?;
+        let size = usize::try_from(u32::from_be_bytes(*size)).ok()?;
+        let (index, rest) = rest.split_at_checked(entries.checked_mul(ENTRY_BYTES)?)?;
+        let (values, rest) = rest.split_at_checked(size)?;
+        Some((Self { index, values }, rest))
+    }
+
+    /// Returns the text that `tag` has, or the first of several.
+    fn text(&self, tag: u32) -> String {
+        let entry = self.index.chunks_exact(ENTRY_BYTES).find(|it| number(it, 0) == Some(tag));
+        // A text, a list of them, or one in several languages of which the first is English.
+        let text = entry.filter(|it| matches!(number(it, 4), Some(6 | 8 | 9)));
+        let at = text.and_then(|it| usize::try_from(number(it, 8)?).ok());
+        let text = at.and_then(|at| self.values.get(at..)).unwrap_or_default();
+        let text = text.get(..text.len().min(TEXT_BYTES_MAX)).unwrap_or_default();
+        let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+        String::from_utf8_lossy(text).trim().to_owned()
+    }
+}
+
+fn number(entry: &[u8], at: usize) -> Option<u32> {
+    entry.get(at..)?.first_chunk::<4>().map(|it| u32::from_be_bytes(*it))
+}
+
+/// See [`super::members`].
+pub(super) fn package(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
+    let object = walk.object;
+    let bytes = object.bytes.get(LEAD_BYTES..).unwrap_or_default();
+    let broken = || (ProblemKind::Broken, "rpm header cannot be read".to_owned());
+    let (_, rest) = Header::split(bytes).ok_or_else(broken)?;
+    // The signatures are padded to eight bytes, counted from the lead, which is a multiple of that.
+    let taken = bytes.len() - rest.len();
+    let rest = rest.get(taken.next_multiple_of(8) - taken..).unwrap_or_default();
+    let (header, payload) = Header::split(rest).ok_or_else(broken)?;
+    walk.about = Some(about(&header));
+    let Some(packing) = Packing::of(payload) else {
+        let source = super::Source::new(payload);
+        return cpio::members(walk, &mut walk.meter(source, payload.len()));
+    };
+    let mut reader = walk.unpacked(packing, payload)?;
+    cpio::members(walk, &mut reader)
+}
+
+fn about(header: &Header<'_>) -> Draft<'static> {
+    let (version, release) = (header.text(1001), header.text(1002));
+    let version = [version, release].into_iter().filter(|it| !it.is_empty());
+    let mut draft = Draft {
+        title: header.text(1000),
+        description: header.text(1004),
+        r#abstract: header.text(1005),
+        keywords: header.text(1016),
+        authors: vec![header.text(1015)],
+        ..Draft::default()
+    };
+    draft.other("Package", header.text(1000));
+    draft.other("Version", version.collect::<Vec<_>>().join("-"));
+    draft.other("Architecture", header.text(1022));
+    draft.other("License", header.text(1014));
+    draft.other("Publisher", header.text(1011));
+    draft.references.extend(Some(header.text(1020)).filter(|it| !it.is_empty()));
+    draft
+}

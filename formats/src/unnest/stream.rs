@@ -1,0 +1,266 @@
+//! Compressed streams: gzip, compress, bzip2, xz, lzma, lzip and zstd, each around one content.
+//!
+//! Sources: RFC 1952; compress 4.0; bzip2; the .xz format 1.1; LZMA-alone; the lzip manual; RFC 8878.
+//! A stream may have several members or frames, which make one content.
+//!
+//! Sans-I/O.
+
+use std::cell::Cell;
+use std::io::{self, Read};
+
+use bzip2::bufread::MultiBzDecoder;
+use flate2::bufread::MultiGzDecoder;
+use lzma_rust2::{LzipReader, LzmaReader, XzReader};
+
+use super::budget::{Budget, End, Fault, Metered, Source, Stop, read_up_to};
+use super::lzw::Lzw;
+use crate::HEAD_BYTES;
+use crate::object::{Object, Problem, ProblemKind};
+
+/// Largest dictionary or window that a stream may ask for, in bytes: it is memory.
+pub(super) const DICTIONARY_BYTES_MAX: u64 = 1 << WINDOW_LOG_MAX;
+/// The same as a power of two.
+const WINDOW_LOG_MAX: u32 = 26;
+/// The same with what a decoder needs beside it, in KiB.
+pub(super) const DICTIONARY_KIB_MAX: u32 = 65 * 1024;
+/// How much of a gzip stream is opened for a look at what it holds, in bytes.
+const PEEK_BYTES: usize = 64 * 1024;
+/// Longest file name in a gzip header that is kept, in bytes.
+const NAME_BYTES_MAX: usize = 4 * 1024;
+
+/// What packed a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// gzip.
+    Gzip,
+    /// compress.
+    Compress,
+    /// bzip2.
+    Bzip2,
+    /// xz.
+    Xz,
+    /// lzma, without a frame around it.
+    Lzma,
+    /// lzip.
+    Lzip,
+    /// Zstandard.
+    Zstd,
+}
+
+impl Packing {
+    /// Every one of them.
+    pub const ALL: &[Self] =
+        &[Self::Gzip, Self::Compress, Self::Bzip2, Self::Xz, Self::Lzma, Self::Lzip, Self::Zstd];
+
+    /// Returns what packed the stream that starts with `head`.
+    pub(super) fn of(head: &[u8]) -> Option<Self> {
+        Some(match head {
+            [0x1f, 0x8b, ..] => Self::Gzip,
+            [0x1f, 0x9d, ..] => Self::Compress,
+            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Self::Bzip2,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Self::Xz,
+            [b'L', b'Z', b'I', b'P', 1, ..] => Self::Lzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Self::Zstd,
+            head if is_lzma(head) => Self::Lzma,
+            _ => return None,
+        })
+    }
+
+    /// Returns its name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Compress => "compress",
+            Self::Bzip2 => "bzip2",
+            Self::Xz => "xz",
+            Self::Lzma => "lzma",
+            Self::Lzip => "lzip",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    /// Opens the stream in `bytes`.
+    fn decoder<'b>(self, bytes: &'b [u8], source: Source<'b>) -> io::Result<Box<dyn Read + 'b>> {
+        Ok(match self {
+            Self::Gzip => Box::new(MultiGzDecoder::new(source)),
+            Self::Compress => Box::new(Lzw::new(source)?),
+            Self::Bzip2 => Box::new(MultiBzDecoder::new(source)),
+            Self::Xz => Box::new(XzReader::new_mem_limit(source, true, DICTIONARY_KIB_MAX)),
+            Self::Lzma => Box::new(LzmaReader::new_mem_limit(source, DICTIONARY_KIB_MAX, None)?),
+            Self::Lzip if is_large_lzip(bytes) => return Err(io::Error::other(TOO_LARGE)),
+            Self::Lzip => Box::new(LzipReader::new(source)),
+            Self::Zstd => {
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(source)?;
+                decoder.window_log_max(WINDOW_LOG_MAX)?;
+                Box::new(decoder)
+            }
+        })
+    }
+
+    /// Returns a reader of what the stream in `bytes` opens to, within the budget.
+    pub(super) fn reader<'b>(
+        self,
+        bytes: &'b [u8],
+        budget: &'b Budget<'b>,
+        stop: &'b Cell<Option<Stop>>,
+    ) -> io::Result<Metered<'b, Box<dyn Read + 'b>>> {
+        let source = Source::new(bytes);
+        let left = source.left();
+        let decoder = self.decoder(bytes, source)?;
+        Ok(Metered::new(decoder, bytes.len(), left, budget, stop))
+    }
+
+    /// Returns the fault of a stream that broke off after `kept` good bytes.
+    pub(super) fn fault(self, error: &io::Error, kept: usize) -> Fault {
+        let message = error.to_string();
+        // What xz and lzma say, what zstd says, and what we say.
+        let asks = ["mem_limit", "dict size too large", "too much memory", TOO_LARGE];
+        if asks.into_iter().any(|it| message.contains(it)) {
+            let max = DICTIONARY_BYTES_MAX;
+            let message = format!("needs a dictionary of more than {max} bytes; not opened");
+            return (ProblemKind::Limit, message);
+        }
+        let name = self.name();
+        let message = format!("{name} data breaks off after {kept} good bytes: {message}");
+        (ProblemKind::Broken, message)
+    }
+}
+
+/// What our own checks say of a dictionary; never shown.
+const TOO_LARGE: &str = "the dictionary is too large";
+
+/// Whether an lzip member in `bytes` asks for too large a dictionary.
+fn is_large_lzip(bytes: &[u8]) -> bool {
+    memchr::memmem::find_iter(bytes, b"LZIP\x01").any(|at| {
+        let coded = bytes.get(at + 5).copied().unwrap_or_default();
+        let base = 1_u64 << (coded & 0x1f);
+        DICTIONARY_BYTES_MAX < base - base / 16 * u64::from(coded >> 5)
+    })
+}
+
+/// An LZMA-alone file has no magic number: its properties, dictionary and size must be likely.
+fn is_lzma(head: &[u8]) -> bool {
+    let Some((&[properties, a, b, c, d], rest)) = head.split_first_chunk::<5>() else {
+        return false;
+    };
+    let Some(size) = rest.first_chunk::<8>() else { return false };
+    let (dictionary, size) = (u32::from_le_bytes([a, b, c, d]), u64::from_le_bytes(*size));
+    let is_round = dictionary == u32::MAX || dictionary.count_ones() <= 2 && 4096 <= dictionary;
+    properties < 9 * 5 * 5
+        && is_round
+        && (size == u64::MAX || size < 1 << 40)
+        && rest.get(8) == Some(&0)
+}
+
+/// What a compressed file holds.
+#[derive(Debug)]
+pub struct Opened {
+    /// The file's name inside: from the header, else the container's name without its extension.
+    pub name: String,
+    /// The content, or its front.
+    pub bytes: Vec<u8>,
+    /// Whether `bytes` is only the front.
+    pub truncated: bool,
+    /// What went wrong.
+    pub problems: Vec<Problem>,
+}
+
+/// Opens a compressed file, of one or more members that make one content.
+///
+/// `wanted` is given the name and the front of the content, and says how many bytes of it are of
+/// use; no more than the limit for a member are kept anyway.
+pub fn unpack(
+    object: &Object,
+    packing: Packing,
+    budget: &Budget<'_>,
+    wanted: &dyn Fn(&str, &[u8]) -> usize,
+) -> Opened {
+    let stop = Cell::new(None);
+    let name = inner_name(object, packing);
+    let mut bytes = Vec::new();
+    let read = |bytes: &mut Vec<u8>, bytes_max| match packing.reader(&object.bytes, budget, &stop) {
+        Ok(mut reader) => {
+            let end = read_up_to(&mut reader, bytes_max, bytes);
+            (end, reader.left())
+        }
+        Err(error) => (End::Broken(error), object.bytes.len()),
+    };
+    let (mut end, mut left) = read(&mut bytes, HEAD_BYTES);
+    let member_bytes_max = budget.limits.member_bytes_max;
+    let bytes_max = wanted(&name, &bytes).min(member_bytes_max);
+    if matches!(end, End::Longer) {
+        // The byte that told that there is more is lost to the head: read again from the start.
+        budget.give_back(bytes.len() + 1);
+        bytes.clear();
+        (end, left) = read(&mut bytes, bytes_max);
+    }
+    let mut problems = Vec::new();
+    if let End::Broken(error) = &end {
+        let rest = object.bytes.get(object.bytes.len().saturating_sub(left)..).unwrap_or_default();
+        // Tapes and some programs pad with zeros.
+        let is_padding = !bytes.is_empty() && !rest.is_empty() && rest.iter().all(|it| *it == 0);
+        if stop.get().is_none() && is_padding {
+            end = End::Whole;
+        } else {
+            let fault = stop.get().map_or_else(|| packing.fault(error, bytes.len()), Stop::fault);
+            problems.push(Problem::new(&object.url, fault.0, fault.1));
+        }
+    } else if matches!(end, End::Longer) && bytes.len() == member_bytes_max {
+        let message = format!("opens to more than {member_bytes_max} bytes; cut");
+        problems.push(Problem::new(&object.url, ProblemKind::Limit, message));
+    }
+    Opened { name, bytes, truncated: !matches!(end, End::Whole), problems }
+}
+
+/// Returns the name of what a gzip stream holds, and how that begins, without opening more of it; `None`
+/// where it has not begun in the front of the stream.
+pub fn peek(object: &Object) -> Option<(String, Vec<u8>)> {
+    let front = object.bytes.get(..object.bytes.len().min(PEEK_BYTES)).unwrap_or_default();
+    let mut head = Vec::new();
+    // What breaks off has begun all the same.
+    let opened = MultiGzDecoder::new(front).take(HEAD_BYTES as u64).read_to_end(&mut head);
+    let (Ok(_) | Err(_)) = opened;
+    let is_seen = HEAD_BYTES <= head.len() || front.len() == object.bytes.len();
+    is_seen.then(|| (inner_name(object, Packing::Gzip), head))
+}
+
+fn inner_name(object: &Object, packing: Packing) -> String {
+    let named = (packing == Packing::Gzip).then(|| gzip_name(&object.bytes)).flatten();
+    let named = named.map(|name| String::from_utf8_lossy(name).into_owned());
+    let named = named.map(|name| name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned());
+    named.filter(|name| !name.is_empty()).unwrap_or_else(|| stem(&object.name))
+}
+
+/// Returns the file name in a gzip header.
+fn gzip_name(bytes: &[u8]) -> Option<&[u8]> {
+    let flags = *bytes.get(3)?;
+    let mut rest = bytes.get(10..)?;
+    if flags & 4 != 0 {
+        let (length, extra) = rest.split_first_chunk::<2>()?;
+        rest = extra.get(usize::from(u16::from_le_bytes(*length))..)?;
+    }
+    let name = rest.get(..rest.len().min(NAME_BYTES_MAX)).filter(|_| flags & 8 != 0)?;
+    name.get(..memchr::memchr(0, name)?)
+}
+
+/// Returns `name` without its last extension: `ls.1.gz` gives `ls.1`, `a.tgz` gives `a.tar`. A leading dot does
+/// not start one.
+fn stem(name: &str) -> String {
+    let at = name.rfind('.').filter(|at| 0 < *at && at + 1 < name.len());
+    let (stem, extension) = at.and_then(|at| name.split_at_checked(at)).unwrap_or((name, ""));
+    let is_tar = extension.eq_ignore_ascii_case(".tgz") || extension.eq_ignore_ascii_case(".taz");
+    if is_tar { format!("{stem}.tar") } else { stem.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stems() {
+        assert_eq!(stem("ls.1.gz"), "ls.1");
+        assert_eq!(stem("a.tgz"), "a.tar");
+        assert_eq!(stem("plain"), "plain");
+        assert_eq!(stem(".gz"), ".gz");
+    }
+}
