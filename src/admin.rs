@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
+use daemon::auth::AdminToken;
 use http::{HeaderValue, StatusCode, header};
 use net::client::{Client, Request, Settings, Timeouts};
 use serde::de::DeserializeOwned;
 use url::Url;
-use web::auth::AdminToken;
 
 use crate::output;
 
@@ -45,7 +45,7 @@ pub(crate) struct Admin {
     base: Url,
     /// What it is, for messages: `broker`.
     what: &'static str,
-    token: Result<AdminToken, web::Error>,
+    token: Result<AdminToken, daemon::Error>,
     /// What to do if it does not answer.
     advice: String,
 }
@@ -67,7 +67,7 @@ impl Admin {
         };
         let base = Url::parse(&format!("http://{}/", SocketAddr::new(ip, listen.port())))?;
         // Without the token, commands are refused with a message of the daemon's own.
-        let token = AdminToken::load(&data.join(web::auth::FILE_NAME));
+        let token = AdminToken::load(&data.join(daemon::auth::FILE_NAME));
         let advice = format!("start it with `harvest {what} run -c FILE`");
         Ok(Self { client: client(), base, what, token, advice })
     }

@@ -5,8 +5,8 @@
 mod admin;
 mod cli;
 mod commands;
-mod daemon;
 mod output;
+mod process;
 mod runtime;
 mod settings;
 mod telemetry;

@@ -40,7 +40,7 @@ pub(crate) fn on_one_thread<T>(future: impl Future<Output = T>) -> anyhow::Resul
 }
 
 fn run<T>(builder: &mut Builder, future: impl Future<Output = T>) -> anyhow::Result<T> {
-    crate::daemon::raise_file_limit();
+    crate::process::raise_file_limit();
     let runtime = builder.enable_all().build().context("the system gives no threads")?;
     let outcome = runtime.block_on(future);
     runtime.shutdown_timeout(LEFTOVERS_TIMEOUT);

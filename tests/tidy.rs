@@ -19,9 +19,10 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("watcher", &[]),
     ("formats", &["soif", "oai", "settings"]),
     ("essence", &["soif", "settings", "formats"]),
-    ("web", &["net", "settings"]),
+    ("web", &["settings"]),
+    ("daemon", &["net", "settings"]),
     ("collection", &["soif", "net"]),
-    ("exchange", &["soif", "oai", "collection", "net", "settings", "web"]),
+    ("exchange", &["soif", "oai", "collection", "net", "settings", "web", "daemon"]),
     (
         "gatherer",
         &[
@@ -35,10 +36,14 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "settings",
             "watcher",
             "web",
+            "daemon",
         ],
     ),
-    ("broker", &["soif", "oai", "freshness", "collection", "exchange", "net", "settings", "web"]),
-    ("replicator", &["soif", "collection", "net", "settings", "watcher", "web"]),
+    (
+        "broker",
+        &["soif", "oai", "freshness", "collection", "exchange", "net", "settings", "web", "daemon"],
+    ),
+    ("replicator", &["soif", "collection", "net", "settings", "watcher", "web", "daemon"]),
 ];
 
 /// Outside crates that only some of ours may name, so that each can be replaced in one place.
@@ -63,6 +68,7 @@ const NAMED_ONLY_IN: &[(&str, &[&str])] = &[
         "axum::",
         &[
             "web/src/",
+            "daemon/src/",
             "exchange/src/",
             "/page",
             "/api",

@@ -10,11 +10,12 @@ use axum::extract::{Query, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use collection::Swept;
+use daemon::auth::{self, Guard};
+use daemon::health;
+use exchange::takedown::Refused;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::json;
-use web::auth::{self, Guard};
-use web::health;
 
 use crate::error::Error;
 use crate::metrics;
@@ -33,9 +34,9 @@ pub(crate) fn routes(handle: Handle, guard: Guard) -> Router {
         .route("/compact", post(compact))
         .route("/verify", post(verify))
         .route("/reload", post(reload::reload))
-        .merge(takedown::routes())
         .merge(freshness::routes())
-        .with_state(handle.clone());
+        .with_state(handle.clone())
+        .merge(exchange::takedown::routes(handle.clone()));
     // The guard stands in front of the frame: what changes state is refused before it is looked for.
     let guard = axum::middleware::from_fn_with_state(guard, auth::guard);
     handle.inner.admin_pages.frame(router).layer(guard)
@@ -72,7 +73,7 @@ struct PullQuery {
 async fn pull(State(handle): State<Handle>, Query(query): Query<PullQuery>) -> Response {
     match handle.pull(query.source.as_deref()) {
         Ok(due) => (StatusCode::ACCEPTED, axum::Json(json!({ "due": due }))).into_response(),
-        Err(error) => failure(&error),
+        Err(error) => failure(error),
     }
 }
 
@@ -82,7 +83,7 @@ async fn confirm(State(handle): State<Handle>, Query(query): Query<PullQuery>) -
     if let Some(source) = &query.source {
         return match handle.confirm_source(source) {
             Ok(due) => (StatusCode::ACCEPTED, axum::Json(json!({ "due": due }))).into_response(),
-            Err(error) => failure(&error),
+            Err(error) => failure(error),
         };
     }
     match handle.confirm().await {
@@ -93,7 +94,7 @@ async fn confirm(State(handle): State<Handle>, Query(query): Query<PullQuery>) -
         Ok(Swept::Held { would_expire, of }) => {
             axum::Json(json!({ "held": would_expire, "of": of })).into_response()
         }
-        Err(error) => failure(&error),
+        Err(error) => failure(error),
     }
 }
 
@@ -107,7 +108,7 @@ async fn compact(State(handle): State<Handle>) -> Response {
             "bytes_after": done.bytes.1,
         }))
         .into_response(),
-        Err(error) => failure(&error),
+        Err(error) => failure(error),
     }
 }
 
@@ -115,18 +116,23 @@ async fn compact(State(handle): State<Handle>) -> Response {
 async fn verify(State(handle): State<Handle>) -> Response {
     match handle.verify().await {
         Ok(damaged) => axum::Json(json!({ "damaged": damaged })).into_response(),
-        Err(error) => failure(&error),
+        Err(error) => failure(error),
     }
 }
 
-pub(crate) fn failure(error: &Error) -> Response {
-    let status = match error {
-        Error::Collection(collection::Error::Subject { .. }) => StatusCode::BAD_REQUEST,
-        Error::Collection(collection::Error::NotSuppressed { .. }) => StatusCode::NOT_FOUND,
-        Error::SourceUnknown { .. } => StatusCode::NOT_FOUND,
-        Error::Settings { .. } => StatusCode::BAD_REQUEST,
-        Error::NoSettings => StatusCode::CONFLICT,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
-    };
-    (status, axum::Json(json!({ "error": { "message": error.to_string() } }))).into_response()
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        let status = match error {
+            Error::Collection(error) => return error.into(),
+            Error::SourceUnknown { .. } => StatusCode::NOT_FOUND,
+            Error::Settings { .. } => StatusCode::BAD_REQUEST,
+            Error::NoSettings => StatusCode::CONFLICT,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self { status, message: error.to_string() }
+    }
+}
+
+fn failure(error: Error) -> Response {
+    Refused::from(error).into_response()
 }

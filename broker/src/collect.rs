@@ -138,7 +138,7 @@ impl Collector {
             client,
             hosts: Hosts::default(),
             broker_id: id.to_owned(),
-            log: Mutex::new(Log::open(config.data.join(pull_log::FOLDER))),
+            log: Mutex::new(Log::open(config.daemon.data.join(pull_log::FOLDER))),
             notes: Mutex::default(),
             patience: config.patience,
             state: Mutex::new(state),

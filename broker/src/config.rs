@@ -33,7 +33,6 @@ use exchange::push;
 use net::client::Timeouts;
 use settings::{Document, Mistake, Table};
 use url::{Host, Url};
-use web::auth::AdminRead;
 
 use crate::source::{Kind, Source};
 
@@ -65,16 +64,8 @@ const WEIGHT_MAX: f64 = 1e6;
 pub struct Config {
     /// What the broker calls itself on its pages.
     pub name: String,
-    /// Address of the public listener: page, search API, objects, feed.
-    pub listen: SocketAddr,
-    /// Address of the admin listener: status, metrics, commands.
-    pub admin_listen: SocketAddr,
-    /// Who may read what that shows.
-    pub admin_read: AdminRead,
-    /// The public address where it differs from the listener's (behind a proxy).
-    pub base_url: Option<Url>,
-    /// Where collection, index, id and admin token are kept.
-    pub data: PathBuf,
+    /// Where it listens, and where it keeps what it has.
+    pub daemon: daemon::Settings,
     /// Who tells of the broker's changes.
     pub push: push::Settings,
     /// A folder of page templates that replace the built-in ones.
@@ -112,11 +103,7 @@ impl Config {
     pub fn new(name: impl Into<String>, data: impl Into<PathBuf>) -> Self {
         Self {
             name: name.into(),
-            listen: LISTEN,
-            admin_listen: ADMIN_LISTEN,
-            admin_read: AdminRead::default(),
-            base_url: None,
-            data: data.into(),
+            daemon: daemon::Settings::new(LISTEN, ADMIN_LISTEN, data),
             push: push::Settings::default(),
             templates: None,
             sources: Vec::new(),
@@ -142,20 +129,10 @@ impl Config {
         let document = Document::parse(text)?;
         let root = document.root();
         let mut config = Self::new(root.required_string("name"), PathBuf::new());
-        config.listen = root.addr("listen", LISTEN);
-        config.admin_listen = root.addr("admin_listen", ADMIN_LISTEN);
-        config.admin_read = AdminRead::read(&root);
-        if config.listen == config.admin_listen && config.listen.port() != 0 {
-            let message = format!("both listeners are at {}", config.listen);
-            root.mistake("admin_listen", message, "another port for \"admin_listen\"");
-        }
-        config.base_url = root.base_url("base_url");
-        if root.require("data", "\"/var/lib/harvest/broker\"") {
-            config.data = root.path("data").unwrap_or_default();
-        }
+        config.daemon = config.daemon.read(&root, "/var/lib/harvest/broker");
         config.templates = root.path("templates");
         config.freshness = Freshness::read(&root.table("freshness"));
-        config.push = push::Settings::read(&root.table("push"), config.base_url.as_ref());
+        config.push = push::Settings::read(&root.table("push"), config.daemon.base_url.as_ref());
         config.oai = exchange::repository::Settings::read(&root.table("oai"));
         config.sources = read_sources(&root, config.freshness);
         check_callbacks(&root, &config);
@@ -190,10 +167,10 @@ fn read_sources(root: &Table<'_>, freshness: Freshness) -> Vec<Source> {
 
 /// Who is to be told must be able to say where.
 fn check_callbacks(root: &Table<'_>, config: &Config) {
-    if config.base_url.is_some() {
+    if config.daemon.base_url.is_some() {
         return;
     }
-    let here = config.listen.ip();
+    let here = config.daemon.listen.ip();
     for table in root.tables("source").iter().filter(|it| it.boolean("push", false)) {
         let url = table.string("url").and_then(|it| Url::parse(&it).ok());
         let is_elsewhere = url.is_some_and(|it| !is_loopback(&it));
@@ -422,8 +399,8 @@ mod tests {
             syndication = { period = "daily", frequency = 2, base = "2026-01-31T12:00" }
         "#;
         let config = Config::parse(text).unwrap();
-        assert_eq!(config.listen.port(), 1);
-        assert_eq!(config.base_url.unwrap().path(), "/search/");
+        assert_eq!(config.daemon.listen.port(), 1);
+        assert_eq!(config.daemon.base_url.unwrap().path(), "/search/");
         let expected = Freshness {
             theta: 0.98,
             model: Model::Poisson,

@@ -19,10 +19,10 @@ pub enum Error {
     /// The file of subscriptions cannot be used.
     #[error(transparent)]
     Subscriptions(#[from] exchange::push::store::Error),
-    /// The key that signs cannot be used.
+    /// The data folder, or a listener.
     #[error(transparent)]
-    Identity(#[from] net::identity::Error),
-    /// The admin's token or a page failed.
+    Daemon(#[from] daemon::Error),
+    /// A page failed.
     #[error(transparent)]
     Web(#[from] web::Error),
     /// A file or folder of the data directory cannot be used.
@@ -34,15 +34,6 @@ pub enum Error {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
-    },
-    /// The broker's id cannot be read.
-    #[error(
-        "{} does not hold an id (16 hex digits); restore it from a backup, or remove it to get a new one",
-        .path.display()
-    )]
-    Id {
-        /// The file.
-        path: PathBuf,
     },
     /// The full-text index failed; the message says what to do. It can be rebuilt from the collection
     /// at any time.

@@ -4,8 +4,8 @@
 
 use collection::pull::Summary;
 use collection::{Applied, feed};
+use daemon::metrics::Sample;
 use exchange::push::{self, hub, subscriber};
-use web::metrics::Sample;
 
 use crate::collect::PartCounters;
 use crate::status::{SourceStatus, Status, Updates};
@@ -104,7 +104,7 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
     samples.extend(push::metrics::subscriber(&counters.notices));
     samples.extend(parts(&counters.parts));
     samples.extend(exchange::repository::samples(&counters.oai));
-    samples.extend(web::metrics::http_events(&status.listener));
+    samples.extend(daemon::metrics::http_events(&status.listener));
     samples.extend(schedule(status));
     status.sources.iter().for_each(|it| sample_source(it, &mut samples));
     samples
@@ -258,7 +258,7 @@ mod tests {
         let applied = Applied { ignored: 4, ..Applied::default() };
         let parts = PartCounters { taken: 8, ..PartCounters::default() };
         let counters = Counters { pulls: 7, applied, parts, ..Counters::default() };
-        let text = web::metrics::render(&samples(status, &counters));
+        let text = daemon::metrics::render(&samples(status, &counters));
         assert!(text.lines().any(|line| line == expected), "no {expected:?} in:\n{text}");
     }
 

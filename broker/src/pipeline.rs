@@ -15,7 +15,6 @@ use crate::collect::Collector;
 use crate::error::Error;
 use crate::index::Index;
 use crate::indexer::Indexer;
-use crate::server::Front;
 
 /// How long requests in progress may go on after the shutdown starts.
 pub(crate) const REQUESTS_DRAIN: Duration = Duration::from_millis(1_000);
@@ -68,13 +67,15 @@ pub(crate) struct Stages {
 /// # Errors
 ///
 /// The failure of the stage that ended first; the others have been stopped.
-pub(crate) async fn run(
+pub(crate) async fn run<F>(
     stages: Stages,
     store: Store,
-    public: Front,
-    admin: Front,
+    serve: impl FnOnce(Shutdown) -> F,
     shutdown: Shutdown,
-) -> Result<(), Error> {
+) -> Result<(), Error>
+where
+    F: Future<Output = Result<(), daemon::Error>> + Send + 'static,
+{
     let Stages { collector, catalog, indexer, notifier, repository } = stages;
     // Stops when the caller says so, or when one stage fails.
     let stop = shutdown.child();
@@ -113,10 +114,10 @@ pub(crate) async fn run(
         repository.keep(until).await;
         Ok(())
     });
-    // index → query → answer → page; collection → feed, snapshot, object, repository.
-    running.spawn(public.serve(stop.clone()));
-    // status, metrics, commands.
-    running.spawn(admin.serve(stop.clone()));
+    // index → query → answer → page; collection → feed, snapshot, object, repository; and beside them status,
+    // metrics, commands.
+    let serving = serve(stop.clone());
+    running.spawn(async move { Ok(serving.await?) });
 
     let mut outcome = Ok(());
     tokio::select! {

@@ -3,12 +3,10 @@
 //! The public listener has pages, search API, objects and the broker's own feed (so that other
 //! brokers can collect from this one); the admin listener has status, metrics and commands.
 
-mod id;
 mod ready;
 mod repository;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -18,14 +16,13 @@ use collection::feed::{FeedOptions, FeedServer};
 use collection::{
     Author, Collection, Compacted, Oid, Options, SUPPRESSED_FILE, Stamp, Swept, Version,
 };
+use daemon::auth::{AdminToken, Guard};
+use daemon::{Data, Fronts, Serving};
 use exchange::push::{self, Keys, Listener, Notifier};
 use net::client::Client;
 use net::clock;
-use net::identity::Identity;
 use net::shutdown::Shutdown;
 use net::tally::Tally;
-use tokio::net::TcpListener;
-use web::auth::{AdminToken, Guard};
 use web::{Pages, Site};
 
 use crate::admin;
@@ -40,16 +37,12 @@ use crate::metrics::Counters;
 use crate::page::{self, PageState};
 use crate::pipeline::{self, Stages, Store, blocking};
 use crate::status::{Expected, Status};
-use id::io_error;
 
 /// Folder of the collection in the data directory.
 const COLLECTION: &str = "collection";
 
 /// Folder of the full-text index in the data directory.
 const INDEX: &str = "index";
-
-/// File of the broker's id in the data directory.
-const ID: &str = "id";
 
 /// What is signed for the secrets of subscriptions, and for nothing else.
 const KEYS: &[u8] = b"harvest: secrets of subscriptions";
@@ -60,8 +53,7 @@ const DAMAGED_MAX: usize = 100;
 /// A broker that is bound and ready to run.
 #[derive(Debug)]
 pub struct Server {
-    public: TcpListener,
-    admin: TcpListener,
+    fronts: Fronts,
     token: AdminToken,
     pages: Pages,
     handle: Handle,
@@ -80,15 +72,13 @@ impl Server {
 
     /// [`bind`](Self::bind) with the index where `place` says.
     async fn bind_at(config: Config, place: Place) -> Result<Self, Error> {
-        let (public, local_addr) = listen(config.listen).await?;
-        let (admin, admin_addr) = listen(config.admin_listen).await?;
-        let proxy = config.base_url.as_ref().and_then(|it| it.host_str().map(str::to_owned));
+        let fronts = Fronts::bind(&config.daemon).await?;
+        let (local_addr, admin_addr) = (fronts.public_addr(), fronts.admin_addr());
         let opening = blocking("opening", move || open(config, place, local_addr));
-        let fronts = [(&public, proxy), (&admin, None)];
-        let opened = web::opening::meanwhile("broker", fronts, opening).await?;
+        let opened = fronts.meanwhile("broker", opening).await?;
         let Opened { config, author, token, pages, admin_pages, collection, index, stages } =
             opened;
-        web::auth::write_address(&config.data, admin_addr)?;
+        daemon::auth::write_address(&config.daemon.data, admin_addr)?;
         // A source may have gone from the settings while the broker was down.
         stages.catalog.handle_sources(&config).await?;
         let inner = Inner {
@@ -108,7 +98,7 @@ impl Server {
             tally: Tally::default(),
         };
         let handle = Handle { inner: Arc::new(inner) };
-        Ok(Self { public, admin, token, pages, handle })
+        Ok(Self { fronts, token, pages, handle })
     }
 
     /// Returns the address of the public listener.
@@ -137,39 +127,12 @@ impl Server {
         tracing::info!(public = %inner.local_addr, admin = %inner.admin_addr, "broker runs");
         let stages = inner.stages.clone();
         let store = Store { collection: inner.collection.clone(), index: inner.index.clone() };
-        let router = public(&self.handle, &self.pages, shutdown.clone());
-        let host =
-            self.handle.config().base_url.as_ref().and_then(|it| Some(it.host_str()?.to_owned()));
-        let tally = inner.tally.clone();
-        let public = Front { listener: self.public, router, host, tally };
-        let guard = Guard { token: self.token, read: self.handle.config().admin_read };
-        let router = admin::routes(self.handle.clone(), guard);
-        let tally = Tally::default();
-        let admin = Front { listener: self.admin, router, host: None, tally };
-        pipeline::run(stages, store, public, admin, shutdown).await
-    }
-}
-
-/// A listener and what it answers with.
-#[derive(Debug)]
-pub(crate) struct Front {
-    listener: TcpListener,
-    router: Router,
-    /// What a proxy in front of it is called.
-    host: Option<String>,
-    tally: Tally,
-}
-
-impl Front {
-    /// Serves until `stop`, then drains.
-    ///
-    /// # Errors
-    ///
-    /// The listener is of no further use.
-    pub(crate) async fn serve(self, stop: Shutdown) -> Result<(), Error> {
-        let (host, drain, tally) = (self.host, pipeline::REQUESTS_DRAIN, self.tally);
-        let limits = net::server::Limits { host, drain, tally, ..Default::default() };
-        Ok(net::server::serve(self.listener, self.router, limits, stop).await?)
+        let public = public(&self.handle, &self.pages, shutdown.clone());
+        let guard = Guard { token: self.token, read: self.handle.config().daemon.admin_read };
+        let admin = admin::routes(self.handle.clone(), guard);
+        let serving = Serving { drain: pipeline::REQUESTS_DRAIN, tally: inner.tally.clone() };
+        let serve = |stop| self.fronts.serve(public, admin, serving, stop);
+        pipeline::run(stages, store, serve, shutdown).await
     }
 }
 
@@ -187,12 +150,11 @@ struct Opened {
 
 /// Opens everything in the data directory. Blocks.
 fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, Error> {
-    let data = config.data.as_path();
-    fs::create_dir_all(data).map_err(|source| io_error("create", data, source))?;
-    let identity = Identity::load_or_create(data)?;
-    let author = Author { id: id::load_or_create(&data.join(ID), &identity)?, identity };
-    let token = AdminToken::load_or_create(data)?;
-    let seen = exchange::repository::site(&config.name, config.base_url.as_ref(), &config.oai);
+    let data = config.daemon.data.as_path();
+    let Data { id, identity, token } = Data::open(data)?;
+    let author = Author { id, identity };
+    let seen =
+        exchange::repository::site(&config.name, config.daemon.base_url.as_ref(), &config.oai);
     let pages = page::pages(seen, config.templates.clone())?;
     // The admin listener is not what `base_url` names.
     let (site, templates) = (Site::new(&*config.name), config.templates.clone());
@@ -214,15 +176,16 @@ fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, 
     // Before the first pull: it could bring the collection to where the index is.
     index.hold_to(|covered| collection.goes_on_from(covered));
     let timeouts = config.patience.request;
-    let contact = config.base_url.as_ref().map(ToString::to_string);
+    let contact = config.daemon.base_url.as_ref().map(ToString::to_string);
     let client = Client::new(net::client::Settings { timeouts, contact, ..Default::default() });
     let collector = Collector::open(collection.clone(), client, &author.id, &config, now_ms)?;
     // Without a name of its own nobody is asked to tell it: see the settings.
-    let base = config.base_url.clone().or_else(|| format!("http://{local_addr}/").parse().ok());
+    let base =
+        config.daemon.base_url.clone().or_else(|| format!("http://{local_addr}/").parse().ok());
     if let (Some(base), Some(keys)) = (base, Keys::new(author.identity.sign(KEYS))) {
         collector.listen(base, keys);
     }
-    let (base_url, settings) = (config.base_url.clone(), config.push.clone());
+    let (base_url, settings) = (config.daemon.base_url.clone(), config.push.clone());
     let stages = Stages {
         collector,
         catalog: Catalog::new(collection.clone()),
@@ -245,7 +208,7 @@ fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
     let options = FeedOptions { shutdown, owner, ..FeedOptions::default() };
     let feed = FeedServer::new(inner.collection.clone(), options);
     let feed = inner.feed.get_or_init(|| feed).clone();
-    let (base_url, lister) = (handle.config().base_url.clone(), handle.clone());
+    let (base_url, lister) = (handle.config().daemon.base_url.clone(), handle.clone());
     let Stages { notifier, collector, .. } = &inner.stages;
     let callbacks = collector.listener().map(Listener::routes).unwrap_or_default();
     let is_open = move || lister.config().oai.enabled;
@@ -260,13 +223,6 @@ fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
         .route("/healthz", get(admin::healthz))
         .route("/readyz", get(admin::public_readyz).with_state(handle.clone()))
         .merge(page::routes(state))
-}
-
-/// Binds a listener and says where it ended up.
-async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
-    let listener = net::server::bind(address).await?;
-    let bound = listener.local_addr().map_err(|source| net::Error::Bind { address, source })?;
-    Ok((listener, bound))
 }
 
 /// Talks to a running broker from within its process. Clones are the same.
@@ -486,15 +442,11 @@ impl Handle {
 fn fixed_differences(old: &Config, new: &Config) -> Vec<&'static str> {
     let differs = [
         ("name", old.name != new.name),
-        ("listen", old.listen != new.listen),
-        ("admin_listen", old.admin_listen != new.admin_listen),
-        ("admin_read", old.admin_read != new.admin_read),
-        ("base_url", old.base_url != new.base_url),
-        ("data", old.data != new.data),
         ("templates", old.templates != new.templates),
         ("push", old.push != new.push),
     ];
-    differs.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect()
+    let own = differs.into_iter().filter_map(|(name, differs)| differs.then_some(name));
+    own.chain(old.daemon.differences(&new.daemon)).collect()
 }
 
 #[cfg(test)]

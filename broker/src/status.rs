@@ -8,10 +8,10 @@
 use std::collections::BTreeMap;
 
 use collection::Takedowns;
+use daemon::health::Readiness;
 use freshness::interval::{Outcome, Policy};
 use freshness::study::{self, History, Log};
 use serde::{Deserialize, Serialize};
-use web::health::Readiness;
 
 use crate::config::Freshness;
 use crate::outlook::{self, Outlook};

@@ -38,7 +38,7 @@ impl Site {
         let mut config = config(dir.path(), vec![one.source(NAME), other.source("other"), away]);
         config.freshness.interval_max = 3_600.0;
         // What a proxy shows the public pages below is not below what the admin listener is.
-        config.base_url = Some(Url::parse("https://example.org/find/").unwrap());
+        config.daemon.base_url = Some(Url::parse("https://example.org/find/").unwrap());
         for origin in [&one, &other] {
             origin.update(0..100, "start").await;
         }

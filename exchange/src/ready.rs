@@ -2,7 +2,7 @@
 //! and a broker share.
 
 use collection::Collection;
-use web::health::Check;
+use daemon::health::Check;
 
 /// Looks at whether the collection takes changes, and serves its whole feed. Reads what is known, no file of
 /// the log. Blocks.

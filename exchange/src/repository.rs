@@ -42,6 +42,7 @@ use axum::extract::{Path, Request};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use collection::{Collection, Error, Stamp};
+use daemon::metrics::Sample;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::header::{
@@ -59,7 +60,6 @@ use tokio::time::timeout;
 use url::Url;
 use web::Site;
 use web::layout::Link;
-use web::metrics::Sample;
 
 use answer::{Answered, Desk};
 use current::{Current, Unready};
@@ -472,7 +472,7 @@ mod tests {
         assert_eq!(late.headers()[RETRY_AFTER], "10");
         let counters = repository.counters();
         assert_eq!((counters.requests, counters.postponed), (1, 1));
-        let shown = web::metrics::render(&samples(&counters));
+        let shown = daemon::metrics::render(&samples(&counters));
         assert!(shown.contains("harvest_oai_postponed_total 1\n"), "{shown}");
     }
 

@@ -54,8 +54,6 @@ use std::time::Duration;
 
 use exchange::push;
 use settings::{Document, Mistake, Table};
-use url::Url;
-use web::auth::AdminRead;
 
 use crate::repository::Repository;
 use crate::spec::{self, Map, Root, Symlinks};
@@ -112,16 +110,8 @@ pub enum Watch {
 pub struct Config {
     /// What people call it: the `Gatherer-Name` of its records.
     pub name: String,
-    /// The public listener: the page, the feed, snapshots and objects.
-    pub listen: SocketAddr,
-    /// The listener for status, metrics and administration.
-    pub admin_listen: SocketAddr,
-    /// Who may read what that shows.
-    pub admin_read: AdminRead,
-    /// The URL under which the public listener is reached through a proxy, if there is one.
-    pub base_url: Option<Url>,
-    /// The folder of everything stored: collection, id, token. Never gathered itself.
-    pub data: PathBuf,
+    /// Where it listens, and where it keeps what it has. The data folder is never gathered itself.
+    pub daemon: daemon::Settings,
     /// The trees to gather; none lies inside another.
     pub roots: Vec<Root>,
     /// The OAI-PMH repositories to harvest, each once.
@@ -175,13 +165,7 @@ impl Config {
         let root = document.root();
         let mut config = Self::new(PathBuf::new());
         config.name = root.required_string("name");
-        config.listen = root.addr("listen", LISTEN);
-        config.admin_listen = root.addr("admin_listen", ADMIN_LISTEN);
-        config.admin_read = AdminRead::read(&root);
-        config.base_url = root.base_url("base_url");
-        if root.require("data", "\"/var/lib/harvest/gatherer\"") {
-            config.data = root.path("data").unwrap_or_default();
-        }
+        config.daemon = config.daemon.read(&root, "/var/lib/harvest/gatherer");
         let interval = |key, default| {
             root.duration_within(key, INTERVAL_MIN..=INTERVAL_MAX).unwrap_or(default)
         };
@@ -219,11 +203,8 @@ impl Config {
         let read = |table| Repository::read(table, INTERVAL_MAX, config.ttl);
         config.repositories = repositories.iter().filter_map(read).collect();
         settings::refuse_repeats(&repositories, "url");
-        config.push = push::Settings::read(&root.table("push"), config.base_url.as_ref());
+        config.push = push::Settings::read(&root.table("push"), config.daemon.base_url.as_ref());
         config.maps = root.tables("map").iter().filter_map(read_map).collect();
-        if config.listen.port() != 0 && config.listen == config.admin_listen {
-            root.mistake("admin_listen", "both listeners have one address", "another port");
-        }
         for conflict in spec::conflicts(&config.roots, &config.maps) {
             root.mistake("root", conflict, "trees that do not overlap");
         }
@@ -249,8 +230,7 @@ impl Config {
             name: paths.first().map_or_else(String::new, |path| {
                 path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
             }),
-            listen: local,
-            admin_listen: local,
+            daemon: daemon::Settings::new(local, local, data),
             roots,
             ..Self::new(data)
         }
@@ -272,11 +252,7 @@ impl Config {
     pub fn new(data: impl Into<PathBuf>) -> Self {
         Self {
             name: String::new(),
-            listen: LISTEN,
-            admin_listen: ADMIN_LISTEN,
-            admin_read: AdminRead::default(),
-            base_url: None,
-            data: data.into(),
+            daemon: daemon::Settings::new(LISTEN, ADMIN_LISTEN, data),
             roots: Vec::new(),
             repositories: Vec::new(),
             maps: Vec::new(),
@@ -354,7 +330,9 @@ fn read_map(table: &Table<'_>) -> Option<Map> {
 mod tests {
     use std::io;
 
+    use daemon::auth::AdminRead;
     use formats::Type;
+    use url::Url;
 
     use super::*;
 
@@ -388,7 +366,10 @@ mod tests {
         let expected =
             Config { name: "a".into(), roots: vec![Root::new("/srv/docs")], ..Config::new("/d") };
         assert_eq!(config, expected);
-        assert_eq!((config.listen.port(), config.admin_listen.port()), (8_500, 9_500));
+        assert_eq!(
+            (config.daemon.listen.port(), config.daemon.admin_listen.port()),
+            (8_500, 9_500)
+        );
     }
 
     #[test]
@@ -403,7 +384,7 @@ mod tests {
              directory = \"/s p\"\n[push]\nhub = \"self\"\n",
         )
         .unwrap();
-        assert_eq!(config.admin_read, AdminRead::Token);
+        assert_eq!(config.daemon.admin_read, AdminRead::Token);
         assert_eq!(config.push.teller, push::settings::Teller::Own);
         assert_eq!(config.watch, Watch::Poll(Duration::from_secs(5)));
         assert_eq!(config.full_text, FullText::Types([Type::Text].into()));
@@ -483,7 +464,7 @@ mod tests {
         let roots: Vec<_> = config.roots.iter().map(Root::url).collect();
         assert_eq!(roots, ["file:///a", "file:///b/c"]);
         assert_eq!(config.name, "c");
-        assert_eq!(config.listen.port(), 0);
+        assert_eq!(config.daemon.listen.port(), 0);
     }
 
     #[test]

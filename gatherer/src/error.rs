@@ -41,6 +41,9 @@ pub enum Error {
         /// What is wrong with it.
         message: String,
     },
+    /// The data folder, or a listener.
+    #[error(transparent)]
+    Daemon(#[from] daemon::Error),
     /// How objects are to be summarized is not usable as written.
     #[error(transparent)]
     Essence(#[from] essence::Error),

@@ -74,7 +74,7 @@ struct Harvests {
 ///
 /// The collection has failed and must be opened again: stop, and start anew.
 pub(crate) async fn run(shared: Arc<Shared>, shutdown: Shutdown) -> Result<(), Error> {
-    let contact = shared.config().base_url.as_ref().map(ToString::to_string);
+    let contact = shared.config().daemon.base_url.as_ref().map(ToString::to_string);
     let client = Client::new(ClientSettings { contact, ..ClientSettings::default() });
     let mut harvests = Harvests {
         shared,
@@ -269,7 +269,7 @@ impl Harvests {
     }
 
     fn failed(&self, error: &collection::Error) -> Error {
-        let path = self.shared.config().data.join("collection");
+        let path = self.shared.config().daemon.data.join("collection");
         Error::Collection { path, message: error.to_string() }
     }
 }

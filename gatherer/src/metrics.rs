@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use daemon::metrics::Sample;
 use serde::Serialize;
-use web::metrics::Sample;
 
 /// Counts by reason, since the start.
 #[derive(Debug, Default)]
@@ -190,7 +190,7 @@ mod tests {
         assert!(!metrics.stages()[0].is_conserved());
         metrics.walk.drop_one("hidden");
         assert!(metrics.stages().iter().all(StageCount::is_conserved));
-        let text = web::metrics::render(&metrics.samples());
+        let text = daemon::metrics::render(&metrics.samples());
         let line = "harvest_gatherer_stage_dropped_total{stage=\"walk\",reason=\"hidden\"} 2";
         assert!(text.contains(line), "{text}");
     }

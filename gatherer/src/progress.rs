@@ -5,8 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use collection::Takedowns;
+use daemon::health::Readiness;
 use serde::Serialize;
-use web::health::Readiness;
 
 /// What the gatherer is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -443,7 +443,7 @@ impl Rounds {
                 Ok(())
             }
             Err(error) => Err(Error::Collection {
-                path: self.shared.config().data.join("collection"),
+                path: self.shared.config().daemon.data.join("collection"),
                 message: error.to_string(),
             }),
         }

@@ -14,16 +14,16 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use collection::Oid;
 use collection::feed::FeedServer;
+use daemon::auth::{self, Guard};
+use daemon::health;
+use daemon::metrics::Sample;
 use exchange::push;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use web::Pages;
-use web::auth::{self, Guard};
 use web::failure::{Failure, Wants};
-use web::health;
-use web::metrics::Sample;
 use web::templates::Source;
 
 use crate::progress::Status;
@@ -45,7 +45,8 @@ struct Public {
 /// Returns the routes of the public listener.
 pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Router {
     let notifier = shared.notifier.clone();
-    let (collection, base_url) = (shared.site.collection.clone(), shared.config().base_url.clone());
+    let (collection, base_url) =
+        (shared.site.collection.clone(), shared.config().daemon.base_url.clone());
     let lister = Arc::clone(&shared);
     let is_open = move || lister.config().oai.enabled;
     let resources = push::resourcesync::routes(collection, base_url, is_open);
@@ -67,6 +68,7 @@ pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Rou
 
 /// Returns the routes of the admin listener, of which the guard lets ask.
 pub(crate) fn admin(shared: Arc<Shared>, guard: Guard, feed: FeedServer) -> Router {
+    let admin = Admin { handle: Handle { shared }, feed };
     Router::new()
         .route("/status", get(status))
         .route("/problems", get(problems))
@@ -75,8 +77,8 @@ pub(crate) fn admin(shared: Arc<Shared>, guard: Guard, feed: FeedServer) -> Rout
         .route("/readyz", get(admin_readyz))
         .route("/gather", post(gather))
         .route("/confirm", post(confirm))
-        .merge(takedown::routes())
-        .with_state(Admin { handle: Handle { shared }, feed })
+        .with_state(admin.clone())
+        .merge(exchange::takedown::routes(admin))
         .layer(axum::middleware::from_fn_with_state(guard, auth::guard))
 }
 
@@ -197,7 +199,7 @@ async fn metrics(State(Admin { handle, feed }): State<Admin>) -> Response {
     samples.extend(push::metrics::hub(&status.push, &handle.shared.notifier.counters()));
     let repository = handle.shared.repository.counters();
     samples.extend(exchange::repository::samples(&repository));
-    samples.extend(web::metrics::http_events(&status.listener));
+    samples.extend(daemon::metrics::http_events(&status.listener));
     for (kind, count) in &status.problems {
         let help = "Problems since the start, by kind.";
         let sample = Sample::counter("harvest_gatherer_problems_total", help, *count as f64);

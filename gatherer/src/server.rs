@@ -2,24 +2,22 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use collection::feed::{FeedOptions, FeedServer};
 use collection::{Author, Collection, Options, Recovery, SUPPRESSED_FILE, Stamp, Version};
+use daemon::auth::{AdminToken, Guard};
+use daemon::health::Readiness;
+use daemon::{Data, Fronts, Serving};
 use exchange::push::Notifier;
 use net::clock;
-use net::identity::Identity;
 use net::shutdown::Shutdown;
 use net::tally::Tally;
 use oai::crosswalk::SourceIdentity;
-use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use web::Pages;
-use web::auth::{AdminToken, Guard};
-use web::health::Readiness;
 
 use crate::config::Config;
 use crate::error::Error;
@@ -38,12 +36,6 @@ const COLLECTION: &str = "collection";
 
 /// The folder in which programs of the site work.
 const SCRATCH: &str = "scratch";
-
-/// Name of the file with the gatherer's id within the data directory.
-const ID: &str = "id";
-
-/// Bytes of an id; it is written as twice as many hex digits.
-const ID_BYTES: usize = 8;
 
 /// Most damaged members that status names.
 const DAMAGED_MAX: usize = 100;
@@ -105,8 +97,7 @@ impl Shared {
 #[derive(Debug)]
 pub struct Server {
     handle: Handle,
-    public: TcpListener,
-    admin: TcpListener,
+    fronts: Fronts,
     token: AdminToken,
     pages: Pages,
 }
@@ -119,41 +110,28 @@ impl Server {
     /// The folder cannot be used, the collection is in use or damaged, a port is taken, or a pattern
     /// is wrong; the message says what to do.
     pub async fn bind(config: Config) -> Result<Self, Error> {
-        let listen = |error: net::Error| Error::Listen(error.to_string());
-        let public = net::server::bind(config.listen).await.map_err(listen)?;
-        let admin = net::server::bind(config.admin_listen).await.map_err(listen)?;
-        let port = public.local_addr().map_or_else(|_gone| config.listen.port(), |it| it.port());
-        let at = admin.local_addr().unwrap_or(config.admin_listen);
-        let proxy = config.base_url.as_ref().and_then(|it| it.host_str().map(str::to_owned));
+        let fronts = Fronts::bind(&config.daemon).await?;
+        let (port, at) = (fronts.public_addr().port(), fronts.admin_addr());
         let opened = tokio::task::spawn_blocking(move || {
-            let data = config.data.clone();
+            let data = config.daemon.data.clone();
             let opened = open(config, port)?;
-            web::auth::write_address(&data, at).map_err(|error| Error::Spec(error.to_string()))?;
+            daemon::auth::write_address(&data, at)?;
             Ok::<_, Error>(opened)
         });
-        let fronts = [(&public, proxy), (&admin, None)];
-        let opened = web::opening::meanwhile("gatherer", fronts, opened).await;
+        let opened = fronts.meanwhile("gatherer", opened).await;
         let opened = opened.map_err(|error| Error::Spec(error.to_string()))?;
         let (shared, token, pages) = opened?;
-        Ok(Self { handle: Handle { shared: Arc::new(shared) }, public, admin, token, pages })
+        Ok(Self { handle: Handle { shared: Arc::new(shared) }, fronts, token, pages })
     }
 
     /// Returns the address of the public listener.
-    ///
-    /// # Errors
-    ///
-    /// The socket has no address any more.
-    pub fn local_addr(&self) -> Result<SocketAddr, Error> {
-        self.public.local_addr().map_err(|error| Error::Listen(error.to_string()))
+    pub fn local_addr(&self) -> SocketAddr {
+        self.fronts.public_addr()
     }
 
     /// Returns the address of the admin listener.
-    ///
-    /// # Errors
-    ///
-    /// The socket has no address any more.
-    pub fn admin_addr(&self) -> Result<SocketAddr, Error> {
-        self.admin.local_addr().map_err(|error| Error::Listen(error.to_string()))
+    pub fn admin_addr(&self) -> SocketAddr {
+        self.fronts.admin_addr()
     }
 
     /// Returns a handle on the server, also for while it runs.
@@ -169,8 +147,6 @@ impl Server {
     /// The collection has failed and must be opened again, or a listener is gone: start anew.
     pub async fn run(self, shutdown: Shutdown) -> Result<(), Error> {
         let shared = self.handle.shared;
-        let base_url = shared.config().base_url.clone();
-        let proxy = base_url.and_then(|it| it.host_str().map(str::to_owned));
         let collection = shared.site.collection.clone();
         // What ends first, for whatever reason, ends the others.
         let child = shutdown.child();
@@ -179,22 +155,12 @@ impl Server {
         let feed = FeedServer::new(shared.site.collection.clone(), options);
         let (notifier, stop) = (shared.notifier.clone(), child.clone());
         let public = serve::public(shared.clone(), self.pages, feed.clone());
-        let guard = Guard { token: self.token, read: shared.config().admin_read };
+        let guard = Guard { token: self.token, read: shared.config().daemon.admin_read };
         let admin = serve::admin(shared.clone(), guard, feed);
         let mut tasks = JoinSet::new();
-        let drain = REQUESTS_DRAIN;
-        let inside = net::server::Limits { drain, ..Default::default() };
-        let tally = shared.tally.clone();
-        let outside = net::server::Limits { host: proxy, drain, tally, ..Default::default() };
-        for (listener, router, limits) in
-            [(self.public, public, outside), (self.admin, admin, inside)]
-        {
-            let stop = child.clone();
-            tasks.spawn(async move {
-                let served = net::server::serve(listener, router, limits, stop).await;
-                served.map_err(|error| Error::Listen(error.to_string()))
-            });
-        }
+        let serving = Serving { drain: REQUESTS_DRAIN, tally: shared.tally.clone() };
+        let served = self.fronts.serve(public, admin, serving, child.clone());
+        tasks.spawn(async move { Ok(served.await?) });
         tasks.spawn(async move {
             notifier.run(stop).await;
             Ok(())
@@ -336,17 +302,10 @@ impl Handle {
     pub fn reload(&self, config: Config) -> Result<(), Error> {
         let shared = &self.shared;
         let before = shared.config();
-        let settings: Vec<&'static str> = [
-            ("listen", before.listen != config.listen),
-            ("admin_listen", before.admin_listen != config.admin_listen),
-            ("admin_read", before.admin_read != config.admin_read),
-            ("base_url", before.base_url != config.base_url),
-            ("data", before.data != config.data),
-            ("push", before.push != config.push),
-        ]
-        .into_iter()
-        .filter_map(|(name, differs)| differs.then_some(name))
-        .collect();
+        let mut settings = before.daemon.differences(&config.daemon);
+        if before.push != config.push {
+            settings.push("push");
+        }
         if !settings.is_empty() {
             return Err(Error::NeedsRestart { settings });
         }
@@ -382,20 +341,16 @@ fn tell(site: &Site, recovery: &Recovery) {
 
 /// Opens everything stored. Blocks.
 fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error> {
-    let data = config.data.clone();
-    fs::create_dir_all(&data).map_err(|source| Error::Data { path: data.clone(), source })?;
-    let identity =
-        Identity::load_or_create(&data).map_err(|error| Error::Spec(error.to_string()))?;
-    let id = load_or_create_id(&data.join(ID), &identity)?;
+    let data = config.daemon.data.clone();
+    let Data { id, identity, token } = Data::open(&data)?;
     let author = Author { id: id.clone(), identity };
-    let token =
-        AdminToken::load_or_create(&data).map_err(|error| Error::Spec(error.to_string()))?;
-    let seen = exchange::repository::site(&config.name, config.base_url.as_ref(), &config.oai);
+    let seen =
+        exchange::repository::site(&config.name, config.daemon.base_url.as_ref(), &config.oai);
     let pages =
         Pages::new(seen, serve::TEMPLATES, None).map_err(|error| Error::Spec(error.to_string()))?;
-    let host = config.base_url.as_ref().and_then(|url| url.host_str().map(str::to_owned));
-    let host = host.unwrap_or_else(host_name);
-    let port = config.base_url.as_ref().and_then(url::Url::port_or_known_default).unwrap_or(port);
+    let host = config.daemon.proxy().unwrap_or_else(host_name);
+    let port =
+        config.daemon.base_url.as_ref().and_then(url::Url::port_or_known_default).unwrap_or(port);
     let plans = Plan::of(&config, &id, &host, port)?;
     let path = data.join(COLLECTION);
     let failed = |error: collection::Error| Error::Collection {
@@ -405,7 +360,7 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     let now = Stamp(clock::now_ms());
     let options = Options { suppressed: Some(data.join(SUPPRESSED_FILE)), ..Options::default() };
     let (collection, recovery) = Collection::open(&path, options, now).map_err(failed)?;
-    let (base_url, settings) = (config.base_url.clone(), config.push.clone());
+    let (base_url, settings) = (config.daemon.base_url.clone(), config.push.clone());
     let notifier = Notifier::open(&data, base_url, settings, collection.clone())
         .map_err(|error| Error::Spec(error.to_string()))?;
     let programs = config.worker.clone().map(|starter| {
@@ -430,8 +385,12 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     }
     let started = now.0 / 1_000;
     let daemon = serve::repository::daemon(&config, &site.id, started);
-    let repository =
-        exchange::repository::Repository::open(&site.collection, &config.oai, daemon, &config.data);
+    let repository = exchange::repository::Repository::open(
+        &site.collection,
+        &config.oai,
+        daemon,
+        &config.daemon.data,
+    );
     let shared = Shared {
         site: Arc::new(site),
         author,
@@ -448,34 +407,6 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
         port,
     };
     Ok((shared, token, pages))
-}
-
-/// Reads the id in the file at `path`, or writes that of `identity` there, which stays. Blocks.
-fn load_or_create_id(path: &Path, identity: &Identity) -> Result<String, Error> {
-    let failed = |source| Error::Data { path: path.to_path_buf(), source };
-    match fs::read_to_string(path) {
-        Ok(text) => {
-            let id = text.trim();
-            let whole = id.len() == 2 * ID_BYTES && id.bytes().all(|it| it.is_ascii_hexdigit());
-            if whole && id == id.to_ascii_lowercase() {
-                return Ok(id.to_owned());
-            }
-            Err(Error::Spec(format!(
-                "{} does not hold an id (16 lower-case hex digits); restore it from a backup, or \
-                 delete it and identity.key to begin as a new gatherer",
-                path.display()
-            )))
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let id = identity.id();
-            let new: PathBuf = path.with_extension("new");
-            fs::write(&new, format!("{id}\n")).map_err(failed)?;
-            fs::File::open(&new).and_then(|file| file.sync_all()).map_err(failed)?;
-            fs::rename(&new, path).map_err(failed)?;
-            Ok(id)
-        }
-        Err(error) => Err(failed(error)),
-    }
 }
 
 /// Returns this machine's name.

@@ -108,7 +108,8 @@ impl Plan {
             Ok(Self {
                 filter: Filter::new(root)?,
                 maps: config.maps.clone(),
-                data: std::path::absolute(&config.data).unwrap_or_else(|_odd| config.data.clone()),
+                data: std::path::absolute(&config.daemon.data)
+                    .unwrap_or_else(|_odd| config.daemon.data.clone()),
                 essence: essence.clone(),
                 library: library.clone(),
                 rules: config.essence.rules.clone(),

@@ -311,7 +311,8 @@ async fn a_map_gives_objects_their_public_urls() {
 async fn what_lies_in_the_data_directory_is_not_gathered() {
     let tree = Tree::with(&["a.txt"]);
     let data = tree.path("var/data");
-    let config = Config { data: data.clone(), ..tree.config() };
+    let mut config = tree.config();
+    config.daemon.data.clone_from(&data);
     let roots = vec![Root { hidden: true, ..config.roots[0].clone() }];
     let bench = Bench::start_with(tree, Config { roots, ..config }).await;
     assert!(data.join("collection").is_dir());
@@ -337,7 +338,7 @@ async fn new_settings_apply_without_a_restart_or_say_that_they_need_one() {
     bench.until_url(&spec::file_url(&other.path().join("d.txt")), |it| it.is_some()).await;
 
     let mut listen = new.clone();
-    listen.listen = "127.0.0.1:1".parse().unwrap();
+    listen.daemon.listen = "127.0.0.1:1".parse().unwrap();
     let said = bench.handle.reload(listen).unwrap_err().to_string();
     assert!(said.contains("listen") && said.contains("restart"), "{said}");
     let mut bad = new.clone();

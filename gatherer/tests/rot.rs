@@ -74,7 +74,7 @@ async fn check(sealed: bool) {
 
 /// What `/readyz` says of a check: the status, and what is wrong with it.
 fn found((status, body): (u16, String), check: &str) -> (u16, Option<String>) {
-    let said: web::health::Readiness = serde_json::from_str(&body).unwrap();
+    let said: daemon::health::Readiness = serde_json::from_str(&body).unwrap();
     assert_eq!(said.ready, status == 200, "{body}");
     let check = said.checks.into_iter().find(|it| it.name == check).unwrap();
     assert_eq!(check.ok, check.message.is_none());

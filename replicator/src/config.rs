@@ -57,9 +57,9 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use daemon::auth::AdminRead;
 use settings::{Document, Mistake, Table};
 use url::Url;
-use web::auth::AdminRead;
 
 use crate::group::access::Rule;
 use crate::group::charter::Address;

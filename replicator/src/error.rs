@@ -31,6 +31,9 @@ pub enum Error {
     /// The admin's token, or the pages.
     #[error(transparent)]
     Web(#[from] web::Error),
+    /// The token, or the address of the administration, cannot be kept.
+    #[error(transparent)]
+    Daemon(#[from] daemon::Error),
     /// A group cannot be gone on with.
     #[error("group {group}: {source}")]
     Open {

@@ -2,7 +2,7 @@
 //!
 //! Sans-I/O.
 
-use web::metrics::Sample;
+use daemon::metrics::Sample;
 
 use crate::node::{CollectionStatus, GroupStatus, ListedStatus, Standings, Status, TreeStatus};
 

@@ -36,6 +36,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use daemon::auth::{AdminToken, Guard};
 use net::client::Client;
 use net::identity::Identity;
 use net::peer::Endpoint;
@@ -45,7 +46,6 @@ use tokio::runtime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use web::Pages;
-use web::auth::{AdminToken, Guard};
 
 use self::ask::{ASKS_MAX, Ask};
 use self::core::{Core, Door};
@@ -126,7 +126,7 @@ impl Server {
         let opened = tokio::task::spawn_blocking(move || {
             let data = opening.config.data.clone();
             let core = opening.open()?;
-            web::auth::write_address(&data, admin_at)?;
+            daemon::auth::write_address(&data, admin_at)?;
             let token = AdminToken::load_or_create(&data)?;
             let site = web::Site::new(format!("Replicator {}", core.me));
             let feed_pages = Pages::new(site.clone().at(core.config.base_url.as_ref()), &[], None)?;
@@ -134,7 +134,7 @@ impl Server {
             Ok::<_, Error>((Box::new(core), token, pages, feed_pages))
         });
         let fronts = [(&admin, None)].into_iter().chain(feeds.as_ref().map(|it| (it, proxy)));
-        let opened = web::opening::meanwhile("replicator", fronts, opened).await;
+        let opened = daemon::opening::meanwhile("replicator", fronts, opened).await;
         let (core, token, pages, feed_pages) = opened.map_err(|_ended| Error::Stopped)??;
         let events = mpsc::channel(EVENTS_MAX);
         let endpoint = Endpoint::new(core.identity.clone())?;

@@ -5,7 +5,7 @@
 //!
 //! Sans-I/O.
 
-use web::health::{Check, Readiness};
+use daemon::health::{Check, Readiness};
 
 use crate::node::{GroupStatus, TreeStatus};
 

@@ -10,14 +10,14 @@ use axum::extract::{Path, Query, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
+use daemon::auth::{self, Guard};
+use daemon::health::{self, Readiness};
 use http::header::CONTENT_TYPE;
 use http::{StatusCode, Uri};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use web::Pages;
-use web::auth::{self, Guard};
 use web::failure::Failure;
-use web::health::{self, Readiness};
 use web::templates::Source;
 
 use crate::drawing;

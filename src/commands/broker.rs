@@ -19,7 +19,7 @@ use serde::Deserialize;
 use super::{push, takedown};
 use crate::admin::Admin;
 use crate::settings::{self, File};
-use crate::{cli, daemon, output};
+use crate::{cli, output, process};
 
 /// Run a broker: collect from sources, index, answer queries.
 #[derive(Debug, Subcommand)]
@@ -162,20 +162,20 @@ impl Confirmed {
 /// Reads the settings; relative paths in them are taken from the file's folder.
 fn load(path: &Path) -> anyhow::Result<Config> {
     let mut config = settings::load(path, Config::parse)?;
-    config.data = settings::beside(path, &config.data);
+    config.daemon.data = settings::beside(path, &config.daemon.data);
     config.templates = config.templates.map(|templates| settings::beside(path, &templates));
     Ok(config)
 }
 
 fn admin(file: &File) -> anyhow::Result<Admin> {
     let config = load(&file.config)?;
-    Admin::new("broker", config.admin_listen, &config.data)
+    Admin::new("broker", config.daemon.admin_listen, &config.daemon.data)
 }
 
 async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
-    let mut signals = daemon::Signals::listen()?;
+    let mut signals = process::Signals::listen()?;
     let config = load(path)?;
-    let opening = async { Ok(Server::bind(config).await?) };
+    let opening = Box::pin(async { Ok(Server::bind(config).await?) });
     let Some(server) = signals.during(opening).await? else { return Ok(ExitCode::SUCCESS) };
     let (public, admin) = (server.local_addr(), server.admin_addr());
     tracing::info!(%admin, "broker runs: search at http://{public}/");
@@ -186,8 +186,8 @@ async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
     let shutdown = Shutdown::new();
     let serving = server.run(shutdown.clone());
     let serving = async { serving.await.context("the broker stopped") };
-    let reload = async || daemon::reloaded(reload(&handle, path).await);
-    daemon::run(signals, serving, shutdown, reload).await
+    let reload = async || process::reloaded(reload(&handle, path).await);
+    process::run(signals, serving, shutdown, reload).await
 }
 
 /// Takes over the settings as they are now.
@@ -519,6 +519,6 @@ mod tests {
         let message = load(&path).unwrap_err().to_string();
         assert!(message.starts_with(&format!("{}:3:1: ", path.display())), "{message}");
         fs::write(&path, "name = 'n'\ndata = 'd'\n").unwrap();
-        assert_eq!(load(&path).unwrap().data, dir.path().join("d"));
+        assert_eq!(load(&path).unwrap().daemon.data, dir.path().join("d"));
     }
 }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Subcommand;
 use collection::Takedowns;
+use daemon::health::Readiness;
 use essence::annotations::sources::Sources;
 use essence::chain::unused_programs;
 use essence::config::{Files, list_folder};
@@ -16,13 +17,12 @@ use net::clock;
 use net::shutdown::Shutdown;
 use serde::Deserialize;
 use serde_json::Value;
-use web::health::Readiness;
 
 use super::{push, takedown};
 use crate::admin::Admin;
 use crate::commands::worker;
 use crate::settings::{self, File};
-use crate::{daemon, output};
+use crate::{output, process};
 
 /// Run a gatherer: summarize trees and serve every change as one stream.
 #[derive(Debug, Subcommand)]
@@ -124,7 +124,7 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
     for it in &mut config.essence.annotations {
         *it = settings::beside(path, it);
     }
-    config.data = settings::beside(path, &config.data);
+    config.daemon.data = settings::beside(path, &config.daemon.data);
     if let Some(programs) = &mut config.essence.programs {
         programs.folder = settings::beside(path, &programs.folder);
     }
@@ -137,7 +137,7 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
 
 fn admin(file: &File) -> anyhow::Result<Admin> {
     let config = load(&file.config)?;
-    Admin::new("gatherer", config.admin_listen, &config.data)
+    Admin::new("gatherer", config.daemon.admin_listen, &config.daemon.data)
 }
 
 /// Says what is wrong with the settings, and with files of annotations.
@@ -154,18 +154,18 @@ fn check(file: &File) -> anyhow::Result<ExitCode> {
 }
 
 async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
-    let mut signals = daemon::Signals::listen()?;
+    let mut signals = process::Signals::listen()?;
     let config = load(path)?;
     let opening = async { Ok(Server::bind(config).await?) };
     let Some(server) = signals.during(opening).await? else { return Ok(ExitCode::SUCCESS) };
-    let (public, admin) = (server.local_addr()?, server.admin_addr()?);
+    let (public, admin) = (server.local_addr(), server.admin_addr());
     tracing::info!(%admin, "gatherer runs: its feed at http://{public}/");
     let handle = server.handle();
     let shutdown = Shutdown::new();
     let serving = server.run(shutdown.clone());
     let serving = async { serving.await.context("the gatherer stopped") };
-    let reload = async || daemon::reloaded(reload(&handle, path));
-    daemon::run(signals, serving, shutdown, reload).await
+    let reload = async || process::reloaded(reload(&handle, path));
+    process::run(signals, serving, shutdown, reload).await
 }
 
 /// Takes over the settings as they are now.
@@ -281,9 +281,9 @@ fn render(status: &Shown) -> String {
 
 #[cfg(test)]
 mod tests {
+    use daemon::health::Check;
     use gatherer::Status;
     use gatherer::progress::{Annotated, Hold, Progress, RootStatus};
-    use web::health::Check;
 
     use super::*;
 

@@ -29,7 +29,7 @@ pub(crate) use self::settings::load;
 use self::settings::{check, keyless, make, written};
 use crate::admin::Admin;
 use crate::settings::File;
-use crate::{cli, daemon, output};
+use crate::{cli, output, process};
 
 /// Run a replicator: keep trees and collections equal at all members of a group, each change sent once over each slow
 /// link.
@@ -385,7 +385,7 @@ fn join(
 }
 
 async fn serve(path: &Path, new_identity: bool) -> anyhow::Result<ExitCode> {
-    let mut signals = daemon::Signals::listen()?;
+    let mut signals = process::Signals::listen()?;
     let config = load(path)?;
     if let Some(wrong) = keyless(&config.data).filter(|_| !new_identity) {
         bail!(wrong);
@@ -406,9 +406,9 @@ async fn serve(path: &Path, new_identity: bool) -> anyhow::Result<ExitCode> {
             // Who has stopped has no need of it.
             drop(handle.note(said).await);
         }
-        daemon::reloaded(outcome);
+        process::reloaded(outcome);
     };
-    daemon::run(signals, serving, shutdown, reload).await
+    process::run(signals, serving, shutdown, reload).await
 }
 
 /// Takes over the settings as they are now.

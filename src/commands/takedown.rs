@@ -102,7 +102,7 @@ impl Place {
             Err(error) => error,
         };
         let Some(Error::InUse { pid, .. }) = error.downcast_ref() else { return Err(error) };
-        let found = web::auth::read_address(&data);
+        let found = daemon::auth::read_address(&data);
         let (at, daemon) = found.context("a daemon has the collection open, and must do it")?;
         // The lock's file may be empty if the disk is full.
         if pid.parse::<u32>().is_ok_and(|it| it != daemon) {

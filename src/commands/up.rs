@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use broker::config::Config;
+use broker::error::Error;
 use broker::source::Source;
 use broker::status::SourceStatus;
 use gatherer::repository::Repository;
@@ -28,8 +29,8 @@ use url::Url;
 use self::places::Places;
 use self::show::Show;
 use crate::commands::worker;
-use crate::daemon::Signals;
 use crate::output;
+use crate::process::Signals;
 
 /// What the broker calls the gatherer in its own process: the same at every start, whatever the port.
 const SOURCE: &str = "local";
@@ -168,7 +169,7 @@ fn work(
             ))?);
         }
         if progress.problems > 0 {
-            output::line(&format!("problems  http://{}/problems", admin?))?;
+            output::line(&format!("problems  http://{}/problems", admin))?;
         }
         output::line(&format!("search at {address}"))?;
         if output::is_terminal() {
@@ -200,11 +201,11 @@ impl Pair {
         }
         let name = config.name.clone();
         let gatherer = gatherer::Server::bind(config).await?;
-        let url = Url::parse(&format!("http://{}/", gatherer.local_addr()?))?;
+        let url = Url::parse(&format!("http://{}/", gatherer.local_addr()))?;
         let source = Source { follow: true, ..Source::gatherer(SOURCE, url) };
         let mut config = Config::new(name, data.join("broker"));
         config.sources = vec![source];
-        config.admin_listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+        config.daemon.admin_listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
         let broker = match listen {
             Some(listen) => broker::server::Server::bind(at(listen, config)).await?,
             None => bind_somewhere(config).await?,
@@ -265,15 +266,16 @@ async fn bind_somewhere(config: Config) -> anyhow::Result<broker::server::Server
     for port in first..first.saturating_add(PORTS_TRIED) {
         let listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
         match broker::server::Server::bind(at(listen, config.clone())).await {
-            Err(broker::error::Error::Net(net::Error::AddressInUse { .. })) => {}
+            Err(Error::Daemon(daemon::Error::Net(net::Error::AddressInUse { .. }))) => {}
             bound => return Ok(bound?),
         }
     }
     bail!("all ports from {first} on are in use; name another with --listen")
 }
 
-fn at(listen: SocketAddr, config: Config) -> Config {
-    Config { listen, ..config }
+fn at(listen: SocketAddr, mut config: Config) -> Config {
+    config.daemon.listen = listen;
+    config
 }
 
 /// Opens the page in whatever the user browses with, if there is a screen.
@@ -346,7 +348,7 @@ mod tests {
         // A gatherer is a repository too.
         let config = gatherer::Config::for_paths(&[folder], &dir.path().join("origin"));
         let server = gatherer::Server::bind(config).await.unwrap();
-        let url = format!("http://{}/oai", server.local_addr().unwrap());
+        let url = format!("http://{}/oai", server.local_addr());
         let (handle, shutdown) = (server.handle(), Shutdown::new());
         let origin = tokio::spawn(server.run(shutdown.clone()));
         handle.progress().wait_for(|it| it.passes_done == 1).await.unwrap();
@@ -372,7 +374,7 @@ mod tests {
         assert!(error.to_string().contains("in use"), "{error:#}");
         let config = |name: &str| {
             let mut config = Config::new(name, dir.path().join(name));
-            config.admin_listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+            config.daemon.admin_listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
             config
         };
         let (one, other) = (bind_somewhere(config("one")), bind_somewhere(config("other")));

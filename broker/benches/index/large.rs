@@ -44,7 +44,7 @@ pub(crate) fn child() {
     let told = env::var(CHILD).unwrap();
     let told: Vec<&str> = told.split('\n').collect();
     let mut config = Config::new("Bench", told[2]);
-    (config.listen, config.admin_listen) = (LOOPBACK, LOOPBACK);
+    (config.daemon.listen, config.daemon.admin_listen) = (LOOPBACK, LOOPBACK);
     config.sources = vec![Source::gatherer("source", Url::parse(told[0]).unwrap())];
     let version: Version = told[1].parse().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();

@@ -79,7 +79,7 @@ pub(super) async fn reload(State(handle): State<Handle>) -> Response {
         }
         Err(error) => {
             tracing::error!(%error, "the old settings stay");
-            failure(&error)
+            failure(error)
         }
     }
 }

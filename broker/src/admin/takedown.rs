@@ -2,35 +2,21 @@
 //!
 //! Source: ours.
 
-use axum::extract::{Query, State};
-use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use collection::{Notice, PurgeReport, Stamp, Subject, Suppression, TakenDown};
+use exchange::takedown::{Refused, Takedown};
 use net::clock;
-use serde::Deserialize;
 
-use super::failure;
 use crate::error::Error;
 use crate::pipeline::blocking;
 use crate::server::Handle;
 
-/// Returns the routes; those that change anything are for who has the token.
-pub(crate) fn routes() -> Router<Handle> {
-    Router::new()
-        .route("/suppressed", get(suppressed))
-        .route("/suppress", post(suppress))
-        .route("/lift", post(lift))
-        .route("/purge", post(purge))
-}
+impl Takedown for Handle {
+    fn suppressions(&self) -> Vec<Suppression> {
+        self.inner.collection.suppressions()
+    }
 
-impl Handle {
-    /// Suppresses `subject`; the full-text index follows.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be written, or the reason is too long.
-    pub async fn suppress(&self, subject: Subject, reason: String) -> Result<TakenDown, Error> {
+    /// The full-text index follows.
+    async fn suppress(&self, subject: Subject, reason: String) -> Result<TakenDown, Refused> {
         let inner = self.inner.clone();
         let done = blocking("suppression", move || {
             let now = Stamp(clock::now_ms());
@@ -41,12 +27,8 @@ impl Handle {
         Ok(done)
     }
 
-    /// Lifts what is said of `subject`, and has all sources read from the start.
-    ///
-    /// # Errors
-    ///
-    /// Nothing is said of it, or the collection cannot be written.
-    pub async fn lift(&self, subject: Subject) -> Result<Notice, Error> {
+    /// All sources are read from the start.
+    async fn lift(&self, subject: Subject) -> Result<Notice, Refused> {
         let inner = self.inner.clone();
         let done = blocking("suppression", move || {
             let now = Stamp(clock::now_ms());
@@ -57,70 +39,16 @@ impl Handle {
         Ok(notice)
     }
 
-    /// Purges what is suppressed, all of it or just `only`, from the collection and the index.
-    ///
-    /// # Errors
-    ///
-    /// It is not suppressed, or a part of it cannot be written; call again.
-    pub async fn purge(&self, only: Option<Subject>) -> Result<PurgeReport, Error> {
+    /// From the collection and the index.
+    async fn purge(&self, only: Option<Subject>) -> Result<PurgeReport, Refused> {
         let inner = &self.inner;
         inner.stages.indexer.caught_up().await?;
         let Some(feed) = inner.feed.get() else {
-            return Err(Error::Worker { what: "feed".to_owned() });
+            return Err(Error::Worker { what: "feed".to_owned() }.into());
         };
         let mut report = feed.purge(only).await?;
         let index = inner.index.clone();
         report.index_left = Some(blocking("purge", move || index.purge()).await?);
         Ok(report)
     }
-}
-
-/// What a command is about.
-#[derive(Deserialize)]
-struct About {
-    subject: Option<String>,
-    #[serde(default)]
-    reason: String,
-}
-
-impl About {
-    fn subject(&self) -> Result<Subject, Error> {
-        Ok(Subject::parse(self.subject.as_deref().unwrap_or_default())?)
-    }
-}
-
-/// `GET /suppressed`: all notices, oldest first.
-async fn suppressed(State(handle): State<Handle>) -> Response {
-    let listing =
-        blocking("listing", move || Ok::<_, Error>(handle.inner.collection.suppressions()));
-    let list: Result<Vec<Suppression>, Error> = listing.await;
-    list.map_or_else(|error| failure(&error), |it| Json(it).into_response())
-}
-
-/// `POST /suppress?subject=OID|URL-PATTERN&reason=TEXT`.
-async fn suppress(State(handle): State<Handle>, Query(about): Query<About>) -> Response {
-    let done = match about.subject() {
-        Ok(subject) => handle.suppress(subject, about.reason).await,
-        Err(error) => Err(error),
-    };
-    done.map_or_else(|error| failure(&error), |it| Json(it).into_response())
-}
-
-/// `POST /lift?subject=OID|URL-PATTERN`.
-async fn lift(State(handle): State<Handle>, Query(about): Query<About>) -> Response {
-    let done = match about.subject() {
-        Ok(subject) => handle.lift(subject).await,
-        Err(error) => Err(error),
-    };
-    done.map_or_else(|error| failure(&error), |it| Json(it).into_response())
-}
-
-/// `POST /purge[?subject=OID|URL-PATTERN]`.
-async fn purge(State(handle): State<Handle>, Query(about): Query<About>) -> Response {
-    let only = about.subject.as_ref().map(|_named| about.subject()).transpose();
-    let done = match only {
-        Ok(only) => handle.purge(only).await,
-        Err(error) => Err(error),
-    };
-    done.map_or_else(|error| failure(&error), |it| Json(it).into_response())
 }

@@ -70,7 +70,7 @@ pub(super) fn broken() -> collection::Error {
 }
 
 fn logged(config: &Config) -> Vec<Pull> {
-    let read = pull_log::read(&config.data.join(pull_log::FOLDER)).unwrap();
+    let read = pull_log::read(&config.daemon.data.join(pull_log::FOLDER)).unwrap();
     read.map(Result::unwrap).collect()
 }
 
@@ -113,7 +113,7 @@ fn of_long_polls_that_bring_nothing_the_last_is_logged() {
     assert_eq!(logged(&config).len(), 4);
     collector.flush_log();
     assert_eq!(logged(&config).len(), 5);
-    let mut reader = pull_log::read(&config.data.join(pull_log::FOLDER)).unwrap();
+    let mut reader = pull_log::read(&config.daemon.data.join(pull_log::FOLDER)).unwrap();
     assert_eq!((reader.nth(3).unwrap().unwrap().changes, reader.clock_sets()), (0, 0));
     assert_eq!((reader.next().unwrap().unwrap().changes, reader.clock_sets()), (0, 1));
 }

@@ -1,6 +1,6 @@
 //! Whether the broker can do what it is for: `/readyz`.
 
-use web::health::{Check, Readiness};
+use daemon::health::{Check, Readiness};
 use web::templates::grouped;
 
 use super::Handle;

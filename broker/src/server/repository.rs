@@ -9,7 +9,7 @@ pub(super) fn daemon(config: &Config, id: &str) -> Daemon {
     Daemon {
         name: config.name.clone(),
         id: id.to_owned(),
-        base_url: config.base_url.clone(),
+        base_url: config.daemon.base_url.clone(),
         syndication: None,
     }
 }

@@ -29,8 +29,8 @@ struct Running {
 impl Running {
     async fn start(disk: Disk, dir: TempDir) -> Self {
         let mut config = Config::new("Test", dir.path());
-        config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        config.admin_listen = config.listen;
+        config.daemon.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        config.daemon.admin_listen = config.daemon.listen;
         let server = Server::bind_at(config, Place::Disk(disk.clone())).await.unwrap();
         let (handle, shutdown) = (server.handle(), Shutdown::new());
         let task = tokio::spawn(server.run(shutdown.clone()));
@@ -145,8 +145,8 @@ async fn a_file_damaged_before_a_stop_that_was_not_clean_is_found_in_the_backgro
 async fn a_broker_that_finds_a_part_of_what_it_has_is_not_ready() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = Config::new("Test", dir.path());
-    config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
-    config.admin_listen = config.listen;
+    config.daemon.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    config.daemon.admin_listen = config.daemon.listen;
     // It does not run: nobody else takes changes into the index.
     let handle = Server::bind(config).await.unwrap().handle();
     let work = move || {

@@ -179,8 +179,8 @@ pub(crate) struct Running {
 /// Settings for ports that the system chooses and intervals that suit a test.
 pub(crate) fn config(data: &Path, sources: Vec<Source>) -> Config {
     let mut config = Config::new("Test", data);
-    config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
-    config.admin_listen = config.listen;
+    config.daemon.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    config.daemon.admin_listen = config.daemon.listen;
     config.freshness.interval_min = 0.1;
     config.freshness.interval_max = 0.5;
     config.sources = sources;

@@ -2,7 +2,7 @@
 //!
 //! Sans-I/O.
 
-use web::metrics::Sample;
+use daemon::metrics::Sample;
 
 use super::hub::Counters;
 use super::{Status, subscriber};
@@ -57,7 +57,7 @@ mod tests {
         let mut samples = hub(&status, &counters);
         let notices = subscriber::Counters { notices: 5, unsigned: 1, forged: 4 };
         samples.extend(subscriber(&notices));
-        let text = web::metrics::render(&samples);
+        let text = daemon::metrics::render(&samples);
         for line in [
             "harvest_push_subscriptions 3",
             "harvest_push_delivered_total 7",

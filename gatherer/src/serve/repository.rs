@@ -16,7 +16,7 @@ pub(crate) fn daemon(config: &Config, id: &str, started: u64) -> Daemon {
     Daemon {
         name: config.name.clone(),
         id: id.to_owned(),
-        base_url: config.base_url.clone(),
+        base_url: config.daemon.base_url.clone(),
         syndication: interval(config).and_then(|it| since(it, started)),
     }
 }

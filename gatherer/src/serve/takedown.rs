@@ -4,17 +4,11 @@
 
 use std::collections::HashSet;
 
-use axum::extract::{Query, State};
-use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use collection::{
     Batch, Error, Note, Notice, Oid, PurgeReport, Stamp, Subject, Suppression, TakenDown,
 };
-use http::StatusCode;
+use exchange::takedown::{Refused, Takedown};
 use net::clock;
-use serde::Deserialize;
-use serde_json::json;
 
 use super::Admin;
 use crate::note::{self, FileNote};
@@ -26,15 +20,6 @@ const FILES_MAX: usize = 100;
 
 /// Key of the note with the signatures of the lifts whose objects are gathered again.
 const FOLLOWED: &[u8] = b"lifts followed";
-
-/// Returns the routes; those that change anything are for who has the token.
-pub(crate) fn routes() -> Router<Admin> {
-    Router::new()
-        .route("/suppressed", get(suppressed))
-        .route("/suppress", post(suppress))
-        .route("/lift", post(lift))
-        .route("/purge", post(purge))
-}
 
 impl Site {
     /// Hands what files have given of the objects `meant` to `found`: the file, and the object's URL.
@@ -137,58 +122,23 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// What a command is about.
-#[derive(Deserialize)]
-struct About {
-    subject: Option<String>,
-    #[serde(default)]
-    reason: String,
-}
-
-impl About {
-    fn subject(&self) -> Result<Subject, Error> {
-        Subject::parse(self.subject.as_deref().unwrap_or_default())
+impl Takedown for Admin {
+    fn suppressions(&self) -> Vec<Suppression> {
+        self.handle.shared.site.collection.suppressions()
     }
-}
 
-/// `GET /suppressed`: all notices, oldest first.
-async fn suppressed(State(Admin { handle, .. }): State<Admin>) -> Response {
-    let listing = blocking(move || Ok(handle.shared.site.collection.suppressions()));
-    let list: Result<Vec<Suppression>, Error> = listing.await;
-    list.map_or_else(|error| failure(&error), |it| Json(it).into_response())
-}
+    async fn suppress(&self, subject: Subject, reason: String) -> Result<TakenDown, Refused> {
+        Ok(self.handle.suppress(subject, reason).await?)
+    }
 
-/// `POST /suppress?subject=OID|URL-PATTERN&reason=TEXT`.
-async fn suppress(
-    State(Admin { handle, .. }): State<Admin>,
-    Query(about): Query<About>,
-) -> Response {
-    let done = match about.subject() {
-        Ok(subject) => handle.suppress(subject, about.reason).await,
-        Err(error) => Err(error),
-    };
-    done.map_or_else(|error| failure(&error), |it| Json(it).into_response())
-}
+    async fn lift(&self, subject: Subject) -> Result<Notice, Refused> {
+        Ok(self.handle.lift(subject).await?)
+    }
 
-/// `POST /lift?subject=OID|URL-PATTERN`.
-async fn lift(State(Admin { handle, .. }): State<Admin>, Query(about): Query<About>) -> Response {
-    let done = match about.subject() {
-        Ok(subject) => handle.lift(subject).await,
-        Err(error) => Err(error),
-    };
-    done.map_or_else(|error| failure(&error), |it| Json(it).into_response())
-}
-
-/// `POST /purge[?subject=OID|URL-PATTERN]`: names the files that what is suppressed came from, too.
-async fn purge(
-    State(Admin { handle, feed }): State<Admin>,
-    Query(about): Query<About>,
-) -> Response {
-    let only = about.subject.as_ref().map(|_named| about.subject()).transpose();
-    let purging = async {
-        let only = only?;
-        let mut report: PurgeReport = feed.purge(only.clone()).await?;
-        let site = handle.shared.site.clone();
+    /// Names the files that what is suppressed came from, too.
+    async fn purge(&self, only: Option<Subject>) -> Result<PurgeReport, Refused> {
+        let mut report: PurgeReport = self.feed.purge(only.clone()).await?;
+        let site = self.handle.shared.site.clone();
         let files = blocking(move || {
             let mut files = Vec::new();
             let meant = |oid: &Oid| {
@@ -203,15 +153,5 @@ async fn purge(
         });
         report.purged.held_by.extend(files.await?);
         Ok(report)
-    };
-    purging.await.map_or_else(|error| failure(&error), |it| Json(it).into_response())
-}
-
-fn failure(error: &Error) -> Response {
-    let status = match error {
-        Error::Subject { .. } => StatusCode::BAD_REQUEST,
-        Error::NotSuppressed { .. } => StatusCode::NOT_FOUND,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
-    };
-    (status, Json(json!({ "error": { "message": error.to_string() } }))).into_response()
+    }
 }

@@ -105,8 +105,8 @@ impl Bench {
         let server = Server::bind(config).await.unwrap();
         let url =
             |address: std::net::SocketAddr| Url::parse(&format!("http://{address}/")).unwrap();
-        let public = url(server.local_addr().unwrap());
-        let admin = url(server.admin_addr().unwrap());
+        let public = url(server.local_addr());
+        let admin = url(server.admin_addr());
         let (handle, shutdown) = (server.handle(), Shutdown::new());
         let task = tokio::spawn(server.run(shutdown.clone()));
         let client = Client::new(Settings { allow_private: true, ..Settings::default() });

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use daemon::health::Readiness;
 use serde::{Deserialize, Serialize};
-use web::health::Readiness;
 
 use super::core::Core;
 use super::feeds::FeedStatus;

@@ -23,7 +23,8 @@ use net::clock;
 use soif::json;
 use soif::writer::write_record;
 
-use crate::commands::{gatherer as daemon, worker};
+use crate::commands::gatherer::load;
+use crate::commands::worker;
 use crate::output;
 
 /// What to summarize, and as whom.
@@ -202,7 +203,7 @@ impl AtWork {
     /// The same, in this folder, which is to be made.
     fn new_in(folder: PathBuf, config: Option<&Path>) -> anyhow::Result<Self> {
         let config = match config {
-            Some(path) => daemon::load(path)?,
+            Some(path) => load(path)?,
             None => Config { worker: Some(worker::program()), ..Config::new(&folder) },
         };
         let folder = Folder::new(folder)?;

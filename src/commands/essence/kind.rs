@@ -12,7 +12,7 @@ use gatherer::spec;
 use gatherer::spec::Map;
 use serde::Serialize;
 
-use crate::commands::gatherer as daemon;
+use crate::commands::gatherer::load;
 use crate::{output, settings};
 
 /// What to recognize, and by which rules.
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// Returns the rules, and what URLs the files are published under.
 fn recognizer(args: &Args) -> anyhow::Result<(Recognizer, Vec<Map>)> {
     if let Some(path) = &args.config {
-        let config = daemon::load(path)?;
+        let config = load(path)?;
         return Ok((Recognizer::clone(&config.essence.typing), config.maps));
     }
     let mut files = Vec::new();

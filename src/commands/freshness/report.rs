@@ -76,7 +76,7 @@ pub(super) fn run(asked: &Report) -> anyhow::Result<ExitCode> {
     different(asked.csv.as_deref(), asked.svg.as_deref())?;
     let config = asked.of.config.as_deref().map(|path| {
         let mut config = settings::load(path, Config::parse)?;
-        config.data = settings::beside(path, &config.data);
+        config.daemon.data = settings::beside(path, &config.daemon.data);
         anyhow::Ok(config)
     });
     let config = config.transpose()?;
@@ -84,7 +84,9 @@ pub(super) fn run(asked: &Report) -> anyhow::Result<ExitCode> {
     let logged = match (&asked.of.trace, &asked.of.pulls, &config) {
         (Some(file), _, _) => read::changes(file, taking)?,
         (None, Some(folder), _) => read::pulls(folder, taking)?,
-        (None, None, Some(config)) => read::pulls(&config.data.join(pull_log::FOLDER), taking)?,
+        (None, None, Some(config)) => {
+            read::pulls(&config.daemon.data.join(pull_log::FOLDER), taking)?
+        }
         (None, None, None) => anyhow::bail!("say what to study: --config, --pulls or --trace"),
     };
     if let Some(note) = logged.left_out() {

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::output::{Form, Output};
 use super::{Place, Which, plain};
-use crate::{daemon, output};
+use crate::{output, process};
 
 pub(super) const EXAMPLES: &str = "\
 With --checkpoint the same command goes on after a stop of any kind, and once it is through brings what has
@@ -94,7 +94,7 @@ pub(crate) async fn run(asked: &Harvest, bars: &MultiProgress) -> anyhow::Result
     let saved = asked.saved()?;
     let source = SourceIdentity::new(asked.place.base.as_str());
     let mut out = Output::open(asked.output.as_deref(), asked.form(), source, saved.written)?;
-    let mut signals = daemon::Signals::listen()?;
+    let mut signals = process::Signals::listen()?;
     let shutdown = Shutdown::new();
     let is_again = saved.checkpoint.reached().is_some();
     let (settings, bounds) = (asked.settings(), Bounds::default());

@@ -1,0 +1,22 @@
+//! What every daemon is: a data folder with an id, a key and a token; two listeners; whether it lives and is
+//! ready, and what it counts.
+//!
+//! - [`Settings`] are the settings that all have.
+//! - [`Data`] opens the data folder; [`auth`] guards what its administrator does by the token there.
+//! - [`Fronts`] are the public and the administration listener; [`opening`] answers at them until the daemon
+//!   can.
+//! - [`metrics`] renders samples for Prometheus; [`health`] answers `/healthz`, `/readyz` and `/metrics`.
+
+pub mod auth;
+mod data;
+mod error;
+mod fronts;
+pub mod health;
+pub mod metrics;
+pub mod opening;
+mod settings;
+
+pub use data::Data;
+pub use error::Error;
+pub use fronts::{Fronts, Serving};
+pub use settings::Settings;

@@ -1,0 +1,136 @@
+//! Takedown over HTTP: `harvest collection suppress`, `lift` and `purge`, as a running daemon with a collection
+//! does them.
+//!
+//! Source: ours; see docs/collection.md.
+
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use collection::{Notice, PurgeReport, Subject, Suppression, TakenDown};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Why a request was not done: what to answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Whose fault it is.
+    pub status: StatusCode,
+    /// What is wrong and what to do, for the administrator.
+    pub message: String,
+}
+
+impl From<collection::Error> for Refused {
+    fn from(error: collection::Error) -> Self {
+        let status = match error {
+            collection::Error::Subject { .. } => StatusCode::BAD_REQUEST,
+            collection::Error::NotSuppressed { .. } => StatusCode::NOT_FOUND,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self { status, message: error.to_string() }
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let body = Json(json!({ "error": { "message": self.message } }));
+        (self.status, body).into_response()
+    }
+}
+
+/// What a daemon does about takedowns: to its collection, and to all that follows from it.
+pub trait Takedown: Clone + Send + Sync + 'static {
+    /// Returns all notices, oldest first.
+    fn suppressions(&self) -> Vec<Suppression>;
+
+    /// Suppresses `subject`.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be written, or the reason is too long.
+    fn suppress(
+        &self,
+        subject: Subject,
+        reason: String,
+    ) -> impl Future<Output = Result<TakenDown, Refused>> + Send;
+
+    /// Lifts what is said of `subject`, and gets again what it kept away.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is said of it, or the collection cannot be written.
+    fn lift(&self, subject: Subject) -> impl Future<Output = Result<Notice, Refused>> + Send;
+
+    /// Purges what is suppressed, all of it or just `only`.
+    ///
+    /// # Errors
+    ///
+    /// It is not suppressed, or a part of it cannot be written; call again.
+    fn purge(
+        &self,
+        only: Option<Subject>,
+    ) -> impl Future<Output = Result<PurgeReport, Refused>> + Send;
+}
+
+/// Returns the routes; those that change anything are for who has the token.
+pub fn routes<T: Takedown>(daemon: T) -> Router {
+    Router::new()
+        .route("/suppressed", get(suppressed::<T>))
+        .route("/suppress", post(suppress::<T>))
+        .route("/lift", post(lift::<T>))
+        .route("/purge", post(purge::<T>))
+        .with_state(daemon)
+}
+
+/// What a command is about.
+#[derive(Deserialize)]
+struct About {
+    subject: Option<String>,
+    #[serde(default)]
+    reason: String,
+}
+
+impl About {
+    fn subject(&self) -> Result<Subject, Refused> {
+        Ok(Subject::parse(self.subject.as_deref().unwrap_or_default())?)
+    }
+}
+
+fn answer(done: Result<impl Serialize, Refused>) -> Response {
+    done.map_or_else(IntoResponse::into_response, |it| Json(it).into_response())
+}
+
+/// `GET /suppressed`: all notices, oldest first.
+async fn suppressed<T: Takedown>(State(daemon): State<T>) -> Response {
+    let listed = tokio::task::spawn_blocking(move || daemon.suppressions()).await;
+    answer(listed.map_err(|error| Refused {
+        status: StatusCode::INTERNAL_SERVER_ERROR,
+        message: error.to_string(),
+    }))
+}
+
+/// `POST /suppress?subject=OID|URL-PATTERN&reason=TEXT`.
+async fn suppress<T: Takedown>(State(daemon): State<T>, Query(about): Query<About>) -> Response {
+    answer(match about.subject() {
+        Ok(subject) => daemon.suppress(subject, about.reason).await,
+        Err(refused) => Err(refused),
+    })
+}
+
+/// `POST /lift?subject=OID|URL-PATTERN`.
+async fn lift<T: Takedown>(State(daemon): State<T>, Query(about): Query<About>) -> Response {
+    answer(match about.subject() {
+        Ok(subject) => daemon.lift(subject).await,
+        Err(refused) => Err(refused),
+    })
+}
+
+/// `POST /purge[?subject=OID|URL-PATTERN]`.
+async fn purge<T: Takedown>(State(daemon): State<T>, Query(about): Query<About>) -> Response {
+    let only = about.subject.as_ref().map(|_named| about.subject()).transpose();
+    answer(match only {
+        Ok(only) => daemon.purge(only).await,
+        Err(refused) => Err(refused),
+    })
+}
