@@ -19,10 +19,10 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use settings::Table;
 use subtle::ConstantTimeEq as _;
 
 use crate::Error;
-use settings::Table;
 
 /// The file in the data directory.
 pub const FILE_NAME: &str = "admin.token";

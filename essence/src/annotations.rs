@@ -32,12 +32,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use ::soif::Record;
 use globset::{GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
+use lay::lay_over;
 use settings::Mistake;
 
 use crate::print::print_of;
 use crate::rules;
-
-use lay::lay_over;
 
 /// Most annotations of all files together, each object of each counted.
 pub const ANNOTATIONS_MAX: usize = 100_000;

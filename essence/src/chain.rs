@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use formats::FullText;
+use formats::object::{Object, Summary};
 use soif::Record;
 
 use crate::annotations::{self, Annotations, sources::Wrong};
@@ -18,8 +20,6 @@ use crate::worker::pool::{Bounds, Pool};
 use crate::worker::program::{Job, Programs, Until};
 use crate::worker::spent::Spent;
 use crate::worker::{Clock, Program};
-use formats::FullText;
-use formats::object::{Object, Summary};
 
 /// How long one object may take to be unnested and summarized.
 const SUMMARIZE_TIME_MAX: Duration = Duration::from_secs(8);

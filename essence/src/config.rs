@@ -31,6 +31,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use formats::explode::is_list;
+use formats::markup::Tables;
+use formats::pdf::Templates;
+use formats::{Detail, Type};
 use settings::{Mistake, Table, nearest};
 
 use crate::extract::Explode;
@@ -39,11 +43,6 @@ use crate::quick::Declared;
 use crate::rules::Rules;
 use crate::select::{self, Choice, SourceFor};
 use crate::typing::Recognizer;
-use formats::Detail;
-use formats::Type;
-use formats::explode::is_list;
-use formats::markup::Tables;
-use formats::pdf::Templates;
 
 /// Reads the text of a file that the settings name.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<String>;

@@ -20,21 +20,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use soif::digest::Md5;
-
-use crate::select::{LeftOut, Selection};
-use crate::summarize::Settings as SummarySettings;
-use formats::HEAD_BYTES;
-use formats::Type;
 use formats::code::distribution::{Distribution, is_source_distribution};
 use formats::explode::{self, Entry};
 use formats::object::{Given, Object, Problem, ProblemKind, Summary};
 use formats::text::Body;
-use formats::unnest;
-use formats::unnest::{Budget, Format, Limits, Member, Packing};
-use formats::{Draft, Input};
+use formats::unnest::{self, Budget, Format, Limits, Member, Packing};
+use formats::{Draft, HEAD_BYTES, Input, Type};
+use serde::{Deserialize, Serialize};
+use soif::digest::Md5;
+
+use crate::select::{LeftOut, Selection};
+use crate::summarize::Settings as SummarySettings;
 
 /// Most of a file that is only looked at because it may hold something, when its type keeps no text:
 /// pictures and other binaries inside gzip are typed and no more, in bytes.
@@ -430,13 +426,13 @@ fn last_of_each_url(found: Vec<Summary>) -> Vec<Summary> {
 
 #[cfg(test)]
 mod tests {
+    use formats::FullText;
     use proptest::prelude::*;
 
     use super::*;
     use crate::made::{bomb, deb, gzip, tarball, zipped};
     use crate::select::Choice;
     use crate::typing::Recognizer;
-    use formats::FullText;
 
     /// Extracts and renders each record as `url type title [nested]`.
     fn extracted(name: &str, bytes: Vec<u8>) -> Vec<String> {

@@ -39,16 +39,14 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use formats::object::ProblemKind;
+use formats::text::{self, front};
+use formats::{Draft, HEAD_BYTES, Input, Type};
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use settings::Mistake;
 
 use crate::typing::Recognizer;
-use formats::Type;
-use formats::object::ProblemKind;
-use formats::text::front;
-use formats::{Draft, Input};
-use formats::{HEAD_BYTES, text};
 
 /// Most memory of a compiled expression, in bytes.
 const EXPRESSION_BYTES_MAX: usize = 1024 * 1024;
@@ -253,11 +251,12 @@ impl Attribute {
 mod tests {
     use std::path::Path;
 
+    use formats::FullText;
+    use formats::object::Object;
+
     use super::*;
     use crate::made::zipped;
     use crate::summarize::{Settings, summarize};
-    use formats::FullText;
-    use formats::object::Object;
 
     const TYPES: &str = "[[type]]\nname = 'Refer'\nby_name = '\\.referbib$'\n";
 

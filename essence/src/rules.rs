@@ -34,11 +34,10 @@ mod parse;
 
 use std::fmt;
 
+use condition::Condition;
 use soif::Record;
 use soif::reader::parse as parse_records;
 use soif::writer::write_record;
-
-use condition::Condition;
 
 /// Most rules of a file.
 pub const RULES_MAX: usize = 10_000;

@@ -21,12 +21,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use formats::Type;
 use globset::GlobSet;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::glob;
-use formats::Type;
 
 /// Why an object is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -191,8 +191,9 @@ fn refine(found: Type, by_name: Option<Type>, name: &str, head: &[u8]) -> (Type,
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn check(name: &str, head: &[u8], expected: &str) {
         assert_eq!(recognize(name, head).name(), expected, "{name:?} with {head:?}");

@@ -33,12 +33,11 @@ mod wire;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use crate::extract::EssenceSettings;
-use formats::Type;
-use formats::explode;
 use formats::object::Object;
-use formats::unnest;
-use formats::unnest::Format;
+use formats::unnest::{self, Format};
+use formats::{Type, explode};
+
+use crate::extract::EssenceSettings;
 
 /// Longest object whose text is read as a whole within the gatherer, in bytes.
 const WITHIN_BYTES_MAX: usize = 4 * 1024 * 1024;

@@ -8,8 +8,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use essence::worker::fence;
-use essence::worker::fence::Program;
+use essence::worker::fence::{self, Program};
 
 /// The folder that a child may use, where this process is one.
 const FOLDER: &str = "HARVEST_TEST_FOLDER";

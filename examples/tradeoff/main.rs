@@ -33,8 +33,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use formats::Detail;
-use formats::FullText;
+use formats::{Detail, FullText};
 use net::clock;
 
 /// As in `harvest`: it decides over time.

@@ -36,12 +36,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use answer::{Answered, Desk};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Request};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use collection::{Collection, Error, Stamp};
+use current::{Current, Unready};
 use daemon::metrics::Sample;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -55,18 +57,15 @@ use net::shutdown::Shutdown;
 use oai::repository::description::SCHEMA_FILES;
 use oai::repository::{PAGE_BYTES_MAX, oap};
 use oai::request::QUERY_BYTES_MAX;
+use remembered::Remembered;
+use room::{Room, Taken};
+use settings::made_id;
+pub use settings::{Daemon, Settings};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use url::Url;
 use web::Site;
 use web::layout::Link;
-
-use answer::{Answered, Desk};
-use current::{Current, Unready};
-use remembered::Remembered;
-use room::{Room, Taken};
-use settings::made_id;
-pub use settings::{Daemon, Settings};
 
 /// Most requests that are answered at once.
 pub const ANSWERS_MAX: usize = 8;

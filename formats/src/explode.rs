@@ -21,11 +21,9 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use soif::digest::Md5;
 
-use crate::Type;
-use crate::catalog;
-use crate::catalog::{Found, Item, Reading};
+use crate::catalog::{self, Found, Item, Reading};
 use crate::object::ProblemKind;
-use crate::{Draft, Input};
+use crate::{Draft, Input, Type};
 
 /// Longest key that an entry has in its URL, in bytes.
 const KEY_BYTES_MAX: usize = 200;

@@ -28,14 +28,15 @@ mod xml;
 
 use std::borrow::Cow;
 
-use super::markup::{Action, Tables, Vocabulary, applying, is_attribute_name, is_ours};
-use super::{Draft, Input};
-use crate::object::ProblemKind;
-use crate::text::{decode, front, is_telling, one_line};
 use characters::{in_attribute, in_text};
 use elements::Element;
 use sheet::{Sheet, WRITTEN_BYTES_MAX};
 use tokens::{Attributes, Token, Tokens};
+
+use super::markup::{Action, Tables, Vocabulary, applying, is_attribute_name, is_ours};
+use super::{Draft, Input};
+use crate::object::ProblemKind;
+use crate::text::{decode, front, is_telling, one_line};
 
 /// How much of a page is looked at, in bytes.
 const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -249,13 +250,12 @@ fn declared(bytes: &[u8], html: bool) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::testing::render;
     use super::*;
-    use crate::Settings;
-    use crate::Type;
     use crate::object::Object;
-    use crate::testing;
-    use proptest::prelude::*;
+    use crate::{Settings, Type, testing};
 
     fn check(page: &str, expected: &str) {
         assert_eq!(render("p.html", Type::Html, page.as_bytes()), expected);

@@ -13,11 +13,12 @@ pub(crate) mod tokens;
 
 use std::borrow::Cow;
 
+use tokens::{Token, Tokens};
+
 use super::{Draft, Input};
 use crate::object::ProblemKind;
 use crate::prose::references::References;
 use crate::text::{Body, decode};
-use tokens::{Token, Tokens};
 
 /// How much of an object is looked at, in bytes.
 pub(crate) const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -139,9 +140,10 @@ impl Fields {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::testing::render;
     use crate::Type;
-    use proptest::prelude::*;
 
     #[track_caller]
     fn check(text: &str, expected: &str) {

@@ -417,10 +417,9 @@ pub(crate) fn is_attribute_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Settings;
-    use crate::Type;
     use crate::object::Object;
     use crate::testing::summarize;
+    use crate::{Settings, Type};
 
     fn read(text: &str) -> Result<Tables, Vec<String>> {
         let read = Tables::read(&[(PathBuf::from("my.toml"), text.to_owned())]);

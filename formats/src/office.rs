@@ -28,14 +28,15 @@ pub(crate) mod xml;
 
 use std::borrow::Cow;
 
+use package::Package;
+use properties::Properties;
+
 use super::{Draft, Input, html};
 use crate::Type;
 use crate::object::ProblemKind;
 use crate::prose::plain;
 use crate::prose::references::References;
 use crate::text::{Body, is_telling};
-use package::Package;
-use properties::Properties;
 
 /// Longest sum of headings, of sheets' names, in bytes.
 const HEADINGS_BYTES_MAX: usize = 8 * 1024;

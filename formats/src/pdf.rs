@@ -28,11 +28,10 @@ use hayro_interpret::kurbo::{Affine, Rect};
 use hayro_interpret::{
     Context, InterpreterCache, InterpreterSettings, RenderContent, interpret_page,
 };
-use hayro_syntax::Filter;
 use hayro_syntax::object::dict::keys::CONTENTS;
 use hayro_syntax::object::{Array, Stream};
 use hayro_syntax::page::Page;
-use hayro_syntax::{LoadPdfError, Pdf};
+use hayro_syntax::{Filter, LoadPdfError, Pdf};
 
 use self::device::{OPERATIONS_MAX, Stop, TextDevice};
 use self::extract::Document;

@@ -5,10 +5,9 @@
 use soif::Record;
 use soif::digest::Md5;
 
-use crate::detail;
 use crate::object::{Problem, Summary};
 use crate::text::{Keywords, front, one_line};
-use crate::{Detail, Draft, Input, Settings};
+use crate::{Detail, Draft, Input, Settings, detail};
 
 /// Longest `Title`, in bytes.
 const TITLE_BYTES_MAX: usize = 300;

@@ -243,8 +243,9 @@ fn white_bytes(byte: u8, text: &str, at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn check(bytes: &[u8], declared: Option<&str>, expected: &str) {
         assert_eq!(decode(bytes, declared), expected, "{bytes:?} declared {declared:?}");

@@ -8,9 +8,8 @@ mod bounds;
 use std::collections::BTreeSet;
 
 use essence::summarize::{Settings, summarize};
-use formats::FullText;
-use formats::Type;
 use formats::object::Object;
+use formats::{FullText, Type};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

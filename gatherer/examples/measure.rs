@@ -29,7 +29,6 @@ use gatherer::config::Watch as Watching;
 use gatherer::{Config, Handle, Phase, Server};
 use net::clock;
 use net::shutdown::Shutdown;
-
 use peak::{Watch, workers};
 
 /// As in `harvest`: it decides over time and memory.

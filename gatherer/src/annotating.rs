@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use collection::Oid;
+use essence::annotations::Annotations;
+use essence::annotations::sources::Sources;
 use net::clock;
 
 use crate::note::{self, FileNote};
 use crate::progress::Annotated;
 use crate::site::{Site, lock};
 use crate::spec;
-use essence::annotations::Annotations;
-use essence::annotations::sources::Sources;
 
 /// Kind of the problem of a file of annotations.
 const WRONG: &str = "annotation";

@@ -52,16 +52,15 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use essence::config::{Essence, Files, list_folder, read_types};
+use essence::typing::Recognizer;
+use essence::{glob, worker};
 use exchange::push;
+use formats::FullText;
 use settings::{Document, Mistake, Table};
 
 use crate::repository::Repository;
 use crate::spec::{self, Map, Root, Symlinks};
-use essence::config::{Essence, Files, list_folder, read_types};
-use essence::glob;
-use essence::typing::Recognizer;
-use essence::worker;
-use formats::FullText;
 
 /// Where a gatherer serves its feed unless told otherwise.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8500);

@@ -4,10 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+use essence::select::{LeftOut, Selection};
+
 use crate::config::Config;
 use crate::error::Error;
 use crate::filter::{self, Filter};
-use essence::select::{LeftOut, Selection};
 
 /// Which files a gatherer takes, to be asked for one at a time. What `.gitignore` files say is not asked.
 #[derive(Debug)]
@@ -73,9 +74,10 @@ fn is_gathered((top, filter): (&Path, &Filter), below: &Path, name: &OsStr) -> b
 
 #[cfg(test)]
 mod tests {
+    use essence::select::SourceFor;
+
     use super::*;
     use crate::spec::Root;
-    use essence::select::SourceFor;
 
     #[test]
     fn a_file_is_left_out_by_its_root_and_by_the_selection() {

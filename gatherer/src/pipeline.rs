@@ -14,19 +14,17 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use essence::annotations::Annotations;
+use essence::select::LeftOut;
+
 use crate::commit::{Committer, Prepared};
 use crate::frontier::{Prints, Stat, Top, Walk};
-use crate::gathered;
-use crate::note;
-use crate::prepare;
 use crate::progress::Phase;
 use crate::room::Room;
 use crate::site::{Plan, Site, Tract, lock, path_bytes};
-use crate::spec;
 use crate::walk::{Go, Ground, Met, Trouble};
 use crate::watch::Vigil;
-use essence::annotations::Annotations;
-use essence::select::LeftOut;
+use crate::{gathered, note, prepare, spec};
 
 /// Most files found that wait to be read.
 const CANDIDATES_MAX: usize = 1_024;

@@ -5,6 +5,10 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use essence::chain::{self, Commands, Means};
+use essence::rules::Verdict;
+use essence::worker::spent::Spent;
+use formats::object::{Object, ProblemKind, Summary};
 use net::clock;
 use soif::Record;
 
@@ -14,11 +18,6 @@ use crate::note::{self, Basis, Difference, FileNote};
 use crate::pipeline::{Candidate, Run};
 use crate::site::{lock, path_bytes};
 use crate::spec::{self, Symlinks};
-use essence::chain;
-use essence::chain::{Commands, Means};
-use essence::rules::Verdict;
-use essence::worker::spent::Spent;
-use formats::object::{Object, ProblemKind, Summary};
 
 /// Reads one file, and summarizes it if its content is new. `None`: there is nothing to commit, and
 /// it was counted why.

@@ -10,6 +10,7 @@ use collection::{Author, Collection, Options, Recovery, SUPPRESSED_FILE, Stamp, 
 use daemon::auth::{AdminToken, Guard};
 use daemon::health::Readiness;
 use daemon::{Data, Fronts, Serving};
+use essence::worker::program::Programs;
 use exchange::push::Notifier;
 use net::clock;
 use net::shutdown::Shutdown;
@@ -21,15 +22,13 @@ use web::Pages;
 
 use crate::config::Config;
 use crate::error::Error;
-use crate::harvests;
 use crate::metrics::StageCount;
 use crate::problems::Entry;
 use crate::progress::{Progress, Status, Watching};
 use crate::repository::Repository;
 use crate::rounds::{self, Requests};
-use crate::serve;
 use crate::site::{Plan, Site, lock};
-use essence::worker::program::Programs;
+use crate::{harvests, serve};
 
 /// Name of the collection's directory within the data directory.
 const COLLECTION: &str = "collection";

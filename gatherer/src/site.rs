@@ -9,6 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use collection::{Batch, Collection, Note, Stamp, Version};
+use essence::extract::EssenceSettings;
+use essence::rules::Rules;
+use essence::worker;
+use essence::worker::library::Library;
+use essence::worker::pool::Pool;
+use essence::worker::program::Programs;
 use net::clock;
 use tokio::sync::watch;
 
@@ -23,12 +29,6 @@ use crate::problems::{Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
 use crate::repositories::Repositories;
 use crate::spec::{self, Map, Root};
-use essence::extract::EssenceSettings;
-use essence::rules::Rules;
-use essence::worker;
-use essence::worker::library::Library;
-use essence::worker::pool::Pool;
-use essence::worker::program::Programs;
 
 /// Form of our records: a new number makes every gatherer publish everything again.
 pub(crate) const RECORD_FORM: &str = "2";

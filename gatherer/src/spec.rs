@@ -166,10 +166,10 @@ pub fn conflicts(roots: &[Root], maps: &[Map]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
+
+    use proptest::prelude::*;
 
     use super::*;
 

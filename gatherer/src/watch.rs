@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use essence::annotations::Sort;
 use net::clock;
 use tokio::sync::Notify;
 use watcher::event::{CreateKind, EventKind, ModifyKind, RemoveKind};
@@ -21,7 +22,6 @@ use crate::debounce::{Debounce, Touched};
 use crate::problems::shortened;
 use crate::site::{Plan, Site, lock};
 use crate::spec::{self, Symlinks};
-use essence::annotations::Sort;
 
 /// How long after something has happened to a file of annotations these are read: later than it is quiet, if
 /// nothing more happens.

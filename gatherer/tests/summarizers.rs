@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use essence::config::Essence;
-use essence::config::SitePrograms;
+use essence::config::{Essence, SitePrograms};
 use essence::quick::Declared;
 use essence::typing::Recognizer;
 use essence::worker::{Program, serve};

@@ -20,13 +20,11 @@ use web::Pages;
 use web::failure::Failure;
 use web::templates::Source;
 
-use crate::drawing;
 use crate::error::Error;
 use crate::id::InvitationId;
-use crate::metrics;
 use crate::node::{Feeds, GroupStatus, Handle, Printed, Status};
-use crate::ready;
 use crate::version::Name;
+use crate::{drawing, metrics, ready};
 
 /// The pages that are only ours.
 pub(crate) const TEMPLATES: &[Source] =

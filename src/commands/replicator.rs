@@ -13,14 +13,13 @@ use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use net::shutdown::Shutdown;
 use replicator::config::TreeConfig;
-use replicator::drawing;
 use replicator::group::charter::Address;
 use replicator::group::invited::VALID_RANGE;
 use replicator::group::join::Invitation;
 use replicator::id::InvitationId;
 use replicator::node::{Report, Status};
 use replicator::version::Name;
-use replicator::{Config, Handle, Server};
+use replicator::{Config, Handle, Server, drawing};
 use serde::Deserialize;
 use url::Url;
 

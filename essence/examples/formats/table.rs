@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use essence::extract::{EssenceSettings, extract};
-use essence::typing;
-use essence::typing::{By, Reason, Recognizer};
-use formats::HEAD_BYTES;
-use formats::Type;
+use essence::typing::{self, By, Reason, Recognizer};
 use formats::object::{Object, Summary};
+use formats::{HEAD_BYTES, Type};
 
 use crate::samples::{self, Sample};
 

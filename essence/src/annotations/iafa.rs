@@ -5,10 +5,10 @@
 //!
 //! Sans-I/O.
 
+use formats::catalog::iafa::templates;
 use settings::Mistake;
 
 use super::{ANNOTATIONS_MAX, Annotation, Statement, mistake_at};
-use formats::catalog::iafa::templates;
 
 /// Reads annotations; see [`super::read`].
 pub(super) fn read(text: &str) -> Result<Vec<Annotation>, Vec<Mistake>> {

@@ -13,11 +13,11 @@
 //!
 //! Sans-I/O.
 
+use formats::text::decode;
 use settings::Mistake;
 use soif::{Event, Limits, Mode, NO_URL, Reader, RecordRef, Section};
 
 use super::{ANNOTATIONS_MAX, Annotation, Statement, VALUE_BYTES_MAX, is_protected, mistake_at};
-use formats::text::decode;
 
 /// Most attributes that are told to be wrong.
 const MISTAKES_MAX: usize = 100;

@@ -4,13 +4,13 @@
 
 use std::path::{Path, PathBuf};
 
+use formats::Type;
+use formats::unnest::is_opened;
 use settings::{Document, Mistake, Table, nearest};
 
 use super::{Attribute, Expression, Summarizer};
 use crate::rules::OURS;
 use crate::typing::{Recognizer, expression_mistake};
-use formats::Type;
-use formats::unnest::is_opened;
 
 /// Most expressions in all files together.
 const EXPRESSIONS_MAX: usize = 1_000;

@@ -1,5 +1,6 @@
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 fn record() -> Record {
     let mut record = Record::new("FILE", "http://h.example/users/x.html");

@@ -7,7 +7,6 @@
 use file_format::{FileFormat, Kind};
 use formats::code::link::LINK_MARK;
 use formats::text::is_text;
-
 use formats::{Language, Type};
 
 /// Signatures at the start that nothing else has.

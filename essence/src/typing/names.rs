@@ -4,8 +4,9 @@
 //!
 //! Sans-I/O.
 
-use super::tables::{EXTENSIONS, SPECIAL};
 use formats::Type;
+
+use super::tables::{EXTENSIONS, SPECIAL};
 
 /// Returns what the name alone promises.
 pub(super) fn by_name(name: &str) -> Option<Type> {

@@ -8,7 +8,6 @@
 use std::io::Read;
 
 use flate2::read::DeflateDecoder;
-
 use formats::Type;
 
 /// Most members of a zip file whose names are looked at; they all stand in the head.

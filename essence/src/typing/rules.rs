@@ -30,13 +30,12 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use formats::{HEAD_BYTES, Type};
 use regex::bytes::{RegexBuilder, RegexSet, RegexSetBuilder, SetMatches};
 use serde::{Deserialize, Serialize};
 use settings::{Document, Mistake, Table};
 
 use super::{Reason, decide};
-use formats::HEAD_BYTES;
-use formats::Type;
 
 /// Most rules in all files together.
 const RULES_MAX: usize = 10_000;

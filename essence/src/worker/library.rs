@@ -21,6 +21,9 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use formats::Type;
+use formats::object::{Given, Problem, ProblemKind, Summary};
+use formats::unnest::is_opened;
 use soif::Record;
 
 use super::Clock;
@@ -28,9 +31,6 @@ use super::program::{Job, Programs, Until};
 use super::serve::PATH;
 use super::spent::Spent;
 use crate::typing::Recognizer;
-use formats::Type;
-use formats::object::{Given, Problem, ProblemKind, Summary};
-use formats::unnest::is_opened;
 
 /// How the names of programs end.
 const ENDING: &str = ".sum";

@@ -10,15 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use formats::object::{Object, Problem, ProblemKind, Summary};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::wire::{self, Ask, Order, Ready, Told};
 use super::{Clock, Program, wants_worker};
-use crate::extract;
-use crate::extract::{EssenceSettings, GIVEN_BYTES_MAX};
+use crate::extract::{self, EssenceSettings, GIVEN_BYTES_MAX};
 use crate::select::LeftOut;
-use formats::object::{Object, Problem, ProblemKind, Summary};
 
 /// Most memory of a worker, in bytes, beyond what its program takes.
 const MEMORY_BYTES_MAX: u64 = 512 * 1024 * 1024;
@@ -442,9 +441,8 @@ fn resident_bytes(pid: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use rustix::process::{Signal, kill_process};
-
     use net::clock;
+    use rustix::process::{Signal, kill_process};
 
     use super::*;
     use crate::made::zipped;

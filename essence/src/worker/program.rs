@@ -17,8 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{
     AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, chmodat, openat, renameat_with, unlinkat,
 };
-use rustix::io::Errno;
-use rustix::io::ioctl_fionbio;
+use rustix::io::{Errno, ioctl_fionbio};
 use rustix::path::Arg;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
@@ -466,7 +465,6 @@ mod tests {
     use landlock::{
         ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
     };
-
     use net::clock;
 
     use super::*;

@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use super::wire::{self, Ask, Order, Ready, Told};
 use super::{Clock, fence};
-use crate::extract;
-use crate::extract::EssenceSettings;
+use crate::extract::{self, EssenceSettings};
 
 /// Where programs of the site are looked for.
 pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";

@@ -12,6 +12,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use bytes::Bytes;
+use formats::object::{Given, Object, Problem, Summary};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use soif::digest::Md5;
@@ -21,7 +22,6 @@ use soif::writer::write_record;
 use super::fence;
 use crate::extract::EssenceSettings;
 use crate::select::LeftOut;
-use formats::object::{Given, Object, Problem, Summary};
 
 /// Longest head, in bytes; problems and settings are in it.
 const HEAD_BYTES_MAX: usize = 16 * 1024 * 1024;

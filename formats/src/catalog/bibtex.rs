@@ -270,9 +270,10 @@ fn kind(entry: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use crate::Type;
     use crate::testing::render;
-    use proptest::prelude::*;
 
     fn check(text: &str, expected: &str) {
         assert_eq!(render("r.bib", Type::BibTeX, text.as_bytes()), expected);

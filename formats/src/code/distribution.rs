@@ -334,8 +334,9 @@ fn bounded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn check(members: &[(&str, &str)], expected: &str) {
         let mut whole = Distribution::default();

@@ -105,9 +105,10 @@ fn file_of(after: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use crate::Type;
     use crate::testing::render;
-    use proptest::prelude::*;
 
     fn check(patch: &str, expected: &str) {
         let seen = render("x.patch", Type::Patch, patch.as_bytes());

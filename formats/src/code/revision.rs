@@ -280,9 +280,10 @@ impl<'a> Serials<'a> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use crate::Type;
     use crate::testing::render;
-    use proptest::prelude::*;
 
     #[test]
     fn an_rcs_file() {

@@ -18,12 +18,11 @@ mod languages;
 pub(crate) mod legal;
 mod pod;
 
+use languages::{Kind, Rules};
 use regex::CaptureLocations;
 
-use crate::Language;
 use crate::object::ProblemKind;
-use crate::{Draft, Input};
-use languages::{Kind, Rules};
+use crate::{Draft, Input, Language};
 
 /// Lines between two looks at the clock.
 const POLL_LINES: usize = 4096;

@@ -157,9 +157,10 @@ fn is_sentence(run: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use crate::Type;
     use crate::testing::render;
-    use proptest::prelude::*;
 
     fn check(bytes: &[u8], expected: &str) {
         assert_eq!(render("x.bin", Type::Binary, bytes), expected);

@@ -156,12 +156,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::tests::exploded;
-    use crate::Input;
-    use crate::Settings;
-    use crate::Type;
     use crate::catalog::testing::told;
     use crate::catalog::{Found, Reading};
     use crate::object::Object;
+    use crate::{Input, Settings, Type};
 
     fn check(text: &str, expected: &[(&str, &str)]) {
         let seen = exploded(Type::Csv, text.as_bytes());

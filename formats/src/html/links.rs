@@ -134,8 +134,9 @@ fn beside(directory: &str, written: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

@@ -384,8 +384,9 @@ fn is_tag(text: Option<&[u8]>, name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     /// Writes tokens plainly: text in quotes, `<Element attributes`, `/Element`.
     fn told(page: &str, html: bool) -> String {

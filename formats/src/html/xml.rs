@@ -174,10 +174,8 @@ impl<'t> Reading<'t, '_> {
 #[cfg(test)]
 mod tests {
     use super::super::super::testing::render;
-    use crate::Settings;
-    use crate::Type;
     use crate::object::Object;
-    use crate::testing;
+    use crate::{Settings, Type, testing};
 
     #[track_caller]
     fn check(text: &str, expected: &str) {

@@ -12,13 +12,12 @@
 
 use std::borrow::Cow;
 
-use crate::Type;
 use crate::json::tokens::{Token, Tokens};
 use crate::json::{POLL_TOKENS, READ_BYTES_MAX};
 use crate::object::{Object, ProblemKind};
 use crate::prose::markdown;
 use crate::text::{Body, decode};
-use crate::{Draft, Input};
+use crate::{Draft, Input, Type};
 
 /// Longest text of all results, in bytes.
 const RESULTS_BYTES_MAX: usize = 16 * 1024;
@@ -209,9 +208,10 @@ impl Notebook {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use crate::Type;
     use crate::testing::render;
-    use proptest::prelude::*;
 
     #[track_caller]
     fn check(text: &str, expected: &str) {

@@ -143,8 +143,9 @@ fn unescaped(inner: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn check(text: &str, expected: &str) {
         let told = Tokens::new(text).map(|token| match token {

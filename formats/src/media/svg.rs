@@ -238,9 +238,10 @@ fn whole(number: f64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use crate::Type;
     use crate::testing::render;
-    use proptest::prelude::*;
 
     fn check(drawing: &str, expected: &str) {
         assert_eq!(render("d.svg", Type::Svg, drawing.as_bytes()), expected);

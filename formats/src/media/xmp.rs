@@ -155,8 +155,9 @@ pub(crate) fn character(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn check(packet: &str, expected: &[(Field, &str)]) {
         let mut about = About::default();

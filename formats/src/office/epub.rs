@@ -11,12 +11,11 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use crate::Type;
 use crate::object::{Object, ProblemKind};
 use crate::office::package::{Package, beside};
 use crate::office::xml::Piece;
 use crate::text::Body;
-use crate::{Draft, Input, html};
+use crate::{Draft, Input, Type, html};
 
 /// Longest sum of headings, in bytes.
 const HEADINGS_BYTES_MAX: usize = 8 * 1024;
@@ -277,10 +276,11 @@ fn percent_decoded(place: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use crate::Type;
     use crate::testing::render;
     use crate::unnest::tests::zipped;
-    use proptest::prelude::*;
 
     const CONTAINER: (&str, &[u8]) = (
         "META-INF/container.xml",

@@ -16,13 +16,13 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use encoding_rs::{Encoding, WINDOWS_1252};
+use tokens::{Token, Tokens};
 
 use crate::object::ProblemKind;
 use crate::office::codepage;
 use crate::prose::references::References;
 use crate::text::{Body, is_telling};
 use crate::{Draft, Input};
-use tokens::{Token, Tokens};
 
 /// How much of an object is looked at, in bytes: pictures are in it as digits.
 const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -462,9 +462,10 @@ impl Document {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use crate::Type;
     use crate::testing::render;
-    use proptest::prelude::*;
 
     #[track_caller]
     fn check(text: &str, expected: &str) {

@@ -194,12 +194,11 @@ fn rows(input: &Input<'_>) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use crate::Settings;
-    use crate::Type;
-    use crate::object::Object;
-    use crate::testing;
-    use crate::testing::render;
     use proptest::prelude::*;
+
+    use crate::object::Object;
+    use crate::testing::{self, render};
+    use crate::{Settings, Type};
 
     #[track_caller]
     fn check(text: &str, expected: &str) {

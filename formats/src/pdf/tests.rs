@@ -7,10 +7,8 @@ use flate2::write::ZlibEncoder;
 
 use super::super::testing::render;
 use super::*;
-use crate::Settings;
-use crate::Type;
 use crate::object::Object;
-use crate::testing;
+use crate::{Settings, Type, testing};
 
 /// Writes a document of `objects`, numbered from 1; the first is the catalog.
 fn document(objects: &[Vec<u8>], trailer: &str) -> Vec<u8> {

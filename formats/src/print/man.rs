@@ -367,9 +367,10 @@ fn split_chars(text: &str, count: usize) -> (&str, &str) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use crate::Type;
     use crate::testing::render;
-    use proptest::prelude::*;
 
     fn check(page: &str, expected: &str) {
         assert_eq!(render("x.1", Type::ManPage, page.as_bytes()), expected);

@@ -17,14 +17,14 @@ mod tokens;
 use std::borrow::Cow;
 
 use memchr::memmem;
+use show::{Dialect, Shower};
+use tokens::{Token, Tokens};
 
 use crate::about::{About, Field};
 use crate::numbers::{le32, slice_up_to};
 use crate::object::ProblemKind;
 use crate::text::{decode, is_telling};
 use crate::{Draft, Input};
-use show::{Dialect, Shower};
-use tokens::{Token, Tokens};
 
 /// How much of a document is read, in bytes: pictures in it may be large.
 const DOCUMENT_BYTES_MAX: usize = 64 * 1024 * 1024;

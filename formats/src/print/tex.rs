@@ -14,11 +14,12 @@ mod reader;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use reader::Reader;
+
 use crate::code::source::legal;
 use crate::object::ProblemKind;
 use crate::text::Body;
 use crate::{Draft, Input};
-use reader::Reader;
 
 /// Longest argument that becomes an attribute, in bytes.
 const ARGUMENT_BYTES_MAX: usize = 4 * 1024;
@@ -487,9 +488,10 @@ fn split_authors(line: &str, authors: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use crate::Type;
     use crate::testing::render;
-    use proptest::prelude::*;
 
     fn check(tex: &str, expected: &str) {
         assert_eq!(render("x.tex", Type::Tex, tex.as_bytes()), expected);

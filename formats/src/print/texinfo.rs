@@ -14,12 +14,13 @@ mod reader;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use commands::{HEADINGS, HIDDEN, SILENT};
+use reader::{Reader, printed};
+
 use crate::code::source::legal;
 use crate::object::ProblemKind;
 use crate::text::{Body, decode};
 use crate::{Draft, Input};
-use commands::{HEADINGS, HIDDEN, SILENT};
-use reader::{Reader, printed};
 
 /// How far the charset is looked for, in bytes.
 const CHARSET_BYTES_MAX: usize = 4 * 1024;

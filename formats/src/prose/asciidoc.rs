@@ -400,9 +400,10 @@ fn block_macro(line: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use crate::Type;
     use crate::testing::render;
-    use proptest::prelude::*;
 
     #[track_caller]
     fn check(text: &str, expected: &str) {

@@ -136,9 +136,10 @@ fn is_date(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use crate::Type;
     use crate::testing::render;
-    use proptest::prelude::*;
 
     fn check(text: &str, expected: &str) {
         let seen = render("ChangeLog", Type::ChangeLog, text.as_bytes());

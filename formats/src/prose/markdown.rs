@@ -197,11 +197,9 @@ impl Document {
 
 #[cfg(test)]
 mod tests {
-    use crate::Settings;
-    use crate::Type;
     use crate::object::Object;
-    use crate::testing;
-    use crate::testing::render;
+    use crate::testing::{self, render};
+    use crate::{Settings, Type};
 
     fn check(text: &str, expected: &str) {
         assert_eq!(render("n.md", Type::Markdown, text.as_bytes()), expected);

@@ -115,9 +115,8 @@ fn without_end_of_sentence(url: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Settings;
-    use crate::Type;
     use crate::object::Object;
+    use crate::{Settings, Type};
 
     fn found(each: impl FnOnce(&mut References)) -> Vec<String> {
         let object = Object::whole("http://h.example/d/x.rst", "");

@@ -107,9 +107,10 @@ fn is_person(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use crate::Type;
     use crate::testing::render;
-    use proptest::prelude::*;
 
     #[test]
     fn a_first_page() {

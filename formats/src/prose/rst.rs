@@ -471,9 +471,10 @@ fn rcs_value(value: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use crate::Type;
     use crate::testing::render;
-    use proptest::prelude::*;
 
     #[track_caller]
     fn check(text: &str, expected: &str) {

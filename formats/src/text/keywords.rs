@@ -235,8 +235,9 @@ fn weight(word: &str, count: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn words(text: &str) -> String {
         let mut keywords = Keywords::new(1000);

@@ -6,9 +6,9 @@ use std::cell::Cell;
 use std::io::{self, BufRead, Read};
 use std::rc::Rc;
 
-use super::{PATH_BYTES_MAX, is_plain};
 use serde::{Deserialize, Serialize};
 
+use super::{PATH_BYTES_MAX, is_plain};
 use crate::object::{Object, Problem, ProblemKind};
 
 /// Bytes taken from a container between two looks at the clock.

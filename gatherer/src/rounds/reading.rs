@@ -3,8 +3,9 @@
 
 use std::time::Instant;
 
-use super::{Done, Job, Rounds};
 use essence::annotations::sources::QUIET;
+
+use super::{Done, Job, Rounds};
 
 impl Rounds {
     /// Returns when annotations are to be read, if nothing keeps them from being read.

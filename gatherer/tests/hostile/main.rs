@@ -35,10 +35,9 @@ use gatherer::config::READ_BYTES_MAX;
 use gatherer::fetch::file;
 use gatherer::{Config, spec};
 use net::clock;
+use peak::{Peak, Watch};
 use soif::Record;
 use url::Url;
-
-use peak::{Peak, Watch};
 
 /// As in `harvest`, and so in its workers: it decides over time and memory.
 #[global_allocator]

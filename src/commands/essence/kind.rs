@@ -8,8 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use essence::typing::{By, Recognizer};
 use formats::HEAD_BYTES;
-use gatherer::spec;
-use gatherer::spec::Map;
+use gatherer::spec::{self, Map};
 use serde::Serialize;
 
 use crate::commands::gatherer::load;

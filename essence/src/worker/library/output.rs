@@ -6,11 +6,11 @@
 //!
 //! Sans-I/O.
 
+use formats::text::{decode, front};
 use memchr::{memchr, memchr_iter};
 use soif::Record;
 
 use crate::rules::OURS;
-use formats::text::{decode, front};
 
 /// Most attributes that are taken.
 const ATTRIBUTES_MAX: usize = 1_000;

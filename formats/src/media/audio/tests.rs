@@ -1,8 +1,9 @@
 //! Sounds, made here byte by byte.
 
+use proptest::prelude::*;
+
 use crate::Type;
 use crate::testing::render;
-use proptest::prelude::*;
 
 fn check(name: &str, bytes: &[u8], expected: &str) {
     assert_eq!(render(name, Type::Audio, bytes), expected);

@@ -1,8 +1,9 @@
 //! Fonts, made here byte by byte.
 
+use proptest::prelude::*;
+
 use crate::Type;
 use crate::testing::render;
-use proptest::prelude::*;
 
 fn check(bytes: &[u8], expected: &str) {
     assert_eq!(render("f.font", Type::Font, bytes), expected);

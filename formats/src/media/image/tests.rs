@@ -1,8 +1,9 @@
 //! Pictures, made here byte by byte.
 
+use proptest::prelude::*;
+
 use crate::Type;
 use crate::testing::render;
-use proptest::prelude::*;
 
 fn check(bytes: &[u8], expected: &str) {
     assert_eq!(render("p.img", Type::Image, bytes), expected);

@@ -1,8 +1,9 @@
 //! Documents, made here command by command.
 
+use proptest::prelude::*;
+
 use crate::Type;
 use crate::testing::render;
-use proptest::prelude::*;
 
 fn check(bytes: &[u8], expected: &str) {
     assert_eq!(render("p.dvi", Type::Dvi, bytes), expected);

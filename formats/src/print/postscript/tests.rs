@@ -1,9 +1,10 @@
 //! Documents as the common programs write them.
 
+use proptest::prelude::*;
+
 use super::tokens::{Token, Tokens};
 use crate::Type;
 use crate::testing::render;
-use proptest::prelude::*;
 
 fn check(document: &str, expected: &str) {
     assert_eq!(render("p.ps", Type::PostScript, document.as_bytes()), expected);
