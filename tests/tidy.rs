@@ -14,6 +14,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("soif", &[]),
     ("oai", &["soif"]),
     ("freshness", &[]),
+    ("study", &["freshness"]),
     ("net", &[]),
     ("settings", &[]),
     ("watcher", &[]),
@@ -73,7 +74,7 @@ const NAMED_ONLY_IN: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that never touch a runtime, a socket, a disk or a clock.
-const PURE_CRATES: &[&str] = &["soif", "oai", "freshness", "settings"];
+const PURE_CRATES: &[&str] = &["soif", "oai", "freshness", "study", "settings"];
 
 /// What a module that says `//! Sans-I/O.` must not mention outside its tests.
 const IO_WORDS: &[&str] = &[

@@ -23,13 +23,8 @@
 //!
 //! Sans-I/O.
 
-use crate::interval::Bounds;
-
-/// Shortest interval that counts, in seconds: what is asked for below it becomes it.
-pub const INTERVAL_SECS_MIN: f64 = 0.001;
-
-/// Longest interval, latency or period that counts, in seconds: some 30,000 years.
-pub const INTERVAL_SECS_MAX: f64 = 1e12;
+use freshness::expect::{INTERVAL_SECS_MAX, seconds, within};
+use freshness::interval::Bounds;
 
 /// What the models need of a source.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,14 +33,6 @@ pub struct Demand {
     pub latency: f64,
     /// Update frequency f, in updates a second; 0 for a source that never changes.
     pub frequency: f64,
-}
-
-/// Brings an interval in seconds within bounds. What is no number becomes the longest, and a longest that
-/// is none is [`INTERVAL_SECS_MAX`]. The answer is finite and above 0.
-pub fn within(interval: f64, bounds: Bounds) -> f64 {
-    let floor = seconds(bounds.interval_min, INTERVAL_SECS_MIN);
-    let longest = seconds(bounds.interval_max, INTERVAL_SECS_MAX).max(floor);
-    if interval.is_nan() { longest } else { interval.clamp(floor, longest) }
 }
 
 /// A synchronization policy.
@@ -128,11 +115,6 @@ pub fn predict(
     Prediction { model, total: requests.iter().sum(), requests, late_share_max }
 }
 
-/// A number of seconds within what counts; `otherwise` for what is no number.
-fn seconds(secs: f64, otherwise: f64) -> f64 {
-    if secs.is_nan() { otherwise } else { secs.clamp(INTERVAL_SECS_MIN, INTERVAL_SECS_MAX) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,22 +167,5 @@ mod tests {
         check(&[demand(60.0, f64::NAN)], Synchronization::Adaptive, &[0.0], 0.0);
         check(&[demand(60.0, 0.0)], Synchronization::Uniform, &[60.0], 0.0);
         check(&[], Synchronization::Uniform, &[], 0.0);
-    }
-
-    #[test]
-    fn bounds_that_contradict_each_other_keep_the_floor() {
-        for (bounds, interval, expected) in [
-            ((10.0, 60.0), 30.0, 30.0),
-            ((10.0, 60.0), 5.0, 10.0),
-            ((10.0, 60.0), f64::INFINITY, 60.0),
-            ((10.0, 60.0), f64::NAN, 60.0),
-            ((60.0, 10.0), 30.0, 60.0),
-            ((f64::NAN, 60.0), -1.0, INTERVAL_SECS_MIN),
-            ((0.0, f64::NAN), f64::NAN, INTERVAL_SECS_MAX),
-        ] {
-            let (interval_min, interval_max) = bounds;
-            let found = within(interval, Bounds { interval_min, interval_max });
-            assert!((found - expected).abs() < 1e-12, "{bounds:?} {interval}: {found}");
-        }
     }
 }

@@ -25,7 +25,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use crate::study::date::parse_date_time;
+use freshness::date::parse_date_time;
 
 use super::world::{Change, ELEMENTS_MAX, Process, Repository};
 

@@ -25,9 +25,9 @@ use std::fmt;
 use super::event::{Played, Run, play};
 use super::world::Repository;
 use super::{Cell, Table};
-use crate::interval::{Model, Policy};
-use crate::rate::Method;
-use crate::schedule::{Rules, Settings};
+use freshness::interval::{Model, Policy};
+use freshness::rate::Method;
+use freshness::schedule::{Rules, Settings};
 
 /// How far from the freshness wanted a measured one may be and count as reached.
 pub const TOLERANCE: f64 = 0.001;

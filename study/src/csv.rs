@@ -15,10 +15,12 @@
 use std::fmt::Display;
 use std::iter;
 
-use super::date::date_time;
-use super::history::{Cost, Traffic};
-use super::model::Prediction;
-use super::report::{ClassRow, MonthRow, Overall, Report, SourceMonth, SourceRow};
+use freshness::date::date_time;
+use freshness::history::Cost;
+
+use crate::log::Traffic;
+use crate::model::Prediction;
+use crate::report::{ClassRow, MonthRow, Overall, Report, SourceMonth, SourceRow};
 
 const DAY_SECS: f64 = 86_400.0;
 const SECOND_MS: f64 = 1_000.0;
@@ -191,11 +193,13 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::{Demand, Settings, Study, Synchronization, predict};
+    use crate::log::Study;
+    use crate::model::{Demand, Synchronization, predict};
+    use freshness::history::Settings;
 
     /// Two sources over eight days, one with a name that needs quotes.
     fn study() -> Study<&'static str> {
-        let mut study = Study::new(Settings { source_months_max: 2, ..Settings::default() });
+        let mut study = Study::new(Settings::default(), 2);
         for (day, records) in [(0, 50), (1, 3), (2, 1), (3, 0), (4, 5), (7, 7), (8, 0)] {
             study.handle("a \"b\", c", day * 86_400, records).unwrap();
         }

@@ -2,7 +2,8 @@
 //!
 //! Source: Adly §5 and §6: a thousand repositories of four types, their intervals by one policy and by
 //! another, and what the one costs more. Nothing is stored: every number comes from
-//! [`interval::plan`](crate::interval::plan) and [`metrics`](crate::metrics).
+//! what brokers run, [`interval::plan`](freshness::interval::plan) or the
+//! [`Schedule`](freshness::schedule::Schedule).
 //!
 //! Times are in days here, as they are in the paper.
 //!
@@ -24,13 +25,21 @@ pub mod world;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::interval::{Bounds, Source};
-use crate::metrics::Costs;
+use freshness::interval::{Bounds, Source};
 
 pub use engine::{Engine, Experiment, Outcome};
 pub use event::{PULLS_MAX, Played, Run, Tells, play};
 pub use figures::{Figure, Settings};
 pub use table::{Cell, Table};
+
+/// What harvesting costs, in any unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Costs {
+    /// Cost C_U of extracting and processing one update.
+    pub update: f64,
+    /// Cost C_P of initiation, negotiation and communication of one pull.
+    pub pull: f64,
+}
 
 /// A type of repository: λ, in updates a day, and N.
 pub type Kind = (f64, u64);

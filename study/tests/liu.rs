@@ -1,17 +1,15 @@
-//! What holds of every log, schedule and prediction, whatever the numbers.
+//! What holds of every log and prediction, whatever the numbers.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeSet;
 
-use freshness::interval::Bounds;
-use freshness::study::expect::within;
-use freshness::study::history::Traffic;
-use freshness::study::{
-    AT_SECS_MAX, AT_SECS_MIN, Demand, Log, Period, Settings, Study, Synchronization, Syndication,
-    csv, interval_until, predict,
-};
+use freshness::date::{AT_SECS_MAX, AT_SECS_MIN};
+use freshness::history::{Log, Settings};
 use proptest::prelude::*;
+use study::csv;
+use study::log::{Study, Traffic};
+use study::model::{Demand, Synchronization, predict};
 
 /// Times of every size, the ends included.
 fn times() -> impl Strategy<Value = i64> {
@@ -38,69 +36,7 @@ fn numbers() -> impl Strategy<Value = f64> {
     ]
 }
 
-fn schedules() -> impl Strategy<Value = Syndication> {
-    let period = prop::sample::select(Period::ALL.to_vec());
-    let frequency = prop_oneof![1..50_u32, 1..=u32::MAX];
-    let base = prop_oneof![AT_SECS_MIN..=AT_SECS_MAX, 0..2_000_000_000_i64];
-    (period, frequency, base)
-        .prop_map(|(period, frequency, base)| Syndication::new(period, frequency, base).unwrap())
-}
-
 proptest! {
-    /// Later, and no update lies in between: what comes next after any time before it is the same.
-    #[test]
-    fn the_next_update_is_the_first_one_after(
-        schedule in schedules(), after in times(), per_mille in 0..1_000_i64,
-    ) {
-        let next = schedule.next_update(after);
-        prop_assert!(next > after || next == i64::MAX);
-        if next < i64::MAX {
-            let between = after + (next - 1 - after) * per_mille / 1_000;
-            prop_assert_eq!(schedule.next_update(between), next);
-            prop_assert_eq!(schedule.next_update(next - 1), next);
-            // From one update to the next, never more than the longest period.
-            let longest = f64::from(schedule.period().secs()) * 1.05 / f64::from(schedule.frequency());
-            prop_assert!((next - after) as f64 <= longest + 1.0);
-        }
-    }
-
-    /// On the grid: after as many updates as a period has, the base comes round again.
-    #[test]
-    fn a_period_has_its_updates(
-        period in prop::sample::select(Period::ALL.to_vec()), frequency in 1..200_u32,
-        base in 0..2_000_000_000_i64,
-    ) {
-        // A day of the month that every month has.
-        let base = base - base % 86_400;
-        let schedule = Syndication::new(period, frequency, base).unwrap();
-        let mut at = base;
-        for _ in 0..frequency {
-            at = schedule.next_update(at);
-        }
-        let whole = Syndication::new(period, 1, base).unwrap();
-        prop_assert_eq!(at, whole.next_update(base));
-        prop_assert_eq!(schedule.next_update(base - 1), base);
-    }
-
-    /// What is written is read.
-    #[test]
-    fn a_schedule_survives_its_text(schedule in schedules()) {
-        let frequency = schedule.frequency().to_string();
-        let read = Syndication::parse(
-            Some(schedule.period().name()), Some(&frequency), Some(&schedule.base()),
-        );
-        prop_assert_eq!(read, Ok(schedule));
-    }
-
-    /// Any text is read or refused.
-    #[test]
-    fn no_text_is_too_much(period in ".{0,20}", frequency in ".{0,20}", base in "[0-9TZ:+.é-]{0,30}") {
-        if let Ok(read) = Syndication::parse(None, None, Some(&base)) {
-            prop_assert!((AT_SECS_MIN..=AT_SECS_MAX).contains(&read.base_secs()));
-        }
-        let _ = Syndication::parse(Some(&period), Some(&frequency), None);
-    }
-
     /// Every log gives finite numbers, and the parts make the whole.
     #[test]
     fn every_log_gives_a_report(
@@ -109,8 +45,7 @@ proptest! {
         until in times(),
     ) {
         let kind = if changes { Log::Changes } else { Log::Pulls };
-        let settings = Settings { log: kind, granularity_secs, source_months_max: 3 };
-        let mut study = Study::new(settings);
+        let mut study = Study::new(Settings { log: kind, granularity_secs }, 3);
         let mut taken = BTreeSet::new();
         for (source, at, records) in log {
             let inside = (AT_SECS_MIN..=AT_SECS_MAX).contains(&at);
@@ -146,7 +81,7 @@ proptest! {
     /// An evenly spaced log is measured for what it is.
     #[test]
     fn a_steady_source_is_known(every in 1..1_000_000_u32, count in 2..40_u32, start in 0..10_i64) {
-        let mut study = Study::new(Settings { granularity_secs: 1, ..Settings::default() });
+        let mut study = Study::new(Settings { granularity_secs: 1, ..Settings::default() }, 0);
         for nth in 0..=count {
             study.handle((), start + i64::from(nth * every), 1).unwrap();
         }
@@ -180,20 +115,5 @@ proptest! {
             (total(Synchronization::Uniform), total(Synchronization::Latency), total(Synchronization::Adaptive));
         prop_assert!(total(Synchronization::Cycle(cycle)).is_finite());
         prop_assert!(adaptive <= latency * (1.0 + 1e-9) && latency <= uniform * (1.0 + 1e-9));
-    }
-
-    /// No expectation leads to a pull before its time, or later than is acceptable.
-    #[test]
-    fn intervals_stay_within_their_bounds(
-        interval in numbers(), interval_min in numbers(), latency in numbers(),
-        now in times(), next in times(),
-    ) {
-        let bounds = Bounds { interval_min, interval_max: latency };
-        for found in [within(interval, bounds), interval_until(next, now, bounds)] {
-            prop_assert!(found.is_finite() && found > 0.0);
-            prop_assert!(!(1e-3..=1e12).contains(&interval_min) || found >= interval_min);
-            let capped = latency >= interval_min && (1e-3..=1e12).contains(&latency);
-            prop_assert!(!capped || found <= latency);
-        }
     }
 }

@@ -9,10 +9,10 @@
 use freshness::interval::{Bounds, Model, Policy};
 use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
-use freshness::simulate::contest::{Contest, Contestant, PLAYS_MAX, Scores, TOLERANCE};
-use freshness::simulate::world::{Burst, Detail, Process, Repository};
-use freshness::simulate::{KINDS, Mix, Run, Tells};
 use proptest::prelude::*;
+use study::simulate::contest::{Contest, Contestant, PLAYS_MAX, Scores, TOLERANCE};
+use study::simulate::world::{Burst, Detail, Process, Repository};
+use study::simulate::{KINDS, Mix, Run, Tells};
 
 const DAY_SECS: f64 = 86_400.0;
 /// Repositories of a world.

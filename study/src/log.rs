@@ -15,8 +15,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::date::{AT_SECS_MAX, AT_SECS_MIN, Month};
-use super::history::{History, Settings, Status, Traffic};
+use freshness::date::{AT_SECS_MAX, AT_SECS_MIN};
+use freshness::history::{History, Settings, Status};
+
+use crate::month::Month;
 
 /// Most sources of one study; more are refused.
 pub const SOURCES_MAX: usize = 1_000_000;
@@ -50,6 +52,28 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
+/// What pulls cost besides requests and records, as their caller counted it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Requests that failed; they are not among those of [`Cost`](freshness::history::Cost).
+    pub requests_failed: u64,
+    /// Bytes that were sent.
+    pub bytes: u64,
+    /// Time that the requests took, in milliseconds.
+    pub took_ms: u64,
+}
+
+impl Traffic {
+    /// The traffic of both, up to the largest number there is.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            requests_failed: self.requests_failed.saturating_add(other.requests_failed),
+            bytes: self.bytes.saturating_add(other.bytes),
+            took_ms: self.took_ms.saturating_add(other.took_ms),
+        }
+    }
+}
+
 /// What was updated in one month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MonthCount {
@@ -71,15 +95,18 @@ pub(super) struct Kept {
 #[derive(Clone, Debug)]
 pub struct Study<K> {
     settings: Settings,
+    source_months_max: usize,
     pub(super) kept: BTreeMap<K, Kept>,
     /// Of all sources, in ascending order.
     pub(super) months: Vec<MonthCount>,
 }
 
 impl<K: Ord> Study<K> {
-    /// A study that has seen nothing.
-    pub fn new(settings: Settings) -> Self {
-        Self { settings, kept: BTreeMap::new(), months: Vec::new() }
+    /// A study that has seen nothing. Of each source the newest `source_months_max` months are kept, 16
+    /// bytes each, up to [`SOURCE_MONTHS_MAX`]; 0 keeps only those of all sources together.
+    pub fn new(settings: Settings, source_months_max: usize) -> Self {
+        let source_months_max = source_months_max.min(SOURCE_MONTHS_MAX);
+        Self { settings, source_months_max, kept: BTreeMap::new(), months: Vec::new() }
     }
 
     /// How observations are taken.
@@ -104,7 +131,7 @@ impl<K: Ord> Study<K> {
             let updates = u32::from(kept.history.updates > before);
             let one = MonthCount { month: Month::of(at_secs), updates, records };
             add(&mut self.months, one, MONTHS_MAX);
-            add(&mut kept.months, one, self.settings.source_months_max.min(SOURCE_MONTHS_MAX));
+            add(&mut kept.months, one, self.source_months_max);
         }
         Ok(status)
     }
@@ -174,13 +201,13 @@ mod tests {
 
     /// Noon of the first of a month of 2001.
     fn at(month: i64) -> i64 {
-        crate::study::date::to_days(2001, month, 1) * 86_400 + 43_200
+        freshness::date::to_days(2001, month, 1) * 86_400 + 43_200
     }
 
     /// Takes in (month, records) of one source and shows what is kept by month.
     #[track_caller]
     fn check(source_months_max: usize, observations: &[(i64, u64)], expected: &str) {
-        let mut study = Study::new(Settings { source_months_max, ..Settings::default() });
+        let mut study = Study::new(Settings::default(), source_months_max);
         for (month, records) in observations {
             study.handle("a", at(*month), *records).unwrap();
         }
@@ -206,7 +233,7 @@ mod tests {
 
     #[test]
     fn wrong_times_are_refused() {
-        let mut study = Study::new(Settings::default());
+        let mut study = Study::new(Settings::default(), 0);
         assert_eq!(study.handle("a", i64::MAX, 1), Err(Refused::Time));
         assert_eq!(study.handle("a", AT_SECS_MIN - 1, 1), Err(Refused::Time));
         assert!(study.history(&"a").is_none());
@@ -215,7 +242,7 @@ mod tests {
 
     #[test]
     fn traffic_is_counted_without_an_observation() {
-        let mut study = Study::new(Settings::default());
+        let mut study = Study::new(Settings::default(), 0);
         let failed = Traffic { requests_failed: 1, bytes: 0, took_ms: 30 };
         let pulled = Traffic { requests_failed: 0, bytes: 500, took_ms: 70 };
         for traffic in [failed, pulled, failed] {

@@ -14,11 +14,12 @@
 //!
 //! Sans-I/O.
 
-use super::date::Month;
-use super::history::{Cost, History, Log, Moments, Settings, Traffic};
-use super::log::{Kept, MonthCount, Study};
-use super::model::Demand;
-use super::synchrony::of_provider;
+use freshness::history::{Cost, History, Log, Moments, Settings};
+
+use crate::log::{Kept, MonthCount, Study, Traffic};
+use crate::model::Demand;
+use crate::month::Month;
+use crate::synchrony::of_provider;
 
 /// How often a source changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -381,7 +382,7 @@ mod tests {
 
     #[test]
     fn the_fastest_source_comes_first_and_a_still_one_last() {
-        let mut study = Study::new(Settings { granularity_secs: 1, ..Settings::default() });
+        let mut study = Study::new(Settings { granularity_secs: 1, ..Settings::default() }, 0);
         for (source, at, records) in
             [("still", 0, 9), ("still", 90, 0), ("slow", 0, 9), ("slow", 90, 2), ("fast", 0, 9)]
         {
@@ -411,8 +412,7 @@ mod tests {
     fn a_month_is_divided_by_what_was_observed_of_it() {
         // 21 January to 14 February 1970: 11 days and 14.
         let (first, last) = (20 * 86_400, 45 * 86_400);
-        let settings = Settings { source_months_max: 9, ..Settings::default() };
-        let mut study = Study::new(settings);
+        let mut study = Study::new(Settings::default(), 9);
         for (at, records) in [(first, 99), (first + 86_400, 22), (40 * 86_400, 7), (last, 21)] {
             study.handle("a", at, records).unwrap();
         }

@@ -17,7 +17,7 @@
 use super::changes::{Epochs, Piece};
 use super::draw::Random;
 use super::measure::{Found, Totals};
-use crate::interval::Model;
+use freshness::interval::Model;
 
 /// Changed elements whose ages are drawn one by one.
 const SINGLE_MAX: u64 = 32;

@@ -1,15 +1,9 @@
-//! Days, months and date-times of the Gregorian calendar in UTC, as plain arithmetic.
+//! Days and date-times of the Gregorian calendar in UTC, as plain arithmetic.
 //!
 //! Source: Hinnant, "chrono-compatible low-level date algorithms": the year is taken to begin in
 //! March, so that the leap day is its last. Date-times are ISO 8601 in the W3C profile.
 //!
-//! # Differences from the paper
-//!
-//! Liu says "month" and no more; ours are calendar months in UTC.
-//!
 //! Sans-I/O.
-
-use std::fmt;
 
 /// Earliest time taken in: 0001-01-01T00:00:00Z, in Unix seconds.
 pub const AT_SECS_MIN: i64 = -62_135_596_800;
@@ -17,57 +11,15 @@ pub const AT_SECS_MIN: i64 = -62_135_596_800;
 /// Latest time taken in: 9999-12-31T23:59:59Z, in Unix seconds.
 pub const AT_SECS_MAX: i64 = 253_402_300_799;
 
-pub(super) const DAY_SECS: i64 = 86_400;
+/// Seconds of a day.
+pub const DAY_SECS: i64 = 86_400;
 /// Days of 400 years, after which the calendar repeats.
 const ERA_DAYS: i64 = 146_097;
 /// Days from 0000-03-01 to 1970-01-01.
 const EPOCH_DAYS: i64 = 719_468;
 
-/// A calendar month.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Month {
-    /// Months since January of the year 0.
-    index: i32,
-}
-
-impl Month {
-    /// The month of a time in Unix seconds; of one outside [`AT_SECS_MIN`]`..=`[`AT_SECS_MAX`], the
-    /// first or the last month of that range.
-    pub fn of(at_secs: i64) -> Self {
-        let (year, month, _) =
-            from_days(at_secs.clamp(AT_SECS_MIN, AT_SECS_MAX).div_euclid(DAY_SECS));
-        Self { index: i32::try_from(year * 12 + month - 1).unwrap_or(0) }
-    }
-
-    /// The year.
-    pub fn year(self) -> i32 {
-        self.index.div_euclid(12)
-    }
-
-    /// The month in the year, from 1 to 12.
-    pub fn number(self) -> i32 {
-        self.index.rem_euclid(12) + 1
-    }
-
-    /// When it begins, in Unix seconds.
-    pub fn start_secs(self) -> i64 {
-        to_days(self.year().into(), self.number().into(), 1) * DAY_SECS
-    }
-
-    /// When the next one begins, in Unix seconds.
-    pub fn end_secs(self) -> i64 {
-        Self { index: self.index + 1 }.start_secs()
-    }
-}
-
-impl fmt::Display for Month {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:04}-{:02}", self.year(), self.number())
-    }
-}
-
 /// Days from 1970-01-01 to a date; months from 1, days from 1.
-pub(super) fn to_days(year: i64, month: i64, day: i64) -> i64 {
+pub fn to_days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
     let day_of_year = (153 * month + 2) / 5 + day - 1;
@@ -75,7 +27,7 @@ pub(super) fn to_days(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Year, month (from 1) and day (from 1) of a number of days since 1970-01-01.
-pub(super) fn from_days(days: i64) -> (i64, i64, i64) {
+pub fn from_days(days: i64) -> (i64, i64, i64) {
     let days = days + EPOCH_DAYS;
     let (era, day) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -87,7 +39,7 @@ pub(super) fn from_days(days: i64) -> (i64, i64, i64) {
 }
 
 /// Days of a month, from 28 to 31.
-pub(super) fn days_of_month(year: i64, month: i64) -> i64 {
+pub(crate) fn days_of_month(year: i64, month: i64) -> i64 {
     let (next_year, next) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
     to_days(next_year, next, 1) - to_days(year, month, 1)
 }
@@ -236,15 +188,5 @@ mod tests {
                 (year, month) = (year + 1, 1);
             }
         }
-    }
-
-    #[test]
-    fn months_begin_and_end() {
-        let february = Month::of(1_078_099_199);
-        assert_eq!(february.to_string(), "2004-02");
-        assert_eq!(date_time(february.start_secs()), "2004-02-01T00:00:00Z");
-        assert_eq!(february.end_secs() - february.start_secs(), 29 * DAY_SECS);
-        assert_eq!(Month::of(i64::MAX).to_string(), "9999-12");
-        assert_eq!(Month::of(i64::MIN).to_string(), "0001-01");
     }
 }

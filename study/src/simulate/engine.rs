@@ -2,12 +2,12 @@
 //!
 //! Sans-I/O.
 
+use super::Costs;
 use super::event::{PULLS_MAX, Run, Tells, play};
 use super::world::{Detail, Process, Repository};
-use crate::interval::{Bounds, Model, Policy, Source, Workload, plan};
-use crate::metrics::{Costs, cost, freshness};
-use crate::rate::Method;
-use crate::schedule::{Rules, Settings};
+use freshness::interval::{Bounds, Model, Policy, Source, Workload, plan};
+use freshness::rate::Method;
+use freshness::schedule::{Rules, Settings};
 
 const DAY_SECS: f64 = 86_400.0;
 /// Days that the scheduler has to learn, beside those that count.
@@ -58,12 +58,17 @@ impl Engine {
 
 fn compute(sources: &[Source], policy: Policy, costs: Costs) -> Outcome {
     let found = plan(sources, policy, Model::Printed);
-    let workloads: Vec<Workload> = sources.iter().map(|it| it.workload).collect();
-    let elements: f64 = workloads.iter().map(|it| it.elements as f64).sum();
-    let mass: f64 = sources.iter().map(|it| it.weight * it.workload.elements as f64).sum();
+    let updates: f64 = sources.iter().map(|it| it.workload.rate).sum();
+    let (mut elements, mut mass, mut fresh) = (0.0, 0.0, 0.0);
+    for (source, interval) in sources.iter().zip(&found.intervals) {
+        let own = source.workload.elements as f64;
+        elements += own;
+        mass += source.weight * own;
+        fresh += own * source.freshness_at(*interval, Model::Printed);
+    }
     Outcome {
-        cost: cost(&workloads, &found.intervals, costs, 1.0),
-        freshness: freshness(&workloads, &found.intervals),
+        cost: updates * costs.update + found.pull_cost,
+        freshness: fresh / elements,
         stale_weighted: (1.0 - found.freshness) * mass / elements,
     }
 }

@@ -21,8 +21,7 @@
 //! * The first observation brings everything there is. It starts the clock and is no update.
 //! * Of a source that was pulled it is only known that it changed somewhere between two pulls: the
 //!   later one counts as the time of the update, and its freshness in between as a half.
-//! * A pull counts as one request, however many pages it took. What else it cost ([`Traffic`]) is
-//!   counted where it is known; one that failed observes nothing.
+//! * A pull counts as one request, however many pages it took; one that failed observes nothing.
 //! * The mean interval of the table is taken between updates, and so does not see that a source has
 //!   been silent since. [`History::interval_secs`] is the paper's other reckoning, "changed so many
 //!   times in so many months", and does.
@@ -31,7 +30,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::date::{AT_SECS_MAX, AT_SECS_MIN};
+use crate::date::{AT_SECS_MAX, AT_SECS_MIN};
 
 /// What a log is a log of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,15 +49,12 @@ pub struct Settings {
     pub log: Log,
     /// Changes within one granule of so many seconds are one update; 0 counts as 1.
     pub granularity_secs: u32,
-    /// Newest months kept for each source, 16 bytes each; 0 keeps only those of all sources
-    /// together, and more than [`SOURCE_MONTHS_MAX`](super::log::SOURCE_MONTHS_MAX) is that.
-    pub source_months_max: usize,
 }
 
 impl Default for Settings {
-    /// A log of pulls with the paper's granularity of a day, and no months by source.
+    /// A log of pulls with the paper's granularity of a day.
     fn default() -> Self {
-        Self { log: Log::Pulls, granularity_secs: 86_400, source_months_max: 0 }
+        Self { log: Log::Pulls, granularity_secs: 86_400 }
     }
 }
 
@@ -91,28 +87,6 @@ impl Cost {
             requests: self.requests.saturating_add(other.requests),
             requests_empty: self.requests_empty.saturating_add(other.requests_empty),
             records: self.records.saturating_add(other.records),
-        }
-    }
-}
-
-/// What pulls cost besides requests and records, as their caller counted it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
-    /// Requests that failed; they are not among those of [`Cost`].
-    pub requests_failed: u64,
-    /// Bytes that were sent.
-    pub bytes: u64,
-    /// Time that the requests took, in milliseconds.
-    pub took_ms: u64,
-}
-
-impl Traffic {
-    /// The traffic of both, up to the largest number there is.
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            requests_failed: self.requests_failed.saturating_add(other.requests_failed),
-            bytes: self.bytes.saturating_add(other.bytes),
-            took_ms: self.took_ms.saturating_add(other.took_ms),
         }
     }
 }
@@ -259,8 +233,7 @@ impl History {
 
     /// Share of the observed time in which the harvested copy was fresh, from 0 to 1, as estimated
     /// from pulls: all of the time before one that brought nothing, half of it before another.
-    /// `None` while no time has been observed. Where every change is known, use
-    /// [`Synchrony`](super::Synchrony).
+    /// `None` while no time has been observed.
     pub fn freshness(&self) -> Option<f64> {
         let share = self.fresh_secs / self.observed_secs as f64;
         share.is_finite().then(|| share.clamp(0.0, 1.0))
@@ -322,7 +295,7 @@ mod tests {
     const DAY: i64 = 86_400;
 
     fn taken(log: Log, granularity_secs: u32, observations: &[(i64, u64)]) -> History {
-        let settings = Settings { log, granularity_secs, ..Settings::default() };
+        let settings = Settings { log, granularity_secs };
         let mut history = History::default();
         for (at, records) in observations {
             history.handle(*at, *records, settings);

@@ -20,7 +20,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::date::{
+use crate::date::{
     AT_SECS_MAX, AT_SECS_MIN, DAY_SECS, date_time, days_of_month, from_days, parse_date_time,
     to_days,
 };

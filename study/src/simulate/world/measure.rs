@@ -11,8 +11,8 @@
 //!
 //! Sans-I/O.
 
-use crate::metrics::Costs;
-use crate::rate::Pull;
+use crate::simulate::Costs;
+use freshness::rate::Pull;
 
 /// What one pull finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

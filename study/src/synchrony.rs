@@ -8,7 +8,7 @@
 //!
 //! * [`Synchrony::share`] also averages over time, so that one number says how a schedule did.
 //! * A source that was never harvested is not fresh.
-//! * Adly's freshness counts elements; see [`metrics`](crate::metrics).
+//! * Adly's freshness counts elements; see [`freshness::metrics`].
 //!
 //! Sans-I/O.
 
@@ -65,7 +65,7 @@ impl Synchrony {
 /// Freshness of the service provider: the average of its sources' (0 or 1 now, or shares of time);
 /// 1 without any source. What is not finite is left out.
 pub fn of_provider(freshness: impl IntoIterator<Item = f64>) -> f64 {
-    let mut all = super::Moments::default();
+    let mut all = freshness::history::Moments::default();
     freshness.into_iter().for_each(|it| all.handle(it));
     all.mean().unwrap_or(1.0)
 }

@@ -16,12 +16,25 @@
 //! * A source that never changed has no interval to learn; it is pulled at the acceptable latency.
 //! * The interval is capped by the acceptable latency, which is the longest interval. Where that is shorter than the interval
 //!   learned, best estimation asks as often as the uniform model does: only who knows the updates in
-//!   advance, as from [`Syndication`](super::Syndication), may stay away longer.
+//!   advance, as from [`Syndication`](crate::syndication::Syndication), may stay away longer.
 //!
 //! Sans-I/O.
 
-pub use super::model::within;
 use crate::interval::Bounds;
+
+/// Shortest interval that counts, in seconds: what is asked for below it becomes it.
+pub const INTERVAL_SECS_MIN: f64 = 0.001;
+
+/// Longest interval, latency or period that counts, in seconds: some 30,000 years.
+pub const INTERVAL_SECS_MAX: f64 = 1e12;
+
+/// Brings an interval in seconds within bounds. What is no number becomes the longest, and a longest that
+/// is none is [`INTERVAL_SECS_MAX`]. The answer is finite and above 0.
+pub fn within(interval: f64, bounds: Bounds) -> f64 {
+    let floor = seconds(bounds.interval_min, INTERVAL_SECS_MIN);
+    let longest = seconds(bounds.interval_max, INTERVAL_SECS_MAX).max(floor);
+    if interval.is_nan() { longest } else { interval.clamp(floor, longest) }
+}
 
 /// The interval from `now_secs` to a pull right after `next_secs`, when the next update is expected
 /// (both in Unix seconds), within the bounds, in seconds.
@@ -36,6 +49,12 @@ pub fn interval_of_pulls(watched_secs: f64, pulls: u64, changed: u64) -> Option<
     let updates_a_pull = -((pulls - changed + 0.5) / (pulls + 0.5)).ln();
     let interval = watched_secs / pulls / updates_a_pull;
     (interval.is_finite() && interval > 0.0).then_some(interval)
+}
+
+/// A number of seconds within [`INTERVAL_SECS_MIN`]`..=`[`INTERVAL_SECS_MAX`]; `otherwise` for what is
+/// no number.
+pub fn seconds(secs: f64, otherwise: f64) -> f64 {
+    if secs.is_nan() { otherwise } else { secs.clamp(INTERVAL_SECS_MIN, INTERVAL_SECS_MAX) }
 }
 
 #[cfg(test)]
@@ -70,5 +89,21 @@ mod tests {
         assert!((within(900.0, bounds) - 600.0).abs() < 1e-12);
         assert!((interval_until(1_300, 1_000, bounds) - 300.0).abs() < 1e-12);
         assert!((interval_until(1_000, 1_300, bounds) - 10.0).abs() < 1e-12);
+    }
+    #[test]
+    fn bounds_that_contradict_each_other_keep_the_floor() {
+        for (bounds, interval, expected) in [
+            ((10.0, 60.0), 30.0, 30.0),
+            ((10.0, 60.0), 5.0, 10.0),
+            ((10.0, 60.0), f64::INFINITY, 60.0),
+            ((10.0, 60.0), f64::NAN, 60.0),
+            ((60.0, 10.0), 30.0, 60.0),
+            ((f64::NAN, 60.0), -1.0, INTERVAL_SECS_MIN),
+            ((0.0, f64::NAN), f64::NAN, INTERVAL_SECS_MAX),
+        ] {
+            let (interval_min, interval_max) = bounds;
+            let found = within(interval, Bounds { interval_min, interval_max });
+            assert!((found - expected).abs() < 1e-12, "{bounds:?} {interval}: {found}");
+        }
     }
 }

@@ -16,7 +16,7 @@
 //! Sans-I/O.
 
 use super::world::{Detail, Process, Repository, SECS_MAX, Totals, World};
-use crate::schedule::{Due, Firsts, Found, Known, Rules, Schedule, Settings};
+use freshness::schedule::{Due, Firsts, Found, Known, Rules, Schedule, Settings};
 
 /// Most pulls of a run; it ends where they are used up.
 pub const PULLS_MAX: u64 = 100_000_000;
@@ -269,9 +269,9 @@ fn birth_ms(repository: &Repository, start: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interval::{Bounds, Model, Policy, Source, plan};
-    use crate::rate::Method;
     use crate::simulate::world::{Change, Process};
+    use freshness::interval::{Bounds, Model, Policy, Source, plan};
+    use freshness::rate::Method;
     use proptest::prelude::*;
 
     const DAY_SECS: f64 = 86_400.0;

@@ -6,9 +6,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::engine::Engine;
-use super::{Mix, Table};
-use crate::interval::{Model, Policy, Source, plan};
-use crate::metrics::Costs;
+use super::{Costs, Mix, Table};
+use freshness::interval::{Model, Policy, Source, plan};
 
 /// The mix that the uniform policy of figures 4 and 5 takes for real: 70 % T1.
 const GUESS_T1: f64 = 0.7;

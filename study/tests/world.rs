@@ -6,10 +6,10 @@
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use freshness::interval::Model;
-use freshness::metrics::Costs;
 use freshness::rate::Pull;
-use freshness::simulate::trace::Trace;
-use freshness::simulate::world::{
+use study::simulate::Costs;
+use study::simulate::trace::Trace;
+use study::simulate::world::{
     AGES_MAX, Burst, Change, Detail, Found, Process, Repository, Totals, World,
 };
 

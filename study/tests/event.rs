@@ -9,8 +9,8 @@
 use freshness::interval::{Bounds, Model, Policy, Source, plan};
 use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
-use freshness::simulate::world::{Burst, Detail, Process, Repository};
-use freshness::simulate::{KINDS, Mix, PULLS_MAX, Played, Run, Tells, play};
+use study::simulate::world::{Burst, Detail, Process, Repository};
+use study::simulate::{KINDS, Mix, PULLS_MAX, Played, Run, Tells, play};
 
 const DAY_SECS: f64 = 86_400.0;
 const THETA: f64 = 0.95;
