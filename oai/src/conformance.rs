@@ -1,12 +1,18 @@
-//! What a repository is checked for: the verdicts, and what can be told from one response.
+//! Conformance of a repository: the checks, the verdicts, and what can be told from one response.
 //!
 //! Source: OAI-PMH §2–§4, and the checks that registries make before they list a repository.
+//!
+//! Sans-I/O.
 
-use oai::harvest::OAI_DC;
-use oai::request::Verb;
-use oai::response::write::NAMESPACE;
-use oai::response::{Body, Identify, Reading, Token, Unreadable, What, read};
-use oai::{Code, Datestamp, Granularity};
+mod report;
+
+use crate::harvest::OAI_DC;
+use crate::request::Verb;
+use crate::response::write::NAMESPACE;
+use crate::response::{Body, Deleted, Identify, Reading, Token, Unreadable, What, read};
+use crate::{Code, Datestamp, Granularity};
+
+pub use report::{Report, Search};
 
 /// Namespace of `schemaLocation`.
 const INSTANCE: &str = "http://www.w3.org/2001/XMLSchema-instance";
@@ -19,7 +25,8 @@ const OAI_IDENTIFIER: &str = "http://www.openarchives.org/OAI/2.0/oai-identifier
 
 /// How a check came out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
+    /// As it must be.
     Pass,
     /// Why, and what to do about it.
     Fail(String, &'static str),
@@ -31,42 +38,45 @@ pub(super) enum Verdict {
 
 /// A check that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Check {
-    pub(super) name: String,
-    pub(super) verdict: Verdict,
+pub struct Check {
+    /// What was looked at.
+    pub name: String,
+    /// How it came out.
+    pub verdict: Verdict,
 }
 
 /// What one request was answered with.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub struct Reply {
     /// The query, as it was asked.
-    pub(super) query: String,
-    pub(super) status: u16,
-    pub(super) content_type: String,
-    pub(super) bytes: Vec<u8>,
-    pub(super) read: Result<Reading, Unreadable>,
+    pub query: String,
+    /// The verb that the reply is read as one to.
+    pub asked: Verb,
+    /// The HTTP status.
+    pub status: u16,
+    /// The header Content-Type; empty without one.
+    pub content_type: String,
+    /// The response.
+    pub bytes: Vec<u8>,
+    /// The same, as it could be read.
+    pub read: Result<Reading, Unreadable>,
 }
 
 impl Reply {
-    pub(super) fn new(
-        query: &str,
-        asked: Verb,
-        status: u16,
-        content_type: &str,
-        bytes: Vec<u8>,
-    ) -> Self {
+    /// Reads the response to a request for `asked`.
+    pub fn new(query: &str, asked: Verb, status: u16, content_type: &str, bytes: Vec<u8>) -> Self {
         let read = read(&bytes, asked);
         let (query, content_type) = (query.to_owned(), content_type.to_owned());
-        Self { query, status, content_type, bytes, read }
+        Self { query, asked, status, content_type, bytes, read }
     }
 
     /// What it brings, if it could be read.
-    pub(super) fn body(&self) -> Option<&Body> {
+    fn body(&self) -> Option<&Body> {
         self.read.as_ref().ok().map(|it| &it.response.body)
     }
 
     /// Why there is no result in it.
-    pub(super) fn why_not(&self) -> String {
+    fn why_not(&self) -> String {
         match &self.read {
             Err(error) => error.to_string(),
             Ok(reading) => match &reading.response.body {
@@ -79,7 +89,7 @@ impl Reply {
     }
 
     /// The codes of the errors that it is.
-    pub(super) fn codes(&self) -> Vec<Code> {
+    fn codes(&self) -> Vec<Code> {
         match self.body() {
             Some(Body::Faults(faults)) => faults.iter().map(|it| it.code).collect(),
             _ => Vec::new(),
@@ -91,13 +101,13 @@ impl Reply {
     }
 
     /// Whether all its datestamps are written as they should be, and as fine as the repository says.
-    pub(super) fn are_stamps_sound(&self) -> bool {
+    fn are_stamps_sound(&self) -> bool {
         !self.has_note(What::DatestampForm) && !self.has_note(What::NoDatestamp)
     }
 }
 
-/// What every response must be; each with what is wrong with this one.
-pub(super) fn of_any(reply: &Reply) -> [(&'static str, Result<(), String>, &'static str); 6] {
+/// What every response must be: the check's name, what is wrong with this one, and what to do about it.
+fn of_any(reply: &Reply) -> [(&'static str, Result<(), String>, &'static str); 6] {
     let must = |is: bool, why: &str| if is { Ok(()) } else { Err(why.to_owned()) };
     let well_formed = match &reply.read {
         Err(error) => Err(error.to_string()),
@@ -165,8 +175,8 @@ fn root(bytes: &[u8]) -> (Result<(), String>, Result<(), String>) {
     (default, schema)
 }
 
-/// What Identify must say.
-pub(super) fn of_identify(identify: &Identify, reply: &Reply, base_url: &str) -> Vec<Check> {
+/// What Identify must say when it was asked at `base_url`.
+fn of_identify(identify: &Identify, reply: &Reply, base_url: &str) -> Vec<Check> {
     let mut all = Vec::new();
     let mut must = |name: &str, is: bool, why: String, advice| {
         let verdict = if is { Verdict::Pass } else { Verdict::Fail(why, advice) };
@@ -225,15 +235,15 @@ pub(super) fn of_identify(identify: &Identify, reply: &Reply, base_url: &str) ->
         bad.map_or_else(|| "there are more".to_owned(), |it| format!("{it:?} is none")),
         "identifiers begin with oai: and a name that is yours",
     );
-    if identify.deleted_record == oai::response::Deleted::No {
+    if identify.deleted_record == Deleted::No {
         let text = "deletedRecord is no: harvesters never learn that a record is gone".to_owned();
         all.push(Check { name: "Identify: deletions".to_owned(), verdict: Verdict::Note(text) });
     }
     all
 }
 
-/// What the first part of a list must be; `Ok` with what there is to think about.
-pub(super) fn of_first_page(token: Option<&Token>, items: usize) -> Result<Vec<String>, String> {
+/// What the first part of a list, of so many items, must be; `Ok` with what there is to think about.
+fn of_first_page(token: Option<&Token>, items: usize) -> Result<Vec<String>, String> {
     let mut thoughts = Vec::new();
     let Some(token) = token else { return Ok(thoughts) };
     if token.value.is_empty() {
@@ -279,15 +289,17 @@ fn is_domain(text: &str) -> bool {
 
 /// A request that must be answered with an error.
 #[derive(Debug)]
-pub(super) struct Wrong {
-    pub(super) name: &'static str,
-    pub(super) query: String,
-    /// One of these.
-    pub(super) codes: &'static [Code],
+pub struct Wrong {
+    /// What is wrong with it.
+    pub name: &'static str,
+    /// The query.
+    pub query: String,
+    /// The errors of which it must be answered with one.
+    pub codes: &'static [Code],
 }
 
 /// Requests that are wrong, each in its own way, for a repository that has `identifier`.
-pub(super) fn wrong(identify: &Identify, identifier: &str, token: Option<&str>) -> Vec<Wrong> {
+pub fn wrong(identify: &Identify, identifier: &str, token: Option<&str>) -> Vec<Wrong> {
     use Code::{
         BadArgument, BadResumptionToken, BadVerb, CannotDisseminateFormat, IdDoesNotExist,
         NoRecordsMatch,
