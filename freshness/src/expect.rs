@@ -53,7 +53,7 @@ pub fn interval_of_pulls(watched_secs: f64, pulls: u64, changed: u64) -> Option<
 
 /// A number of seconds within [`INTERVAL_SECS_MIN`]`..=`[`INTERVAL_SECS_MAX`]; `otherwise` for what is
 /// no number.
-pub fn seconds(secs: f64, otherwise: f64) -> f64 {
+fn seconds(secs: f64, otherwise: f64) -> f64 {
     if secs.is_nan() { otherwise } else { secs.clamp(INTERVAL_SECS_MIN, INTERVAL_SECS_MAX) }
 }
 

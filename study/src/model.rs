@@ -23,7 +23,7 @@
 //!
 //! Sans-I/O.
 
-use freshness::expect::{INTERVAL_SECS_MAX, seconds, within};
+use freshness::expect::{INTERVAL_SECS_MAX, within};
 use freshness::interval::Bounds;
 
 /// What the models need of a source.
@@ -109,7 +109,7 @@ pub fn predict(
         requests.push(period / interval(it));
         if it.frequency > 0.0 {
             late_share_max =
-                late_share_max.max(1.0 - seconds(it.latency, INTERVAL_SECS_MAX) / interval(it));
+                late_share_max.max(1.0 - within(it.latency, Bounds::FREE) / interval(it));
         }
     }
     Prediction { model, total: requests.iter().sum(), requests, late_share_max }

@@ -1,9 +1,8 @@
-//! The experiments of Adly's paper, computed again from its equations.
+//! The experiments of Adly's paper, made again by the planner and the scheduler of brokers.
 //!
 //! Source: Adly §5 and §6: a thousand repositories of four types, their intervals by one policy and by
-//! another, and what the one costs more. Nothing is stored: every number comes from
-//! what brokers run, [`interval::plan`](freshness::interval::plan) or the
-//! [`Schedule`](freshness::schedule::Schedule).
+//! another, and what the one costs more. Nothing is stored: every number comes from what brokers run,
+//! [`plan`](freshness::interval::plan) or the [`Schedule`](freshness::schedule::Schedule).
 //!
 //! Times are in days here, as they are in the paper.
 //!
