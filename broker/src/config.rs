@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ::freshness::schedule::Window;
-use ::freshness::study::{Syndication, SyndicationError};
+use ::freshness::syndication::{Syndication, SyndicationError};
 use exchange::push;
 use net::client::Timeouts;
 use settings::{Document, Mistake, Table};

@@ -1,6 +1,6 @@
 //! A source as it fares in this process: what the collector knows of it beside its schedule.
 
-use freshness::study::{self, History};
+use freshness::history::{History, Log, Settings, Status};
 use net::shutdown::Shutdown;
 
 use crate::collect::Brought;
@@ -12,9 +12,8 @@ use crate::status::{Errors, LastPull, SourceStatus, Updates};
 /// Seconds of a day.
 const DAY_SECS: f64 = 86_400.0;
 
-/// How the study takes a source's pulls: each second may have an update of its own.
-const STUDY: study::Settings =
-    study::Settings { log: study::Log::Pulls, granularity_secs: 1, source_months_max: 0 };
+/// How a history takes a source's pulls: each second may have an update of its own.
+const OF_PULLS: Settings = Settings { log: Log::Pulls, granularity_secs: 1 };
 
 /// A source as it fares in this process.
 #[derive(Debug)]
@@ -36,7 +35,7 @@ pub(crate) struct Live {
     /// What has come since the last pull that succeeded: of pulls that did not, and of what was sent.
     pub(crate) part: Option<Brought>,
     /// Whether it had changed at the last pull of this process.
-    pub(crate) update: Option<study::Status>,
+    pub(crate) update: Option<Status>,
     pub(crate) errors: Errors,
     /// Why it waits for an administrator.
     pub(crate) held: Option<String>,
@@ -102,7 +101,7 @@ impl Live {
             self.history.handle_restart();
         }
         let at_secs = i64::try_from(pull.at_ms / 1_000).unwrap_or(i64::MAX);
-        self.update = Some(self.history.handle(at_secs, brought.changes, STUDY));
+        self.update = Some(self.history.handle(at_secs, brought.changes, OF_PULLS));
         (self.part, self.sent_bytes) = (None, 0);
         (self.pulling, self.unwritten) = (false, true);
         self.pulls += 1;

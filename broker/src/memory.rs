@@ -5,7 +5,7 @@
 //! Sans-I/O.
 
 use collection::{Cursor, Version};
-use freshness::study::History;
+use freshness::history::History;
 use serde::{Deserialize, Serialize};
 
 use crate::schedule::Known;
@@ -119,7 +119,7 @@ mod tests {
         };
         let mut history = History::default();
         for (at_secs, records) in [(7, 90), (10, 3), (12, 0), (31, 1)] {
-            history.handle(at_secs, records, freshness::study::Settings::default());
+            history.handle(at_secs, records, freshness::history::Settings::default());
         }
         let origin = Some(Origin { url: "http://a/".to_owned(), epoch: "0".repeat(16) });
         let reached = Some(Reached { epoch: "0".repeat(16), serial: 7 });

@@ -11,7 +11,7 @@ use std::time::Duration;
 use freshness::interval::{self, Bounds};
 use freshness::schedule::{self, Pace, Rules, SourceId};
 pub use freshness::schedule::{Expected, Found, Known, View};
-use freshness::study::Syndication;
+use freshness::syndication::Syndication;
 
 use crate::config::{Freshness, PolicyName};
 use crate::source::Source;

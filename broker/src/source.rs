@@ -11,7 +11,7 @@ use std::path::Path;
 
 pub use exchange::source::{Oai, Token};
 use freshness::schedule::Window;
-use freshness::study::Syndication;
+use freshness::syndication::Syndication;
 use serde::Serialize;
 use url::Url;
 

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use collection::Takedowns;
 use daemon::health::Readiness;
+use freshness::history::{self, History, Log};
 use freshness::interval::{Outcome, Policy};
-use freshness::study::{self, History, Log};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Freshness;
@@ -189,9 +189,9 @@ pub struct Cost {
     pub records: u64,
 }
 
-impl From<study::Cost> for Cost {
-    fn from(cost: study::Cost) -> Self {
-        let study::Cost { requests, requests_empty, records } = cost;
+impl From<history::Cost> for Cost {
+    fn from(cost: history::Cost) -> Self {
+        let history::Cost { requests, requests_empty, records } = cost;
         Self { requests, requests_empty, records }
     }
 }
@@ -221,11 +221,11 @@ pub struct Updates {
 
 impl Updates {
     /// What is known of a source, its last observation having been `status`.
-    pub(crate) fn new(history: &History, status: Option<study::Status>) -> Self {
+    pub(crate) fn new(history: &History, status: Option<history::Status>) -> Self {
         let status = status.map(|it| match it {
-            study::Status::Started => "started",
-            study::Status::Unchanged => "unchanged",
-            study::Status::Changed => "changed",
+            history::Status::Started => "started",
+            history::Status::Unchanged => "unchanged",
+            history::Status::Changed => "changed",
         });
         let a_day = |rate: Option<f64>| rate.map(|it| it * DAY_SECS);
         let until = history.last_secs;

@@ -16,6 +16,7 @@ mod doc;
 mod docx;
 pub(crate) mod epub;
 mod odf;
+mod ole;
 pub(crate) mod package;
 mod ppt;
 mod pptx;
@@ -58,7 +59,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         return packaged(input);
     }
     if bytes.starts_with(COMPOUND) {
-        return compound::summarize(input);
+        return ole::summarize(input);
     }
     // Programs take what they can read under any of their names, so all kinds go by these.
     if bytes.starts_with(b"{\\rtf") {

@@ -1,6 +1,7 @@
 //! When to pull whom: intervals from update rates, the rates from pulls, and a queue of what is due.
 //!
-//! Source: N. Adly, "Harvesting OAI-PMH repositories using adaptive synchronization". A harvester
+//! Sources: N. Adly, "Harvesting OAI-PMH repositories using adaptive synchronization"; Liu, Maly,
+//! Zubair and Nelson, "Repository synchronization in the OAI framework". A harvester
 //! wants its collection to be at least θ fresh, and each pull costs the source and itself. The
 //! sources that change often are pulled often, but only with the square root of how often.
 //!
@@ -9,16 +10,12 @@
 //!
 //! Sans-I/O.
 
+pub mod date;
+pub mod expect;
+pub mod history;
 pub mod interval;
 pub mod metrics;
 pub mod queue;
 pub mod rate;
 pub mod schedule;
-pub mod simulate;
-pub mod study;
-
-pub use interval::{Bounds, Model, Plan, Policy, Source, Workload, plan};
-pub use metrics::Costs;
-pub use queue::DueQueue;
-pub use rate::{Estimator, Gain, Method};
-pub use study::Study;
+pub mod syndication;

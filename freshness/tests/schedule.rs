@@ -11,7 +11,7 @@ use freshness::schedule::{
     Firsts, Found, Known, Pace, RETRY_AFTER_MAX_MS, Rules, Schedule, Settings, SourceId, View,
     Window,
 };
-use freshness::study::{Period, Syndication};
+use freshness::syndication::{Period, Syndication};
 use proptest::prelude::*;
 
 const MINUTE_MS: u64 = 60_000;

@@ -7,6 +7,7 @@
 //! **repository** reads requests and writes responses. Nothing here has a socket, a disk or a clock:
 //! whoever has them hands in bytes and the time.
 
+pub mod conformance;
 pub mod crosswalk;
 pub mod datestamp;
 pub mod error;

@@ -3,35 +3,29 @@
 //! Expected values: the paper's text where it prints a number, and otherwise an independent
 //! evaluation of its formulas (`oap_expected.json`, ids as given at each list). Units are days.
 
-use freshness::interval::{Bounds, Model, Plan, Policy, Source, Workload, plan};
-use freshness::metrics::{cost, cost_minimal, freshness, freshness_of};
+use freshness::interval::{Bounds, Model, Policy, Source, Workload};
 
-use crate::adly_mixes::{COSTS, check, majority, mix, t1_and_t4};
-
-/// §5: T, in days.
-const PERIOD: f64 = 1.0;
-
-/// The plan by the paper's equations, for pulls that cost 50.
-fn printed(workloads: &[Workload], policy: Policy, bounds: Bounds) -> Plan {
-    let source = |it: &Workload| Source {
-        pull_cost: COSTS.pull,
-        ..Source::new(it.rate, it.elements, bounds)
-    };
-    plan(&workloads.iter().map(source).collect::<Vec<_>>(), policy, Model::Printed)
-}
+use crate::adly_mixes::{COSTS, check, cost, freshness, majority, mix, planned, t1_and_t4};
 
 fn oap(workloads: &[Workload], theta: f64) -> Vec<f64> {
-    printed(workloads, Policy::Optimal { theta }, Bounds::FREE).intervals
+    planned(workloads, Policy::Optimal { theta }, Bounds::FREE).intervals
 }
 
 fn uniform(workloads: &[Workload], theta: f64) -> f64 {
-    printed(workloads, Policy::Uniform { theta }, Bounds::FREE).intervals[0]
+    planned(workloads, Policy::Uniform { theta }, Bounds::FREE).intervals[0]
 }
 
 /// Cost of `intervals` over the cost of OAP(θ).
 fn over_oap(workloads: &[Workload], intervals: &[f64], theta: f64) -> f64 {
-    cost(workloads, intervals, COSTS, PERIOD)
-        / cost(workloads, &oap(workloads, theta), COSTS, PERIOD)
+    cost(workloads, intervals) / cost(workloads, &oap(workloads, theta))
+}
+
+/// Eq. 4, as the paper prints it.
+fn eq_4(workloads: &[Workload], theta: f64) -> f64 {
+    let sum = |of: fn(&Workload) -> f64| workloads.iter().map(of).sum::<f64>();
+    let pulls =
+        sum(|it| it.rate.sqrt()).powi(2) / (2.0 * (1.0 - theta) * sum(|it| it.elements as f64));
+    sum(|it| it.rate) * COSTS.update + pulls * COSTS.pull
 }
 
 #[test]
@@ -40,8 +34,7 @@ fn eq_3_reaches_theta_at_the_cost_of_eq_4() {
         for theta in [0.5, 0.9, 0.95, 0.98] {
             let intervals = oap(&workloads, theta);
             check("freshness", freshness(&workloads, &intervals), theta, 1e-9);
-            let least = cost_minimal(&workloads, theta, COSTS, PERIOD);
-            check("cost", cost(&workloads, &intervals, COSTS, PERIOD) / least, 1.0, 1e-9);
+            check("cost", cost(&workloads, &intervals) / eq_4(&workloads, theta), 1.0, 1e-9);
         }
     }
 }
@@ -124,7 +117,7 @@ fn figure_6_each_source_for_itself_costs_up_to_36_percent_more() {
         let workloads = majority(of);
         let found = over_oap(
             &workloads,
-            &printed(&workloads, Policy::Individual { theta }, Bounds::FREE).intervals,
+            &planned(&workloads, Policy::Individual { theta }, Bounds::FREE).intervals,
             theta,
         );
         check("fig. 6", found, expected, 0.0005);
@@ -135,14 +128,15 @@ fn figure_6_each_source_for_itself_costs_up_to_36_percent_more() {
 #[test]
 fn the_freshness_of_one_source_may_fall_below_0() {
     let workloads = majority(2);
-    let t2 = Workload { rate: 500.0, elements: 1_000 };
+    let t2 = Source::new(500.0, 1_000, Bounds::FREE);
     for (theta, expected) in [(0.5, -0.164_367), (0.6, 0.068_507), (0.7, 0.301_38)] {
         let intervals = oap(&workloads, theta);
         // The first hundred are T1.
-        check("F of a T2", freshness_of(t2, intervals[100]), expected, 0.0005);
+        check("F of a T2", t2.freshness_at(intervals[100], Model::Printed), expected, 0.0005);
     }
     // Id `model.linear.x=5`.
-    check("x = 5", freshness_of(Workload { rate: 5.0, elements: 1 }, 1.0), -1.5, 1e-12);
+    let five = Source::new(5.0, 1, Bounds::FREE);
+    check("x = 5", five.freshness_at(1.0, Model::Printed), -1.5, 1e-12);
 }
 
 /// Ids `kkt.*` with equal costs and priorities: table 1 and a source that never changes.
@@ -152,7 +146,7 @@ fn bounded_intervals_solve_the_bounded_problem() {
     workloads.push(Workload { rate: 0.0, elements: 5_000 });
     let solve = |theta, interval_min, interval_max| {
         let bounds = Bounds { interval_min, interval_max };
-        printed(&workloads, Policy::Optimal { theta }, bounds).intervals
+        planned(&workloads, Policy::Optimal { theta }, bounds).intervals
     };
     let pulls = |intervals: &[f64]| intervals.iter().map(|it| 50.0 / it).sum::<f64>();
 

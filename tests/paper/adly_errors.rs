@@ -8,35 +8,28 @@
 #![allow(clippy::print_stdout, reason = "theirs beside ours, for who asks with --nocapture")]
 
 use freshness::interval::{Bounds, Model, Policy, Source, Workload, plan};
-use freshness::metrics::{cost, cost_minimal, freshness};
 use freshness::queue::DueQueue;
 use freshness::rate::Estimator;
 
-use crate::adly_mixes::{COSTS, check, majority, mix, t1_and_t4};
+use crate::adly_mixes::{COSTS, check, cost, freshness, majority, mix, planned, t1_and_t4};
 
 /// §4: g.
 const GAIN: f64 = 0.25;
 const DAY_MS: f64 = 86_400_000.0;
 
-/// The intervals of the paper's equations, without bounds.
-fn planned(workloads: &[Workload], policy: Policy) -> Vec<f64> {
-    let source = |it: &Workload| Source::new(it.rate, it.elements, Bounds::FREE);
-    plan(&workloads.iter().map(source).collect::<Vec<_>>(), policy, Model::Printed).intervals
-}
-
 /// UAP.
 fn uniform(workloads: &[Workload], theta: f64) -> f64 {
-    planned(workloads, Policy::Uniform { theta })[0]
+    planned(workloads, Policy::Uniform { theta }, Bounds::FREE).intervals[0]
 }
 
 /// OAP(θ) without bounds.
 fn optimal(workloads: &[Workload], theta: f64) -> Vec<f64> {
-    planned(workloads, Policy::Optimal { theta })
+    planned(workloads, Policy::Optimal { theta }, Bounds::FREE).intervals
 }
 
-/// C_H over a day.
-fn daily(workloads: &[Workload], intervals: &[f64]) -> f64 {
-    cost(workloads, intervals, COSTS, 1.0)
+/// C_H over a day of OAP(θ).
+fn least(workloads: &[Workload], theta: f64) -> f64 {
+    cost(workloads, &optimal(workloads, theta))
 }
 
 /// Shows both, and that theirs is not ours.
@@ -214,8 +207,7 @@ fn errors_of_the_estimate_do_not_cancel() {
         let found = freshness(&workloads, &intervals);
         check("freshness", found, freshness_of_d, 0.0005);
         check_apart(&format!("freshness at ±{d}"), 0.9, found, 0.003);
-        let least = cost_minimal(&workloads, found, COSTS, 1.0);
-        let over = daily(&workloads, &intervals) / least;
+        let over = cost(&workloads, &intervals) / least(&workloads, found);
         check("cost over the least", over, cost_of_d, 0.0005);
         check_apart(&format!("cost at ±{d}, over the least"), 1.0, over, 0.003);
 
@@ -235,7 +227,7 @@ fn errors_of_the_estimate_do_not_cancel() {
 /// sources are `real`.
 fn uniform_over_oap(taken: &[Workload], real: &[Workload], theta: f64) -> f64 {
     let intervals = vec![uniform(taken, theta); real.len()];
-    daily(real, &intervals) / cost_minimal(real, theta, COSTS, 1.0)
+    cost(real, &intervals) / least(real, theta)
 }
 
 /// Ids `fig3.uap_over_oap.*` where there is one. The paper's 71 % and 34 % are right, and so is its
@@ -299,19 +291,23 @@ fn figure_5_rises_at_60_percent_t1() {
 
 /// K of C_H = C_U Σλ + K / (1 − θ), over a day (eq. 4).
 fn pull_cost(workloads: &[Workload]) -> f64 {
-    let roots: f64 = workloads.iter().map(|it| it.rate.sqrt()).sum();
-    let elements: f64 = workloads.iter().map(|it| it.elements as f64).sum();
-    COSTS.pull * roots * roots / (2.0 * elements)
+    planned(workloads, Policy::Optimal { theta: 0.5 }, Bounds::FREE).pull_cost * 0.5
 }
 
-/// §6: the intervals of least a · staleness + C_H, and that cost as the paper has it.
+/// §6: the intervals of least Σ a · staleness + C_H that the planner gives, and what that comes to.
 fn combined(workloads: &[Workload], a: &[f64]) -> (Vec<f64>, f64) {
-    let elements: f64 = workloads.iter().map(|it| it.elements as f64).sum();
-    let roots = workloads.iter().zip(a).map(|(it, a)| (a * it.rate).sqrt());
-    let intervals = roots.clone().map(|it| (2.0 * COSTS.pull * elements).sqrt() / it).collect();
-    let updates: f64 = workloads.iter().map(|it| it.rate).sum();
-    let least = (2.0 * COSTS.pull / elements).sqrt() * roots.sum::<f64>() + COSTS.update * updates;
-    (intervals, least)
+    let source = |(it, own): (&Workload, &f64)| Source {
+        pull_cost: COSTS.pull,
+        weight: own / a[0],
+        ..Source::new(it.rate, it.elements, Bounds::FREE)
+    };
+    let sources: Vec<Source> = workloads.iter().zip(a).map(source).collect();
+    let found = plan(&sources, Policy::CombinedCost { price: a[0] }, Model::Printed);
+    let sum = |of: fn(&Source) -> f64| sources.iter().map(of).sum::<f64>();
+    let mass = sum(|it| it.weight * it.workload.elements as f64);
+    let stale = (1.0 - found.freshness) * mass / sum(|it| it.workload.elements as f64);
+    let updates = sum(|it| it.workload.rate);
+    (found.intervals, a[0] * stale + COSTS.update * updates + found.pull_cost)
 }
 
 /// Ids `fig7.*` and `fig7b.*`; mix 0 is the even one. The paper: at a = 10,000 a small θ makes the
@@ -330,10 +326,10 @@ fn figure_7_has_no_best_freshness_at_its_a() {
     }
     for of in 0..=4 {
         let workloads = majority(of);
-        let at = |theta: f64| A * (1.0 - theta) + cost_minimal(&workloads, theta, COSTS, 1.0);
-        let (intervals, least) = combined(&workloads, &[A; 1_000]);
+        let at = |theta: f64| A * (1.0 - theta) + least(&workloads, theta);
+        let (intervals, min_cc) = combined(&workloads, &[A; 1_000]);
         let best = freshness(&workloads, &intervals);
-        check("cost at the best", at(best), least, 1e-6 * least);
+        check("cost at the best", at(best), min_cc, 1e-6 * min_cc);
         let row: Vec<f64> = (0..=480).map(|step| at(0.5 + f64::from(step) / 1_000.0)).collect();
         assert!(row.is_sorted(), "mix {of}: from θ = 0.5 on it only rises");
         println!("mix {of}, a = 10,000: the paper a best θ in its figure, ours {best:.6}");
@@ -354,8 +350,7 @@ fn the_least_combined_cost_is_oap_of_some_theta() {
         let workloads = majority(of);
         let a = pull_cost(&workloads) / (1.0_f64 - theta).powi(2);
         let (intervals, _) = combined(&workloads, &[a; 1_000]);
-        let least = daily(&workloads, &optimal(&workloads, theta));
-        check("C_H", daily(&workloads, &intervals) / least, 1.0, 0.0005);
+        check("C_H", cost(&workloads, &intervals) / least(&workloads, theta), 1.0, 0.0005);
         check("θ", freshness(&workloads, &intervals), theta, 1e-9);
     }
 }
@@ -371,7 +366,7 @@ fn figure_9_s_freshness_rises() {
         let preferred: Vec<f64> = (0..1_000).map(|at| if at < 650 { a } else { 2.0 * a }).collect();
         let [plain, other] = [vec![a; 1_000], preferred].map(|a| {
             let (intervals, least) = combined(&workloads, &a);
-            (freshness(&workloads, &intervals), daily(&workloads, &intervals), least)
+            (freshness(&workloads, &intervals), cost(&workloads, &intervals), least)
         });
         (plain, other)
     };

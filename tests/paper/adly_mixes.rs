@@ -1,7 +1,7 @@
 //! The workloads and costs of Adly's experiments (§5), in days.
 
-use freshness::interval::Workload;
-use freshness::metrics::Costs;
+use freshness::interval::{Bounds, Model, Plan, Policy, Source, Workload, plan};
+use study::simulate::Costs;
 
 /// Table 1: (λ a day, N).
 const TYPES: [(f64, u64); 4] =
@@ -31,4 +31,34 @@ pub(crate) fn majority(of: usize) -> Vec<Workload> {
 
 pub(crate) fn check(what: &str, found: f64, expected: f64, tolerance: f64) {
     assert!((found - expected).abs() <= tolerance, "{what}: {found} against {expected}");
+}
+
+/// What the planner that brokers run makes of workloads whose pulls cost C_P, by the paper's model.
+pub(crate) fn planned(workloads: &[Workload], policy: Policy, bounds: Bounds) -> Plan {
+    let source = |it: &Workload| Source {
+        pull_cost: COSTS.pull,
+        ..Source::new(it.rate, it.elements, bounds)
+    };
+    plan(&workloads.iter().map(source).collect::<Vec<_>>(), policy, Model::Printed)
+}
+
+/// What the planner says of intervals that are given to it: each source is bound to its own.
+fn held(workloads: &[Workload], intervals: &[f64]) -> Plan {
+    let source = |(it, interval): (&Workload, &f64)| {
+        let bounds = Bounds { interval_min: *interval, interval_max: *interval };
+        Source { pull_cost: COSTS.pull, ..Source::new(it.rate, it.elements, bounds) }
+    };
+    let sources: Vec<Source> = workloads.iter().zip(intervals).map(source).collect();
+    plan(&sources, Policy::Optimal { theta: 0.0 }, Model::Printed)
+}
+
+/// Freshness of the whole under those intervals (eq. 1).
+pub(crate) fn freshness(workloads: &[Workload], intervals: &[f64]) -> f64 {
+    held(workloads, intervals).freshness
+}
+
+/// What a day costs under those intervals (eq. 2).
+pub(crate) fn cost(workloads: &[Workload], intervals: &[f64]) -> f64 {
+    let updates: f64 = workloads.iter().map(|it| it.rate).sum();
+    updates * COSTS.update + held(workloads, intervals).pull_cost
 }

@@ -5,9 +5,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use freshness::study::{
-    Class, Demand, Log, Period, Settings, Study, Synchronization, Synchrony, Syndication, predict,
-};
+use freshness::history::Settings;
+use freshness::syndication::{Period, Syndication};
+use study::log::Study;
+use study::model::{Demand, Synchronization, predict};
+use study::report::Class;
+use study::synchrony::Synchrony;
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 3_600;
@@ -71,7 +74,7 @@ fn a_news_aggregator_asks_sixty_times_too_often() {
 /// requests, those that brought nothing, the longest time that an update waited, and the freshness.
 fn one_day(pulls: impl Fn(i64, bool) -> bool) -> (f64, u64, i64, f64) {
     let mut copy = Synchrony::default();
-    let mut study = Study::new(Settings::default());
+    let mut study = Study::new(Settings::default(), 0);
     study.handle("agency", 0, 500).unwrap();
     copy.handle_harvest(0);
     let (mut requests, mut waiting, mut longest) = (0.0, None, 0);
@@ -117,7 +120,7 @@ fn steady_archives_differ_from_each_other() {
         ("quarterly", 90, Class::Quarterly),
         ("yearly", 360, Class::Yearly),
     ];
-    let mut study = Study::new(Settings { log: Log::Pulls, ..Settings::default() });
+    let mut study = Study::new(Settings::default(), 0);
     let days = 1_260_i64;
     for day in 0..=days {
         for (archive, pace, _) in paces {

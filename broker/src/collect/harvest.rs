@@ -5,7 +5,7 @@ use std::time::Duration;
 use collection::pull::{Kind, Summary};
 use collection::{Collection, Version};
 use exchange::harvester::{Bounds, Repository, Running, Step, Stored, Target};
-use freshness::study::Syndication;
+use freshness::syndication::Syndication;
 use net::clock;
 use net::shutdown::Shutdown;
 use oai::crosswalk::SourceIdentity;

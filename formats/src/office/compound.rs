@@ -9,10 +9,8 @@
 //!
 //! Sans-I/O.
 
-use super::{Found, codepage, doc, ppt, xls};
-use crate::object::ProblemKind;
+use super::{Found, codepage};
 use crate::text::front;
-use crate::{Draft, Input};
 
 /// Most bytes that one stream is read to.
 const STREAM_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -67,37 +65,9 @@ pub(super) fn utf16(bytes: &[u8]) -> String {
     encoding_rs::UTF_16LE.decode_without_bom_handling(bytes).0.into_owned()
 }
 
-/// Summarizes what is in a compound file.
-pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
-    let mut found = Found::new(input);
-    let mut end = Err((ProblemKind::Broken, "has no directory that can be read".to_owned()));
-    if let Some(file) = Compound::open(&input.object.bytes) {
-        for name in ["\u{5}SummaryInformation", "\u{5}DocumentSummaryInformation"] {
-            let is_first = name.starts_with("\u{5}S");
-            file.stream(name).and_then(|it| properties(&it, is_first, &mut found));
-        }
-        let stream = |names: &[&str]| names.iter().find_map(|name| file.stream(name));
-        end = if let Some(main) = stream(&["WordDocument"]) {
-            doc::read(&main, &file, input, &mut found)
-        } else if let Some(book) = stream(&["Workbook", "Book"]) {
-            xls::read(&book, input, &mut found)
-        } else if let Some(slides) = stream(&["PowerPoint Document"]) {
-            ppt::read(&slides, input, &mut found)
-        } else if stream(&["EncryptedPackage"]).is_some() {
-            Err((ProblemKind::Locked, "is locked by a password".to_owned()))
-        } else {
-            Err((ProblemKind::Broken, "has no stream that is an office document".to_owned()))
-        };
-    }
-    let mut draft = found.draft();
-    if let Err((kind, message)) = end {
-        draft.problem(kind, message);
-    }
-    draft
-}
-
 impl<'a> Compound<'a> {
-    fn open(bytes: &'a [u8]) -> Option<Self> {
+    /// Opens the file, unless it has no directory that can be read.
+    pub(super) fn open(bytes: &'a [u8]) -> Option<Self> {
         let shift = u32::from(u16_at(bytes, 0x1e)?);
         let sector_bytes = 1_usize << if shift == 12 { 12 } else { 9 };
         let mut file = Self {
@@ -215,7 +185,7 @@ fn numbers(bytes: &[u8]) -> impl Iterator<Item = u32> {
 }
 
 /// Reads a set of properties: the first says what the document is about, the second for whom.
-fn properties(set: &[u8], is_first: bool, found: &mut Found) -> Option<()> {
+pub(super) fn properties(set: &[u8], is_first: bool, found: &mut Found) -> Option<()> {
     let section = set.get(usize_at(set, 44)?..)?;
     let count = usize_at(section, 4)?.min(PROPERTIES_MAX);
     let place = |wanted: u32| {

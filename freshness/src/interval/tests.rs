@@ -130,6 +130,7 @@ fn freshness_counts_the_time_that_pulls_take() {
     }
     let still = Source { pull_secs: 1e9, ..source(0.0, 9) };
     check(&[still.freshness_at(f64::INFINITY, Model::Poisson)], &[1.0]);
+    check(&[source(0.0, 10).freshness_at(f64::INFINITY, Model::Printed)], &[1.0]);
 }
 
 #[test]

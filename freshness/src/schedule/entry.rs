@@ -16,10 +16,10 @@ use super::{
     RETRY_AFTER_MAX_MS, Rules, SYNDICATION_PAUSE_SECS, Settings, SourceId, Window, back_off,
     millis, narrowed, seconds,
 };
+use crate::expect::{interval_of_pulls, interval_until, within};
 use crate::interval::{Bounds, Slot, Source, Workload};
 use crate::metrics::Span;
 use crate::rate::{self, Estimate, Estimator, Gain, Method, Pull};
-use crate::study::expect::{interval_of_pulls, interval_until, within};
 
 /// Share of the shortest interval that a sample of the rate has to cover: a little slack, for timers
 /// and rounding must not make a scheduled pull wait for the next.

@@ -4,7 +4,7 @@
 
 use crate::interval::{Bounds, Model, Policy};
 use crate::rate::{Gain, Method};
-use crate::study::Syndication;
+use crate::syndication::Syndication;
 
 use super::Window;
 
@@ -54,7 +54,7 @@ pub enum Pace {
     #[default]
     Planned,
     /// The source's updates: once in their mean interval, as learned
-    /// ([`interval_of_pulls`](crate::study::expect::interval_of_pulls); Liu's "best estimation"). Until
+    /// ([`interval_of_pulls`](crate::expect::interval_of_pulls); Liu's "best estimation"). Until
     /// there was one, the source is left alone for as long as it has been watched.
     BestEstimation,
     /// The source's own schedule: [`SYNDICATION_PAUSE_SECS`](super::SYNDICATION_PAUSE_SECS) after each time

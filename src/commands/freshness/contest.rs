@@ -7,9 +7,9 @@ use broker::config::PolicyName;
 use clap::ValueEnum;
 use freshness::interval::Policy;
 use freshness::schedule::{Pace, Rules, Settings};
-use freshness::simulate::contest::Contest;
-use freshness::simulate::{Cell, PULLS_MAX, Played, Run, Table, play};
 use settings::parse_duration;
+use study::simulate::contest::Contest;
+use study::simulate::{Cell, PULLS_MAX, Played, Run, Table, play};
 use web::chart::{Axis, Chart, Series};
 
 use super::simulate::{Simulate, cost, number, series_name};

@@ -8,8 +8,10 @@ use std::process::ExitCode;
 
 use broker::config::{Config, Freshness};
 use broker::pull_log;
-use freshness::study::date::parse_date_time;
-use freshness::study::{Demand, Log, Prediction, Synchronization, csv, predict};
+use freshness::date::parse_date_time;
+use freshness::history::Log;
+use study::csv;
+use study::model::{Demand, Prediction, Synchronization, predict};
 
 use self::read::{Logged, Taking};
 use super::{STANDARD_OUTPUT, different, write};

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{ArgGroup, ValueEnum};
-use freshness::Costs;
-use freshness::simulate::{
-    Cell, Engine, Experiment, Figure, Mix, REPOSITORIES_MAX, Settings, Table,
+use study::simulate::{
+    Cell, Costs, Engine, Experiment, Figure, Mix, REPOSITORIES_MAX, Settings, Table,
 };
 use web::chart::{Axis, Chart, Series};
 

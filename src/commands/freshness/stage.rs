@@ -9,9 +9,9 @@ use clap::ValueEnum as _;
 use freshness::interval::{Bounds, Model, Policy};
 use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
-use freshness::simulate::trace::{BYTES_MAX, Trace};
-use freshness::simulate::world::{Burst, Detail, Process, Repository};
-use freshness::simulate::{KINDS, Mix, PULLS_MAX, REPOSITORIES_MAX, Run, Tells};
+use study::simulate::trace::{BYTES_MAX, Trace};
+use study::simulate::world::{Burst, Detail, Process, Repository};
+use study::simulate::{KINDS, Mix, PULLS_MAX, REPOSITORIES_MAX, Run, Tells};
 
 use super::contest::{Asked, DAY_SECS, MethodName, ModelName, THETA_DEFAULT, WorldName};
 use super::simulate::Simulate;

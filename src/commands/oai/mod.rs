@@ -1,6 +1,5 @@
 //! `harvest oai`: asks, harvests and checks repositories of OAI-PMH.
 
-mod checks;
 mod harvest;
 mod list;
 mod output;

@@ -25,7 +25,7 @@ fn pulled(rules: Rules) -> (Schedule, SourceId) {
 }
 
 fn hourly() -> Rules {
-    let announced = crate::study::Syndication::parse(Some("hourly"), None, None).unwrap();
+    let announced = crate::syndication::Syndication::parse(Some("hourly"), None, None).unwrap();
     let bounds = Bounds { interval_min: 10.0, interval_max: 86_400.0 };
     Rules { pace: Pace::Syndication(announced), ..Rules::new(bounds) }
 }

@@ -1,7 +1,7 @@
 //! How often a source is pulled by what it costs, by what was learned of it, and by what it announces.
 
 use super::*;
-use crate::study::{Period, Syndication};
+use crate::syndication::{Period, Syndication};
 
 fn check(found: f64, expected: f64, tolerance: f64) {
     assert!((found / expected - 1.0).abs() <= tolerance, "{found} against {expected}");
@@ -80,7 +80,7 @@ fn best_estimation_misses_no_update_of_a_regular_source() {
     // Who looks often knows it to 10 %.
     let entry = world.schedule.entry(world.feeds["watched"].id).unwrap();
     let (secs, pulls, changed) = entry.learned.counted();
-    let found = crate::study::expect::interval_of_pulls(secs, pulls, changed);
+    let found = crate::expect::interval_of_pulls(secs, pulls, changed);
     check(found.unwrap(), 500.0, 0.1);
 }
 

@@ -6,12 +6,11 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use broker::pull_log::{self, Outcome, Pull};
-use freshness::simulate::world::Process;
-use freshness::study::date::date_time;
-use freshness::study::history::Traffic;
-use freshness::study::log::SOURCE_MONTHS_MAX;
-use freshness::study::{Log, Refused, Settings, Study};
+use freshness::date::date_time;
+use freshness::history::{Log, Settings};
 use indicatif::{ProgressBar, ProgressStyle};
+use study::log::{Refused, SOURCE_MONTHS_MAX, Study, Traffic};
+use study::simulate::world::Process;
 
 use super::super::stage::read_trace;
 use crate::output;
@@ -33,8 +32,7 @@ pub(super) struct Taking {
 
 impl Taking {
     fn study(self, log: Log) -> Study<String> {
-        let source_months_max = SOURCE_MONTHS_MAX;
-        Study::new(Settings { log, granularity_secs: self.granularity_secs, source_months_max })
+        Study::new(Settings { log, granularity_secs: self.granularity_secs }, SOURCE_MONTHS_MAX)
     }
 
     fn takes(self, at_secs: i64) -> bool {
@@ -207,7 +205,7 @@ mod tests {
 
     #[test]
     fn what_failed_pulls_brought_counts_with_the_next_and_time_does_not_go_back() {
-        let mut logged = Logged::new(Study::new(Settings::default()));
+        let mut logged = Logged::new(Study::new(Settings::default(), 0));
         for (at_secs, outcome, changes) in [
             (1_000, Outcome::Snapshot, 50),
             (1_100, Outcome::Failed, 9),

@@ -1,10 +1,11 @@
 //! Shows what a study has found: tables for a terminal, and the paper's figure.
 
 use comfy_table::{CellAlignment, Table, presets};
-use freshness::study::date::date_time;
-use freshness::study::report::Report;
-use freshness::study::{Class, ClassRow, Moments, Prediction, SourceRow};
+use freshness::date::date_time;
+use freshness::history::Moments;
 use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
+use study::model::Prediction;
+use study::report::{Class, ClassRow, Report, SourceRow};
 use web::chart::{Axis, Chart, Series};
 
 use super::is_of_pulls;

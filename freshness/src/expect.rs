@@ -1,0 +1,109 @@
+//! When a source will change next, as learned from how it changed so far ("best estimation").
+//!
+//! Source: Liu §5 (adaptive model) and §6: the harvester learns a source's average update interval
+//! from its harvests and pulls it at that interval.
+//!
+//! # Differences from the paper
+//!
+//! * An interval that is learned from pulls can never be shorter than the pulls are apart: a source
+//!   that changes in every interval, once or a hundred times, looks the same. Left so, an interval
+//!   once too long would stay so. We count with the bias-reduced rate of Cho and Garcia-Molina,
+//!   `−ln((n − x + ½) / (n + ½))` updates a pull when x of n pulls brought something: nearly x / n
+//!   when few did, and more than one when all did.
+//!   The pulls are taken to be about equally far apart.
+//! * As in the paper, the pace is taken to be constant and all of the history counts alike. A pace
+//!   that changes is followed by [`rate`](crate::rate).
+//! * A source that never changed has no interval to learn; it is pulled at the acceptable latency.
+//! * The interval is capped by the acceptable latency, which is the longest interval. Where that is shorter than the interval
+//!   learned, best estimation asks as often as the uniform model does: only who knows the updates in
+//!   advance, as from [`Syndication`](crate::syndication::Syndication), may stay away longer.
+//!
+//! Sans-I/O.
+
+use crate::interval::Bounds;
+
+/// Shortest interval that counts, in seconds: what is asked for below it becomes it.
+pub const INTERVAL_SECS_MIN: f64 = 0.001;
+
+/// Longest interval, latency or period that counts, in seconds: some 30,000 years.
+pub const INTERVAL_SECS_MAX: f64 = 1e12;
+
+/// Brings an interval in seconds within bounds. What is no number becomes the longest, and a longest that
+/// is none is [`INTERVAL_SECS_MAX`]. The answer is finite and above 0.
+pub fn within(interval: f64, bounds: Bounds) -> f64 {
+    let floor = seconds(bounds.interval_min, INTERVAL_SECS_MIN);
+    let longest = seconds(bounds.interval_max, INTERVAL_SECS_MAX).max(floor);
+    if interval.is_nan() { longest } else { interval.clamp(floor, longest) }
+}
+
+/// The interval from `now_secs` to a pull right after `next_secs`, when the next update is expected
+/// (both in Unix seconds), within the bounds, in seconds.
+pub fn interval_until(next_secs: i64, now_secs: i64, bounds: Bounds) -> f64 {
+    within(next_secs as f64 - now_secs as f64, bounds)
+}
+
+/// The mean update interval in seconds of a source that was watched for so many seconds by `pulls`, of
+/// which `changed` brought something; `None` while there is none.
+pub fn interval_of_pulls(watched_secs: f64, pulls: u64, changed: u64) -> Option<f64> {
+    let (pulls, changed) = (pulls as f64, changed.min(pulls) as f64);
+    let updates_a_pull = -((pulls - changed + 0.5) / (pulls + 0.5)).ln();
+    let interval = watched_secs / pulls / updates_a_pull;
+    (interval.is_finite() && interval > 0.0).then_some(interval)
+}
+
+/// A number of seconds within [`INTERVAL_SECS_MIN`]`..=`[`INTERVAL_SECS_MAX`]; `otherwise` for what is
+/// no number.
+fn seconds(secs: f64, otherwise: f64) -> f64 {
+    if secs.is_nan() { otherwise } else { secs.clamp(INTERVAL_SECS_MIN, INTERVAL_SECS_MAX) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pulls: u64, changed: u64, expected: Option<f64>) {
+        let found = interval_of_pulls(100.0 * pulls as f64, pulls, changed);
+        let close = |(found, expected): (f64, f64)| (found / expected - 1.0).abs() < 1e-6;
+        assert!(found.zip(expected).is_none_or(close), "{found:?} against {expected:?}");
+        assert_eq!(found.is_some(), expected.is_some());
+    }
+
+    #[test]
+    fn few_updates_are_counted_and_many_are_suspected() {
+        // −ln(8.5 / 10.5) and −ln(0.5 / 10.5) updates a pull of 100 seconds.
+        check(10, 2, Some(473.240_4));
+        check(10, 10, Some(32.845_9));
+        check(10, 11, Some(32.845_9));
+    }
+
+    #[test]
+    fn a_source_that_never_changed_teaches_nothing() {
+        check(10, 0, None);
+        check(0, 0, None);
+    }
+
+    #[test]
+    fn the_latency_caps_the_interval() {
+        let bounds = Bounds { interval_min: 10.0, interval_max: 600.0 };
+        assert!((within(900.0, bounds) - 600.0).abs() < 1e-12);
+        assert!((interval_until(1_300, 1_000, bounds) - 300.0).abs() < 1e-12);
+        assert!((interval_until(1_000, 1_300, bounds) - 10.0).abs() < 1e-12);
+    }
+    #[test]
+    fn bounds_that_contradict_each_other_keep_the_floor() {
+        for (bounds, interval, expected) in [
+            ((10.0, 60.0), 30.0, 30.0),
+            ((10.0, 60.0), 5.0, 10.0),
+            ((10.0, 60.0), f64::INFINITY, 60.0),
+            ((10.0, 60.0), f64::NAN, 60.0),
+            ((60.0, 10.0), 30.0, 60.0),
+            ((f64::NAN, 60.0), -1.0, INTERVAL_SECS_MIN),
+            ((0.0, f64::NAN), f64::NAN, INTERVAL_SECS_MAX),
+        ] {
+            let (interval_min, interval_max) = bounds;
+            let found = within(interval, Bounds { interval_min, interval_max });
+            assert!((found - expected).abs() < 1e-12, "{bounds:?} {interval}: {found}");
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! Conformance of a repository: the checks, the verdicts, and what can be told from one response.
+//!
+//! Source: OAI-PMH §2–§4, and the checks that registries make before they list a repository.
+//!
+//! Sans-I/O.
+
+mod report;
+
+use crate::harvest::OAI_DC;
+use crate::request::Verb;
+use crate::response::write::NAMESPACE;
+use crate::response::{Body, Deleted, Identify, Reading, Token, Unreadable, What, read};
+use crate::{Code, Datestamp, Granularity};
+
+pub use report::{Report, Search};
+
+/// Namespace of `schemaLocation`.
+const INSTANCE: &str = "http://www.w3.org/2001/XMLSchema-instance";
+
+/// Where the schema of responses is.
+const SCHEMA: &str = "http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd";
+
+/// Namespace of the description that says what identifiers look like.
+const OAI_IDENTIFIER: &str = "http://www.openarchives.org/OAI/2.0/oai-identifier";
+
+/// How a check came out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// As it must be.
+    Pass,
+    /// Why, and what to do about it.
+    Fail(String, &'static str),
+    /// Sound, but worth a thought.
+    Note(String),
+    /// It could not be made, and why.
+    Skip(String),
+}
+
+/// A check that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What was looked at.
+    pub name: String,
+    /// How it came out.
+    pub verdict: Verdict,
+}
+
+/// What one request was answered with.
+#[derive(Debug)]
+pub struct Reply {
+    /// The query, as it was asked.
+    pub query: String,
+    /// The verb that the reply is read as one to.
+    pub asked: Verb,
+    /// The HTTP status.
+    pub status: u16,
+    /// The header Content-Type; empty without one.
+    pub content_type: String,
+    /// The response.
+    pub bytes: Vec<u8>,
+    /// The same, as it could be read.
+    pub read: Result<Reading, Unreadable>,
+}
+
+impl Reply {
+    /// Reads the response to a request for `asked`.
+    pub fn new(query: &str, asked: Verb, status: u16, content_type: &str, bytes: Vec<u8>) -> Self {
+        let read = read(&bytes, asked);
+        let (query, content_type) = (query.to_owned(), content_type.to_owned());
+        Self { query, asked, status, content_type, bytes, read }
+    }
+
+    /// What it brings, if it could be read.
+    fn body(&self) -> Option<&Body> {
+        self.read.as_ref().ok().map(|it| &it.response.body)
+    }
+
+    /// Why there is no result in it.
+    fn why_not(&self) -> String {
+        match &self.read {
+            Err(error) => error.to_string(),
+            Ok(reading) => match &reading.response.body {
+                Body::Faults(faults) => {
+                    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+                }
+                _ => "the response is of another verb".to_owned(),
+            },
+        }
+    }
+
+    /// The codes of the errors that it is.
+    fn codes(&self) -> Vec<Code> {
+        match self.body() {
+            Some(Body::Faults(faults)) => faults.iter().map(|it| it.code).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn has_note(&self, what: What) -> bool {
+        self.read.as_ref().is_ok_and(|it| it.notes.iter().any(|note| note.what == what))
+    }
+
+    /// Whether all its datestamps are written as they should be, and as fine as the repository says.
+    fn are_stamps_sound(&self) -> bool {
+        !self.has_note(What::DatestampForm) && !self.has_note(What::NoDatestamp)
+    }
+}
+
+/// What every response must be: the check's name, what is wrong with this one, and what to do about it.
+fn of_any(reply: &Reply) -> [(&'static str, Result<(), String>, &'static str); 6] {
+    let must = |is: bool, why: &str| if is { Ok(()) } else { Err(why.to_owned()) };
+    let well_formed = match &reply.read {
+        Err(error) => Err(error.to_string()),
+        Ok(reading) if reading.repaired => Err(notes(reading)),
+        Ok(_) => Ok(()),
+    };
+    let (root, schema) = root(&reply.bytes);
+    let date = must(!reply.has_note(What::ResponseDate), "responseDate is not UTC with seconds");
+    let status = format!("the status is {}", reply.status);
+    let kind = format!("Content-Type is {:?}", reply.content_type);
+    let is_xml = reply.content_type.trim_start().to_ascii_lowercase().starts_with("text/xml");
+    [
+        (
+            "answered with status 200",
+            must((200..300).contains(&reply.status), &status),
+            "errors of the protocol go under status 200 too; others keep harvesters away",
+        ),
+        ("sent as text/xml", must(is_xml, &kind), "send Content-Type: text/xml; charset=UTF-8"),
+        (
+            "well-formed XML",
+            well_formed,
+            "escape what you write, and leave out what XML cannot have",
+        ),
+        (
+            "an OAI-PMH element without a prefix",
+            root,
+            "make OAI-PMH of OAI 2.0 the default namespace",
+        ),
+        ("naming the schema of OAI-PMH 2.0", schema, "set xsi:schemaLocation as §3.2 has it"),
+        ("dated in UTC without fractions", date, "write responseDate as 2026-01-31T12:00:00Z"),
+    ]
+}
+
+fn notes(reading: &Reading) -> String {
+    let repairs = reading.notes.iter().filter(|it| it.what.is_repair());
+    let text: Vec<String> = repairs.map(ToString::to_string).collect();
+    if text.is_empty() { "records in it cannot be read".to_owned() } else { text.join("; ") }
+}
+
+/// Whether the root element has no prefix, and names the schema.
+fn root(bytes: &[u8]) -> (Result<(), String>, Result<(), String>) {
+    let text = String::from_utf8_lossy(bytes);
+    let tag = text.split_once("<OAI-PMH").map(|(_, rest)| rest);
+    let tag = tag.filter(|it| it.starts_with(|c: char| c.is_ascii_whitespace() || c == '>'));
+    let Some(tag) = tag.and_then(|it| it.split_once('>')).map(|(tag, _)| tag) else {
+        let none = || Err("there is no element <OAI-PMH …>".to_owned());
+        return (none(), none());
+    };
+    let value = |name: &str| {
+        let at = tag.find(&format!("{name}=")).map(|at| at + name.len() + 1)?;
+        let rest = tag.get(at..)?;
+        let quote = rest.chars().next().filter(|it| matches!(it, '"' | '\''))?;
+        rest.get(1..)?.split(quote).next()
+    };
+    let is_default = value("xmlns") == Some(NAMESPACE);
+    let default = if is_default { Ok(()) } else { Err(format!("xmlns is not {NAMESPACE}")) };
+    let location = value("xsi:schemaLocation").unwrap_or_default();
+    let words: Vec<&str> = location.split_whitespace().collect();
+    let is_named = words.chunks(2).any(|it| it == [NAMESPACE, SCHEMA]);
+    let schema = if is_named && value("xmlns:xsi") == Some(INSTANCE) {
+        Ok(())
+    } else {
+        Err(format!("xsi:schemaLocation is {location:?}"))
+    };
+    (default, schema)
+}
+
+/// What Identify must say when it was asked at `base_url`.
+fn of_identify(identify: &Identify, reply: &Reply, base_url: &str) -> Vec<Check> {
+    let mut all = Vec::new();
+    let mut must = |name: &str, is: bool, why: String, advice| {
+        let verdict = if is { Verdict::Pass } else { Verdict::Fail(why, advice) };
+        all.push(Check { name: format!("Identify: {name}"), verdict });
+    };
+    must(
+        "baseURL is the address that was asked",
+        identify.base_url == base_url,
+        format!("it is {:?}, and {base_url:?} was asked", identify.base_url),
+        "set the repository's address to the one that it is to be harvested by",
+    );
+    must(
+        "protocolVersion is 2.0",
+        identify.protocol_version == "2.0",
+        format!("it is {:?}", identify.protocol_version),
+        "there is no other version that harvesters speak",
+    );
+    let bad = identify.admin_emails.iter().find(|it| !is_email(it));
+    must(
+        "adminEmail is an address",
+        bad.is_none() && !identify.admin_emails.is_empty(),
+        bad.map_or_else(|| "there is none".to_owned(), |it| format!("{it:?} is none")),
+        "name somebody to write to, as name@host.example",
+    );
+    let text = String::from_utf8_lossy(&reply.bytes);
+    must(
+        "granularity is one of the two, and deletedRecord one of the three",
+        !reply.has_note(What::UnknownValue)
+            && ["<granularity", "<deletedRecord"].iter().all(|it| text.contains(it)),
+        "one is missing, or has another value".to_owned(),
+        "write YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ; no, transient or persistent",
+    );
+    let earliest = identify.earliest_datestamp.map(Datestamp::granularity);
+    must(
+        "earliestDatestamp is as fine as granularity",
+        earliest == Some(identify.granularity) && reply.are_stamps_sound(),
+        identify
+            .earliest_datestamp
+            .map_or_else(|| "it is no date".to_owned(), |it| format!("it is {it}")),
+        "write it in the granularity of all other dates",
+    );
+    let schemes: Vec<&str> = identify
+        .descriptions
+        .iter()
+        .map(|it| it.0.as_str())
+        .filter(|it| it.contains(OAI_IDENTIFIER) && it.contains("repositoryIdentifier"))
+        .collect();
+    let names = schemes.iter().filter_map(|it| {
+        let (_, rest) = it.split_once("repositoryIdentifier>")?;
+        rest.split('<').next()
+    });
+    let bad = names.map(str::trim).find(|it| !is_domain(it));
+    must(
+        "at most one oai-identifier, with a domain's name",
+        schemes.len() <= 1 && bad.is_none(),
+        bad.map_or_else(|| "there are more".to_owned(), |it| format!("{it:?} is none")),
+        "identifiers begin with oai: and a name that is yours",
+    );
+    if identify.deleted_record == Deleted::No {
+        let text = "deletedRecord is no: harvesters never learn that a record is gone".to_owned();
+        all.push(Check { name: "Identify: deletions".to_owned(), verdict: Verdict::Note(text) });
+    }
+    all
+}
+
+/// What the first part of a list, of so many items, must be; `Ok` with what there is to think about.
+fn of_first_page(token: Option<&Token>, items: usize) -> Result<Vec<String>, String> {
+    let mut thoughts = Vec::new();
+    let Some(token) = token else { return Ok(thoughts) };
+    if token.value.is_empty() {
+        return Err("a list of one part has an empty resumptionToken".to_owned());
+    }
+    if token.cursor.is_some_and(|it| it != 0) {
+        return Err("the cursor of the first part is not 0".to_owned());
+    }
+    if token.complete_list_size == Some(0) {
+        return Err("completeListSize is 0".to_owned());
+    }
+    if token.total_elements.is_some() {
+        return Err("totalElements is no attribute of resumptionToken in the schema".to_owned());
+    }
+    if !(100..=500).contains(&items) {
+        thoughts.push(format!("{items} records a part; 100 to 500 are usual"));
+    }
+    Ok(thoughts)
+}
+
+/// Whether an address is `name@host.tld`, its name of two or more characters.
+fn is_email(text: &str) -> bool {
+    let Some((name, host)) = text.split_once('@') else { return false };
+    let sound = |it: &str| !it.contains(|c: char| c.is_whitespace() || c == '@');
+    let labels: Vec<&str> = host.split('.').collect();
+    let is_label =
+        |it: &&str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-');
+    2 <= name.chars().count() && sound(name) && 2 <= labels.len() && labels.iter().all(is_label)
+}
+
+/// Whether a name is that of a domain, as identifiers begin with it.
+fn is_domain(text: &str) -> bool {
+    let mut labels = text.split('.');
+    let first = labels.next().unwrap_or_default();
+    let part = |it: &str, least: usize| {
+        least <= it.len()
+            && it.starts_with(|c: char| c.is_ascii_alphabetic())
+            && it.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-')
+    };
+    let rest: Vec<&str> = labels.collect();
+    part(first, 1) && !rest.is_empty() && rest.iter().all(|it| part(it, 2))
+}
+
+/// A request that must be answered with an error.
+#[derive(Debug)]
+pub struct Wrong {
+    /// What is wrong with it.
+    pub name: &'static str,
+    /// The query.
+    pub query: String,
+    /// The errors of which it must be answered with one.
+    pub codes: &'static [Code],
+}
+
+/// Requests that are wrong, each in its own way, for a repository that has `identifier`.
+pub fn wrong(identify: &Identify, identifier: &str, token: Option<&str>) -> Vec<Wrong> {
+    use Code::{
+        BadArgument, BadResumptionToken, BadVerb, CannotDisseminateFormat, IdDoesNotExist,
+        NoRecordsMatch,
+    };
+    let mut all = Vec::new();
+    let mut add = |name, query: String, codes| all.push(Wrong { name, query, codes });
+    let encode = |it: &str| url::form_urlencoded::byte_serialize(it.as_bytes()).collect::<String>();
+    let id = encode(identifier);
+    let list = |rest: &str| format!("verb=ListIdentifiers&metadataPrefix={OAI_DC}&{rest}");
+    add("a verb that there is not", "verb=junk".to_owned(), &[BadVerb]);
+    add("no verb", "metadataPrefix=oai_dc".to_owned(), &[BadVerb]);
+    add("a verb twice", "verb=Identify&verb=Identify".to_owned(), &[BadVerb]);
+    add("a list without metadataPrefix", "verb=ListRecords".to_owned(), &[BadArgument]);
+    add(
+        "a record without metadataPrefix",
+        format!("verb=GetRecord&identifier={id}"),
+        &[BadArgument],
+    );
+    add(
+        "a record without identifier",
+        format!("verb=GetRecord&metadataPrefix={OAI_DC}"),
+        &[BadArgument],
+    );
+    add(
+        "an identifier that cannot be",
+        format!("verb=GetRecord&metadataPrefix={OAI_DC}&identifier=invalid%22id"),
+        &[BadArgument, IdDoesNotExist],
+    );
+    add(
+        "a format that there is not",
+        format!("verb=GetRecord&metadataPrefix=no_such_format&identifier={id}"),
+        &[CannotDisseminateFormat],
+    );
+    add("a from that is no date", list("from=junk"), &[BadArgument]);
+    add("an until that is no date", list("until=junk"), &[BadArgument]);
+    add("a from that is no day", list("from=2002-02-31"), &[BadArgument]);
+    add("an until without its dashes", list("until=20020201"), &[BadArgument]);
+    let mixed = "from=2001-01-01&until=2002-01-01T00:00:00Z";
+    add("from and until of different granularity", list(mixed), &[BadArgument]);
+    let turned = "from=2002-01-01&until=2001-01-01";
+    add("a from after until", list(turned), &[BadArgument, NoRecordsMatch]);
+    let token = encode(token.unwrap_or("junk"));
+    let both = format!("verb=ListIdentifiers&resumptionToken={token}&until=2002-02-01");
+    add("a token and another argument", both, &[BadArgument]);
+    let junk = "verb=ListIdentifiers&resumptionToken=junktoken".to_owned();
+    add("a token that was never given", junk, &[BadResumptionToken]);
+    if let Some(earliest) = identify.earliest_datestamp {
+        let fine = identify.granularity;
+        let before_secs = match fine {
+            Granularity::Day => 86_400,
+            Granularity::Second => 1,
+        };
+        let before = Datestamp::at(earliest.secs() - before_secs, fine);
+        let query = list(&format!("until={before}"));
+        add("an until before the earliest change", query, &[NoRecordsMatch]);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_and_domains_are_told() {
+        for good in ["ab@x.org", "a.b+c@x-y.co.uk"] {
+            assert!(is_email(good), "{good}");
+        }
+        for bad in ["", "a@x.org", "ab@localhost", "ab", "ab@x.", "a b@x.org", "ab@@x.org"] {
+            assert!(!is_email(bad), "{bad}");
+        }
+        for good in ["a.example", "x-1.lib.example", "A.ex"] {
+            assert!(is_domain(good), "{good}");
+        }
+        for bad in ["", "localhost", "1.example", "a.1e", "a.", "a b.ex", "a.b"] {
+            assert!(!is_domain(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_root_element_is_as_the_standard_has_it_or_not() {
+        let page =
+            |attributes: &str| format!("<?xml version='1.0'?><OAI-PMH {attributes}></OAI-PMH>");
+        let good = format!(
+            "xmlns=\"{NAMESPACE}\" xmlns:xsi='{INSTANCE}' xsi:schemaLocation=\"{NAMESPACE}\n {SCHEMA}\""
+        );
+        assert_eq!(root(page(&good).as_bytes()), (Ok(()), Ok(())));
+        let other = good.replace("OAI-PMH.xsd", "other.xsd");
+        assert!(matches!(root(page(&other).as_bytes()), (Ok(()), Err(_))));
+        let undeclared = good.replace("xmlns:xsi", "xmlns:x");
+        assert!(matches!(root(page(&undeclared).as_bytes()), (Ok(()), Err(_))));
+        let prefixed = page(&good).replace("OAI-PMH ", "o:OAI-PMH ");
+        assert!(matches!(root(prefixed.as_bytes()), (Err(_), Err(_))));
+    }
+
+    #[test]
+    fn a_first_part_has_no_empty_token() {
+        let token =
+            |value: &str, cursor| Token { value: value.to_owned(), cursor, ..Token::default() };
+        assert_eq!(of_first_page(None, 3), Ok(vec![]));
+        assert_eq!(of_first_page(Some(&token("t", Some(0))), 100), Ok(vec![]));
+        assert!(of_first_page(Some(&token("", None)), 100).is_err());
+        assert!(of_first_page(Some(&token("t", Some(5))), 100).is_err());
+        assert_eq!(of_first_page(Some(&token("t", None)), 7).map(|it| it.len()), Ok(1));
+    }
+}

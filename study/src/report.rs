@@ -1,0 +1,425 @@
+//! What a study has found, as rows to show, write down or draw.
+//!
+//! Source: Liu §4: table 1 (record update rate by month, for each source), table 2 (average update
+//! interval and rate, standard deviation, coefficient of variation, for each source) and the figure
+//! after them (share of sources by average update interval).
+//!
+//! # Differences from the paper
+//!
+//! * The figure's axis is cut into named classes ([`Class`]). A source belongs to the one whose name
+//!   is nearest in ratio, roughly: one that changes every 8 days is called weekly.
+//! * A source's class goes by the time observed for each update, not by the mean of its intervals,
+//!   so that one that fell silent moves on with time.
+//! * The first and the last month are divided by the part of them that was observed.
+//!
+//! Sans-I/O.
+
+use freshness::history::{Cost, History, Log, Moments, Settings};
+
+use crate::log::{Kept, MonthCount, Study, Traffic};
+use crate::model::Demand;
+use crate::month::Month;
+use crate::synchrony::of_provider;
+
+/// How often a source changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// At most 3 days from update to update.
+    Daily,
+    /// Over 3 days, at most 15.
+    Weekly,
+    /// Over 15 days, at most 60.
+    Monthly,
+    /// Over 60 days, at most 180.
+    Quarterly,
+    /// Over 180 days, at most 540.
+    Yearly,
+    /// Over 540 days.
+    Longer,
+    /// No update was observed.
+    Never,
+}
+
+impl Class {
+    /// All classes, the fastest first.
+    pub const ALL: [Self; 7] = [
+        Self::Daily,
+        Self::Weekly,
+        Self::Monthly,
+        Self::Quarterly,
+        Self::Yearly,
+        Self::Longer,
+        Self::Never,
+    ];
+
+    /// Longest interval of the class, in seconds; `None` for the last two.
+    pub fn interval_max(self) -> Option<f64> {
+        let days = match self {
+            Self::Daily => 3.0,
+            Self::Weekly => 15.0,
+            Self::Monthly => 60.0,
+            Self::Quarterly => 180.0,
+            Self::Yearly => 540.0,
+            Self::Longer | Self::Never => return None,
+        };
+        Some(days * 86_400.0)
+    }
+
+    /// The class of an interval in seconds; of none, [`Class::Never`].
+    pub fn of(interval: Option<f64>) -> Self {
+        let Some(interval) = interval.filter(|it| it.is_finite()) else { return Self::Never };
+        let within = |class: &Self| class.interval_max().is_some_and(|max| interval <= max);
+        Self::ALL.into_iter().find(within).unwrap_or(Self::Longer)
+    }
+
+    /// Its name, as in the tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Daily => "daily",
+            Self::Weekly => "weekly",
+            Self::Monthly => "monthly",
+            Self::Quarterly => "quarterly",
+            Self::Yearly => "yearly",
+            Self::Longer => "longer",
+            Self::Never => "never",
+        }
+    }
+}
+
+/// A source of table 2.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceRow<K> {
+    /// Its key.
+    pub source: K,
+    /// How often it changes.
+    pub class: Class,
+    /// Updates observed.
+    pub updates: u64,
+    /// Records updated.
+    pub records: u64,
+    /// Time observed, in seconds.
+    pub known_secs: u64,
+    /// Newest update, in Unix seconds.
+    pub updated_secs: Option<i64>,
+    /// Time observed for each update, in seconds; `None` if it never changed.
+    pub interval_secs: Option<f64>,
+    /// Update frequency, in updates a second; `None` while no time has been observed.
+    pub frequency: Option<f64>,
+    /// Average record update rate, in records a second; `None` while no time has been observed.
+    pub record_rate: Option<f64>,
+    /// Intervals from update to update, in seconds: mean, deviation, coefficient of variation.
+    pub intervals: Moments,
+    /// Estimated share of time in which the copy was fresh; only of a log of pulls.
+    pub freshness: Option<f64>,
+    /// Update cost on the data provider's side.
+    pub cost: Cost,
+    /// The rest of what it cost there, where it was counted ([`Study::handle_traffic`]).
+    pub traffic: Traffic,
+}
+
+impl<K> SourceRow<K> {
+    /// The row of a source as it is known at `until_secs`, in Unix seconds.
+    pub fn new(source: K, history: &History, log: Log, until_secs: i64) -> Self {
+        let interval_secs = history.interval_secs(log, until_secs);
+        Self {
+            source,
+            class: Class::of(interval_secs),
+            updates: history.updates,
+            records: history.records,
+            known_secs: history.known_secs(log, until_secs),
+            updated_secs: history.updated_secs,
+            interval_secs,
+            frequency: history.frequency(log, until_secs),
+            record_rate: history.record_rate(log, until_secs),
+            intervals: history.intervals,
+            freshness: if log == Log::Pulls { history.freshness() } else { None },
+            cost: history.cost,
+            traffic: Traffic::default(),
+        }
+    }
+}
+
+/// A month of table 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MonthRow {
+    /// The month.
+    pub month: Month,
+    /// Updates observed in it.
+    pub updates: u64,
+    /// Records updated.
+    pub records: u64,
+    /// Record update rate, in records a second of the part of the month that was observed.
+    pub record_rate: f64,
+}
+
+/// A month of one source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceMonth<K> {
+    /// The source's key.
+    pub source: K,
+    /// Its month.
+    pub row: MonthRow,
+}
+
+/// A bar of the figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClassRow {
+    /// How often these sources change.
+    pub class: Class,
+    /// How many they are.
+    pub sources: u64,
+    /// Their share of all, from 0 to 1.
+    pub share: f64,
+    /// The share of these and all that change more often, from 0 to 1.
+    pub share_up_to: f64,
+}
+
+/// All sources together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Overall {
+    /// How many there are.
+    pub sources: u64,
+    /// How many of them have changed.
+    pub sources_changed: u64,
+    /// Updates of all.
+    pub updates: u64,
+    /// Records updated.
+    pub records: u64,
+    /// Time observed, in seconds, the sum of all sources.
+    pub known_secs: u64,
+    /// Average update frequency, in updates a second and source.
+    pub frequency: Option<f64>,
+    /// Average record update rate, in records a second and source.
+    pub record_rate: Option<f64>,
+    /// Update intervals of all in one pot, in seconds.
+    pub intervals: Moments,
+    /// The sources' mean update intervals, in seconds: how much they differ from each other.
+    pub means: Moments,
+    /// Freshness of the service provider: the average of its sources'; only of a log of pulls.
+    pub freshness: Option<f64>,
+    /// Update cost on the harvester's side.
+    pub cost: Cost,
+    /// The rest of what it cost there, where it was counted.
+    pub traffic: Traffic,
+}
+
+impl Overall {
+    /// Sums up the rows of all sources.
+    pub fn new<K>(rows: &[SourceRow<K>]) -> Self {
+        let mut all = Self::default();
+        for row in rows {
+            all.sources += 1;
+            all.sources_changed += u64::from(row.updates > 0);
+            all.updates = all.updates.saturating_add(row.updates);
+            all.records = all.records.saturating_add(row.records);
+            all.known_secs = all.known_secs.saturating_add(row.known_secs);
+            all.intervals = all.intervals.plus(row.intervals);
+            row.intervals.mean().into_iter().for_each(|mean| all.means.handle(mean));
+            all.cost = all.cost.plus(row.cost);
+            all.traffic = all.traffic.plus(row.traffic);
+        }
+        if all.known_secs > 0 {
+            all.frequency = Some(all.updates as f64 / all.known_secs as f64);
+            all.record_rate = Some(all.records as f64 / all.known_secs as f64);
+        }
+        let mut freshness = rows.iter().filter_map(|row| row.freshness).peekable();
+        all.freshness = freshness.peek().is_some().then(|| of_provider(freshness));
+        all
+    }
+}
+
+/// What a study has found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report<K> {
+    /// All sources together.
+    pub overall: Overall,
+    /// Every source, the shortest interval first, then by key; those that never changed come last.
+    pub sources: Vec<SourceRow<K>>,
+    /// All classes in their order, those without a source too.
+    pub classes: Vec<ClassRow>,
+    /// Months of all sources together with an update, ascending.
+    pub months: Vec<MonthRow>,
+    /// Months of each source with an update, by key and month; as many as the settings keep.
+    pub source_months: Vec<SourceMonth<K>>,
+}
+
+impl<K: Ord + Clone> Study<K> {
+    /// What is known at `until_secs`, in Unix seconds. O(M log M) for M sources.
+    pub fn report(&self, until_secs: i64) -> Report<K> {
+        let sources = self.source_rows(until_secs);
+        Report {
+            overall: Overall::new(&sources),
+            classes: classes(&sources),
+            months: self.month_rows(until_secs),
+            source_months: self.source_months(until_secs),
+            sources,
+        }
+    }
+
+    /// What the models need of each source, in order of keys: its acceptable latency in seconds, as
+    /// `latency` has it, and its update frequency.
+    pub fn demands(&self, until_secs: i64, latency: impl Fn(&K) -> f64) -> Vec<Demand> {
+        let log = self.settings().log;
+        self.histories()
+            .map(|(source, history)| Demand {
+                latency: latency(source),
+                frequency: history.frequency(log, until_secs).unwrap_or(0.0),
+            })
+            .collect()
+    }
+
+    fn source_rows(&self, until: i64) -> Vec<SourceRow<K>> {
+        let log = self.settings().log;
+        let row = |(source, kept): (&K, &Kept)| SourceRow {
+            traffic: kept.traffic,
+            ..SourceRow::new(source.clone(), &kept.history, log, until)
+        };
+        let mut rows: Vec<_> = self.kept.iter().map(row).collect();
+        let interval = |row: &SourceRow<K>| row.interval_secs.unwrap_or(f64::INFINITY);
+        rows.sort_by(|a, b| interval(a).total_cmp(&interval(b)));
+        rows
+    }
+
+    fn month_rows(&self, until: i64) -> Vec<MonthRow> {
+        // One that is known by its traffic alone was never observed.
+        let observed =
+            || self.histories().map(|(_, it)| it).filter(|it| **it != History::default());
+        let first = observed().map(|it| it.first_secs).min().unwrap_or(0);
+        let last = observed().map(|it| end(it, self.settings(), until)).max();
+        let seen = Seen { first, last: last.unwrap_or(0), settings: self.settings() };
+        self.months.iter().map(|it| seen.row(*it)).collect()
+    }
+
+    fn source_months(&self, until: i64) -> Vec<SourceMonth<K>> {
+        let mut rows = Vec::new();
+        for (source, kept) in &self.kept {
+            let last = end(&kept.history, self.settings(), until);
+            let seen = Seen { first: kept.history.first_secs, last, settings: self.settings() };
+            let row = |it: &MonthCount| SourceMonth { source: source.clone(), row: seen.row(*it) };
+            rows.extend(kept.months.iter().map(row));
+        }
+        rows
+    }
+}
+
+/// Until when a source was observed, in Unix seconds.
+fn end(history: &History, settings: Settings, until: i64) -> i64 {
+    match settings.log {
+        Log::Pulls => history.last_secs,
+        Log::Changes => history.last_secs.max(until),
+    }
+}
+
+/// The time in which something could be seen, in Unix seconds.
+struct Seen {
+    first: i64,
+    last: i64,
+    settings: Settings,
+}
+
+impl Seen {
+    fn row(&self, count: MonthCount) -> MonthRow {
+        let from = count.month.start_secs().max(self.first);
+        let to = count.month.end_secs().min(self.last);
+        let secs = to.saturating_sub(from).max(self.settings.granularity_secs.max(1).into());
+        MonthRow {
+            month: count.month,
+            updates: count.updates.into(),
+            records: count.records,
+            record_rate: count.records as f64 / secs as f64,
+        }
+    }
+}
+
+/// Sorts sources into classes.
+fn classes<K>(rows: &[SourceRow<K>]) -> Vec<ClassRow> {
+    let all = rows.len().max(1) as f64;
+    let mut up_to = 0_u64;
+    Class::ALL
+        .into_iter()
+        .map(|class| {
+            let sources = rows.iter().filter(|row| row.class == class).count() as u64;
+            up_to += sources;
+            ClassRow {
+                class,
+                sources,
+                share: sources as f64 / all,
+                share_up_to: up_to as f64 / all,
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: f64 = 86_400.0;
+
+    #[track_caller]
+    fn check(interval: Option<f64>, expected: &str) {
+        assert_eq!(Class::of(interval).name(), expected, "{interval:?}");
+    }
+
+    #[test]
+    fn classes_have_their_bounds() {
+        for (days, expected) in [
+            (0.0, "daily"),
+            (3.0, "daily"),
+            (3.1, "weekly"),
+            (15.0, "weekly"),
+            (30.4, "monthly"),
+            (91.3, "quarterly"),
+            (365.25, "yearly"),
+            (541.0, "longer"),
+        ] {
+            check(Some(days * DAY), expected);
+        }
+        check(None, "never");
+        check(Some(f64::INFINITY), "never");
+        check(Some(f64::NAN), "never");
+    }
+
+    #[test]
+    fn the_fastest_source_comes_first_and_a_still_one_last() {
+        let mut study = Study::new(Settings { granularity_secs: 1, ..Settings::default() }, 0);
+        for (source, at, records) in
+            [("still", 0, 9), ("still", 90, 0), ("slow", 0, 9), ("slow", 90, 2), ("fast", 0, 9)]
+        {
+            study.handle(source, at, records).unwrap();
+        }
+        study.handle("fast", 45, 1).unwrap();
+        study.handle("fast", 90, 1).unwrap();
+        let report = study.report(90);
+        let order: Vec<&str> = report.sources.iter().map(|row| row.source).collect();
+        assert_eq!(order, ["fast", "slow", "still"]);
+        let all = report.overall;
+        assert_eq!((all.sources, all.sources_changed, all.updates, all.records), (3, 2, 3, 4));
+        assert_eq!((all.known_secs, all.frequency), (270, Some(3.0 / 270.0)));
+        assert_eq!(all.intervals.count, 1);
+        // Half of the time, half of the time, and all of it.
+        assert!((all.freshness.unwrap() - 2.0 / 3.0).abs() < 1e-12);
+        assert_eq!(all.cost, Cost { requests: 7, requests_empty: 1, records: 31 });
+        let shares: Vec<(u64, f64)> =
+            report.classes.iter().map(|it| (it.sources, it.share_up_to)).collect();
+        let two_thirds = (0, 2.0 / 3.0);
+        let mut expected = vec![two_thirds; 7];
+        (expected[0], expected[6]) = ((2, 2.0 / 3.0), (1, 1.0));
+        assert_eq!(shares, expected);
+    }
+
+    #[test]
+    fn a_month_is_divided_by_what_was_observed_of_it() {
+        // 21 January to 14 February 1970: 11 days and 14.
+        let (first, last) = (20 * 86_400, 45 * 86_400);
+        let mut study = Study::new(Settings::default(), 9);
+        for (at, records) in [(first, 99), (first + 86_400, 22), (40 * 86_400, 7), (last, 21)] {
+            study.handle("a", at, records).unwrap();
+        }
+        let report = study.report(last);
+        let rates: Vec<f64> = report.months.iter().map(|it| it.record_rate * DAY).collect();
+        assert!((rates[0] - 2.0).abs() < 1e-9 && (rates[1] - 2.0).abs() < 1e-9, "{rates:?}");
+        let of_source: Vec<MonthRow> = report.source_months.iter().map(|it| it.row).collect();
+        assert_eq!(of_source, report.months);
+    }
+}

@@ -1,0 +1,115 @@
+//! What comes of a policy: computed from the equations, or played by the scheduler.
+//!
+//! Sans-I/O.
+
+use super::Costs;
+use super::event::{PULLS_MAX, Run, Tells, play};
+use super::world::{Detail, Process, Repository};
+use freshness::interval::{Bounds, Model, Policy, Source, Workload, plan};
+use freshness::rate::Method;
+use freshness::schedule::{Rules, Settings};
+
+const DAY_SECS: f64 = 86_400.0;
+/// Days that the scheduler has to learn, beside those that count.
+const WARM_DAYS: f64 = 20.0;
+/// Shortest interval of a played source, in seconds: less than the paper's mixes need.
+const INTERVAL_MIN_SECS: f64 = 10.0;
+
+/// What finds out what comes of a policy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Engine {
+    /// Eq. 1 to 4, of known rates.
+    Equation,
+    /// The scheduler, of rates that it has to learn, over sources that change evenly.
+    Event(Experiment),
+}
+
+/// What the scheduler is tried on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Experiment {
+    /// Days that count.
+    pub days: f64,
+    /// Seed of the simulated world.
+    pub seed: u64,
+    /// Least gain g of the rate estimator, above 0 and up to 1.
+    pub gain: f64,
+}
+
+/// What comes of a policy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// C_H of eq. 2, a day.
+    pub cost: f64,
+    /// F_H of eq. 1: each element counts alike.
+    pub freshness: f64,
+    /// Σ aNs / ΣN: what is stale, by the weights of the sources.
+    pub stale_weighted: f64,
+}
+
+impl Engine {
+    /// Finds it out. Rates and times are in days; costs of pulls are those of `costs`.
+    pub fn run(self, sources: &[Source], policy: Policy, costs: Costs) -> Outcome {
+        match self {
+            Self::Equation => compute(sources, policy, costs),
+            Self::Event(experiment) => event(sources, policy, costs, experiment),
+        }
+    }
+}
+
+fn compute(sources: &[Source], policy: Policy, costs: Costs) -> Outcome {
+    let found = plan(sources, policy, Model::Printed);
+    let updates: f64 = sources.iter().map(|it| it.workload.rate).sum();
+    let (mut elements, mut mass, mut fresh) = (0.0, 0.0, 0.0);
+    for (source, interval) in sources.iter().zip(&found.intervals) {
+        let own = source.workload.elements as f64;
+        elements += own;
+        mass += source.weight * own;
+        fresh += own * source.freshness_at(*interval, Model::Printed);
+    }
+    Outcome {
+        cost: updates * costs.update + found.pull_cost,
+        freshness: fresh / elements,
+        stale_weighted: (1.0 - found.freshness) * mass / elements,
+    }
+}
+
+fn event(sources: &[Source], policy: Policy, costs: Costs, experiment: Experiment) -> Outcome {
+    let Experiment { days, seed, gain } = experiment;
+    let bounds = Bounds { interval_min: INTERVAL_MIN_SECS, ..Bounds::FREE };
+    let repository = |source: &Source| {
+        let Workload { rate, elements } = source.workload;
+        let repository = Repository::new(elements, Process::Even { rate: rate / DAY_SECS });
+        (repository, Rules { weight: source.weight, ..Rules::new(bounds) })
+    };
+    let repositories: Vec<_> = sources.iter().map(repository).collect();
+    let settings = Settings {
+        policy: match policy {
+            // The scheduler's pulls cost 1.
+            Policy::CombinedCost { price } => {
+                Policy::CombinedCost { price: price / DAY_SECS / costs.pull }
+            }
+            Policy::Fixed { interval } => Policy::Fixed { interval: interval * DAY_SECS },
+            Policy::Budget { pulls } => Policy::Budget { pulls: pulls / DAY_SECS },
+            Policy::Optimal { .. } | Policy::Uniform { .. } | Policy::Individual { .. } => policy,
+        },
+        model: Model::Printed,
+        method: Method::Ewma,
+        gain,
+        pulls_per_minute_max: u32::MAX,
+    };
+    let (warm_secs, secs) = (WARM_DAYS * DAY_SECS, days * DAY_SECS);
+    let (detail, start, tells) = (Detail::Expected, 0.0, Tells::Changes);
+    let run = Run { settings, tells, seed, detail, start, warm_secs, secs, pulls_max: PULLS_MAX };
+    let played = play(&repositories, &run);
+    let (mut lost, mut elements) = (0.0, 0.0);
+    for (each, source) in played.each.iter().zip(sources) {
+        lost += source.weight * each.counted_secs;
+        elements += each.element_secs;
+    }
+    let totals = played.totals;
+    Outcome {
+        cost: (totals.changes as f64 * costs.update + totals.pulls as f64 * costs.pull) / days,
+        freshness: totals.freshness_printed(),
+        stale_weighted: lost / elements,
+    }
+}

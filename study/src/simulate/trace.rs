@@ -1,0 +1,422 @@
+//! A log of real changes, as text: what changed when, at which source.
+//!
+//! One change a line, in any order: `TIME<TAB>SOURCE` or `TIME<TAB>SOURCE<TAB>ELEMENT`. Commas may
+//! stand in the place of tabs in a line that has no tab. TIME is a whole number of seconds since
+//! 1970, or an ISO 8601 date or date and time (UTC; a fraction of a second is dropped):
+//!
+//! ```text
+//! # released   package   version
+//! #elements zlib 40
+//! 2024-01-31   zlib   1.3.1
+//! 1706659200   serde
+//! ```
+//!
+//! (with tabs in the place of the spaces here). A line that begins with `#` is a comment, except for
+//! `#elements SOURCE N`, which says how many elements a source has from the first; without it, a
+//! source has as many as have been seen to change so far. A change without an element is that of an
+//! element of its own, never seen before. Source: for `--trace`, the release dates of package indexes.
+//!
+//! # Differences from the paper
+//!
+//! * Liu's study has the logs of OAI repositories; this is the least form that holds one.
+//!
+//! Sans-I/O.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use freshness::date::parse_date_time;
+
+use super::world::{Change, ELEMENTS_MAX, Process, Repository};
+
+/// Most lines of a trace.
+pub const LINES_MAX: usize = 5_000_000;
+/// Longest line, in bytes.
+pub const LINE_BYTES_MAX: usize = 4_096;
+/// Most bytes of a trace, in all its lines.
+pub const BYTES_MAX: usize = 512 << 20;
+/// Latest second that a change may have (the year 2286).
+pub const SECS_MAX: u64 = 9_999_999_999;
+/// First words of the line that says how many elements a source has.
+const ELEMENTS: &str = "#elements";
+
+/// A log of changes by source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    sources: BTreeMap<String, Log>,
+}
+
+/// The changes of one source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Log {
+    /// As `#elements` says.
+    elements: Option<u64>,
+    /// Time in seconds, and element if it has a name; by time, and as listed where that is equal.
+    changes: Vec<(u64, Option<Box<str>>)>,
+}
+
+/// A line that is no change, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceError {
+    /// Number of the line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// What is wrong with a line of a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// There is one field, where a time and a source are needed.
+    NoSource,
+    /// There are more than three fields.
+    TooManyFields,
+    /// This is neither a number of seconds nor a date, or out of range.
+    Time(String),
+    /// `#elements` is not followed by a source and a number up to [`ELEMENTS_MAX`].
+    Elements,
+    /// What was handed in as a line has a line break within.
+    LineBreak,
+    /// The line is longer than [`LINE_BYTES_MAX`].
+    LongLine,
+    /// There are more than [`LINES_MAX`] lines.
+    ManyLines,
+    /// There are more than [`BYTES_MAX`] bytes.
+    ManyBytes,
+}
+
+impl Trace {
+    /// Reads a trace from its text.
+    ///
+    /// # Errors
+    ///
+    /// The first line that is wrong. Nothing is kept of such a trace: a change left out would make a
+    /// source look slower than it is.
+    pub fn parse(text: &str) -> Result<Self, TraceError> {
+        Self::from_lines(text.lines())
+    }
+
+    /// Reads a trace line by line, in memory for what the lines say.
+    ///
+    /// # Errors
+    ///
+    /// As [`parse`](Self::parse).
+    pub fn from_lines<L: AsRef<str>>(
+        lines: impl IntoIterator<Item = L>,
+    ) -> Result<Self, TraceError> {
+        let (mut trace, mut bytes) = (Self::default(), 0);
+        for (at, line) in lines.into_iter().enumerate() {
+            let line = line.as_ref();
+            bytes += line.len() + 1;
+            let read = if LINES_MAX <= at {
+                Err(Problem::ManyLines)
+            } else if BYTES_MAX < bytes {
+                Err(Problem::ManyBytes)
+            } else if LINE_BYTES_MAX < line.len() {
+                Err(Problem::LongLine)
+            } else {
+                trace.read(line)
+            };
+            read.map_err(|problem| TraceError { line: at + 1, problem })?;
+        }
+        for log in trace.sources.values_mut() {
+            log.changes.sort_by_key(|(secs, _)| *secs);
+        }
+        Ok(trace)
+    }
+
+    fn read(&mut self, line: &str) -> Result<(), Problem> {
+        let line = line.trim_start_matches('\u{feff}').trim();
+        if line.contains('\n') {
+            return Err(Problem::LineBreak);
+        }
+        if let Some(rest) = line.strip_prefix(ELEMENTS)
+            && rest.starts_with(is_separator)
+        {
+            let tabs = rest.contains('\t');
+            let separator = |it| if tabs { it == '\t' } else { is_separator(it) };
+            let parts = rest.trim_matches(separator).rsplit_once(separator);
+            let (source, number) = parts.ok_or(Problem::Elements)?;
+            let source = source.trim_end_matches(separator).trim();
+            let elements = digits(number.trim()).filter(|it| *it <= ELEMENTS_MAX);
+            let Some(elements) = elements.filter(|_| !source.is_empty()) else {
+                return Err(Problem::Elements);
+            };
+            self.sources.entry(source.to_owned()).or_default().elements = Some(elements);
+            return Ok(());
+        }
+        if line.is_empty() || line.starts_with('#') {
+            return Ok(());
+        }
+        let mut fields = line.split(if line.contains('\t') { '\t' } else { ',' }).map(str::trim);
+        let time = fields.next().unwrap_or_default();
+        let secs = seconds(time).ok_or_else(|| Problem::Time(time.chars().take(40).collect()))?;
+        let source = fields.next().filter(|it| !it.is_empty()).ok_or(Problem::NoSource)?;
+        let element = fields.next().filter(|it| !it.is_empty());
+        if fields.next().is_some() {
+            return Err(Problem::TooManyFields);
+        }
+        if !self.sources.contains_key(source) {
+            self.sources.insert(source.to_owned(), Log::default());
+        }
+        if let Some(log) = self.sources.get_mut(source) {
+            log.changes.push((secs, element.map(Box::from)));
+        }
+        Ok(())
+    }
+
+    /// The sources by name, each as a repository that replays its changes.
+    pub fn repositories(&self) -> impl Iterator<Item = (&str, Repository)> {
+        self.sources.iter().map(|(name, log)| (name.as_str(), log.repository()))
+    }
+
+    /// Number of sources.
+    pub fn sources(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// Number of changes.
+    pub fn changes(&self) -> usize {
+        self.sources.values().map(|it| it.changes.len()).sum()
+    }
+
+    /// First and last change, in seconds since 1970; `None` without any.
+    pub fn span(&self) -> Option<(f64, f64)> {
+        let first = self.sources.values().filter_map(|it| it.changes.first()).map(|it| it.0);
+        let last = self.sources.values().filter_map(|it| it.changes.last()).map(|it| it.0);
+        Some((first.min()? as f64, last.max()? as f64))
+    }
+}
+
+impl Log {
+    fn repository(&self) -> Repository {
+        let mut numbers: HashMap<&str, u32> = HashMap::new();
+        let mut next = 0_u32;
+        let mut changes = Vec::with_capacity(self.changes.len());
+        for (secs, name) in &self.changes {
+            let new = next;
+            let element = match name {
+                Some(name) => *numbers.entry(name).or_insert(new),
+                None => new,
+            };
+            next += u32::from(element == new);
+            changes.push(Change { at: *secs as f64, element });
+        }
+        let changes = Process::Replay(changes.into());
+        Repository::new(self.elements.unwrap_or_default(), changes)
+    }
+}
+
+/// The trace as text that reads as the same trace.
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (source, log) in &self.sources {
+            if let Some(elements) = log.elements {
+                writeln!(f, "{ELEMENTS}\t{source}\t{elements}")?;
+            }
+            for (secs, element) in &log.changes {
+                match element {
+                    Some(element) => writeln!(f, "{secs}\t{source}\t{element}")?,
+                    None => writeln!(f, "{secs}\t{source}")?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.problem)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSource => f.write_str("no source: a line is TIME<TAB>SOURCE[<TAB>ELEMENT]"),
+            Self::TooManyFields => {
+                f.write_str("more than three fields: a line is TIME<TAB>SOURCE[<TAB>ELEMENT]")
+            }
+            Self::Time(text) => write!(
+                f,
+                "{text:?} is no time: seconds since 1970 (up to {SECS_MAX}), or a date and time \
+                 as in 2024-01-31 or 2024-01-31T12:00:00Z"
+            ),
+            Self::Elements => write!(f, "not {ELEMENTS} SOURCE N with an N up to {ELEMENTS_MAX}"),
+            Self::LineBreak => f.write_str("there is a line break within the line"),
+            Self::LongLine => write!(f, "the line is longer than {LINE_BYTES_MAX} bytes"),
+            Self::ManyLines => write!(f, "there are more than {LINES_MAX} lines"),
+            Self::ManyBytes => write!(f, "there are more than {BYTES_MAX} bytes"),
+        }
+    }
+}
+
+impl std::error::Error for TraceError {}
+
+fn is_separator(it: char) -> bool {
+    it == ',' || it.is_whitespace()
+}
+
+/// Seconds since 1970 of a number of seconds, a date, or a date and time in UTC.
+fn seconds(text: &str) -> Option<u64> {
+    if let Some(secs) = digits(text) {
+        return Some(secs).filter(|it| *it <= SECS_MAX);
+    }
+    let (date, time) = match text.split_once(['T', 't', ' ']) {
+        Some((date, time)) => (date, Some(time)),
+        None => (text, None),
+    };
+    // From 1970 on; the time of the day is read more strictly than there.
+    let day = u64::try_from(parse_date_time(date)?).ok()?;
+    let secs = time.map_or(Some(0), seconds_of_day)?;
+    Some(day + secs).filter(|it| *it <= SECS_MAX)
+}
+
+/// Seconds since midnight of a time as in 12:00, 12:00:00, 12:00:00.25Z or 12:00:00+00:00.
+fn seconds_of_day(time: &str) -> Option<u64> {
+    let utc = ["Z", "z", "+00:00", "+0000"].iter().find_map(|it| time.strip_suffix(it));
+    let time = utc.unwrap_or(time).trim_end();
+    let (whole, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    digits(fraction.get(..fraction.len().min(9))?)?;
+    let [hours, minutes, secs] = match whole.matches(':').count() {
+        1 => {
+            let (hours, minutes) = whole.split_once(':')?;
+            [digits(hours)?, digits(minutes)?, 0]
+        }
+        _ => parts(whole, ':')?,
+    };
+    // A leap second is the next minute's first.
+    (hours < 24 && minutes < 60 && secs <= 60).then_some(hours * 3_600 + minutes * 60 + secs)
+}
+
+/// Three numbers.
+fn parts(text: &str, separator: char) -> Option<[u64; 3]> {
+    let mut parts = text.split(separator).map(digits);
+    let three = [parts.next()??, parts.next()??, parts.next()??];
+    parts.next().is_none().then_some(three)
+}
+
+/// A number of digits only, up to 18 of them.
+fn digits(text: &str) -> Option<u64> {
+    let sound = text.len() <= 18 && text.bytes().all(|it| it.is_ascii_digit());
+    sound.then(|| text.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(text: &str, expected: Option<u64>) {
+        assert_eq!(seconds(text), expected, "{text}");
+    }
+
+    /// Expected values: `date -u -d ... +%s`.
+    #[test]
+    fn times_are_seconds_or_dates() {
+        check("0", Some(0));
+        check("1706659200", Some(1_706_659_200));
+        check("1970-01-01", Some(0));
+        check("2000-02-29", Some(951_782_400));
+        check("2000-03-01", Some(951_868_800));
+        check("2024-01-31T12:34:56Z", Some(1_706_704_496));
+        check("2024-12-31 23:59:59.999999+00:00", Some(1_735_689_599));
+        check("2100-03-01T00:00", Some(4_107_542_400));
+        check("9999999999", Some(9_999_999_999));
+        for wrong in [
+            "",
+            "-1",
+            "1.5",
+            "10000000000",
+            "1969-12-31",
+            "2023-02-29",
+            "2024-13-01",
+            "2024-00-01",
+            "2024-01-00",
+            "2024-01-32",
+            "2024-01",
+            "2024-01-31T",
+            "2024-01-31T24:00",
+            "2024-01-31T1",
+            "2024-01-31T12:00:61",
+            "2024-01-31T12:00:00+01:00",
+            "99999999999999999999999",
+            "２",
+            "2024-01-31T12:00:00.é",
+            "9999-01-01",
+        ] {
+            check(wrong, None);
+        }
+    }
+
+    fn check_error(text: &str, line: usize, problem: Problem) {
+        assert_eq!(Trace::parse(text), Err(TraceError { line, problem }), "{text}");
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        check_error("1\ta\n\nx,b", 3, Problem::Time("x".to_owned()));
+        check_error("# one\n17", 2, Problem::NoSource);
+        check_error("17\t \tx", 1, Problem::NoSource);
+        check_error("17,a,b,c", 1, Problem::TooManyFields);
+        check_error("#elements a", 1, Problem::Elements);
+        check_error("#elements a x", 1, Problem::Elements);
+        check_error("#elements a 99999999999999999", 1, Problem::Elements);
+        check_error(&"x".repeat(LINE_BYTES_MAX + 1), 1, Problem::LongLine);
+        let many = std::iter::repeat_n("", LINES_MAX + 1);
+        let found = Trace::from_lines(many).unwrap_err();
+        assert_eq!(found, TraceError { line: LINES_MAX + 1, problem: Problem::ManyLines });
+        let said = Trace::parse("yesterday,a").unwrap_err().to_string();
+        assert!(said.starts_with("line 1: \"yesterday\" is no time"), "{said}");
+    }
+
+    #[test]
+    fn elements_are_numbered_by_when_they_are_first_seen() {
+        let text = "\u{feff}30,a,x\r\n10\ta\ty, z\n20,a\n30,a,x\n40\ta\ty, z\n#elementary, my dear\n\
+                    #elements b 7\n50,b\n";
+        let trace = Trace::parse(text).unwrap();
+        assert_eq!((trace.sources(), trace.changes()), (2, 6));
+        assert_eq!(trace.span(), Some((10.0, 50.0)));
+        let found: Vec<(&str, Repository)> = trace.repositories().collect();
+        let changes = |list: &[(f64, u32)]| {
+            Process::Replay(
+                list.iter().map(|(at, element)| Change { at: *at, element: *element }).collect(),
+            )
+        };
+        let a = [(10.0, 0), (20.0, 1), (30.0, 2), (30.0, 2), (40.0, 0)];
+        assert_eq!(found[0], ("a", Repository::new(0, changes(&a))));
+        assert_eq!(found[1], ("b", Repository::new(7, changes(&[(50.0, 0)]))));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_trace_or_an_error(text in "[0-9#,\t\n\r a-cT:Z.é\u{feff}-]{0,60}|\\PC{0,60}") {
+            if let Err(error) = Trace::parse(&text) {
+                prop_assert!(error.to_string().starts_with("line "));
+            }
+        }
+
+        #[test]
+        fn a_trace_goes_to_text_and_back(
+            lines in prop::collection::vec(
+                prop_oneof![
+                    (0..10_000_000_000_u64, "[a-c, #é]{1,5}", "[a-c, #é]{0,5}")
+                        .prop_map(|(secs, source, element)| format!("{secs}\t{source}\t{element}")),
+                    ("[a-c, #é]{1,5}", 0..99_u64).prop_map(|(source, n)| format!("#elements\t{source}\t{n}")),
+                    (1970..2286_u32, 1..=12_u32, 1..=28_u32)
+                        .prop_map(|(year, month, day)| format!("{year}-{month:02}-{day:02},a,b")),
+                ],
+                0..20,
+            ),
+        ) {
+            let sound = lines.into_iter().filter(|it| Trace::parse(it).is_ok());
+            let trace = Trace::from_lines(sound).unwrap();
+            let text = trace.to_string();
+            let again = Trace::parse(&text).unwrap();
+            prop_assert_eq!(&again, &trace);
+            prop_assert_eq!(again.to_string(), text);
+            prop_assert!(again.repositories().eq(trace.repositories()));
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What a pull finds, and the sums from which freshness and cost follow.
+//!
+//! Source: Adly §3.1 and §3.2, eq. 1 and 2, with the integral over what really happened in the place of
+//! λI/2.
+//!
+//! # Differences from the paper
+//!
+//! * An element is stale once, however often it changed. The paper's own count, in which each change
+//!   is one more stale item, is kept beside it.
+//! * What was deleted since the last pull is stale, and counts as an element until that pull.
+//!
+//! Sans-I/O.
+
+use crate::simulate::Costs;
+use freshness::rate::Pull;
+
+/// What one pull finds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Found {
+    /// Distinct elements that changed since the pull before.
+    pub updates: u64,
+    /// Changes since the pull before, each counted.
+    pub changes: u64,
+    /// Elements there are now, N.
+    pub elements: u64,
+    /// Sum over the distinct changed elements of the time since their last change, in seconds.
+    pub ages_secs: f64,
+    /// Time since the pull before, or since the start, in seconds.
+    pub elapsed_secs: f64,
+}
+
+impl From<Found> for Pull {
+    /// As a source tells it that shows each record once, its datestamp, and how many there are.
+    fn from(found: Found) -> Self {
+        Self {
+            updates: found.updates,
+            elements: Some(found.elements),
+            elapsed_secs: found.elapsed_secs,
+            ages_secs: Some(found.ages_secs),
+        }
+    }
+}
+
+/// Sums since the start. The difference of two, by [`since`](Self::since), is what lies between.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Totals {
+    /// Elements, integrated over time, in element seconds.
+    pub element_secs: f64,
+    /// Stale elements, integrated over time, in element seconds.
+    pub stale_secs: f64,
+    /// Changes not yet pulled, integrated over time: the paper's stale items, which may be more than
+    /// there are elements.
+    pub counted_secs: f64,
+    /// Pulls.
+    pub pulls: u64,
+    /// Distinct changed elements that the pulls brought.
+    pub updates: u64,
+    /// Changes behind them.
+    pub changes: u64,
+}
+
+impl Totals {
+    /// True freshness: the share of elements that are not stale, over elements and time; 1 when there
+    /// are no elements. In `0.0..=1.0`.
+    pub fn freshness(&self) -> f64 {
+        (1.0 - self.share(self.stale_secs)).clamp(0.0, 1.0)
+    }
+
+    /// Freshness as eq. 1 counts it, which may fall below 0.
+    pub fn freshness_printed(&self) -> f64 {
+        1.0 - self.share(self.counted_secs)
+    }
+
+    /// Cost of the pulls and the updates that they brought (eq. 2), in the unit of `costs`.
+    pub fn cost(&self, costs: Costs) -> f64 {
+        self.updates as f64 * costs.update + self.pulls as f64 * costs.pull
+    }
+
+    /// What came after `earlier` of the same repositories.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            element_secs: self.element_secs - earlier.element_secs,
+            stale_secs: self.stale_secs - earlier.stale_secs,
+            counted_secs: self.counted_secs - earlier.counted_secs,
+            pulls: self.pulls.saturating_sub(earlier.pulls),
+            updates: self.updates.saturating_sub(earlier.updates),
+            changes: self.changes.saturating_sub(earlier.changes),
+        }
+    }
+
+    /// Both together.
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            element_secs: self.element_secs + other.element_secs,
+            stale_secs: self.stale_secs + other.stale_secs,
+            counted_secs: self.counted_secs + other.counted_secs,
+            pulls: self.pulls.saturating_add(other.pulls),
+            updates: self.updates.saturating_add(other.updates),
+            changes: self.changes.saturating_add(other.changes),
+        }
+    }
+
+    /// Takes in what a pull found.
+    pub(super) fn count(&mut self, found: &Found) {
+        self.pulls = self.pulls.saturating_add(1);
+        self.updates = self.updates.saturating_add(found.updates);
+        self.changes = self.changes.saturating_add(found.changes);
+    }
+
+    /// Takes in `secs` over which nothing changed.
+    pub(super) fn pass(&mut self, secs: f64, [elements, stale, counted]: [u64; 3]) {
+        self.element_secs += elements as f64 * secs;
+        self.stale_secs += stale as f64 * secs;
+        self.counted_secs += counted as f64 * secs;
+    }
+
+    fn share(&self, secs: f64) -> f64 {
+        if 0.0 < self.element_secs { secs / self.element_secs } else { 0.0 }
+    }
+}
