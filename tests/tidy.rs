@@ -17,8 +17,9 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("net", &[]),
     ("settings", &[]),
     ("watcher", &[]),
+    ("disk", &[]),
     ("web", &["net", "settings"]),
-    ("collection", &["soif", "net"]),
+    ("collection", &["soif", "net", "disk"]),
     ("exchange", &["soif", "oai", "collection", "net", "settings", "web"]),
     (
         "gatherer",
