@@ -36,7 +36,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         ],
     ),
     ("broker", &["soif", "oai", "freshness", "collection", "exchange", "net", "settings", "web"]),
-    ("replicator", &["soif", "collection", "net", "settings", "watcher", "web"]),
+    ("replicator", &["soif", "collection", "disk", "net", "settings", "watcher", "web"]),
 ];
 
 /// Outside crates that only some of ours may name, so that each can be replaced in one place.
