@@ -146,10 +146,6 @@ impl Disk {
     }
 
     /// Gives a file another name besides those that it has.
-    ///
-    /// # Errors
-    ///
-    /// There is something under that name; the file cannot have more names; the system's.
     pub fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.act(Act::Link { from, to }, || fs::hard_link(from, to))
     }
@@ -170,10 +166,6 @@ impl Disk {
     }
 
     /// Removes what there is under a name, with all that is below it; nothing if there is nothing.
-    ///
-    /// # Errors
-    ///
-    /// The system's: some of it is gone.
     pub fn remove_tree(&self, path: &Path) -> io::Result<()> {
         self.remove_tree_while(path, &|| true).map(drop)
     }
@@ -221,10 +213,6 @@ impl Disk {
     }
 
     /// Makes all durable that was done on the file system of `path`.
-    ///
-    /// # Errors
-    ///
-    /// The system's, as for [`Disk::sync`].
     pub fn sync_file_system(&self, path: &Path) -> io::Result<()> {
         let any = self.open_to_read(path)?;
         self.sync_by(Act::SyncAll, || Ok(rustix::fs::syncfs(&any.real)?))
@@ -340,19 +328,11 @@ impl File {
     }
 
     /// Makes the bytes durable, and the length.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Disk::sync`].
     pub fn sync_data(&self) -> io::Result<()> {
         self.disk.sync_by(Act::Sync(self), || self.real.sync_data())
     }
 
     /// Makes all of it durable; of a directory, which names it has.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Disk::sync`].
     pub fn sync_all(&self) -> io::Result<()> {
         self.disk.sync_by(Act::Sync(self), || self.real.sync_all())
     }

@@ -52,7 +52,7 @@ struct Directory {
 }
 
 impl Directory {
-    fn sync(&mut self, is_kept: &mut dyn FnMut(usize) -> bool) {
+    fn sync(&mut self, mut is_kept: impl FnMut(usize) -> bool) {
         for (n, (name, id)) in std::mem::take(&mut self.pending).into_iter().enumerate() {
             match id {
                 _ if !is_kept(n) => {}
@@ -64,7 +64,7 @@ impl Directory {
 
     fn cut(&mut self, dice: &mut Dice) {
         let (how, first) = (dice.below(4), dice.below(self.pending.len() + 1));
-        self.sync(&mut |n| match how {
+        self.sync(|n| match how {
             0 => false,
             1 => true,
             2 => n < first,
@@ -101,14 +101,10 @@ impl State {
             if self.names.contains_key(&path) || !(is_directory || is_wanted(&mut self.dice)) {
                 continue;
             }
-            let id = match item {
-                Item::File(content) => *linked.entry(Arc::as_ptr(&content)).or_insert_with(|| {
-                    self.nodes.push(Node::File(Platter::new(Content::clone(&content))));
-                    self.nodes.len() - 1
-                }),
-                Item::Directory => self.add(Node::Directory(Directory::default())),
-                Item::Symlink(target) => self.add(Node::Symlink(target)),
-            };
+            let file = if let Item::File(it) = &item { Some(Arc::as_ptr(it)) } else { None };
+            let known = file.and_then(|it| linked.get(&it)).copied();
+            let id = known.unwrap_or_else(|| self.add(item));
+            linked.extend(file.map(|it| (it, id)));
             let above = path.parent().and_then(|it| self.names.get(it)).copied();
             if let Some(Node::Directory(above)) = above.and_then(|it| self.nodes.get_mut(it)) {
                 above.durable.insert(path.file_name().unwrap_or_default().to_owned(), id);
@@ -117,8 +113,12 @@ impl State {
         }
     }
 
-    fn add(&mut self, node: Node) -> Id {
-        self.nodes.push(node);
+    fn add(&mut self, item: Item) -> Id {
+        self.nodes.push(match item {
+            Item::File(content) => Node::File(Platter::new(Content::clone(&content))),
+            Item::Directory => Node::Directory(Directory::default()),
+            Item::Symlink(target) => Node::Symlink(target),
+        });
         self.nodes.len() - 1
     }
 
@@ -127,16 +127,12 @@ impl State {
         if let Some(id) = self.names.get(path) {
             return *id;
         }
-        let found = fs::symlink_metadata(path);
-        let node = match found.as_ref().map(fs::Metadata::file_type) {
-            Ok(kind) if kind.is_dir() => Node::Directory(Directory::default()),
-            Ok(kind) if kind.is_symlink() => Node::Symlink(fs::read_link(path).unwrap_or_default()),
-            _ => {
-                let modified = found.and_then(|it| it.modified()).unwrap_or(std::time::UNIX_EPOCH);
-                Node::File(Platter::new(Content { bytes: Vec::new(), mode: 0o600, modified }))
-            }
-        };
-        let id = self.add(node);
+        // What has gone meanwhile has no name.
+        let Ok(mut item) = Item::read(path) else { return self.add(Item::Directory) };
+        if let Item::File(content) = &mut item {
+            Arc::make_mut(content).bytes.clear();
+        }
+        let id = self.add(item);
         self.put(path, Some(id));
         id
     }
@@ -170,22 +166,19 @@ impl State {
     /// Says whether an act fails.
     pub(super) fn refuse(&mut self, act: Act<'_>) -> io::Result<()> {
         if let Some((fault, _)) = self.fault.filter(|it| it.1 <= self.acts) {
-            let fails = match (fault, act) {
-                (Fault::Full, Act::Write { .. }) => true,
-                (
-                    Fault::Full,
+            let fails = match fault {
+                Fault::Full => match act {
+                    Act::Write { .. } => true,
                     Act::Create(_)
                     | Act::Seal(_)
                     | Act::MakeDirectory(_)
                     | Act::Link { .. }
-                    | Act::Symlink { .. },
-                ) => self.dice.below(2) == 0,
-                (Fault::FullLate | Fault::Unsynced, _) => {
-                    matches!(act, Act::Sync(_) | Act::SyncAll)
-                }
-                (Fault::ReadOnly, _) => !matches!(act, Act::Open { to_write: false, .. }),
-                (Fault::NoFiles, _) => matches!(act, Act::Open { .. } | Act::Create(_)),
-                (Fault::Full, _) => false,
+                    | Act::Symlink { .. } => self.dice.below(2) == 0,
+                    _ => false,
+                },
+                Fault::FullLate | Fault::Unsynced => matches!(act, Act::Sync(_) | Act::SyncAll),
+                Fault::ReadOnly => !matches!(act, Act::Open { to_write: false, .. }),
+                Fault::NoFiles => matches!(act, Act::Open { .. } | Act::Create(_)),
             };
             if fails {
                 return Err(fault.error());
@@ -229,32 +222,30 @@ impl State {
         if !phase.is_empty() && phase != self.phase {
             return None;
         }
-        let point = format!("{}: {}", self.phase, self.describe(act));
+        let point = self.describe(act);
         let target = self.target.as_mut().filter(|_| point.contains(word))?;
         target.acts = target.acts.saturating_sub(1);
         (target.acts == 0).then_some(point)
     }
 
     fn describe(&self, act: Act<'_>) -> String {
-        let below =
-            |path: &Path| path.strip_prefix(&self.top).unwrap_or(path).display().to_string();
-        let of = |file: &File| below(&path_of(&file.real));
-        match act {
-            Act::Open { path, .. } => format!("open {}", below(path)),
-            Act::Create(path) => format!("create {}", below(path)),
-            Act::Write { file, at, bytes } => {
-                format!("write {}, {} bytes at {at}", of(file), bytes.len())
-            }
-            Act::SetLength { file, bytes } => format!("set length of {} to {bytes}", of(file)),
-            Act::Seal(file) => format!("seal {}", of(file)),
-            Act::MakeDirectory(path) => format!("make directory {}", below(path)),
-            Act::Link { from, to } => format!("link {} as {}", below(from), below(to)),
-            Act::Symlink { path, .. } => format!("make link {}", below(path)),
-            Act::Rename { from, to } => format!("rename {} to {}", below(from), below(to)),
-            Act::Remove(path) => format!("remove {}", below(path)),
-            Act::Sync(file) => format!("sync {}", of(file)),
-            Act::SyncAll => "sync all".to_owned(),
-        }
+        let of = |file: &File| path_of(&file.real);
+        let (what, path) = match act {
+            Act::Open { path, .. } => ("open", path.to_owned()),
+            Act::Create(path) => ("create", path.to_owned()),
+            Act::Write { file, .. } => ("write", of(file)),
+            Act::SetLength { file, .. } => ("set length of", of(file)),
+            Act::Seal(file) => ("seal", of(file)),
+            Act::MakeDirectory(path) => ("make directory", path.to_owned()),
+            Act::Link { to, .. } => ("link", to.to_owned()),
+            Act::Symlink { path, .. } => ("make link", path.to_owned()),
+            Act::Rename { from, .. } => ("rename", from.to_owned()),
+            Act::Remove(path) => ("remove", path.to_owned()),
+            Act::Sync(file) => ("sync", of(file)),
+            Act::SyncAll => ("sync all of", self.top.clone()),
+        };
+        let below = path.strip_prefix(&self.top).unwrap_or(&path).display();
+        format!("{}: {what} {below}", self.phase)
     }
 
     /// Notes what there is no more after an act.
@@ -279,7 +270,7 @@ impl State {
         if let Some(free) = &mut self.free_bytes {
             *free += freed;
         }
-        if let Act::Rename { from, .. } | Act::Link { from, .. } = act {
+        if let Act::Rename { from, .. } = act {
             self.id(from);
         }
         Ok(())
@@ -292,7 +283,7 @@ impl State {
             Act::Create(path) => match self.names.get(path).copied() {
                 Some(id) => self.change(id, |it| it.set_length(0)),
                 None => {
-                    let id = self.add(Node::File(Platter::new(Content::read(path)?)));
+                    let id = self.add(Item::read(path)?);
                     self.put(path, Some(id));
                 }
             },
@@ -304,7 +295,7 @@ impl State {
             }
             Act::Seal(_) => {}
             Act::MakeDirectory(path) => {
-                let id = self.add(Node::Directory(Directory::default()));
+                let id = self.add(Item::Directory);
                 self.put(path, Some(id));
             }
             Act::Link { from, to } => {
@@ -312,7 +303,7 @@ impl State {
                 self.put(to, Some(id));
             }
             Act::Symlink { target, path } => {
-                let id = self.add(Node::Symlink(target.to_owned()));
+                let id = self.add(Item::Symlink(target.to_owned()));
                 self.put(path, Some(id));
             }
             Act::Rename { from, to } => self.rename(from, to),
@@ -320,20 +311,16 @@ impl State {
             Act::Remove(_) => {}
             Act::Sync(file) => match self.nodes.get_mut(file.id) {
                 Some(Node::File(platter)) => platter.sync(Content::of(&file.real)?),
-                Some(Node::Directory(directory)) => directory.sync(&mut |_| true),
+                Some(Node::Directory(directory)) => directory.sync(|_| true),
                 Some(Node::Symlink(_)) | None => {}
             },
             Act::SyncAll => {
-                let mut contents = self.contents();
-                for (id, node) in self.nodes.iter_mut().enumerate() {
-                    match node {
-                        Node::File(platter) => {
-                            if let Some(now) = contents.remove(&id) {
-                                platter.sync(now);
-                            }
-                        }
-                        Node::Directory(directory) => directory.sync(&mut |_| true),
-                        Node::Symlink(_) => {}
+                for (id, now) in self.contents() {
+                    self.change(id, |it| it.sync(now));
+                }
+                for node in &mut self.nodes {
+                    if let Node::Directory(directory) = node {
+                        directory.sync(|_| true);
                     }
                 }
             }

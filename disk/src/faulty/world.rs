@@ -24,34 +24,41 @@ pub enum Item {
     Symlink(PathBuf),
 }
 
+impl Item {
+    pub(super) fn read(path: &Path) -> io::Result<Self> {
+        let kind = fs::symlink_metadata(path)?;
+        Ok(if kind.is_dir() {
+            Self::Directory
+        } else if kind.is_symlink() {
+            Self::Symlink(fs::read_link(path)?)
+        } else {
+            Self::File(Arc::new(Content::read(path)?))
+        })
+    }
+}
+
 /// Reads all that is below a directory but locks. What cannot be read is left out.
 #[must_use]
 pub fn world(dir: &Path) -> World {
-    fn read(dir: &Path, top: &Path, linked: &mut HashMap<u64, Arc<Content>>, found: &mut World) {
+    fn read(dir: &Path, top: &Path, linked: &mut HashMap<u64, Arc<Content>>, world: &mut World) {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let Ok(kind) = entry.metadata() else { continue };
-            let item = if kind.is_dir() {
-                read(&path, top, linked, found);
-                Some(Item::Directory)
-            } else if kind.is_symlink() {
-                fs::read_link(&path).ok().map(Item::Symlink)
-            } else if let Some(known) = linked.get(&kind.ino()) {
-                Some(Item::File(known.clone()))
-            } else {
-                Content::read(&path).ok().map(|it| Item::File(Arc::new(it)))
+            let (path, name) = (entry.path(), entry.file_name());
+            let Some(found) = entry.metadata().ok().filter(|_| name != lock::NAME) else {
+                continue;
             };
-            if let Some(Item::File(content)) = &item {
-                linked.insert(kind.ino(), content.clone());
+            let known = linked.get(&found.ino()).cloned().map(Item::File);
+            let Some(item) = known.or_else(|| Item::read(&path).ok()) else { continue };
+            match &item {
+                Item::File(content) => drop(linked.insert(found.ino(), content.clone())),
+                Item::Directory => read(&path, top, linked, world),
+                Item::Symlink(_) => {}
             }
-            if let Some(item) = item.filter(|_| entry.file_name() != lock::NAME) {
-                found.insert(path.strip_prefix(top).unwrap_or(&path).to_owned(), item);
-            }
+            world.insert(path.strip_prefix(top).unwrap_or(&path).to_owned(), item);
         }
     }
-    let mut found = World::new();
-    read(dir, dir, &mut HashMap::new(), &mut found);
-    found
+    let mut world = World::new();
+    read(dir, dir, &mut HashMap::new(), &mut world);
+    world
 }
 
 /// Makes what is in a world, in a directory that is there and empty.
