@@ -2,7 +2,7 @@
 //! disk and drop what was not made durable, or fail as a disk does.
 //!
 //! Offsets and lengths are in bytes. Errors are the system's, as they come: where no more is said of them, nothing was
-//! done. Where nothing stands in for the disk, a call costs a comparison or two more.
+//! done. Where nothing stands in for the disk, a call costs one comparison more.
 //!
 //! Source: ours; Pillai et al., "All file systems are not created equal" (OSDI 2014), for what a power cut may leave.
 
@@ -62,14 +62,19 @@ impl Disk {
 
     /// Does what makes something durable, unless that is only played.
     fn sync_by(&self, act: Act<'_>, work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        self.act(act, || if matches!(self, Self::System) { work() } else { Ok(()) })
+        match self {
+            Self::System => work(),
+            Self::Hasty => Ok(()),
+            Self::Faulty(faulty) => faulty.act(act, || Ok(())),
+        }
     }
 
     fn file(&self, path: &Path, act: Act<'_>, options: &mut OpenOptions) -> io::Result<File> {
-        let real = self.act(act, || options.read(true).open(path))?;
-        let id = match self {
-            Self::Faulty(faulty) => faulty.id(path),
-            Self::System | Self::Hasty => 0,
+        options.read(true);
+        let open = || options.open(path);
+        let (real, id) = match self {
+            Self::Faulty(faulty) => (faulty.act(act, open)?, faulty.id(path)),
+            Self::System | Self::Hasty => (open()?, 0),
         };
         Ok(File { real: Arc::new(real), disk: self.clone(), id })
     }
