@@ -205,8 +205,8 @@ impl Writer {
         let checksum = xxh3_64(&rest);
         rest.extend_from_slice(&checksum.to_le_bytes());
         rest.extend_from_slice(&MAGIC);
-        self.unwritten.append(&mut rest);
         self.write()?;
+        self.file.write_all_at(&rest, end)?;
         self.file.sync_all()?;
         Ok(Run {
             file: self.disk.open_to_read(&self.path)?,
