@@ -32,11 +32,12 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("net", &[]),
     ("settings", &[]),
     ("watcher", &[]),
+    ("disk", &[]),
     ("formats", &["soif", "oai", "settings"]),
     ("essence", &["soif", "settings", "formats"]),
     ("web", &["settings"]),
     ("daemon", &["net", "settings"]),
-    ("collection", &["soif", "net"]),
+    ("collection", &["soif", "net", "disk"]),
     ("exchange", &["soif", "oai", "collection", "net", "settings", "web", "daemon"]),
     (
         "gatherer",
@@ -58,7 +59,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         "broker",
         &["soif", "oai", "freshness", "collection", "exchange", "net", "settings", "web", "daemon"],
     ),
-    ("replicator", &["soif", "collection", "net", "settings", "watcher", "web", "daemon"]),
+    ("replicator", &["soif", "collection", "disk", "net", "settings", "watcher", "web", "daemon"]),
 ];
 
 /// Outside crates that any of ours may name: the language that all speak. Every other one is at home in
@@ -140,11 +141,11 @@ const PURE_CRATES: &[&str] = &["soif", "oai", "freshness", "study", "settings", 
 
 /// How many files of a crate are in circles of imports of more than three. These may only fall.
 const CIRCLES: &[(&str, usize)] =
-    &[("broker", 6), ("collection", 18), ("gatherer", 15), ("replicator", 31)];
+    &[("broker", 6), ("collection", 18), ("gatherer", 15), ("replicator", 30)];
 
 /// Folders that have more than 25 Rust files, and how many. These may only fall.
 const CROWDED: &[(&str, usize)] =
-    &[("collection/src", 52), ("fuzz/fuzz_targets", 26), ("gatherer/src", 29)];
+    &[("collection/src", 50), ("fuzz/fuzz_targets", 26), ("gatherer/src", 29)];
 
 fn ours() -> House {
     let tables = Tables {

@@ -308,6 +308,15 @@ pub enum Damage {
     Commit,
 }
 
+impl From<disk::lock::Error> for Error {
+    fn from(error: disk::lock::Error) -> Self {
+        match error {
+            disk::lock::Error::InUse { dir, pid } => Self::InUse { dir, pid },
+            disk::lock::Error::Io { path, source } => Self::io("cannot lock", &path, source),
+        }
+    }
+}
+
 impl Error {
     /// Returns when to pull again after this error; `None` if nothing will change by itself.
     #[must_use]

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use bytes::Bytes;
+use disk::Disk;
 use soif::Record;
 use tokio::sync::mpsc;
 
 use crate::change::{Batch, Change, GATHERER_ID, Stamp, Version};
 use crate::collection::Collection;
-use crate::disk::Disk;
 use crate::error::Error;
 use crate::intake::{Intake, Piece, Stream};
 use crate::options::Options;

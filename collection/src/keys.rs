@@ -30,11 +30,11 @@ use std::fs;
 use std::mem;
 use std::path::Path;
 
+use disk::Disk;
 use soif::digest::Md5;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::change::{Change, Epoch, GATHERER_ID, GATHERER_ROOT, Note, Oid, Stamp, plain_url};
-use crate::disk::Disk;
 use crate::holders::{CURSOR, HOLDERS, Holders};
 use crate::lives::Moves;
 use crate::member::{get, put};

@@ -14,7 +14,6 @@ mod consumers;
 mod content;
 #[cfg(test)]
 mod damage_model;
-mod disk;
 mod error;
 pub mod feed;
 mod firsts;
@@ -30,7 +29,6 @@ mod instance;
 mod intake;
 mod keys;
 mod lives;
-mod lock;
 mod log;
 mod manifest;
 pub mod member;

@@ -9,8 +9,9 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use disk::Disk;
+
 use crate::change::{Scanned, Stamp, Version};
-use crate::disk::Disk;
 use crate::error::{Damage, Error};
 use crate::heal;
 use crate::holes::{Holes, Missing, Skip};

@@ -12,10 +12,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use disk::{Disk, File};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::change::Epoch;
-use crate::disk::{Disk, File};
 use crate::error::Error;
 use crate::holes::{Missing, Skip};
 
@@ -226,7 +226,7 @@ impl Manifest {
             file.write_all_at(self.text().as_bytes(), 0)?;
             file.sync_all()?;
             // Before the rename, so that it cannot fail for want of a file descriptor after it.
-            let directory = disk.open_to_sync(dir)?;
+            let directory = disk.open_to_read(dir)?;
             // The files that it names are there before it is: what a power cut leaves of a
             // directory need not be the first of what was done to it.
             directory.sync_all()?;

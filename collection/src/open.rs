@@ -6,17 +6,16 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, RwLock};
 
+use disk::{Disk, lock};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
 use crate::change::Stamp;
 use crate::collection::{Collection, Inner};
-use crate::disk::Disk;
 use crate::error::Error;
 use crate::index::Slot;
 use crate::keys::Keys;
 use crate::lives::Lives;
-use crate::lock;
 use crate::log::Halt;
 use crate::options::Options;
 use crate::read_only;
@@ -74,7 +73,8 @@ impl Collection {
         let (lock, overlay) = match mode {
             Mode::Read => (lock::take_to_read(dir)?, Some(read_only::overlay(dir)?)),
             Mode::Write | Mode::Rebuild => {
-                disk.make_directory(dir).map_err(|error| Error::io("cannot create", dir, error))?;
+                let made = disk.make_directories(dir, None);
+                made.map_err(|error| Error::io("cannot create", dir, error))?;
                 (Some(lock::take(dir)?), None)
             }
         };

@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::path::Path;
 
+use disk::Disk;
+use disk::faulty::{Faulty, Target, World, restore, world};
 use soif::Record;
 use tempfile::TempDir;
 
 use crate::change::{Batch, Change, Epoch, GATHERER_ID, Note, Oid, Stamp};
 use crate::collection::Collection;
-use crate::disk::Disk;
-use crate::disk::faulty::{Faulty, Target, World, restore, world};
 use crate::error::Error;
 use crate::holders::{Cursor, Pulled};
 use crate::options::Options;
@@ -210,7 +210,7 @@ fn open(disk: &Disk, dir: &Path) -> Result<Collection, Error> {
 
 fn place(world: &World) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
-    restore(world, dir.path());
+    restore(world, dir.path()).unwrap();
     dir
 }
 
@@ -221,8 +221,7 @@ fn cut_while_opening(left: &World, seed: u64, acts: u64) -> (String, World) {
     faulty.enter("open");
     faulty.cut_at(Target { phase: "open", word: "", acts });
     drop(open(&Disk::Faulty(faulty.clone()), dir.path()));
-    faulty.cut();
-    faulty.left()
+    faulty.cut()
 }
 
 #[test]
@@ -250,7 +249,7 @@ fn a_power_cut_at_any_act_loses_nothing_acknowledged() {
             }
         };
         let mut point;
-        (point, left) = faulty.left();
+        (point, left) = faulty.cut();
         if is_open {
             let (seed, acts) = (run.random(usize::MAX) as u64, 1 + run.random(most) as u64);
             let (then, again) = cut_while_opening(&left, seed, acts);

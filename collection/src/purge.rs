@@ -170,7 +170,7 @@ impl Inner {
             let path = entry.map_err(failed)?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             if name.starts_with("segment-") && name.ends_with(".gz.damaged") {
-                let removed = self.log.disk.remove(&path);
+                let removed = self.log.disk.remove_file(&path);
                 removed.map_err(|error| Error::io("cannot remove", &path, error))?;
             }
         }

@@ -22,7 +22,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::change::{Epoch, Stamp};
-use crate::disk::Disk;
 use crate::error::{Damage, Error};
 use crate::holes::Missing;
 use crate::keys::Watermark;
@@ -30,6 +29,7 @@ use crate::log::{Halt, Log, RESERVE, Tail, View};
 use crate::manifest::Manifest;
 use crate::report::{Cut, Problem};
 use crate::segment::{SERIAL_MAX, Segment, Stretch};
+use disk::Disk;
 use survey::{Known, Survey, Top};
 
 /// So many serials are skipped after a stop that was not clean where nobody knows how many may have been
@@ -345,5 +345,5 @@ fn unlisted(disk: &Disk, dir: &Path, found: &BTreeSet<u64>, now: Stamp) -> Resul
 
 fn remove(disk: &Disk, path: &Path) -> Result<(), Error> {
     tracing::info!(path = %path.display(), "removing a segment that is on no list");
-    disk.remove(path).map_err(|error| Error::io("cannot remove", path, error))
+    disk.remove_file(path).map_err(|error| Error::io("cannot remove", path, error))
 }

@@ -6,9 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use disk::Disk;
+
 use crate::change::{Note, Scanned};
 use crate::collection::millis;
-use crate::disk::Disk;
 use crate::error::Error;
 use crate::keys::{Keys, Watermark};
 use crate::log::{Log, Tail, View};

@@ -52,13 +52,13 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
+    use disk::Disk;
+    use disk::faulty::{Fault, Faulty, restore, world};
     use soif::Record;
 
     use super::*;
     use crate::change::{Batch, Change, GATHERER_ID, Note, Oid, Stamp};
     use crate::collection::Collection;
-    use crate::disk::Disk;
-    use crate::disk::faulty::{Fault, Faulty};
     use crate::heal::Healing;
     use crate::options::Options;
     use crate::recover::Mode;
@@ -145,10 +145,10 @@ mod tests {
         collection: Collection,
         faulty: &Faulty,
     ) -> (tempfile::TempDir, Collection) {
-        faulty.cut();
+        let (_, left) = faulty.cut();
         drop(collection);
         let after = tempfile::tempdir().unwrap();
-        crate::disk::faulty::restore(&faulty.left().1, after.path());
+        restore(&left, after.path()).unwrap();
         let (collection, recovery) =
             Collection::open(after.path(), Options::default(), Stamp(3)).unwrap();
         assert!(!recovery.lost, "{recovery:?}");
@@ -215,10 +215,10 @@ mod tests {
 
     /// Copies a collection without its key index, and opens that.
     fn anew(dir: &Path, lost: bool) -> (tempfile::TempDir, Collection) {
-        let mut world = crate::disk::faulty::world(dir);
+        let mut world = world(dir);
         world.retain(|path, _| !path.starts_with("keys"));
         let copy = tempfile::tempdir().unwrap();
-        crate::disk::faulty::restore(&world, copy.path());
+        restore(&world, copy.path()).unwrap();
         let (collection, recovery) =
             Collection::open(copy.path(), Options::default(), Stamp(3)).unwrap();
         assert_eq!(recovery.lost, lost, "{recovery:?}");

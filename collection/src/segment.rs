@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
-use crate::disk::{Disk, File};
+use disk::{Disk, File};
+
 use crate::error::{Damage, Error};
 use crate::member::{Frame, Header, Member, Place, Unpacker};
 pub(crate) use walk::{SERIAL_MAX, Stretch};
@@ -84,7 +85,7 @@ pub(crate) struct Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         if self.obsolete.load(Ordering::Acquire)
-            && let Err(error) = self.disk.remove(&self.path)
+            && let Err(error) = self.disk.remove_file(&self.path)
         {
             // It is not in the manifest, so the next opening removes it.
             tracing::warn!(path = %self.path.display(), %error, "old segment stays for now");

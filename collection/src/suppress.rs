@@ -399,13 +399,13 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
+    use disk::Disk;
+    use disk::faulty::Faulty;
     use net::identity::Identity;
     use soif::Record;
 
     use super::*;
     use crate::change::{Batch, Epoch, GATHERER_ID};
-    use crate::disk::Disk;
-    use crate::disk::faulty::Faulty;
     use crate::holders::{Cursor, Pulled};
     use crate::options::Options;
     use crate::recover::Mode;
@@ -507,7 +507,7 @@ mod tests {
         let changes = vec![update("http://h/1")];
         collection.commit(Batch { changes, notes: Vec::new() }, Stamp(2)).unwrap();
         let before = collection.suppress(&author(), subject("http://h/2"), "", Stamp(3)).unwrap();
-        faulty.fail(Some(crate::disk::faulty::Fault::Full));
+        faulty.fail(Some(disk::faulty::Fault::Full));
         collection.suppress(&author(), subject("http://h/1"), "", Stamp(4)).unwrap_err();
         collection.lift(&author(), subject("http://h/2"), Stamp(4)).unwrap_err();
         faulty.fail(None);

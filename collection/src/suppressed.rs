@@ -18,11 +18,11 @@ mod reading;
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
+use disk::{Disk, File};
 use serde::{Deserialize, Serialize};
 use soif::{Record, RecordRef};
 
 use crate::change::Oid;
-use crate::disk::{Disk, File};
 use crate::error::Error;
 use crate::notice::{Notice, Subject};
 

@@ -70,7 +70,6 @@ use crate::id::{InvitationId, MemberId};
 use crate::link::{Caller, Command, EVENTS_MAX, Event, Hub};
 use crate::replica::Replica;
 use crate::serve;
-use crate::tree::lock::lock;
 use crate::tree::passage::make_private;
 use crate::version::{Kind, Name, Version};
 
@@ -405,7 +404,7 @@ impl Opening {
             make_private(&data)?;
         }
         // Two members of one key would contradict each other.
-        let lock = lock(&data)?;
+        let lock = disk::lock::take(&data).map_err(crate::tree::error::Error::from)?;
         let kept = Kept::open(&data)?;
         let identity = Arc::new(Identity::load_or_create(&data)?);
         let me = MemberId::of(&identity.public());

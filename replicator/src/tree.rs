@@ -9,7 +9,6 @@
 
 mod building;
 pub mod chunk;
-mod disk;
 pub mod error;
 pub mod fetch;
 pub mod folding;
@@ -17,11 +16,11 @@ pub mod generation;
 mod index;
 pub mod levels;
 mod listing;
-pub(crate) mod lock;
 pub mod manifest;
 pub mod mode;
 mod opening;
 pub mod order;
+mod output;
 pub(crate) mod passage;
 pub mod path;
 pub mod publish;

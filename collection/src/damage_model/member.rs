@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use disk::Disk;
+use disk::faulty::{Faulty, restore};
 use http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use soif::Record;
@@ -17,8 +19,6 @@ use super::Tree;
 use super::harm::{Harm, Random};
 use crate::change::{Batch, Change, Epoch, GATHERER_ID, GATHERER_ROOT, Note, Oid, Stamp, Version};
 use crate::collection::Collection;
-use crate::disk::Disk;
-use crate::disk::faulty::{Faulty, restore};
 use crate::error::{Damage, Error};
 use crate::feed::{FeedOptions, FeedServer};
 use crate::heal::Healing;
@@ -109,11 +109,10 @@ impl Member {
             self.collection().close();
             self.collection = None;
         } else {
-            self.disk.cut();
+            let (_, left) = self.disk.cut();
             self.collection = None;
-            let (_, left) = self.disk.left();
             self.dir = tempfile::tempdir().unwrap();
-            restore(&left, self.dir.path());
+            restore(&left, self.dir.path()).unwrap();
         }
         self.seed += 1;
         self.disk = Faulty::new(self.dir.path(), self.seed);

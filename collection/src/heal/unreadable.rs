@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use disk::Disk;
+use disk::faulty::Faulty;
 use soif::Record;
 
 use crate::change::{Batch, Change, GATHERER_ID, GATHERER_ROOT, Oid, Stamp};
 use crate::collection::Collection;
-use crate::disk::Disk;
-use crate::disk::faulty::Faulty;
 use crate::error::{Damage, Error};
 use crate::heal::Healing;
 use crate::options::Options;

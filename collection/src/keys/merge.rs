@@ -148,12 +148,12 @@ impl Shelf {
             let number = self.allocate();
             let merged = self.merged(number, inputs, is_all, goes_on).inspect_err(|_error| {
                 // Of no use, and it may be the disk that is full.
-                let _ = self.disk.remove(&run::path(&self.dir, number));
+                let _ = self.disk.remove_file(&run::path(&self.dir, number));
             });
             let Some(merged) = merged? else { return Ok(()) };
             self.replace(inputs, (level, Arc::new(merged))).inspect_err(|_error| {
                 // If the list names it all the same, the next opening makes the index anew.
-                let _ = self.disk.remove(&run::path(&self.dir, number));
+                let _ = self.disk.remove_file(&run::path(&self.dir, number));
             })?;
             for (_, input) in inputs {
                 input.remove(&self.disk)?;
@@ -201,8 +201,9 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
+    use disk::Disk;
+
     use super::*;
-    use crate::disk::Disk;
     use crate::keys::layers::Table;
     use crate::keys::store::Store;
 

@@ -12,18 +12,20 @@
 //!
 //! Source: the sorted tables of O'Neil et al., "The log-structured merge-tree" (1996).
 
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use disk::{Disk, File};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::bloom::Bloom;
-use crate::disk::{Disk, File, Output};
 use crate::member::{get, put};
 
 /// A block is closed once it has so many bytes.
 const BLOCK_BYTES: usize = 8 << 10;
+/// What is written at once, in bytes.
+const WRITE_BYTES: usize = 256 << 10;
 const MAGIC: [u8; 8] = *b"hrvkeys1";
 const CHECKSUM_BYTES: usize = 8;
 const END_BYTES: usize = 40;
@@ -106,8 +108,10 @@ pub(super) struct Writer {
     path: PathBuf,
     number: u64,
     disk: Disk,
-    out: BufWriter<Output>,
+    file: File,
     written: u64,
+    /// What is to be written next.
+    unwritten: Vec<u8>,
     block: Vec<u8>,
     /// What parts the open block from the one before.
     separator: Vec<u8>,
@@ -126,10 +130,10 @@ impl Writer {
         entries_max: u64,
     ) -> io::Result<Self> {
         let path = path(dir, number);
-        let out = Output::new(disk.create(&path)?);
         Ok(Self {
             disk: disk.clone(),
-            out: BufWriter::with_capacity(1 << 18, out),
+            file: disk.create(&path)?,
+            unwritten: Vec::with_capacity(WRITE_BYTES + 2 * BLOCK_BYTES),
             path,
             number,
             written: 0,
@@ -168,10 +172,20 @@ impl Writer {
     fn close_block(&mut self) -> io::Result<()> {
         let checksum = xxh3_64(&self.block);
         self.block.extend_from_slice(&checksum.to_le_bytes());
-        self.out.write_all(&self.block)?;
-        self.written += self.block.len() as u64;
-        self.index.push(&self.separator, self.written);
-        self.block.clear();
+        self.unwritten.append(&mut self.block);
+        self.index.push(&self.separator, self.end());
+        if self.unwritten.len() < WRITE_BYTES { Ok(()) } else { self.write() }
+    }
+
+    /// Where the next byte goes.
+    fn end(&self) -> u64 {
+        self.written + self.unwritten.len() as u64
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        self.file.write_all_at(&self.unwritten, self.written)?;
+        self.written += self.unwritten.len() as u64;
+        self.unwritten.clear();
         Ok(())
     }
 
@@ -182,19 +196,18 @@ impl Writer {
         }
         let mut rest = Vec::new();
         self.index.encode(&mut rest);
-        let filter_at = self.written + rest.len() as u64;
+        let end = self.end();
+        let filter_at = end + rest.len() as u64;
         self.filter.encode(&mut rest);
-        for number in [self.written, filter_at, self.entries] {
+        for number in [end, filter_at, self.entries] {
             rest.extend_from_slice(&number.to_le_bytes());
         }
         let checksum = xxh3_64(&rest);
         rest.extend_from_slice(&checksum.to_le_bytes());
         rest.extend_from_slice(&MAGIC);
-        self.out.write_all(&rest)?;
-        let out = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        out.file().sync_all()?;
-        // It is read from now on.
-        drop(out);
+        self.write()?;
+        self.file.write_all_at(&rest, end)?;
+        self.file.sync_all()?;
         Ok(Run {
             file: self.disk.open_to_read(&self.path)?,
             path: self.path,
@@ -207,7 +220,7 @@ impl Writer {
 
     /// Gives the run up.
     pub(super) fn abandon(self) -> io::Result<()> {
-        self.disk.remove(&self.path)
+        self.disk.remove_file(&self.path)
     }
 }
 
@@ -260,7 +273,7 @@ impl Run {
 
     /// Removes its file; what reads it goes on.
     pub(super) fn remove(&self, disk: &Disk) -> io::Result<()> {
-        disk.remove(&self.path)
+        disk.remove_file(&self.path)
     }
 
     /// Looks a key up. `Some(None)`: it is removed here.

@@ -24,13 +24,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use std::thread;
 use std::time::Duration;
 
+use disk::{Disk, File};
 use sled::{Batch, Db};
 
 use super::layers::Table;
 use super::merge::Merger;
 use super::run::{self, Run, Writer};
 use super::{Outcome, Watermark};
-use crate::disk::{Disk, File};
 use crate::member::{get, put};
 use scan::Scan;
 
@@ -125,7 +125,7 @@ impl Store {
             let entry = entry?;
             let number = entry.file_name().to_str().and_then(run::number);
             if number.is_some_and(|it| !known(it)) {
-                disk.remove(&entry.path())?;
+                disk.remove_file(&entry.path())?;
             }
         }
         let next = runs.iter().map(|(_, run)| run.number + 1).max().unwrap_or(0);
@@ -133,7 +133,7 @@ impl Store {
         let shelf = Arc::new(Shelf {
             disk: disk.clone(),
             dir: dir.to_owned(),
-            files: [disk.open_to_sync(dir)?, disk.open_to_sync(&dir.join("db"))?],
+            files: [disk.open_to_read(dir)?, disk.open_to_read(&dir.join("db"))?],
             db,
             state: Arc::new(RwLock::new(state)),
             durable: Mutex::new(watermark),
@@ -316,7 +316,7 @@ impl Shelf {
             }
             Err(error) => {
                 // What there is of the run is of no use; the rest is as it was before.
-                let _ = self.disk.remove(&run::path(&self.dir, number));
+                let _ = self.disk.remove_file(&run::path(&self.dir, number));
                 let frozen = mem::take(&mut state.frozen);
                 let frozen = Arc::try_unwrap(frozen).unwrap_or_else(|shared| (*shared).clone());
                 for (key, value) in frozen {

@@ -5,8 +5,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use disk::Disk;
+
 use super::Mode;
-use crate::disk::Disk;
 use crate::error::{Damage, Error};
 use crate::holes::Missing;
 use crate::manifest::Manifest;

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use disk::faulty::{Fault, Faulty};
 use tempfile::TempDir;
 
 use super::*;
 use crate::change::Version;
-use crate::disk::faulty::{Fault, Faulty};
 use crate::holes::Holes;
 use crate::segment::Entry;
 use crate::{Batch, Change, Collection, Note, Oid, Options};

@@ -14,6 +14,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use disk::Disk;
 use roaring::RoaringTreemap;
 
 use super::chain::{Chain, Link, LogFile, Part};
@@ -21,7 +22,6 @@ use super::folder::{self, open_file, wrong};
 use super::writer::{BASE_FILE_BYTES, Open};
 use crate::change::{Change, Scanned, Stamp};
 use crate::content::Drafter;
-use crate::disk::Disk;
 use crate::error::{Damage, Error};
 use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
 use crate::pack;

@@ -4,8 +4,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use disk::Disk;
+
 use super::chain::{CHAIN_BYTES_MAX, Chain, Link, LogFile, Part};
-use crate::disk::Disk;
 use crate::error::Error;
 use crate::member::MEMBER_BYTES_MAX;
 use crate::segment::{Entry, SERIAL_MAX, Segment, Stretch};
@@ -196,14 +197,9 @@ pub(super) fn list(dir: &Path) -> Result<Vec<String>, Error> {
 /// The system's.
 pub(super) fn write_chain(disk: &Disk, dir: &Path, chain: &Chain) -> Result<(), Error> {
     let (path, new): (PathBuf, PathBuf) = (dir.join(CHAIN), dir.join(CHAIN_NEW));
-    let write = || {
-        let file = disk.create(&new)?;
-        file.write_all_at(chain.to_string().as_bytes(), 0)?;
-        file.sync_all()?;
-        // The files that it names are to be there before it is.
-        disk.open_to_sync(dir)?.sync_all()?;
-        disk.rename(&new, &path)?;
-        disk.open_to_sync(dir)?.sync_all()
-    };
-    write().map_err(|error| Error::io("cannot replace", &path, error))
+    // The files that it names are to be there before it is.
+    let synced = disk.sync(dir);
+    let replaced =
+        synced.and_then(|()| disk.replace(&path, &new, disk::MODE, chain.to_string().as_bytes()));
+    replaced.map(drop).map_err(|error| Error::io("cannot replace", &path, error))
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use disk::Disk;
 use http::StatusCode;
 use net::client::Response;
 use tokio::sync::mpsc;
@@ -12,7 +13,6 @@ use tokio::task::spawn_blocking;
 use super::chain::known_owner;
 use super::writer::{Stream, Writer};
 use crate::change::Version;
-use crate::disk::Disk;
 use crate::error::{Damage, Error};
 use crate::feed;
 use crate::pull::answer::{Answer, Asking};

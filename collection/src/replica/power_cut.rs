@@ -7,12 +7,13 @@ use std::env;
 use std::fs;
 use std::path::Path;
 
+use disk::Disk;
+use disk::faulty::{Faulty, Target, restore, world};
+
 use super::fold::fold;
 use super::tests::{World as Source, take, titles, update};
 use super::writer::{Stream, Writer};
 use super::{CHAIN, Chain, Replica, check};
-use crate::disk::Disk;
-use crate::disk::faulty::{Faulty, Target, restore, world};
 
 const PHASES: [(&str, &str); 6] = [
     ("append", ""),
@@ -47,7 +48,7 @@ fn a_power_cut_at_any_act_leaves_a_whole_log() {
     let mut left = world(&source.log());
     for round in 0..rounds {
         let dir = tempfile::tempdir().unwrap();
-        restore(&left, dir.path());
+        restore(&left, dir.path()).unwrap();
         let before = chain(dir.path());
         let changed = 1 + random(&mut state, 30);
         let changes = (0..changed).map(|_| {
@@ -85,11 +86,10 @@ fn a_power_cut_at_any_act_leaves_a_whole_log() {
                 }
             }
         }
-        faulty.cut();
-        let (point, there) = faulty.left();
+        let (point, there) = faulty.cut();
         println!("seed {seed}, round {round}: power cut in {phase} at {point}");
         let after = tempfile::tempdir().unwrap();
-        restore(&there, after.path());
+        restore(&there, after.path()).unwrap();
         let mut writer = Writer::open(&Disk::System, after.path()).unwrap();
         let found = writer.chain().cloned();
         assert!(found.is_some(), "a log that was there is begun anew");

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use disk::Disk;
 use tokio::sync::watch;
 
 use super::chain::{Chain, LogFile, Part};
 use super::folder::{open_file, read_chain, wrong};
 use crate::change::Version;
-use crate::disk::Disk;
 use crate::error::Error;
 use crate::log::View;
 use crate::segment::Segment;

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use bytes::Bytes;
+use disk::Disk;
 use proptest::prelude::*;
 use soif::Record;
 use tempfile::TempDir;
@@ -18,7 +19,6 @@ use super::writer::{Stream, Writer};
 use super::*;
 use crate::change::{Batch, Change, GATHERER_ID, Oid, Stamp, Version};
 use crate::collection::Collection;
-use crate::disk::Disk;
 use crate::error::Error;
 use crate::intake::Piece;
 use crate::log::View;

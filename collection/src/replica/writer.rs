@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use disk::{Disk, File};
 use tokio::sync::mpsc;
 
 use super::chain::{Chain, FILES_MAX, Link, LogFile, Part};
@@ -12,7 +13,6 @@ use super::fold::{fold, is_due};
 use super::folder::{self, CHAIN, list, write_chain, wrong};
 use crate::change::{Epoch, Version};
 use crate::content::Drafter;
-use crate::disk::{Disk, File};
 use crate::error::{Damage, Error};
 use crate::intake::Piece;
 use crate::member::{Decoder, Header, MEMBER_BYTES_MAX, Member};
@@ -45,7 +45,8 @@ impl Writer {
     ///
     /// The system's.
     pub(crate) fn open(disk: &Disk, dir: &Path) -> Result<Self, Error> {
-        disk.make_directory(dir).map_err(|error| Error::io("cannot create", dir, error))?;
+        let made = disk.make_directories(dir, None);
+        made.map_err(|error| Error::io("cannot create", dir, error))?;
         let chain = match folder::read_chain(disk, dir).and_then(|it| sound(disk, dir, it)) {
             Err(error @ (Error::LogFolder { .. } | Error::Damaged { .. })) => {
                 tracing::warn!(%error, "the log is begun anew");
@@ -72,7 +73,7 @@ impl Writer {
             let is_known = files.iter().any(|it| it.name() == name);
             if !is_known && (name != CHAIN || self.chain.is_none()) {
                 let path = self.dir.join(name);
-                let removed = self.disk.remove(&path);
+                let removed = self.disk.remove_file(&path);
                 removed.map_err(|error| Error::io("cannot remove", &path, error))?;
             }
         }

@@ -7,7 +7,8 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use crate::disk::{Disk, File};
+use disk::{Disk, File};
+
 use crate::error::Error;
 use crate::member::{get, put};
 
@@ -180,7 +181,7 @@ impl Writing {
             None => match self.disk.open(&self.path) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     let made = self.disk.create(&self.path)?;
-                    self.sync_folder()?;
+                    self.disk.sync_name(&self.path)?;
                     made
                 }
                 other => other?,
@@ -203,17 +204,7 @@ impl Writing {
     /// Has a file with these bytes take the place of the one at `path`.
     fn put(&self, path: &Path, bytes: &[u8]) -> io::Result<File> {
         let new = self.path.with_extension("soif.new");
-        let file = self.disk.create(&new)?;
-        file.write_all_at(bytes, 0)?;
-        file.sync_all()?;
-        self.disk.rename(&new, path)?;
-        self.sync_folder()?;
-        Ok(file)
-    }
-
-    fn sync_folder(&self) -> io::Result<()> {
-        let above = self.path.parent().filter(|it| !it.as_os_str().is_empty());
-        self.disk.open_to_sync(above.unwrap_or_else(|| Path::new(".")))?.sync_all()
+        self.disk.replace(path, &new, disk::MODE, bytes)
     }
 }
 

@@ -8,10 +8,11 @@
 //!
 //! Everything blocks: call it where that is no harm.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+
+use disk::Disk;
 
 use crate::error::Error;
 use crate::id::GroupId;
@@ -118,20 +119,8 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     new.push(".");
     new.push(NEW);
     let new = PathBuf::from(new);
-    let write = || {
-        let options = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(passage::FILE)
-            .open(&new);
-        let mut file = options?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&new, path)?;
-        path.parent().map_or(Ok(()), |above| File::open(above)?.sync_all())
-    };
-    write().map_err(|source| {
+    let replaced = Disk::System.replace(path, &new, passage::FILE, bytes);
+    replaced.map(drop).map_err(|source| {
         // A disk that is full is not to be filled by halves.
         let _ = fs::remove_file(&new);
         Error::io(path, source)

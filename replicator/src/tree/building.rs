@@ -8,14 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use disk::Disk;
+
 use super::chunk::Extent;
-use super::disk::{Disk, Output};
 use super::error::Error;
 use super::generation::{
     Generation, INDEX, LEASE, LEASE_MODE, MANIFEST, META, Meta, NODES, PRIVATE, SOURCES, TREE,
 };
 use super::index::{Place, Source, Writer};
 use super::mode::Mode;
+use super::output::Output;
 use super::passage::{FILE, FOLDER, Passage, set_mode};
 use super::path::EntryPath;
 use crate::version::{Hash, Kind};
@@ -84,11 +86,11 @@ impl Building {
         stop: &Stop,
     ) -> Result<Self, Error> {
         let tree = dir.join(TREE);
-        disk.make_directory(&dir, FOLDER).map_err(Error::io(&dir))?;
-        disk.make_directory(&tree, FOLDER).map_err(Error::io(&tree))?;
+        disk.make_directory(&dir, Some(FOLDER)).map_err(Error::io(&dir))?;
+        disk.make_directory(&tree, Some(FOLDER)).map_err(Error::io(&tree))?;
         let create = |name: &str| {
             let path = dir.join(name);
-            disk.create(&path).map_err(Error::io(path))
+            Output::create(disk, &path).map_err(Error::io(path))
         };
         create(LEASE)?;
         Ok(Self {
@@ -182,7 +184,7 @@ impl Building {
 
     fn make_folder(&mut self, at: &Path, mode: Mode) -> Result<(), Error> {
         let mode = mode.of_folder(self.kind);
-        self.disk.make_directory(at, mode).map_err(Error::io(at))?;
+        self.disk.make_directory(at, Some(mode)).map_err(Error::io(at))?;
         self.give(at)?;
         self.note_unsynced(at);
         Ok(())
@@ -236,7 +238,7 @@ impl Building {
     /// Makes a file, to be filled and then [sealed](Building::seal).
     pub(super) fn file(&mut self, path: &EntryPath) -> Result<Output, Error> {
         let at = self.place(path)?;
-        self.disk.create(&at).map_err(Error::io(at))
+        Output::create(&self.disk, &at).map_err(Error::io(at))
     }
 
     pub(super) fn seal(
@@ -279,8 +281,8 @@ impl Building {
 
     fn create_anew(&self, name: &str) -> Result<Output, Error> {
         let path = self.dir.join(name);
-        self.disk.remove(&path).map_err(Error::io(&path))?;
-        self.disk.create(&path).map_err(Error::io(path))
+        self.disk.remove_tree(&path).map_err(Error::io(&path))?;
+        Output::create(&self.disk, &path).map_err(Error::io(path))
     }
 
     /// Makes it whole and durable under its name; returns its directory.
@@ -292,10 +294,10 @@ impl Building {
         let (disk, dir) = (self.disk, self.dir);
         for name in [INCOMING, SPOOL] {
             let path = dir.join(name);
-            disk.remove(&path).map_err(Error::io(path))?;
+            disk.remove_tree(&path).map_err(Error::io(path))?;
         }
         let path = dir.join(META);
-        let mut out = disk.create(&path).map_err(Error::io(&path))?;
+        let mut out = Output::create(&disk, &path).map_err(Error::io(&path))?;
         out.write(&meta.to_bytes()).and_then(|()| out.flush()).map_err(Error::io(&path))?;
         admit(&dir, self.kind)?;
         let sync = |path: &Path| disk.sync(path).map_err(Error::io(path));
@@ -305,7 +307,7 @@ impl Building {
             names.iter().try_for_each(|it| sync(&dir.join(it)))?;
             sync(&dir)?;
         } else {
-            disk.sync_all(&dir).map_err(Error::io(&dir))?;
+            disk.sync_file_system(&dir).map_err(Error::io(&dir))?;
         }
         let to = dir.with_file_name(name);
         disk.rename(&dir, &to).map_err(Error::io(&to))?;

@@ -33,8 +33,13 @@ pub enum Error {
     #[error("stopped, as the daemon ends")]
     Stopped,
     /// Another process has this directory.
-    #[error("{0} is in use by another process: stop that, or use another directory")]
-    InUse(PathBuf),
+    #[error("{dir} is in use by another process, {pid}: stop that, or use another directory")]
+    InUse {
+        /// The directory.
+        dir: PathBuf,
+        /// The number of the process, or `unknown`.
+        pid: String,
+    },
     /// Bytes do not have the hash under which they came: whoever sent them is broken, or lies.
     #[error("the bytes of chunk {0} are others")]
     WrongHash(Hash),
@@ -96,6 +101,15 @@ pub enum Error {
     /// Nothing has been switched to yet, so there is nothing to read.
     #[error("{0} leads to no tree yet")]
     NoTree(PathBuf),
+}
+
+impl From<disk::lock::Error> for Error {
+    fn from(error: disk::lock::Error) -> Self {
+        match error {
+            disk::lock::Error::InUse { dir, pid } => Self::InUse { dir, pid },
+            disk::lock::Error::Io { path, source } => Self::io(path)(source),
+        }
+    }
 }
 
 impl Error {

@@ -12,8 +12,10 @@ use std::io::{self, BufReader, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use super::disk::Disk;
+use disk::Disk;
+
 use super::error::Error;
+use super::output::Output;
 use crate::version::Hash;
 
 /// Start of the hash, source, offset, bytes.
@@ -138,7 +140,7 @@ impl Writer {
             Some(Ok(record))
         });
         write(&self.disk, &self.path, merged)?;
-        self.runs.iter().try_for_each(|it| self.disk.remove(it).map_err(Error::io(it)))
+        self.runs.iter().try_for_each(|it| self.disk.remove_file(it).map_err(Error::io(it)))
     }
 }
 
@@ -157,7 +159,7 @@ fn write(
     path: &Path,
     records: impl Iterator<Item = io::Result<Record>>,
 ) -> Result<(), Error> {
-    let mut out = disk.create(path).map_err(Error::io(path))?;
+    let mut out = Output::create(disk, path).map_err(Error::io(path))?;
     let mut last = None;
     for record in records {
         let record = record.map_err(Error::io(path))?;

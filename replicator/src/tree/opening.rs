@@ -4,11 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use disk::Disk;
+
 use super::building::{admit, building_number};
-use super::disk::Disk;
 use super::error::Error;
 use super::generation::{Generation, TREE, serial};
-use super::passage::{FOLDER, hide, make_private, set_mode};
+use super::passage::{FOLDER, hide, set_mode};
 use crate::version::Kind;
 
 /// Generations that are being removed begin so.
@@ -61,7 +62,7 @@ pub(super) fn open_all(disk: &Disk, dir: &Path, kind: Kind) -> Result<Opened, Er
             Ok(generation) => opened.all.push(Arc::new(generation)),
             Err(error) if error.is_damage() => {
                 let gone = gone_dir(&path);
-                disk.remove(&gone).map_err(Error::io(&gone))?;
+                disk.remove_tree(&gone).map_err(Error::io(&gone))?;
                 disk.rename(&path, &gone).map_err(Error::io(&path))?;
                 opened.damaged.push(path);
                 opened.left.push(gone);
@@ -70,16 +71,4 @@ pub(super) fn open_all(disk: &Disk, dir: &Path, kind: Kind) -> Result<Opened, Er
         }
     }
     Ok(opened)
-}
-
-/// Makes a directory with all above it, durably; those that were missing are the owner's alone.
-pub(super) fn make_durably(dir: &Path) -> Result<(), Error> {
-    let missing: Vec<&Path> = dir.ancestors().take_while(|it| !it.exists()).collect();
-    for made in missing.iter().rev() {
-        make_private(made)?;
-        let above = made.parent().filter(|it| !it.as_os_str().is_empty());
-        let above = above.unwrap_or_else(|| Path::new("."));
-        Disk::System.sync(above).map_err(Error::io(above))?;
-    }
-    Ok(())
 }

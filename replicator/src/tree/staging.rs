@@ -11,8 +11,10 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::disk::{Disk, Output};
+use disk::Disk;
+
 use super::error::Error;
+use super::output::Output;
 use crate::version::Hash;
 
 /// Longest chunk that is kept, in bytes.
@@ -54,7 +56,7 @@ impl Staged {
 impl Staging {
     /// Opens the file, reads what is in it, and cuts it behind the last chunk that is sound.
     pub(super) fn open(disk: &Disk, path: &Path) -> Result<Self, Error> {
-        let out = disk.open(path).map_err(Error::io(path))?;
+        let out = Output::open(disk, path).map_err(Error::io(path))?;
         let mut staging = Self { out, places: HashMap::new() };
         let mut input =
             BufReader::with_capacity(1 << 20, File::open(path).map_err(Error::io(path))?);

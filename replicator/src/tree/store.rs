@@ -15,17 +15,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use collection::replica;
+use disk::{Disk, lock};
 
 use super::building::{Building, Stop, building_dir};
-use super::disk::Disk;
 use super::error::Error;
 use super::folding::Folding;
 use super::generation::{Found, Generation, LastFile, Meta, TREE, dir_name, lock_out};
-use super::lock::lock;
 use super::manifest::Totals;
 use super::mode::Mode;
-use super::opening::{gone_dir, make_durably, open_all};
-use super::passage::{FILE, Gate, Passage, set_mode};
+use super::opening::{gone_dir, open_all};
+use super::passage::{FILE, FOLDER, Gate, Passage, set_mode};
 use super::staging::Staging;
 use crate::version::{Hash, Kind};
 
@@ -128,17 +127,17 @@ impl Store {
         options: Options,
         syncs_max: usize,
     ) -> Result<Self, Error> {
-        make_durably(dir)?;
-        let lock = lock(dir)?;
+        disk.make_directories(dir, Some(FOLDER)).map_err(Error::io(dir))?;
+        let lock = lock::take(dir)?;
         let all = dir.join(GENERATIONS);
         let mode = Mode::EXECUTABLE.of_folder(options.kind);
         if !all.exists() {
-            disk.make_directory(&all, mode).map_err(Error::io(&all))?;
+            disk.make_directory(&all, Some(mode)).map_err(Error::io(&all))?;
             disk.sync(dir).map_err(Error::io(dir))?;
         }
         set_mode(&all, mode)?;
         let new = dir.join(CURRENT_NEW);
-        disk.remove(&new).map_err(Error::io(new))?;
+        disk.remove_tree(&new).map_err(Error::io(new))?;
         let opened = open_all(disk, &all, options.kind)?;
         let store = Self {
             disk: disk.clone(),
@@ -365,7 +364,7 @@ impl Store {
 
     /// Removes a directory with all that is below it, which is begun anew if it is broken off.
     fn remove(&self, dir: &Path) -> Result<(), Error> {
-        let is_gone = self.disk.remove_while(dir, &|| self.go_on().is_ok());
+        let is_gone = self.disk.remove_tree_while(dir, &|| self.go_on().is_ok());
         if is_gone.map_err(Error::io(dir))? { Ok(()) } else { Err(Error::Stopped) }
     }
 
@@ -401,7 +400,7 @@ impl Store {
             Ok(generation) => generation,
             Err(error) => {
                 // Nobody has seen it. What cannot be removed is taken for the newest by who opens the store next.
-                let _ = self.disk.remove(&dir);
+                let _ = self.disk.remove_tree(&dir);
                 return Err(error);
             }
         };
@@ -429,7 +428,7 @@ impl Store {
 
     fn point_to(&self, generation: &Generation) -> Result<(), Error> {
         let (new, link) = (self.dir.join(CURRENT_NEW), self.dir.join(CURRENT));
-        self.disk.remove(&new).map_err(Error::io(&new))?;
+        self.disk.remove_tree(&new).map_err(Error::io(&new))?;
         self.disk.symlink(&target(generation), &new).map_err(Error::io(&new))?;
         self.disk.rename(&new, &link).map_err(Error::io(link))
     }

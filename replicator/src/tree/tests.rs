@@ -13,11 +13,11 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use disk::Disk;
 use net::identity::Identity;
 use proptest::prelude::*;
 
 use super::chunk::tests::noise;
-use super::disk::Disk;
 use super::error::Error;
 use super::fetch::Fetch;
 use super::publish::{Draft, Publishing};

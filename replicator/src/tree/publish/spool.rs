@@ -3,9 +3,9 @@
 use std::os::unix::fs::FileExt as _;
 
 use super::super::chunk::Extent;
-use super::super::disk::Output;
 use super::super::error::Error;
 use super::super::manifest::{EXTENT_BYTES, first_extent};
+use super::super::output::Output;
 use crate::version::Hash;
 
 /// What is held in memory, in chunks: those of a file of about a gigabyte.

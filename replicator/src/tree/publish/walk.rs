@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use super::super::building::Building;
 use super::super::chunk::{Chunker, Extent, FILE};
-use super::super::disk::Output;
 use super::super::error::Error;
 use super::super::generation::LEASE;
 use super::super::levels::{Builder, Piece};
 use super::super::listing::Extents;
 use super::super::manifest::{Encoder, Entry, EntryKind, Fault, Format, Totals};
 use super::super::mode::Mode;
+use super::super::output::Output;
 use super::super::path::EntryPath;
 use super::super::store::Store;
 use super::look::{Known, listed_mode};

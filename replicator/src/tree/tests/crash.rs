@@ -7,8 +7,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::disk::Disk;
-use super::super::disk::faulty::{Faulty, World};
+use disk::Disk;
+use disk::faulty::{Fault, Faulty, Target, World, restore};
+
 use super::super::error::Error;
 use super::super::publish::{Draft, Publishing};
 use super::super::store::{Options, Store};
@@ -26,11 +27,18 @@ fn rounds() -> std::ops::Range<u64> {
     first..first + number("HARVEST_CRASH_ROUNDS").unwrap_or(6)
 }
 
+/// A disk whose power is cut after so many acts.
+fn cut_at(dir: &Path, seed: u64, acts: u64) -> Arc<Faulty> {
+    let faulty = Faulty::new(dir, seed);
+    faulty.cut_at(Target { acts, ..Target::default() });
+    faulty
+}
+
 /// Opens what a power cut left, and cuts the power again after a few acts.
 fn cut_again(left: &World, dir: &Path, random: &mut fastrand::Rng) -> World {
     fs::create_dir(dir).unwrap();
-    left.restore(dir);
-    let faulty = Faulty::new(dir, random.u64(1..), Some(random.u64(1..=12)));
+    restore(left, dir).unwrap();
+    let faulty = cut_at(dir, random.u64(1..), random.u64(1..=12));
     drop(Store::open_on(&Disk::Faulty(faulty.clone()), dir, Options::default(), 64));
     faulty.cut().1
 }
@@ -122,7 +130,7 @@ fn a_power_cut_at_any_act_loses_nothing_acknowledged() {
         let round = Round::new(seed);
         let dir = round.top.path().join("whole");
         fs::create_dir(&dir).unwrap();
-        let sound = Faulty::new(&dir, seed, None);
+        let sound = Faulty::new(&dir, seed);
         let store = round.open(&Disk::Faulty(sound.clone()), &dir).unwrap();
         assert_eq!(round.run(&store, 0).0, round.trees.len());
         let acts = sound.acts();
@@ -130,7 +138,7 @@ fn a_power_cut_at_any_act_loses_nothing_acknowledged() {
         // What was made durable is all that was done.
         let left = round.top.path().join("left");
         fs::create_dir(&left).unwrap();
-        sound.cut().1.restore(&left);
+        restore(&sound.cut().1, &left).unwrap();
         round.check(&left, round.trees.len(), "the end");
 
         let mut random = fastrand::Rng::with_seed(seed);
@@ -138,7 +146,7 @@ fn a_power_cut_at_any_act_loses_nothing_acknowledged() {
             let cut_at = random.u64(1..=acts);
             let dir = round.top.path().join(format!("cut{cut}"));
             fs::create_dir(&dir).unwrap();
-            let faulty = Faulty::new(&dir, random.u64(1..), Some(cut_at));
+            let faulty = self::cut_at(&dir, random.u64(1..), cut_at);
             let acknowledged = match round.open(&Disk::Faulty(faulty.clone()), &dir) {
                 Ok(store) => round.run(&store, 0).0,
                 Err(_) => 0,
@@ -152,7 +160,7 @@ fn a_power_cut_at_any_act_loses_nothing_acknowledged() {
             }
             let left = round.top.path().join(format!("left{cut}"));
             fs::create_dir(&left).unwrap();
-            world.restore(&left);
+            restore(&world, &left).unwrap();
             round.check(&left, acknowledged, &format!("{cut_at} of {acts}, {at}"));
         }
     }
@@ -164,7 +172,7 @@ fn a_full_disk_is_named_and_leaves_everything_as_it_was() {
         let round = Round::new(seed);
         let dir = round.top.path().join("full");
         fs::create_dir(&dir).unwrap();
-        let faulty = Faulty::new(&dir, seed, None);
+        let faulty = Faulty::new(&dir, seed);
         let store = round.open(&Disk::Faulty(faulty.clone()), &dir).unwrap();
         let next = |store: &Arc<Store>, n: usize| match round.role {
             Role::Replica => fetch(&round.origin.store, store, &round.versions[n]).map(drop),
@@ -177,10 +185,10 @@ fn a_full_disk_is_named_and_leaves_everything_as_it_was() {
         let mut held = 1;
         for lot in 0..12 {
             let from = faulty.acts() + acts * lot / 12;
-            faulty.fill(Some(from));
+            faulty.fail_after(Fault::Full, from);
             let goal = if held == 1 { 2 } else { 1 };
             let found = next(&store, goal);
-            faulty.fill(None);
+            faulty.fail(None);
             match found {
                 // The other way there is less to do.
                 Ok(()) => held = goal,
