@@ -36,7 +36,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("formats", &["soif", "oai", "settings"]),
     ("essence", &["soif", "settings", "formats"]),
     ("web", &["settings"]),
-    ("daemon", &["net", "settings"]),
+    ("daemon", &["net", "settings", "disk"]),
     ("collection", &["soif", "net", "disk"]),
     ("exchange", &["soif", "oai", "collection", "net", "settings", "web", "daemon"]),
     (

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use disk::Disk;
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use settings::Table;
@@ -214,11 +215,8 @@ pub fn write_address(data_dir: &Path, address: SocketAddr) -> Result<(), Error> 
     let new = path.with_extension("address.new");
     // What a start that was cut off has left may have another mode.
     let _ = fs::remove_file(&new);
-    let mut options = fs::OpenOptions::new();
-    let file = options.write(true).create_new(true).mode(MODE).open(&new);
     let line = format!("{address} {}\n", std::process::id());
-    file.and_then(|mut file| file.write_all(line.as_bytes())).map_err(failed)?;
-    fs::rename(&new, &path).map_err(failed)
+    Disk::System.replace(&path, &new, MODE, line.as_bytes()).map_err(failed).map(drop)
 }
 
 /// Reads what [`write_address`] wrote: the address, and the id of the process. That may have ended, and

@@ -1,9 +1,10 @@
 //! The data folder: a daemon's id, key and token.
 
 use std::fs;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 
+use disk::Disk;
 use net::identity::Identity;
 
 use crate::Error;
@@ -52,14 +53,8 @@ fn load_or_create_id(path: &Path, identity: &Identity) -> Result<String, Error> 
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let id = identity.id();
-            let new: PathBuf = path.with_extension("new");
-            let write = || {
-                let mut file = fs::File::create(&new)?;
-                writeln!(file, "{id}")?;
-                file.sync_all()?;
-                fs::rename(&new, path)
-            };
-            write().map_err(failed)?;
+            let (new, bytes) = (path.with_extension("new"), format!("{id}\n"));
+            Disk::System.replace(path, &new, disk::MODE, bytes.as_bytes()).map_err(failed)?;
             Ok(id)
         }
         Err(error) => Err(failed(error)),
