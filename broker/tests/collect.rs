@@ -252,7 +252,10 @@ async fn an_id_that_is_none_is_said_so_and_never_half_written() {
     assert!(!id.with_extension("new").exists());
     std::fs::write(&id, "").unwrap();
     let error = Server::bind(config(dir.path(), Vec::new())).await.unwrap_err();
-    assert!(error.to_string().contains("remove it to get a new one"), "{error}");
+    assert!(
+        error.to_string().contains("delete it and identity.key to begin as a new one"),
+        "{error}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,7 @@ use collection::{Batch, Change, Note, Oid, Stamp};
 use net::clock;
 use soif::Record;
 
-use crate::frontier::{Losses, Stat, Top, Walk, hold};
+use crate::known::{Losses, Stat, Top, Walk, hold};
 use crate::note::{self, FileNote, RootNote};
 use crate::pipeline::{Candidate, Order, Run, Seen};
 use crate::prepare::prepare;

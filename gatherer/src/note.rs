@@ -10,12 +10,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use essence::print::{front, print_of};
+use essence::print::print_of;
 use serde::{Deserialize, Serialize};
 use soif::Record;
 use soif::digest::Md5;
 
-use crate::frontier::Stat;
+use crate::known::Stat;
 use crate::progress::Hold;
 use crate::spec;
 
@@ -308,11 +308,6 @@ pub fn compare(old: Option<&FileNote>, basis: Basis, records: Vec<(Record, u64)>
     }
     let deleted = before.iter().filter(|it| !now.contains(&it.url)).map(|it| it.url.clone());
     Difference { updated, deleted: deleted.collect(), records: published }
-}
-
-/// Returns a fingerprint of the settings that records depend on; the same in every run.
-pub fn settings_print(parts: &[&str]) -> u64 {
-    front(Md5::of(parts.join("\u{0}").as_bytes()))
 }
 
 /// Returns a fingerprint of settings, and of annotations (0: there are none).

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use collection::{Batch, Change, Note, Oid, Stamp};
 use net::clock;
 
-use crate::frontier::LOST_FILES_MAX;
+use crate::known::LOST_FILES_MAX;
 use crate::note::{self, FileNote};
 use crate::pipeline::{self, Order};
 use crate::progress::{Hold, Phase};

@@ -18,7 +18,7 @@ use essence::annotations::Annotations;
 use essence::select::LeftOut;
 
 use crate::commit::{Committer, Prepared};
-use crate::frontier::{Prints, Stat, Top, Walk};
+use crate::known::{Prints, Stat, Top, Walk};
 use crate::progress::Phase;
 use crate::room::Room;
 use crate::site::{Plan, Site, Tract, lock, path_bytes};

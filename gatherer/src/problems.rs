@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::frontier::Walk;
+use crate::known::Walk;
 
 /// How many problems are kept with their names. The counts go on beyond it.
 pub const PROBLEMS_MAX: usize = 1_000;

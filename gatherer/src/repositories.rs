@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 use crate::fetch::oai::{Ended, HARVEST_PROBLEM};
-use crate::frontier::LOST_FILES_MAX;
+use crate::known::LOST_FILES_MAX;
 use crate::note;
 use crate::progress::{Hold, RootStatus};
 use crate::rounds::Requests;

@@ -22,16 +22,14 @@ use crate::annotating::Annotating;
 use crate::config::Config;
 use crate::error::Error;
 use crate::filter::Filter;
-use crate::frontier::{Known, Walk};
+use crate::fingerprint;
+use crate::known::{Known, Walk};
 use crate::metrics::Metrics;
 use crate::note::{self, Brief, RootNote};
 use crate::problems::{Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
 use crate::repositories::Repositories;
 use crate::spec::{self, Map, Root};
-
-/// Form of our records: a new number makes every gatherer publish everything again.
-pub(crate) const RECORD_FORM: &str = "2";
 
 /// Notes that are read at once when a root's are loaded, and how often that before they are looked at.
 const CHUNK_NOTES: usize = 1_024;
@@ -83,26 +81,7 @@ impl Plan {
             tracing::warn!(program = %path.display(), "is not used: {why}");
         }
         let library = Arc::new(library);
-        let settings = note::settings_print(&[
-            RECORD_FORM,
-            &format!("{:?}", config.maps),
-            &format!("{:?}", config.full_text),
-            &config.ttl.as_secs().to_string(),
-            &config.refresh_rate.as_secs().to_string(),
-            &config.read_bytes_max.to_string(),
-            &config.essence.typing.print(),
-            &format!("{:?}", config.essence.select),
-            config.essence.rules.text(),
-            &format!("{:?}", config.essence.markup),
-            &format!("{:?}", config.essence.explode),
-            &format!("{:?}", config.essence.declared),
-            library.print(),
-            &format!("{:?}", config.essence.templates),
-            &format!("{:?}", config.essence.detail),
-            // What failed may do under others of these.
-            &format!("{:?}", config.essence.programs),
-            &format!("{:?}", config.essence.programs_read),
-        ]);
+        let settings = fingerprint::of_files(config, library.print());
         let plan = |root: &Root| {
             let url = root.url();
             Ok(Self {

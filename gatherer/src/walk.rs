@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 
 use crate::filter::{Filter, LeftOut};
-use crate::frontier::Stat;
+use crate::known::Stat;
 use crate::spec::{Root, Symlinks};
 
 /// What a walk is over.

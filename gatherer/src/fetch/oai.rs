@@ -8,17 +8,21 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use essence::print::front;
 use exchange::harvester::{self, Bounds, Running, Step, Stored, Target};
 use net::clock;
 use net::shutdown::Shutdown;
 use oai::crosswalk::SourceIdentity;
 use oai::harvest::{Checkpoint, End, Failure};
+use soif::digest::Md5;
 
-use crate::note;
 use crate::progress::Hold;
 use crate::repositories::{Regather, RepositoryNote};
 use crate::repository::Repository;
-use crate::site::{RECORD_FORM, Site, lock};
+use crate::site::{Site, lock};
+
+/// Form of the records of repositories: a new number has all of them harvested again.
+const FORM: &str = "2";
 
 /// Kind of the problem that a repository could not be harvested to its end.
 pub const HARVEST_PROBLEM: &str = "harvest";
@@ -69,8 +73,8 @@ impl Harvesting {
         let attributes = self.identity.attributes.iter();
         let lives = attributes.filter(|(name, _)| lives.contains(&name.as_str()));
         let parts = lives.map(|(_, value)| value.as_str());
-        let parts: Vec<&str> = [RECORD_FORM, &keep_original].into_iter().chain(parts).collect();
-        note::settings_print(&parts)
+        let parts: Vec<&str> = [FORM, &keep_original].into_iter().chain(parts).collect();
+        front(Md5::of(parts.join("\u{0}").as_bytes()))
     }
 }
 

@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
 use super::{Entry, Go, Ground, Met, Next, Real, link_loop, trouble};
-use crate::frontier::Stat;
+use crate::known::Stat;
 use crate::site::lock;
 use crate::spec::Symlinks;
 
