@@ -13,6 +13,7 @@ use std::process::Command;
 const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("soif", &[]),
     ("oai", &["soif"]),
+    ("query", &["soif"]),
     ("freshness", &[]),
     ("net", &[]),
     ("settings", &[]),
@@ -34,7 +35,10 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "web",
         ],
     ),
-    ("broker", &["soif", "oai", "freshness", "collection", "exchange", "net", "settings", "web"]),
+    (
+        "broker",
+        &["soif", "oai", "query", "freshness", "collection", "exchange", "net", "settings", "web"],
+    ),
     ("replicator", &["soif", "collection", "net", "settings", "watcher", "web"]),
 ];
 
@@ -73,7 +77,7 @@ const NAMED_ONLY_IN: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that never touch a runtime, a socket, a disk or a clock.
-const PURE_CRATES: &[&str] = &["soif", "oai", "freshness", "settings"];
+const PURE_CRATES: &[&str] = &["soif", "oai", "query", "freshness", "settings"];
 
 /// What a module that says `//! Sans-I/O.` must not mention outside its tests.
 const IO_WORDS: &[&str] = &[

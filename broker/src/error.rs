@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::query::QueryError;
+use query::QueryError;
 
 /// Why the broker cannot do what was asked.
 #[derive(Debug, thiserror::Error)]

@@ -19,16 +19,16 @@ use axum::routing::get;
 use collection::{Collection, Oid};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use query::record::oid_parse;
 use tokio::sync::Semaphore;
 use web::failure::{Failure, Wants};
 use web::templates::Source;
 use web::{Pages, Site};
 
-use crate::answer::{Answer, HITS_DEFAULT, SearchRequest, oid_parse};
+use crate::answer::{Answer, HITS_DEFAULT, SearchRequest};
 use crate::api;
 use crate::error::Error;
 use crate::index::Index;
-use crate::query;
 use asked::{Asked, Unknown};
 use object::{AskedObject, Format, ObjectPage};
 pub(crate) use results::shortened;

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use broker::query::{QUERY_BYTES_MAX, parse};
+use query::{QUERY_BYTES_MAX, parse};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

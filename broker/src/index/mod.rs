@@ -12,7 +12,6 @@ mod document;
 mod fault;
 mod folder;
 mod forms;
-mod highlight;
 mod inflection;
 mod lookup;
 mod merging;
@@ -34,6 +33,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use collection::{Collection, Oid, Scanned, Version};
+use query::QueryError;
 use soif::Record;
 use tantivy::indexer::{IndexWriterOptions, UserOperation};
 use tantivy::{IndexReader, IndexWriter, ReloadPolicy, TantivyError};
@@ -41,7 +41,6 @@ use tokio::sync::watch;
 
 use crate::answer::{Answer, SEARCH_TIME_MAX, SearchRequest};
 use crate::error::Error;
-use crate::query::QueryError;
 use deadline::Deadline;
 use fault::{is_corruption, is_damage, is_lock_of_disk, is_suspicious};
 use merging::Merging;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::query::{Leaf, Node, Value};
+use query::{Leaf, Node, Value};
 
 /// Whether an object whose words are the bits of `words` satisfies `node`.
 fn holds(node: &Node, words: u32) -> bool {

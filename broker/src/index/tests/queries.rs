@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::answer::{DEPTH_MAX, Facet, Filter};
-use crate::query::Query;
+use query::Query;
 
 #[test]
 fn words_phrases_and_forms() {

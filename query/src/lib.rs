@@ -1,8 +1,10 @@
-//! Query language v1: text in, a tree out.
+//! The query language, version 1: text in, a tree out.
 //!
 //! Source: TR §5 and the user's manual, "Doing queries": words, phrases, `Attribute : value`, and
 //! Boolean combinations of them. [`parse()`] reads what a person typed; [`Query`]'s `Display` writes it
-//! back in a canonical form that parses to the same tree.
+//! back in a canonical form that parses to the same tree. What
+//! an index has to agree with is here too: what of a record is searched ([`record`]), under which names
+//! ([`field`]), and how text becomes words ([`words`]).
 //!
 //! | written | finds |
 //! |---|---|
@@ -32,15 +34,21 @@
 //! Sans-I/O.
 
 mod check;
+pub mod distance;
+pub mod field;
+pub mod folding;
 mod parse;
+pub mod record;
+pub mod stem;
 mod value;
 mod word;
+pub mod words;
 
 use std::fmt;
 
+pub use field::{Kind, kind};
 pub use parse::parse;
-pub use value::{Kind, Period, kind, number, period};
-pub(crate) use word::stands_alone;
+pub use value::{Period, number, period, span};
 
 /// Longest query, in bytes.
 pub const QUERY_BYTES_MAX: usize = 4096;
