@@ -281,7 +281,7 @@ fn regex(place: &Place, pattern: &str) -> Result<Box<dyn Engine>, String> {
         Place::Attribute(_) => {
             let before = place.term("");
             let path = String::from_utf8_lossy(before.serialized_value_bytes()).into_owned();
-            format!("{}{pattern}", regex::escape(&path))
+            format!("{}(?:{pattern})", regex::escape(&path))
         }
     };
     let query = RegexQuery::from_pattern(&pattern, place.exact()).map_err(|error| {
