@@ -1,6 +1,7 @@
 //! What of a record is searched: its words, by the part that they stand in, and its numbers.
 //!
-//! Whatever answers queries reads records through this module, so that all find the same.
+//! An index and the [`Matcher`](crate::Matcher) read records through this module, so that both find
+//! the same.
 //!
 //! Sans-I/O.
 
