@@ -46,13 +46,8 @@ pub enum Error {
     },
     /// The full-text index failed; the message says what to do. It can be rebuilt from the collection
     /// at any time.
-    #[error("{}", crate::index::said(dir, source))]
-    Index {
-        /// The index's folder.
-        dir: PathBuf,
-        /// What the engine said.
-        source: crate::index::EngineError,
-    },
+    #[error(transparent)]
+    Index(#[from] crate::engine::Failure),
     /// The query cannot be asked; who typed it can mend it.
     #[error(transparent)]
     Query(#[from] QueryError),

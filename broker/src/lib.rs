@@ -9,6 +9,7 @@ pub mod api;
 mod catalog;
 mod collect;
 pub mod config;
+pub mod engine;
 pub mod error;
 mod failure;
 mod highlight;

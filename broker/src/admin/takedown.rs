@@ -69,8 +69,8 @@ impl Handle {
             return Err(Error::Worker { what: "feed".to_owned() });
         };
         let mut report = feed.purge(only).await?;
-        let index = inner.index.clone();
-        report.index_left = Some(blocking("purge", move || index.purge()).await?);
+        let engine = inner.engine.clone();
+        report.index_left = Some(blocking("purge", move || engine.purge()).await?);
         Ok(report)
     }
 }

@@ -48,10 +48,8 @@ use schema::Fields;
 use search::Refusal;
 use writer::{Applier, Chunk, Written, read_payload};
 
-pub(crate) use fault::said;
+pub use fault::Failure;
 pub(crate) use folder::Place;
-/// What the engine says when it fails.
-pub use tantivy::TantivyError as EngineError;
 
 /// How the index is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +129,7 @@ impl Index {
 
     /// [`open`](Self::open) where `place` says; `dir` names it.
     pub(crate) fn open_at(dir: &Path, options: IndexOptions, place: Place) -> Result<Self, Error> {
-        let failed = |source| Error::Index { dir: dir.to_owned(), source };
+        let failed = |source| Failure { dir: dir.to_owned(), source };
         match Self::open_as_is(dir, options, place.clone()) {
             Err(error) if is_damage(&error) => {
                 tracing::warn!(dir = %dir.display(), %error, "index dropped, to be built anew");
@@ -140,9 +138,9 @@ impl Index {
                     path: dir.to_owned(),
                     source,
                 })?;
-                Self::open_as_is(dir, options, place).map_err(failed)
+                Ok(Self::open_as_is(dir, options, place).map_err(failed)?)
             }
-            other => other.map_err(failed),
+            other => Ok(other.map_err(failed)?),
         }
     }
 
@@ -452,7 +450,7 @@ impl Index {
         } else if is_suspicious(&source) {
             self.suspect();
         }
-        Error::Index { dir: self.inner.dir.clone(), source }
+        Error::Index(Failure { dir: self.inner.dir.clone(), source })
     }
 
     /// Has the next [`apply`](Self::apply) build the index anew.
