@@ -9,9 +9,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use query::Query;
 use serde::{Deserialize, Serialize};
-
-use crate::query::Query;
 
 /// Hits of one answer unless asked otherwise.
 pub const HITS_DEFAULT: usize = 10;
@@ -259,40 +258,4 @@ pub struct Snippet {
     pub html: String,
     /// The words found: `[start, end)` in bytes of the plain text, ascending, disjoint.
     pub highlights: Vec<(usize, usize)>,
-}
-
-/// Renders an OID as [`Hit::oid`]. A colon in the gatherer's id, which ours never have, is
-/// percent-encoded: the first colon is the border.
-pub fn oid_text(gatherer_id: &str, url: &str) -> String {
-    if gatherer_id.contains([':', '%']) {
-        let gatherer_id = gatherer_id.replace('%', "%25").replace(':', "%3A");
-        return format!("{gatherer_id}:{url}");
-    }
-    format!("{gatherer_id}:{url}")
-}
-
-/// Splits a [`Hit::oid`] into gatherer id and address; `None` when it is none.
-pub fn oid_parse(oid: &str) -> Option<(String, &str)> {
-    let (gatherer_id, url) = oid.split_once(':').filter(|(_, url)| !url.is_empty())?;
-    Some((gatherer_id.replace("%3A", ":").replace("%25", "%"), url))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_oid_tells_its_parts_whatever_is_in_them() {
-        for (gatherer_id, url, text) in [
-            ("0a", "http://h/a:b", "0a:http://h/a:b"),
-            ("a:b", "c:d", "a%3Ab:c:d"),
-            ("a", "b:c:d", "a:b:c:d"),
-            ("%3A", "u", "%253A:u"),
-        ] {
-            assert_eq!(oid_text(gatherer_id, url), text);
-            assert_eq!(oid_parse(text), Some((gatherer_id.to_owned(), url)));
-        }
-        assert_eq!(oid_parse("a:"), None);
-        assert_eq!(oid_parse("a"), None);
-    }
 }

@@ -15,13 +15,13 @@
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{StatusCode, Uri};
+use query::QueryError;
 use serde_json::{Value, json};
 use web::failure::Wants;
 
 use crate::error::Error;
 use crate::page::PageState;
 use crate::page::asked::{Asked, Unknown};
-use crate::query::{self, QueryError};
 
 /// Answers a search as JSON.
 pub(crate) async fn search(State(state): State<PageState>, uri: Uri) -> Response {

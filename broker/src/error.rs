@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::query::QueryError;
+use query::QueryError;
 
 /// Why the broker cannot do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -37,13 +37,8 @@ pub enum Error {
     },
     /// The full-text index failed; the message says what to do. It can be rebuilt from the collection
     /// at any time.
-    #[error("{}", crate::index::said(dir, source))]
-    Index {
-        /// The index's folder.
-        dir: PathBuf,
-        /// What the engine said.
-        source: crate::index::EngineError,
-    },
+    #[error(transparent)]
+    Index(#[from] crate::engine::Failure),
     /// The query cannot be asked; who typed it can mend it.
     #[error(transparent)]
     Query(#[from] QueryError),

@@ -11,6 +11,7 @@ use collection::{Collection, Version};
 use net::shutdown::Shutdown;
 use tokio::time::sleep;
 
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::index::Index;
 use crate::pipeline::blocking;
@@ -33,7 +34,8 @@ pub(crate) struct Indexer {
 }
 
 impl Indexer {
-    pub(crate) fn new(collection: Collection, index: Index) -> Self {
+    pub(crate) fn new(collection: Collection, engine: &Engine) -> Self {
+        let Engine::Index(index) = engine.clone();
         Self { collection, index, problem: Arc::default() }
     }
 

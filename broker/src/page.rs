@@ -19,16 +19,16 @@ use axum::routing::get;
 use collection::{Collection, Oid};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use query::record::oid_parse;
 use tokio::sync::Semaphore;
 use web::failure::{Failure, Wants};
 use web::templates::Source;
 use web::{Pages, Site};
 
-use crate::answer::{Answer, HITS_DEFAULT, SearchRequest, oid_parse};
+use crate::answer::{Answer, HITS_DEFAULT, SearchRequest};
 use crate::api;
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::index::Index;
-use crate::query;
 use asked::{Asked, Unknown};
 use object::{AskedObject, Format, ObjectPage};
 pub(crate) use results::shortened;
@@ -59,25 +59,25 @@ pub fn pages(site: Site, folder: Option<PathBuf>) -> Result<Pages, web::Error> {
 /// What pages and search API are made from. Clones share it.
 #[derive(Clone, Debug)]
 pub struct PageState {
-    index: Index,
+    engine: Engine,
     collection: Collection,
     pages: Pages,
     searches: Arc<Semaphore>,
 }
 
 impl PageState {
-    /// Pages over `index` and the `collection` that it covers.
-    pub fn new(index: Index, collection: Collection, pages: Pages) -> Self {
-        Self { index, collection, pages, searches: Arc::new(Semaphore::new(SEARCHES_MAX)) }
+    /// Pages over `engine` and the `collection` that it answers from.
+    pub fn new(engine: Engine, collection: Collection, pages: Pages) -> Self {
+        Self { engine, collection, pages, searches: Arc::new(Semaphore::new(SEARCHES_MAX)) }
     }
 
     /// Answers a search off the async threads, as soon as fewer than [`SEARCHES_MAX`] run.
     pub(crate) async fn search(&self, request: SearchRequest) -> Result<Answer, Error> {
         // The permit moves into the work: a client that goes away does not let another one in early.
         let permit = self.searches.clone().acquire_owned().await;
-        let index = self.index.clone();
+        let engine = self.engine.clone();
         let work = move || {
-            let answer = index.search(&request);
+            let answer = engine.search(&request);
             drop(permit);
             answer
         };

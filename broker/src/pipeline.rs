@@ -12,8 +12,8 @@ use tokio::time::timeout;
 
 use crate::catalog::Catalog;
 use crate::collect::Collector;
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::index::Index;
 use crate::indexer::Indexer;
 
 /// How long requests in progress may go on after the shutdown starts.
@@ -31,15 +31,15 @@ const CLOSE: Duration = Duration::from_millis(400);
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) collection: Collection,
-    pub(crate) index: Index,
+    pub(crate) engine: Engine,
 }
 
 impl Store {
     /// Frees the data directory, whoever still holds clones.
     async fn close(self) {
         let close = move || {
-            // Not before the index: it reads the collection for what it commits.
-            self.index.close();
+            // Not before the engine: its index reads the collection for what it commits.
+            self.engine.close();
             self.collection.close();
             Ok::<(), Error>(())
         };

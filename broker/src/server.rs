@@ -30,8 +30,8 @@ use crate::admin::reload::ReadSettings;
 use crate::catalog::Catalog;
 use crate::collect::Collector;
 use crate::config::Config;
+use crate::engine::{Engine, Place};
 use crate::error::Error;
-use crate::index::{Index, IndexOptions, Place};
 use crate::indexer::Indexer;
 use crate::metrics::Counters;
 use crate::page::{self, PageState};
@@ -40,9 +40,6 @@ use crate::status::{Expected, Status};
 
 /// Folder of the collection in the data directory.
 const COLLECTION: &str = "collection";
-
-/// Folder of the full-text index in the data directory.
-const INDEX: &str = "index";
 
 /// What is signed for the secrets of subscriptions, and for nothing else.
 const KEYS: &[u8] = b"harvest: secrets of subscriptions";
@@ -70,13 +67,13 @@ impl Server {
         Self::bind_at(config, Place::Folder).await
     }
 
-    /// [`bind`](Self::bind) with the index where `place` says.
+    /// [`bind`](Self::bind) with the engine's files where `place` says.
     async fn bind_at(config: Config, place: Place) -> Result<Self, Error> {
         let fronts = Fronts::bind(&config.daemon).await?;
         let (local_addr, admin_addr) = (fronts.public_addr(), fronts.admin_addr());
         let opening = blocking("opening", move || open(config, place, local_addr));
         let opened = fronts.meanwhile("broker", opening).await?;
-        let Opened { config, author, token, pages, admin_pages, collection, index, stages } =
+        let Opened { config, author, token, pages, admin_pages, collection, engine, stages } =
             opened;
         daemon::auth::write_address(&config.daemon.data, admin_addr)?;
         // A source may have gone from the settings while the broker was down.
@@ -89,7 +86,7 @@ impl Server {
             admin_addr,
             started_ms: clock::now_ms(),
             collection,
-            index,
+            engine,
             stages,
             pages: pages.clone(),
             admin_pages,
@@ -126,7 +123,7 @@ impl Server {
         let inner = &self.handle.inner;
         tracing::info!(public = %inner.local_addr, admin = %inner.admin_addr, "broker runs");
         let stages = inner.stages.clone();
-        let store = Store { collection: inner.collection.clone(), index: inner.index.clone() };
+        let store = Store { collection: inner.collection.clone(), engine: inner.engine.clone() };
         let public = public(&self.handle, &self.pages, shutdown.clone());
         let guard = Guard { token: self.token, read: self.handle.config().daemon.admin_read };
         let admin = admin::routes(self.handle.clone(), guard);
@@ -144,7 +141,7 @@ struct Opened {
     pages: Pages,
     admin_pages: Pages,
     collection: Collection,
-    index: Index,
+    engine: Engine,
     stages: Stages,
 }
 
@@ -172,9 +169,7 @@ fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, 
     for damaged in &recovery.damaged {
         tracing::warn!(%damaged, "damaged: what was there is fetched again");
     }
-    let index = Index::open_at(&data.join(INDEX), IndexOptions::default(), place)?;
-    // Before the first pull: it could bring the collection to where the index is.
-    index.hold_to(|covered| collection.goes_on_from(covered));
+    let engine = Engine::open(data, place, &collection)?;
     let timeouts = config.patience.request;
     let contact = config.daemon.base_url.as_ref().map(ToString::to_string);
     let client = Client::new(net::client::Settings { timeouts, contact, ..Default::default() });
@@ -189,7 +184,7 @@ fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, 
     let stages = Stages {
         collector,
         catalog: Catalog::new(collection.clone()),
-        indexer: Indexer::new(collection.clone(), index.clone()),
+        indexer: Indexer::new(collection.clone(), &engine),
         notifier: Notifier::open(data, base_url, settings, collection.clone())?,
         repository: exchange::repository::Repository::open(
             &collection,
@@ -198,7 +193,7 @@ fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, 
             data,
         ),
     };
-    Ok(Opened { author, token, pages, admin_pages, collection, index, stages, config })
+    Ok(Opened { author, token, pages, admin_pages, collection, engine, stages, config })
 }
 
 /// Returns the public listener's routes.
@@ -213,7 +208,7 @@ fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
     let callbacks = collector.listener().map(Listener::routes).unwrap_or_default();
     let is_open = move || lister.config().oai.enabled;
     let resources = push::resourcesync::routes(inner.collection.clone(), base_url, is_open);
-    let state = PageState::new(inner.index.clone(), inner.collection.clone(), pages.clone());
+    let state = PageState::new(inner.engine.clone(), inner.collection.clone(), pages.clone());
     Router::new()
         .merge(push::feed::routes(feed, notifier.clone()))
         .merge(notifier.routes())
@@ -242,7 +237,7 @@ pub(crate) struct Inner {
     admin_addr: SocketAddr,
     started_ms: u64,
     pub(crate) collection: Collection,
-    pub(crate) index: Index,
+    pub(crate) engine: Engine,
     pub(crate) stages: Stages,
     pages: Pages,
     /// Those of the admin listener.
@@ -392,8 +387,8 @@ impl Handle {
     ///
     /// The files cannot be read.
     pub async fn verify(&self) -> Result<Vec<String>, Error> {
-        let index = self.inner.index.clone();
-        let damaged = blocking("verification", move || index.verify(&|| false)).await?;
+        let engine = self.inner.engine.clone();
+        let damaged = blocking("verification", move || engine.verify()).await?;
         Ok(damaged.iter().map(|path| path.display().to_string()).collect())
     }
 
@@ -412,9 +407,9 @@ impl Handle {
         self.inner.collection.version()
     }
 
-    /// Returns the full-text index, to be searched from within the process.
-    pub fn index(&self) -> Index {
-        self.inner.index.clone()
+    /// Returns what answers searches, to be asked from within the process.
+    pub fn engine(&self) -> Engine {
+        self.inner.engine.clone()
     }
 
     /// Returns what the metrics count since the start.

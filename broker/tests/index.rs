@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 
 use broker::answer::{Answer, SearchRequest, Sort};
 use broker::index::{Index, IndexOptions};
-use broker::query::parse;
 use collection::{Batch, Change, Collection, Oid, Options, Stamp};
+use query::parse;
 use soif::Record;
 
 const GATHERER: &str = "0123456789abcdef";

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use axum::Router;
 use axum::body::Body;
+use broker::engine::Engine;
 use broker::index::{Index, IndexOptions};
 use broker::page::{PageState, pages, routes};
 use collection::{Batch, Change, Collection, Options, Stamp};
@@ -105,8 +106,11 @@ impl Site {
         let options = IndexOptions { threads: 1, heap_bytes: 16 << 20, ..IndexOptions::default() };
         let index = Index::open(&dir.path().join("index"), options).unwrap();
         index.apply(&collection, &|| false).unwrap();
-        let state =
-            PageState::new(index, collection, pages(web::Site::new("Test library"), None).unwrap());
+        let state = PageState::new(
+            Engine::Index(index),
+            collection,
+            pages(web::Site::new("Test library"), None).unwrap(),
+        );
         Self { router: routes(state), _dir: dir }
     }
 

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use broker::answer::SearchRequest;
 use broker::index::{Index, IndexOptions};
-use broker::query::parse;
 use collection::feed::{FeedOptions, FeedServer};
 use collection::{Collection, Options, Stamp};
 use gatherer::config::Watch;
@@ -14,6 +13,7 @@ use gatherer::{Config, Phase, Server};
 use http::{Request, header};
 use net::clock;
 use net::shutdown::Shutdown;
+use query::parse;
 
 use crate::Point;
 use crate::questions::{Question, Questions};

@@ -10,7 +10,6 @@ pub mod debounce;
 mod error;
 pub mod fetch;
 pub mod filter;
-mod fingerprint;
 pub mod gathered;
 mod harvests;
 mod heal;

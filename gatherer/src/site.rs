@@ -1,6 +1,8 @@
 //! What all parts of a running gatherer share: the collection, what is known of each root, counters,
 //! problems, and the progress that others watch.
 
+mod fingerprint;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -22,7 +24,6 @@ use crate::annotating::Annotating;
 use crate::config::Config;
 use crate::error::Error;
 use crate::filter::Filter;
-use crate::fingerprint;
 use crate::known::{Known, Walk};
 use crate::metrics::Metrics;
 use crate::note::{self, Brief, RootNote};

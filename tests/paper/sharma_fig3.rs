@@ -25,7 +25,6 @@ use std::path::{Path, PathBuf};
 
 use broker::answer::SearchRequest;
 use broker::index::{Index, IndexOptions};
-use broker::query::parse;
 use collection::{Batch, Change, Collection, Oid, Options, Stamp};
 use exchange::repository::{Daemon, Repository, Settings};
 use net::client::{Client, Request as Get};
@@ -34,6 +33,7 @@ use net::shutdown::Shutdown;
 use oai::crosswalk::{SourceIdentity, object_name, to_soif};
 use oai::response::{Body, Page, Record, read};
 use oai::{Datestamp, Listed, Request, Scope, Selection, Verb};
+use query::parse;
 use soif::Record as Soif;
 use tokio::task::JoinSet;
 use url::Url;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use broker::answer::SearchRequest;
 use broker::index::{Index, IndexOptions};
-use broker::query::parse;
 use net::clock;
+use query::parse;
 use tantivy::aggregation::agg_req::Aggregations;
 use tantivy::aggregation::{AggContextParams, AggregationCollector};
 use tantivy::collector::{Count, TopDocs};

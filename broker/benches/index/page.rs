@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use axum::http::Request;
+use broker::engine::Engine;
 use broker::index::Index;
 use broker::page::{PageState, pages as read_pages, routes};
 use net::clock;
@@ -16,7 +17,8 @@ const ROUNDS: usize = 20;
 
 pub(crate) fn pages(index: &Index, corpus: &Corpus) {
     let pages = read_pages(web::Site::new("Bench"), None).unwrap();
-    let router = routes(PageState::new(index.clone(), corpus.collection.clone(), pages));
+    let router =
+        routes(PageState::new(Engine::Index(index.clone()), corpus.collection.clone(), pages));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let searcher = index.engine().reader().unwrap().searcher();
     let hand = Hand::new(index, &searcher);

@@ -47,8 +47,8 @@ impl Takedown for Handle {
             return Err(Error::Worker { what: "feed".to_owned() }.into());
         };
         let mut report = feed.purge(only).await?;
-        let index = inner.index.clone();
-        report.index_left = Some(blocking("purge", move || index.purge()).await?);
+        let engine = inner.engine.clone();
+        report.index_left = Some(blocking("purge", move || engine.purge()).await?);
         Ok(report)
     }
 }

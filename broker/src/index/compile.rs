@@ -8,6 +8,10 @@
 use std::ops::Bound as Limit;
 use std::sync::Arc;
 
+use query::field::{Part, Target, target};
+use query::stem::Stemmer;
+use query::words::{self, split};
+use query::{Kind, Leaf, Node, Query, Value, span};
 use tantivy::Term;
 use tantivy::query::{
     AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, FuzzyTermQuery,
@@ -15,26 +19,21 @@ use tantivy::query::{
     RegexQuery, TermQuery,
 };
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::tokenizer::TextAnalyzer;
 
 use super::deadline::Deadline;
 use super::forms::Forms;
-use super::inflection::{Inflected, Stemmer};
-use super::schema::{Fields, Target, Text, target};
-use super::words;
-use crate::query::{Bound, Leaf, Node, Query, Value, number, period};
-use crate::rank;
+use super::inflection::Inflected;
+use super::rank;
+use super::schema::{Fields, Text};
 
 /// Most words that a prefix after other words (`foo-ba*`) stands for.
-const EXPANSIONS_MAX: u32 = 10_000;
+pub(super) const EXPANSIONS_MAX: u32 = 10_000;
 
 /// What makes engine queries; cheap to make.
 pub(super) struct Compiler<'a> {
     fields: &'a Fields,
     /// Held by whatever may take long in a field of a segment.
     deadline: Deadline,
-    exact: TextAnalyzer,
-    stemmer: Stemmer,
 }
 
 /// Conditions and how they are joined.
@@ -79,7 +78,7 @@ impl Place {
 
 impl<'a> Compiler<'a> {
     pub(super) fn new(fields: &'a Fields, deadline: Deadline) -> Self {
-        Self { fields, deadline, exact: words::exact(), stemmer: Stemmer::new() }
+        Self { fields, deadline }
     }
 
     /// Makes the engine's query.
@@ -132,16 +131,11 @@ impl<'a> Compiler<'a> {
 
     fn leaf(&mut self, leaf: &Leaf) -> Result<Option<Box<dyn Engine>>, String> {
         let Some(name) = &leaf.field else {
-            let places = self.fields.usual().map(Place::Text);
+            let places = Part::USUAL.map(|part| Place::Text(self.fields.text(part)));
             return self.in_places(&places, &leaf.value);
         };
-        match (target(self.fields, name), &leaf.value) {
-            (Target::Text(_, names), Value::Present) => Ok(Some(self.present(names))),
-            (Target::Number(field) | Target::Date(field), Value::Present) => {
-                // Whatever attribute it was read from.
-                let any = numbers(field, &Value::Range(Bound::Open, Bound::Open));
-                Ok(Some(Box::new(ConstScoreQuery::new(any, 0.0))))
-            }
+        match (target(name), &leaf.value) {
+            (Target::Part(part), Value::Present) => Ok(Some(self.present(part.names()))),
             (Target::Attribute(name), Value::Present) => Ok(Some(self.present(&[&name]))),
             (Target::Oid, Value::Present) => Ok(Some(everything())),
             (Target::Oid, Value::Word(text) | Value::Phrase(text)) => {
@@ -149,13 +143,21 @@ impl<'a> Compiler<'a> {
                 Ok(Some(Box::new(TermQuery::new(term, IndexRecordOption::Basic))))
             }
             (Target::Oid, _) => Ok(Some(Box::new(EmptyQuery))),
-            (Target::Number(field), value) => Ok(Some(numbers(field, value))),
-            (Target::Date(field), value) => Ok(Some(dates(field, value))),
-            (Target::Text(text, _), value) => self.in_places(&[Place::Text(text)], value),
+            (Target::Quantity(quantity), value) => {
+                let numbers = numbers(self.fields.quantity(quantity), value, quantity.kind());
+                Ok(Some(match value {
+                    // Whatever attribute it was read from.
+                    Value::Present => Box::new(ConstScoreQuery::new(numbers, 0.0)),
+                    _ => numbers,
+                }))
+            }
+            (Target::Part(part), value) => {
+                self.in_places(&[Place::Text(self.fields.text(part))], value)
+            }
             (Target::Attribute(name), value) => {
                 let path = attribute_path(self.fields.attributes, &name);
-                if let Value::Range(low, high) = value {
-                    return Ok(Some(self.deadline.hold(attribute_range(&path, low, high))));
+                if let Value::Range(..) = value {
+                    return Ok(Some(self.deadline.hold(attribute_range(&path, value))));
                 }
                 self.in_places(&[Place::Attribute(path)], value)
             }
@@ -181,38 +183,37 @@ impl<'a> Compiler<'a> {
         let held = |query| self.deadline.hold(query);
         let queries: Vec<Box<dyn Engine>> = match value {
             Value::Word(text) => {
-                let exact = words::split(&mut self.exact, text);
+                let exact = split(text);
                 match &exact[..] {
                     [] => return Ok(None),
                     [word] => {
-                        let forms = Arc::new(Inflected::new(&self.stemmer.stem(word)));
+                        let forms = Arc::new(Inflected::new(&Stemmer::default().stem(word)));
                         each(places, |place| held(plain(place, word, &forms)))
                     }
                     several => each(places, |place| held(phrase(place, several))),
                 }
             }
             Value::Phrase(text) => {
-                let exact = words::split(&mut self.exact, text);
+                let exact = split(text);
                 if exact.is_empty() {
                     return Ok(None);
                 }
                 each(places, |place| held(phrase(place, &exact)))
             }
             Value::Prefix(text) => {
-                let exact = words::split(&mut self.exact, text);
+                let exact = split(text);
                 let Some((last, before)) = exact.split_last() else { return Ok(None) };
                 each(places, |place| held(prefix(place, before, last)))
             }
             Value::Fuzzy(text, edits) => {
-                let exact = words::split(&mut self.exact, text);
+                let exact = split(text);
                 if exact.is_empty() {
                     return Ok(None);
                 }
                 each(places, |place| held(fuzzy(place, &exact, *edits)))
             }
             Value::Regex(pattern) => {
-                let pattern = words::fold_pattern(pattern);
-                let pattern = if is_small(&pattern) { pattern } else { format!("(?i:{pattern})") };
+                let pattern = words::pattern(pattern);
                 let mut queries = Vec::with_capacity(places.len());
                 for place in places {
                     queries.push(weigh_by(held(regex(place, &pattern)?), place.weight()));
@@ -280,7 +281,7 @@ fn regex(place: &Place, pattern: &str) -> Result<Box<dyn Engine>, String> {
         Place::Attribute(_) => {
             let before = place.term("");
             let path = String::from_utf8_lossy(before.serialized_value_bytes()).into_owned();
-            format!("{}{pattern}", regex::escape(&path))
+            format!("{}(?:{pattern})", regex::escape(&path))
         }
     };
     let query = RegexQuery::from_pattern(&pattern, place.exact()).map_err(|error| {
@@ -294,86 +295,34 @@ fn regex(place: &Place, pattern: &str) -> Result<Box<dyn Engine>, String> {
     Ok(Box::new(query))
 }
 
-/// Whether `pattern` matches the same words, which are in small letters, if it heeds their case; its
-/// automaton is made in half the time then.
-fn is_small(pattern: &str) -> bool {
-    pattern
-        .bytes()
-        .all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || b".*+?|(){}[],-".contains(&it))
-}
-
 /// Path of an attribute in the field of attributes.
 fn attribute_path(field: Field, name: &str) -> Term {
     let escaped = name.replace('\\', "\\\\").replace('.', "\\.");
     Term::from_field_json_path(field, &escaped, false)
 }
 
-/// A number, or a range of them.
-fn numbers(field: Field, value: &Value) -> Box<dyn Engine> {
-    let exactly = |text: &str| number(text).map(|it| (it, it));
-    between(field, value, exactly)
-}
-
-/// A period, or a range of moments.
-fn dates(field: Field, value: &Value) -> Box<dyn Engine> {
-    between(field, value, |text| period(text).map(|it| (it.first, it.last)))
-}
-
-/// What lies in `value`, which `reads` turns into first and last.
-fn between(
-    field: Field,
-    value: &Value,
-    reads: impl Fn(&str) -> Option<(i64, i64)>,
-) -> Box<dyn Engine> {
-    let range = match value {
-        Value::Word(text) | Value::Phrase(text) => reads(text),
-        Value::Range(low, high) => limits(low, high, reads),
-        Value::Prefix(_) | Value::Fuzzy(..) | Value::Regex(_) | Value::Present => None,
-    };
-    match range {
-        Some((low, high)) if low <= high => Box::new(RangeQuery::new(
+/// A number or a moment, or a range of them.
+fn numbers(field: Field, value: &Value, kind: Kind) -> Box<dyn Engine> {
+    match span(value, Some(kind)) {
+        Some((low, high)) => Box::new(RangeQuery::new(
             Limit::Included(Term::from_field_i64(field, low)),
             Limit::Included(Term::from_field_i64(field, high)),
         )),
-        _ => Box::new(EmptyQuery),
+        None => Box::new(EmptyQuery),
     }
 }
 
-/// Whole numbers of an attribute between two bounds.
-fn attribute_range(path: &Term, low: &Bound, high: &Bound) -> Box<dyn Engine> {
-    let reads = |text: &str| {
-        number(text).map(|it| (it, it)).or_else(|| period(text).map(|it| (it.first, it.last)))
-    };
+/// Whole numbers of an attribute in a range.
+fn attribute_range(path: &Term, value: &Value) -> Box<dyn Engine> {
     let at = |value: i64| {
         let mut term = path.clone();
         term.append_type_and_fast_value(value);
         Limit::Included(term)
     };
-    match limits(low, high, reads) {
-        Some((low, high)) if low <= high => {
-            Box::new(InvertedIndexRangeQuery::new(at(low), at(high)))
-        }
-        _ => Box::new(EmptyQuery),
+    match span(value, None) {
+        Some((low, high)) => Box::new(InvertedIndexRangeQuery::new(at(low), at(high))),
+        None => Box::new(EmptyQuery),
     }
-}
-
-/// First and last value of a range; `None` when a bound cannot be read.
-fn limits(
-    low: &Bound,
-    high: &Bound,
-    reads: impl Fn(&str) -> Option<(i64, i64)>,
-) -> Option<(i64, i64)> {
-    let low = match low {
-        Bound::Open => i64::MIN,
-        Bound::Inclusive(text) => reads(text)?.0,
-        Bound::Exclusive(text) => reads(text)?.1.checked_add(1)?,
-    };
-    let high = match high {
-        Bound::Open => i64::MAX,
-        Bound::Inclusive(text) => reads(text)?.1,
-        Bound::Exclusive(text) => reads(text)?.0.checked_sub(1)?,
-    };
-    Some((low, high))
 }
 
 /// Each different node with how often it is there, in the order of the first ones.

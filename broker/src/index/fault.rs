@@ -1,7 +1,7 @@
 //! What an error of the engine means for the index: damage, a shortage that passes, or neither.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tantivy::TantivyError;
 use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
@@ -9,8 +9,19 @@ use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError, Op
 /// "Too many open files", of the process and of the system, on every Unix.
 const MFILE: [i32; 2] = [24, 23];
 
+/// Why an index failed; the message says what to do. It can be built anew from the collection at any
+/// time.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", said(dir, source))]
+pub struct Failure {
+    /// The index's folder.
+    pub(super) dir: PathBuf,
+    /// What the engine said.
+    pub(super) source: TantivyError,
+}
+
 /// Says what failed in the index in `dir`, and what an admin can do about it.
-pub(crate) fn said(dir: &Path, error: &TantivyError) -> String {
+fn said(dir: &Path, error: &TantivyError) -> String {
     let dir = dir.display();
     if let Some(error) = io_error(error) {
         use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};

@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use query::stem::Stemmer;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::index::SegmentId;
 use tantivy::postings::{Postings as _, SegmentPostings, TermInfo};
@@ -17,10 +18,10 @@ use tantivy::query::{Bm25Weight, EmptyScorer, EnableScoring, Explanation, Query,
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
 
-use super::inflection::{Inflected, Stemmer};
+use super::inflection::Inflected;
 
 /// Most forms of one word that are looked for in a segment.
-const FORMS_MAX: usize = 128;
+pub(super) const FORMS_MAX: usize = 128;
 
 /// Finds what has a word in any of its forms.
 #[derive(Clone, Debug)]
@@ -39,7 +40,7 @@ impl Forms {
     pub(super) fn of(
         &self,
         segment: &SegmentReader,
-        stemmer: &mut Stemmer,
+        stemmer: Stemmer,
     ) -> tantivy::Result<Vec<(String, TermInfo)>> {
         let index = segment.inverted_index(self.field)?;
         let mut forms = Vec::new();
@@ -61,11 +62,11 @@ impl Query for Forms {
         let EnableScoring::Enabled { searcher, statistics_provider } = scoring else {
             return Ok(Box::new(weight));
         };
-        let mut stemmer = Stemmer::new();
+        let stemmer = Stemmer::default();
         let mut documents: HashMap<String, u64> = HashMap::new();
         for segment in searcher.segment_readers() {
             let mut known = Vec::new();
-            for (form, place) in self.of(segment, &mut stemmer)? {
+            for (form, place) in self.of(segment, stemmer)? {
                 *documents.entry(form).or_default() += u64::from(place.doc_freq);
                 known.push(place);
             }
@@ -95,7 +96,7 @@ impl Weight for FormsWeight {
         let places = match self.known.get(&segment.segment_id()) {
             Some(known) => known,
             None => {
-                let forms = self.forms.of(segment, &mut Stemmer::new())?;
+                let forms = self.forms.of(segment, Stemmer::default())?;
                 looked_up = forms.into_iter().map(|(_, place)| place).collect();
                 &looked_up
             }

@@ -1,7 +1,6 @@
-//! Which words are forms of one: those that the English stemmer (Porter 2) cuts down to the same stem.
+//! The way back from a stem to its words: an automaton that finds them in an ordered list.
 //!
-//! The stemmer says what stem a word has. The way back, from a stem to the words that a list of words
-//! has of it, is [`Inflected`]: it goes through an ordered list without looking at more than those
+//! The stemmer ([`query::stem`]) says what stem a word has. [`Inflected`] goes through an ordered list without looking at more than those
 //! words that begin like the stem and end in endings the stemmer knows. What it lets pass is then held
 //! against the stemmer itself.
 //!
@@ -9,9 +8,7 @@
 
 use std::fmt;
 
-use tantivy::tokenizer::{
-    Language, RawTokenizer, Stemmer as EngineStemmer, TextAnalyzer, TokenStream as _,
-};
+use query::stem::root;
 use tantivy_fst::Automaton;
 
 /// Endings that the stemmer takes off or puts others in place of, in parts: what stands after a
@@ -21,41 +18,6 @@ const ENDINGS: [&str; 37] = [
     "ful", "i", "ibil", "ibl", "ic", "ing", "ion", "ism", "ist", "it", "iv", "iz", "l", "less",
     "li", "ly", "ment", "ness", "og", "or", "ous", "s", "y",
 ];
-
-/// The stemmer; cheap to make.
-#[derive(Clone)]
-pub(super) struct Stemmer {
-    chain: TextAnalyzer,
-}
-
-impl Stemmer {
-    pub(super) fn new() -> Self {
-        let stemmer = EngineStemmer::new(Language::English);
-        Self { chain: TextAnalyzer::builder(RawTokenizer::default()).filter(stemmer).build() }
-    }
-
-    /// Returns the stem of a word as the index has it; a word with letters beyond ASCII is its own.
-    pub(super) fn stem(&mut self, word: &str) -> String {
-        if !word.is_ascii() {
-            return word.to_owned();
-        }
-        let mut stream = self.chain.token_stream(word);
-        stream.next().map_or_else(|| word.to_owned(), |token| token.text.clone())
-    }
-}
-
-/// Returns what every word begins with whose stem is `stem`.
-pub(super) fn root(stem: &str) -> &str {
-    let other = match stem.len() {
-        // What is cut down to one letter begins with it.
-        0 | 1 => 0,
-        // Of `dying`, `lying`, `tying`.
-        3 if stem.ends_with("ie") => 2,
-        _ => 1,
-    };
-    // Only what is ASCII is cut.
-    stem.get(..stem.len() - other).filter(|_| stem.is_ascii()).unwrap_or(stem)
-}
 
 /// Accepts every word whose stem is the one given, and not many others: its root, the stem's last
 /// letter (once, doubled as in `hopping`, or as `i` or `y`), and endings.
@@ -224,6 +186,7 @@ impl Endings {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use query::stem::Stemmer;
 
     use super::*;
 
@@ -241,7 +204,7 @@ mod tests {
 
     #[track_caller]
     fn check(word: &str, stem: &str) {
-        assert_eq!(Stemmer::new().stem(word), stem);
+        assert_eq!(Stemmer::default().stem(word), stem);
         assert!(accepts(stem, word), "{word} is not found by its stem {stem}");
     }
 
@@ -303,7 +266,7 @@ mod tests {
 
         #[test]
         fn every_word_is_found_by_its_stem(word in word()) {
-            let stem = Stemmer::new().stem(&word);
+            let stem = Stemmer::default().stem(&word);
             prop_assert!(word.starts_with(root(&stem)), "{} does not begin like {}", word, stem);
             prop_assert!(accepts(&stem, &word), "{} is not found by its stem {}", word, stem);
         }

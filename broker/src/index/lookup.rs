@@ -1,12 +1,12 @@
 //! What the committed index knows of single objects: their content and who shares it.
 
 use collection::Oid;
+use query::record::oid_parse;
 use tantivy::schema::{Field, IndexRecordOption, Value as _};
 use tantivy::{DocAddress, DocSet, Searcher, TERMINATED, TantivyDocument, Term};
 
 use super::document::StoredHit;
 use super::schema::{Fields, name};
-use crate::answer::oid_parse;
 
 /// Returns up to `count_max` live documents that have the exact value `key`, in no order that means anything.
 pub(super) fn having(

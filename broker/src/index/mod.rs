@@ -12,11 +12,11 @@ mod document;
 mod fault;
 mod folder;
 mod forms;
-mod highlight;
 mod inflection;
 mod lookup;
 mod merging;
 mod purge;
+mod rank;
 mod schema;
 mod search;
 mod tally;
@@ -34,6 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use collection::{Collection, Oid, Scanned, Version};
+use query::QueryError;
 use soif::Record;
 use tantivy::indexer::{IndexWriterOptions, UserOperation};
 use tantivy::{IndexReader, IndexWriter, ReloadPolicy, TantivyError};
@@ -41,7 +42,6 @@ use tokio::sync::watch;
 
 use crate::answer::{Answer, SEARCH_TIME_MAX, SearchRequest};
 use crate::error::Error;
-use crate::query::QueryError;
 use deadline::Deadline;
 use fault::{is_corruption, is_damage, is_lock_of_disk, is_suspicious};
 use merging::Merging;
@@ -49,10 +49,8 @@ use schema::Fields;
 use search::Refusal;
 use writer::{Applier, Chunk, Written, read_payload};
 
-pub(crate) use fault::said;
+pub use fault::Failure;
 pub(crate) use folder::Place;
-/// What the engine says when it fails.
-pub use tantivy::TantivyError as EngineError;
 
 /// How the index is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +130,7 @@ impl Index {
 
     /// [`open`](Self::open) where `place` says; `dir` names it.
     pub(crate) fn open_at(dir: &Path, options: IndexOptions, place: Place) -> Result<Self, Error> {
-        let failed = |source| Error::Index { dir: dir.to_owned(), source };
+        let failed = |source| Failure { dir: dir.to_owned(), source };
         match Self::open_as_is(dir, options, place.clone()) {
             Err(error) if is_damage(&error) => {
                 tracing::warn!(dir = %dir.display(), %error, "index dropped, to be built anew");
@@ -141,9 +139,9 @@ impl Index {
                     path: dir.to_owned(),
                     source,
                 })?;
-                Self::open_as_is(dir, options, place).map_err(failed)
+                Ok(Self::open_as_is(dir, options, place).map_err(failed)?)
             }
-            other => other.map_err(failed),
+            other => Ok(other.map_err(failed)?),
         }
     }
 
@@ -453,7 +451,7 @@ impl Index {
         } else if is_suspicious(&source) {
             self.suspect();
         }
-        Error::Index { dir: self.inner.dir.clone(), source }
+        Error::Index(Failure { dir: self.inner.dir.clone(), source })
     }
 
     /// Has the next [`apply`](Self::apply) build the index anew.

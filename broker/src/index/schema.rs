@@ -1,12 +1,13 @@
-//! What the index keeps of an object, and under which names it is found.
+//! The fields of the index: what it keeps of an object.
 
+use query::field::{Part, Quantity};
 use tantivy::schema::{
     FAST, Field, INDEXED, IndexRecordOption, JsonObjectOptions, STORED, STRING, Schema,
     TextFieldIndexing, TextOptions,
 };
 
+use super::rank;
 use super::words::EXACT;
-use crate::rank;
 
 /// Number of this layout and of the way words are made; an index of another is built anew.
 pub(super) const LAYOUT: u32 = 3;
@@ -76,50 +77,29 @@ pub(super) mod name {
 }
 
 impl Fields {
-    /// The parts that are searched when no attribute is named.
-    pub(super) fn usual(&self) -> [Text; 6] {
-        [self.title, self.keywords, self.description, self.author, self.url, self.body]
+    /// Where the words of a part are.
+    pub(super) fn text(&self, part: Part) -> Text {
+        match part {
+            Part::Title => self.title,
+            Part::Keywords => self.keywords,
+            Part::Description => self.description,
+            Part::Author => self.author,
+            Part::Body => self.body,
+            Part::Url => self.url,
+            Part::Type => self.r#type,
+            Part::Host => self.host,
+            Part::Gatherer => self.gatherer,
+        }
     }
-}
 
-/// What a name in a query stands for.
-#[derive(Clone, Debug)]
-pub(super) enum Target {
-    /// Words; and the attribute names that show whether it is there at all, none if it always is.
-    Text(Text, &'static [&'static str]),
-    /// Whole numbers.
-    Number(Field),
-    /// Unix seconds.
-    Date(Field),
-    /// The object's id.
-    Oid,
-    /// Any other attribute: its name in small letters.
-    Attribute(String),
-}
-
-/// Looks up what `name`, in any case, stands for.
-pub(super) fn target(fields: &Fields, name: &str) -> Target {
-    let name = name.to_ascii_lowercase();
-    match name.as_str() {
-        "title" => Target::Text(fields.title, &["title"]),
-        "keywords" => Target::Text(fields.keywords, &["keywords"]),
-        "description" | "abstract" => {
-            Target::Text(fields.description, &["description", "abstract"])
+    /// Where a number is.
+    pub(super) fn quantity(&self, quantity: Quantity) -> Field {
+        match quantity {
+            Quantity::Size => self.size,
+            Quantity::Year => self.year,
+            Quantity::Modified => self.modified,
+            Quantity::Updated => self.updated,
         }
-        "author" => Target::Text(fields.author, &["author"]),
-        "body" | "text" | "partial-text" | "full-text" => {
-            Target::Text(fields.body, &["partial-text", "full-text"])
-        }
-        "url" => Target::Text(fields.url, &[]),
-        "type" => Target::Text(fields.r#type, &["type"]),
-        "host" => Target::Text(fields.host, &[]),
-        "gatherer" => Target::Text(fields.gatherer, &[]),
-        "size" | "file-size" => Target::Number(fields.size),
-        "year" => Target::Number(fields.year),
-        "modified" | "last-modification-time" => Target::Date(fields.modified),
-        "updated" | "update-time" => Target::Date(fields.updated),
-        "oid" => Target::Oid,
-        _ => Target::Attribute(name),
     }
 }
 
@@ -130,20 +110,20 @@ pub(super) fn build() -> (Schema, Fields) {
         .set_tokenizer(EXACT)
         .set_index_option(IndexRecordOption::WithFreqsAndPositions);
     let words = TextOptions::default().set_indexing_options(words);
-    let mut text = |name: &str, inflected: bool, weight: f32| Text {
+    let mut text = |name: &str, part: Part, weight: f32| Text {
         field: schema.add_text_field(name, words.clone()),
-        inflected,
+        inflected: part.is_inflected(),
         weight,
     };
-    let title = text("title", true, rank::TITLE);
-    let keywords = text("keywords", true, rank::KEYWORDS);
-    let description = text("description", true, rank::DESCRIPTION);
-    let body = text("body", true, rank::BODY);
-    let author = text("author", false, rank::AUTHOR);
-    let url = text("url", false, rank::URL);
-    let r#type = text("type", false, 1.0);
-    let host = text("host", false, 1.0);
-    let gatherer = text("gatherer", false, 1.0);
+    let title = text("title", Part::Title, rank::TITLE);
+    let keywords = text("keywords", Part::Keywords, rank::KEYWORDS);
+    let description = text("description", Part::Description, rank::DESCRIPTION);
+    let body = text("body", Part::Body, rank::BODY);
+    let author = text("author", Part::Author, rank::AUTHOR);
+    let url = text("url", Part::Url, rank::URL);
+    let r#type = text("type", Part::Type, 1.0);
+    let host = text("host", Part::Host, 1.0);
+    let gatherer = text("gatherer", Part::Gatherer, 1.0);
     let raw_fast = TextOptions::default().set_fast("raw");
     let attributes = JsonObjectOptions::default().set_indexing_options(
         TextFieldIndexing::default()

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use query::record::oid_text;
+use query::{Query, QueryError};
 use tantivy::collector::{Collector, TopDocs};
 use tantivy::query::{BooleanQuery, ConstScoreQuery, Occur, Query as Engine, TermQuery};
 use tantivy::schema::IndexRecordOption;
@@ -10,15 +12,14 @@ use tantivy::{DocAddress, Order, Searcher, Term};
 use super::compile::Compiler;
 use super::deadline::{Deadline, Timely};
 use super::document::{StoredHit, facet_key, title_of};
-use super::highlight::Highlighter;
 use super::lookup;
 use super::schema::{Fields, name};
 use super::tally::{Counts, Tally};
 use crate::answer::{
     Answer, DEPTH_MAX, DUPLICATES_MAX, Duplicate, Facet, Filter, HITS_MAX, Hit, SEARCH_TIME_MAX,
-    SearchRequest, Snippet, Sort, oid_text,
+    SearchRequest, Snippet, Sort,
 };
-use crate::query::{Query, QueryError};
+use crate::highlight::Highlighter;
 use crate::snippet;
 
 /// Most objects of the same content that are looked at to name [`DUPLICATES_MAX`] of them.
@@ -51,11 +52,11 @@ pub(super) fn search(
     let (found, counts) = rank(searcher, fields, request, deadline)?;
     let total = counts.total;
     let facets = if request.facets { counts.into_facets() } else { BTreeMap::new() };
-    let mut highlighter = request.snippets.then(|| Highlighter::new(&request.query));
+    let highlighter = request.snippets.then(|| Highlighter::new(&request.query));
     let mut hits = Vec::with_capacity(found.len());
     for (score, address) in found {
         deadline.check()?;
-        hits.push(hit(searcher, fields, address, score, highlighter.as_mut())?);
+        hits.push(hit(searcher, fields, address, score, highlighter.as_ref())?);
     }
     Ok(Answer { total, took_us: 0, hits, facets })
 }
@@ -173,7 +174,7 @@ fn hit(
     fields: &Fields,
     address: DocAddress,
     score: f32,
-    highlighter: Option<&mut Highlighter>,
+    highlighter: Option<&Highlighter>,
 ) -> tantivy::Result<Hit> {
     let stored = lookup::stored(searcher, fields, address)?;
     let duplicates = duplicates(searcher, fields, address)?;
@@ -197,7 +198,7 @@ fn hit(
 }
 
 /// Cuts a snippet from the text or, where that shows none of the words, from the description.
-fn excerpt(highlighter: &mut Highlighter, stored: &StoredHit) -> Snippet {
+fn excerpt(highlighter: &Highlighter, stored: &StoredHit) -> Snippet {
     let marks = highlighter.marks(&stored.text);
     if marks.is_empty() && !stored.description.is_empty() {
         let marks = highlighter.marks(&stored.description);

@@ -13,12 +13,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use collection::{Change, Oid, Scanned, Version};
+use query::record::gatherer_name;
 use soif::Record;
 use soif::digest::Md5;
 use tantivy::indexer::UserOperation;
 use tantivy::{DocAddress, IndexWriter, Searcher, TantivyError, Term};
 
-use super::document::{Other, Place, content, document, gatherer_name, oid_key};
+use super::document::{Other, Place, content, document, oid_key};
 use super::lookup;
 use super::schema::{Fields, LAYOUT};
 use crate::answer::DUPLICATES_MAX;
@@ -287,7 +288,7 @@ impl Applier<'_> {
     fn other(&self, chunk: &Chunk, key: &[u8], member: Member) -> tantivy::Result<Other> {
         let coming = chunk.objects.get(key).and_then(|(_, record)| record.as_ref());
         let gatherer = match (coming, member.address, &self.searcher) {
-            (Some(record), _, _) => gatherer_name(record, &member.oid),
+            (Some(record), _, _) => gatherer_name(record),
             (None, Some(address), Some(searcher)) => {
                 lookup::stored(searcher, self.fields, address)?.gatherer
             }

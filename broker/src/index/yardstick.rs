@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use collection::{Change, Collection, Oid};
+use query::stem::Stemmer;
 use tantivy::TantivyDocument;
 use tantivy::schema::Field;
 
 use super::deadline::Deadline;
 use super::document::{Place, document};
 use super::forms::Forms;
-use super::inflection::{Inflected, Stemmer};
+use super::inflection::Inflected;
 use super::search;
 use super::{Index, lookup};
 use crate::answer::{SEARCH_TIME_MAX, SearchRequest};
@@ -58,11 +59,11 @@ impl Index {
     ///
     /// The engine failed.
     pub fn forms(&self, field: Field, word: &str) -> tantivy::Result<BTreeSet<String>> {
-        let mut stemmer = Stemmer::new();
+        let stemmer = Stemmer::default();
         let forms = Forms::new(field, Arc::new(Inflected::new(&stemmer.stem(word))));
         let mut all = BTreeSet::new();
         for segment in self.inner.reader.searcher().segment_readers() {
-            all.extend(forms.of(segment, &mut stemmer)?.into_iter().map(|(form, _)| form));
+            all.extend(forms.of(segment, stemmer)?.into_iter().map(|(form, _)| form));
         }
         Ok(all)
     }

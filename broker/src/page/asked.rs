@@ -11,10 +11,10 @@
 //!
 //! Sans-I/O.
 
+use query::Query;
 use url::form_urlencoded;
 
 use crate::answer::{DEPTH_MAX, Facet, Filter, HITS_DEFAULT, SearchRequest, Sort};
-use crate::query::Query;
 
 /// Most hits in one answer.
 pub const LIMIT_MAX: usize = 100;

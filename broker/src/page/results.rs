@@ -3,13 +3,13 @@
 //! Sans-I/O.
 
 use jiff::Timestamp;
+use query::{Leaf, Node, Query, QueryError, Value};
 use serde::Serialize;
 use url::form_urlencoded;
 
 use super::asked::Asked;
 use super::place::Place;
 use crate::answer::{Answer, DEPTH_MAX, Duplicate, Facet, Filter, Hit, Snippet, Sort};
-use crate::query::{Leaf, Node, Query, QueryError, Value};
 
 /// Pages named on either side of the current one.
 const PAGES_BESIDE: usize = 2;
@@ -393,9 +393,10 @@ fn plain_words(query: &Query) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
+    use query::parse;
+
     use super::*;
     use crate::page::asked::Unknown;
-    use crate::query::parse;
 
     fn asked(query: &str) -> Asked {
         Asked::parse(Some(query), Unknown::Refused).unwrap()

@@ -10,11 +10,17 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::*;
+use crate::index::Index;
 use crate::index::tests::disk::{Disk, Fault, Random};
 use crate::index::tests::model::{contents, expected, grow};
 
 /// No step takes longer on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+fn index(handle: &Handle) -> Index {
+    let Engine::Index(index) = handle.engine();
+    index
+}
 
 struct Running {
     handle: Handle,
@@ -62,7 +68,7 @@ impl Running {
     async fn caught_up(&self) {
         let there = |it: &Status| it.index_covered == Some(it.serial) && it.index_problem.is_none();
         self.until("caught up", there).await;
-        assert_eq!(contents(&self.handle.index()), expected(&self.log));
+        assert_eq!(contents(&index(&self.handle)), expected(&self.log));
     }
 
     async fn stop(self) {
@@ -90,7 +96,7 @@ async fn a_failing_disk_is_named_and_gone_on_from_without_a_restart() {
         assert!(status.index_covered < Some(status.serial), "{said}: {status:?}");
         let failed = status.ready.checks.iter().filter(|it| !it.ok).map(|it| it.name.as_str());
         assert_eq!(failed.collect::<Vec<_>>(), ["answers-searches"]);
-        assert_eq!(contents(&broker.handle.index()), expected(&before), "{said}");
+        assert_eq!(contents(&index(&broker.handle)), expected(&before), "{said}");
         broker.disk.fail(Fault::None);
         broker.caught_up().await;
         assert!(broker.handle.ready().ready);
@@ -135,7 +141,7 @@ async fn a_file_damaged_before_a_stop_that_was_not_clean_is_found_in_the_backgro
     assert!(disk.flip(".pos", &mut random));
     let mut broker = Running::start(disk, dir).await;
     broker.log = log;
-    broker.until("verified", |_| !broker.handle.index().is_suspect()).await;
+    broker.until("verified", |_| !index(&broker.handle).is_suspect()).await;
     broker.caught_up().await;
     assert_eq!(broker.handle.verify().await.unwrap(), Vec::<String>::new());
     broker.stop().await;
@@ -165,7 +171,7 @@ async fn a_broker_that_finds_a_part_of_what_it_has_is_not_ready() {
             assert_eq!((check.ok, ready.ready), (fault.is_none(), fault.is_none()));
         };
         check(Some("the full-text index is being built: 0 of 10,001 changes"));
-        let index = handle.index();
+        let index = index(&handle);
         let has_begun = || index.covered().is_some();
         index.apply(&handle.inner.collection, &has_begun).unwrap();
         check(Some("the full-text index is being built: 10,000 of 10,001 changes"));

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use super::*;
-use crate::query::Query;
+use query::Query;
 
 /// The log of the kill test: objects that come, change their content, share it, and go.
 fn long_log() -> Vec<Change> {

@@ -6,7 +6,7 @@ mod follow;
 mod kill;
 pub(crate) mod model;
 mod power;
-mod query;
+mod queries;
 mod truth;
 
 use std::cell::RefCell;
@@ -15,7 +15,7 @@ use collection::{Change, Epoch, Stamp};
 
 use super::*;
 use crate::answer::Sort;
-use crate::query::parse;
+use query::parse;
 
 const GATHERER: &str = "0123456789abcdef";
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::disk::Random;
 use super::*;
-use crate::query::Query;
+use query::Query;
 
 /// Everything an index answers: address, text, and the duplicates named, in the order of addresses;
 /// first those that answer for their content, then all.

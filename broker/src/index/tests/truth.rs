@@ -1,67 +1,355 @@
-//! Boolean queries against a naive evaluator of the same tree.
+//! The index against a scan: for every query it finds those records that the matcher says answer it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample::select;
+use query::record::{BODY_BYTES_MAX, VALUE_BYTES_MAX};
+use query::stem::Stemmer;
+use query::words::WORD_BYTES_MAX;
+use query::{Bound, Leaf, Matcher, Node, Query, Value};
 
+use super::disk::Disk;
 use super::*;
-use crate::query::{Leaf, Node, Value};
+use crate::index::compile::EXPANSIONS_MAX;
+use crate::index::forms::FORMS_MAX;
 
-/// Whether an object whose words are the bits of `words` satisfies `node`.
-fn holds(node: &Node, words: u32) -> bool {
-    match node {
-        Node::All => true,
-        Node::Leaf(Leaf { value: Value::Word(word), .. }) => {
-            WORDS.iter().position(|it| it == word).is_some_and(|bit| words >> bit & 1 == 1)
-        }
-        Node::Leaf(_) => panic!("only words are asked for"),
-        Node::And(nodes) => nodes.iter().all(|node| holds(node, words)),
-        Node::Or(nodes) => nodes.iter().any(|node| holds(node, words)),
-        Node::Not(node) => !holds(node, words),
-        Node::Prefer { required, .. } => required.iter().all(|node| holds(node, words)),
-    }
+/// Words that are forms of each other, near each other, or the same once folded.
+const WORDS: &[&str] = &[
+    "gather",
+    "gathers",
+    "Gathering",
+    "GATHERED",
+    "gathre",
+    "relate",
+    "relation",
+    "relational",
+    "die",
+    "dying",
+    "happy",
+    "happiness",
+    "caf\u{e9}",
+    "cafe\u{301}",
+    "CAFE",
+    "stra\u{df}e",
+    "strasse",
+    "\u{1d00}b",
+    "\u{130}b",
+    "\u{fb01}n",
+    "\u{3a3}\u{3c2}",
+    "\u{65e5}",
+    "\u{65e5}\u{672c}",
+    "x86",
+    "foo_bar",
+    "foo-bar",
+    "std::io",
+    "b.a",
+    "2024",
+    "1995",
+    "2024-03-09",
+    "10",
+    "-5",
+    "+7",
+    "10k",
+    "***",
+    "\u{0}",
+];
+
+/// No search takes longer on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Values of attributes that may be numbers.
+const NUMBERS: &[&str] = &[
+    "0",
+    "5",
+    "10",
+    "10240",
+    "1995",
+    "2024",
+    "20240",
+    "1710000000",
+    "-5",
+    "+7",
+    " 7 ",
+    "7\n",
+    "1 0",
+    "x",
+    "",
+    "9223372036854775807",
+    "18446744073709551615",
+    "99999999999999999999",
+];
+
+const NAMES: &[&str] = &[
+    "Title",
+    "tITLE",
+    "Keywords",
+    "Description",
+    "Abstract",
+    "Author",
+    "Body",
+    "Partial-Text",
+    "Full-Text",
+    "Type",
+    "Publisher",
+    "publisher",
+    "Shoe-Size",
+    "URL",
+    "Host",
+    "Gatherer",
+    "File-Size",
+    "Size",
+    "Year",
+    "Last-Modification-Time",
+    "Modified",
+    "Update-Time",
+    "Gatherer-Name",
+    "Gatherer-Host",
+    "Gatherer-Port",
+    "Original-Metadata",
+    "Refresh-Rate",
+    "a.b",
+];
+
+const FIELDS: &[&str] =
+    &["text", "updated", "oid", "md5", "none", "Publisher", "shoe-size", "HOST"];
+
+/// Patterns are made of these.
+const PIECES: &[&str] = &[
+    "a", "b", "g", "gather", "ing", ".", ".*", ".+", "[a-c]", "[^a]", "(a|b)", "|", "?", "*", "+",
+    "{1,2}", "\u{e9}", "E", "\\d+", "(?i:G)", "\u{65e5}", "()",
+];
+
+fn word() -> impl Strategy<Value = String> {
+    prop_oneof![
+        6 => "[ab]{1,3}",
+        9 => select(WORDS).prop_map(str::to_owned),
+        1 => (WORD_BYTES_MAX - 1..WORD_BYTES_MAX + 2).prop_map(|bytes| "a".repeat(bytes)),
+        1 => any::<char>().prop_map(String::from),
+    ]
 }
 
-const WORDS: [&str; 4] = ["alpha", "bravo", "charlie", "delta"];
+fn text() -> impl Strategy<Value = String> {
+    let separator = select(&[" ", " ", "  ", "-", "_", ", ", "\n", "/", "", "\u{301}"][..]);
+    vec((word(), separator), 0..7).prop_map(|words| {
+        words.into_iter().flat_map(|(word, after)| [word, after.to_owned()]).collect()
+    })
+}
 
-fn expression() -> impl Strategy<Value = String> {
-    let word = prop::sample::select(&WORDS[..]).prop_map(str::to_owned);
-    let leaf = prop_oneof![9 => word, 1 => Just("*".to_owned())];
-    leaf.prop_recursive(4, 24, 4, |inner| {
+fn value() -> impl Strategy<Value = String> {
+    prop_oneof![
+        60 => text(),
+        20 => select(NUMBERS).prop_map(str::to_owned),
+        // The last words are in it, at its edge, or beyond; what is before is too long for a word.
+        1 => (text(), 0..40_usize)
+            .prop_map(|(text, more)| "z".repeat(VALUE_BYTES_MAX - 40 + more) + " " + &text),
+    ]
+}
+
+fn a_record() -> impl Strategy<Value = Record> {
+    let url = select(
+        &[
+            "http://a.org/gather",
+            "http://b.org/Annual%20Report%232024.pdf",
+            "http://b.org:8080/a-b/caf%C3%A9",
+            "file:///srv/a%20b",
+            "oai:a.org:10",
+            "ftp://gathers/2024/",
+        ][..],
+    );
+    let gatherer = select(&[GATHERER, " b ", "a:b"][..]);
+    (url, gatherer, vec((select(NAMES), value()), 0..6)).prop_map(|(url, gatherer, attributes)| {
+        let mut made = record(gatherer, url, &[]);
+        attributes.into_iter().for_each(|(name, value)| made.push(name, value));
+        made
+    })
+}
+
+fn bound() -> impl Strategy<Value = Bound> {
+    let text =
+        || select([NUMBERS, &["10k", "2024-03", "2024-03-09", "2024-03-09T16:00:00Z"]].concat());
+    prop_oneof![
+        Just(Bound::Open),
+        text().prop_map(|it| Bound::Inclusive(it.to_owned())),
+        text().prop_map(|it| Bound::Exclusive(it.to_owned())),
+    ]
+}
+
+fn leaf() -> impl Strategy<Value = Node> {
+    let names = [NAMES, FIELDS].concat();
+    let field = prop::option::of(select(names).prop_map(str::to_owned));
+    let pattern = vec(select(PIECES), 1..5).prop_filter_map("no pattern", |pieces| {
+        let query = parse(&format!("/{}/", pieces.concat())).ok()?;
+        if let Node::Leaf(Leaf { value, .. }) = query.root { Some(value) } else { None }
+    });
+    let value = prop_oneof![
+        4 => word().prop_map(Value::Word),
+        2 => text().prop_map(Value::Phrase),
+        2 => text().prop_map(Value::Prefix),
+        2 => (word(), 1..3_u8).prop_map(|(word, edits)| Value::Fuzzy(word, edits)),
+        1 => (text(), 1..3_u8).prop_map(|(text, edits)| Value::Fuzzy(text, edits)),
+        2 => pattern,
+        2 => (bound(), bound()).prop_map(|(low, high)| Value::Range(low, high)),
+        1 => select(NUMBERS).prop_map(|it| Value::Word(it.to_owned())),
+        1 => Just(Value::Present),
+        1 => Just(Value::Phrase(format!("{GATHERER}:http://a.org/gather"))),
+    ];
+    (field, value).prop_map(|(field, value)| Node::Leaf(Leaf { field, value }))
+}
+
+fn node() -> impl Strategy<Value = Node> {
+    prop_oneof![9 => leaf(), 1 => Just(Node::All)].prop_recursive(3, 12, 3, |inner| {
+        let several = || vec(inner.clone(), 1..4);
         prop_oneof![
-            prop::collection::vec(inner.clone(), 2..4).prop_map(|it| it.join(" AND ")),
-            prop::collection::vec(inner.clone(), 2..4).prop_map(|it| it.join(" OR ")),
-            prop::collection::vec(inner.clone(), 2..4).prop_map(|it| it.join(" ")),
-            inner.clone().prop_map(|it| format!("NOT {it}")),
-            inner.clone().prop_map(|it| format!("-({it})")),
-            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("+({a}) ({b})")),
-            inner.prop_map(|it| format!("({it})")),
+            several().prop_map(Node::and),
+            several().prop_map(Node::or),
+            inner.clone().prop_map(Node::negate),
+            (several(), several())
+                .prop_map(|(required, optional)| Node::prefer(required, optional)),
         ]
     })
 }
 
-#[test]
-fn boolean_queries_agree_with_their_truth_table() {
-    let site = Site::new();
-    for words in 0..1_u32 << WORDS.len() {
-        let text: Vec<&str> = WORDS
-            .iter()
-            .enumerate()
-            .filter(|(bit, _)| words >> bit & 1 == 1)
-            .map(|(_, word)| *word)
-            .collect();
-        site.put(&format!("http://x/{words}"), &[("Partial-Text", &text.join(" "))]);
-        if words == 7 {
+/// A site whose index is in memory.
+fn in_memory() -> Site {
+    let mut site = Site::new();
+    let options = IndexOptions { threads: 1, heap_bytes: 15 << 20, ..IndexOptions::default() };
+    let place = Place::Disk(Disk::default());
+    site.index = Some(Index::open_at(site.dir.path(), options, place).unwrap());
+    site
+}
+
+/// Which records the index finds; `None` where it cannot answer.
+fn found(site: &Site, query: Query) -> Option<BTreeSet<String>> {
+    let text = query.to_string();
+    let mut request = SearchRequest::new(query, &text);
+    (request.limit, request.snippets, request.duplicates) = (1_000, false, true);
+    match site.index().search_within(&request, PATIENCE) {
+        Ok(answer) => Some(answer.hits.into_iter().map(|hit| hit.oid).collect()),
+        Err(Error::Query(error)) if error.message.contains("regular expression") => None,
+        Err(error) => panic!("{text}: {error}"),
+    }
+}
+
+/// Which live records answer by themselves.
+fn answering(site: &Site, query: &Query) -> BTreeSet<String> {
+    let (matcher, mut live) = (Matcher::new(query), BTreeMap::new());
+    for change in site.log.borrow().iter() {
+        let Change::Update(record) = change else { panic!("only updates: {change:?}") };
+        let oid = Oid::of(record).unwrap();
+        live.insert(document::oid_key(&oid), record.clone());
+    }
+    live.retain(|_, record| matcher.matches(record).is_some());
+    live.into_keys().collect()
+}
+
+proptest! {
+    // Each makes an index and asks it a dozen times.
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases / 4,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn the_index_finds_what_answers(
+        first in vec(a_record(), 1..5),
+        then in vec(a_record(), 0..4),
+        roots in vec(node(), 12),
+    ) {
+        let site = in_memory();
+        for records in [first, then] {
+            site.log.borrow_mut().extend(records.into_iter().map(Change::Update));
             site.apply();
+        }
+        for root in roots {
+            let query = Query { root };
+            if let Some(found) = found(&site, query.clone()) {
+                prop_assert_eq!(found, answering(&site, &query), "{:?}", query);
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn check(site: &Site, text: &str, found_by_index: usize, answer: usize) {
+    let query = parse(text).unwrap();
+    assert_eq!(found(site, query.clone()).map(|it| it.len()), Some(found_by_index), "{text}");
+    assert_eq!(answering(site, &query).len(), answer, "{text}");
+}
+
+#[test]
+fn both_read_a_text_up_to_its_bound() {
+    let site = in_memory();
+    for (name, bytes_max) in [("Full-Text", BODY_BYTES_MAX), ("Publisher", VALUE_BYTES_MAX)] {
+        for cut in [0, 2, 6] {
+            let text = "z".repeat(bytes_max - 7 + cut) + " inside beyond";
+            site.put(&format!("http://{name}/{cut}"), &[(name, &text)]);
         }
     }
     site.apply();
-    proptest!(ProptestConfig::with_cases(300), |(text in expression())| {
-        let query = parse(&text).unwrap();
-        let expected: Vec<String> = (0..1_u32 << WORDS.len())
-            .filter(|words| holds(&query.root, *words))
-            .map(|words| words.to_string())
-            .collect();
-        let mut seen = names(&site.ask(&text, |_| ()));
-        seen.sort_by_key(|name| name.parse::<u32>().unwrap());
-        prop_assert_eq!(seen, expected, "{}", text);
-    });
+    check(&site, "full-text:inside", 2, 2);
+    check(&site, "publisher:inside", 1, 1);
+    check(&site, "insi", 2, 2);
+    check(&site, "beyond OR b*", 0, 0);
+}
+
+#[test]
+fn the_index_bounds_the_forms_of_a_word() {
+    let stemmer = Stemmer::default();
+    let mut forms: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let endings = [
+        "", "s", "ed", "ing", "ly", "er", "e", "y", "ies", "ied", "ational", "ation", "ator",
+        "alism", "aliti", "alli", "fulness", "ousli", "ousness", "iveness", "iviti", "biliti",
+        "bli", "ogi", "fulli", "lessli", "alize", "icate", "iciti", "ical", "ful", "ness", "al",
+        "ance", "ence", "able", "ible", "ant", "ement", "ment", "ent", "ism", "ate", "iti", "ous",
+        "ive", "ize", "ion",
+    ];
+    for (first, second, third) in
+        endings.iter().flat_map(|a| endings.iter().flat_map(move |b| endings.map(|c| (*a, *b, c))))
+    {
+        let word = format!("gather{first}{second}{third}");
+        forms.entry(stemmer.stem(&word).into_owned()).or_default().insert(word);
+    }
+    let forms = forms.into_values().find(|it| FORMS_MAX < it.len()).unwrap();
+    let site = in_memory();
+    for form in &forms {
+        site.put(&format!("http://a/{form}"), &[("Title", form)]);
+    }
+    site.apply();
+    check(&site, &format!("title:{}", forms.first().unwrap()), FORMS_MAX, forms.len());
+}
+
+#[test]
+fn the_index_bounds_the_words_of_a_prefix_after_others() {
+    let site = in_memory();
+    let words: String = (0..=EXPANSIONS_MAX).map(|it| format!("x{it:05} ")).collect();
+    site.put("http://a/many", &[("Full-Text", &words)]);
+    site.put("http://a/last", &[("Full-Text", &format!("a x{EXPANSIONS_MAX:05}"))]);
+    site.apply();
+    check(&site, "a-x*", 0, 1);
+    check(&site, "x*", 2, 2);
+}
+
+#[test]
+fn the_index_refuses_a_pattern_that_the_matcher_takes() {
+    let site = in_memory();
+    site.put("http://a/letters", &[("Title", "abcdef")]);
+    site.apply();
+    for text in ["/(.*a.*b.*c.*d.*e.*f|.*g.*h.*i.*j.*k)/", "/[a&&b]|abcdef/"] {
+        let query = parse(text).unwrap();
+        assert_eq!(found(&site, query.clone()), None, "{text}");
+        assert_eq!(answering(&site, &query).len(), 1, "{text}");
+    }
+}
+
+#[test]
+fn the_index_knows_the_addresses_of_others_with_the_same_content() {
+    let site = in_memory();
+    for url in ["http://a.org/x", "http://b.org/y"] {
+        site.put(url, &[("MD5", "0cc1"), ("File-Size", "1")]);
+    }
+    site.apply();
+    check(&site, "host:b.org", 2, 1);
+    check(&site, "url:y", 2, 1);
 }

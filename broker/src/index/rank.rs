@@ -7,26 +7,26 @@
 //! Sans-I/O.
 
 /// Weight of a word in the title.
-pub const TITLE: f32 = 4.0;
+pub(super) const TITLE: f32 = 4.0;
 /// Weight of a word in the keywords.
-pub const KEYWORDS: f32 = 2.5;
+pub(super) const KEYWORDS: f32 = 2.5;
 /// Weight of a word in the author's name.
-pub const AUTHOR: f32 = 2.0;
+pub(super) const AUTHOR: f32 = 2.0;
 /// Weight of a word in the description or the abstract.
-pub const DESCRIPTION: f32 = 1.8;
+pub(super) const DESCRIPTION: f32 = 1.8;
 /// Weight of a word in the address.
-pub const URL: f32 = 1.2;
+pub(super) const URL: f32 = 1.2;
 /// Weight of a word in the text.
-pub const BODY: f32 = 1.0;
+pub(super) const BODY: f32 = 1.0;
 
 /// Weight of words that only resemble the one looked for; the very word is found besides and
 /// counts in full, so that it comes first.
-pub const FUZZY: f32 = 0.3;
+pub(super) const FUZZY: f32 = 0.3;
 
 /// Returns the weight of something that the query says `times` times: linear, so that a repeated word counts
 /// as often as it is said.
 #[expect(clippy::cast_precision_loss, reason = "a query has few words")]
-pub fn repeated(times: usize) -> f32 {
+pub(super) fn repeated(times: usize) -> f32 {
     times as f32
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::answer::{DEPTH_MAX, Facet, Filter};
-use crate::query::Query;
+use query::Query;
 
 #[test]
 fn words_phrases_and_forms() {
@@ -134,6 +134,7 @@ fn every_attribute_is_searched_by_its_name_in_any_case() {
     site.check("publisher:univ*", "two");
     site.check("publisher:colorade~1", "two");
     site.check("publisher:/c.*o/", "two");
+    site.check("publisher:/x|c.*o/", "two");
     site.check("publisher:university-of-col*", "two");
     site.check("publishers:colorado", "");
     site.check("colorado", "two");

@@ -1,20 +1,19 @@
-//! Which words of a hit's text are those that the query looked for.
+//! Highlights: which words of a hit's text are those that the query looked for.
+//!
+//! Sans-I/O.
 
 use std::collections::HashMap;
 
-use tantivy::tokenizer::{TextAnalyzer, TokenStream as _};
+use query::distance::within;
+use query::stem::{Stemmer, root};
+use query::words::{Words, pattern, split};
+use query::{Query, Value};
 
-use super::inflection::{Stemmer, root};
-use super::words;
-use crate::query::{Query, Value};
 use crate::snippet::Mark;
 
-/// Most characters of a word that is compared with a fuzzy one.
-const FUZZY_CHARS_MAX: usize = 64;
-
 /// Recognizes the words of one query.
-pub(super) struct Highlighter {
-    exact: TextAnalyzer,
+#[derive(Debug)]
+pub(crate) struct Highlighter {
     stemmer: Stemmer,
     /// Stems, and numbers that tell the words of the query apart.
     stems: Vec<(String, u64)>,
@@ -23,6 +22,7 @@ pub(super) struct Highlighter {
     patterns: Vec<(Pattern, u64)>,
 }
 
+#[derive(Debug)]
 enum Pattern {
     Prefix(String),
     Fuzzy(Vec<char>, usize),
@@ -30,10 +30,9 @@ enum Pattern {
 }
 
 impl Highlighter {
-    pub(super) fn new(query: &Query) -> Self {
+    pub(crate) fn new(query: &Query) -> Self {
         let mut highlighter = Self {
-            exact: words::exact(),
-            stemmer: Stemmer::new(),
+            stemmer: Stemmer::default(),
             stems: Vec::new(),
             words: HashMap::new(),
             patterns: Vec::new(),
@@ -49,32 +48,32 @@ impl Highlighter {
     fn add(&mut self, value: &Value, mut number: u64) {
         match value {
             Value::Word(text) => {
-                let exact = words::split(&mut self.exact, text);
+                let exact = split(text);
                 match &exact[..] {
-                    [word] => self.stems.push((self.stemmer.stem(word), number)),
+                    [word] => self.stems.push((self.stemmer.stem(word).into_owned(), number)),
                     _ => self.add_words(exact, number),
                 }
             }
             Value::Phrase(text) => {
-                let exact = words::split(&mut self.exact, text);
+                let exact = split(text);
                 self.add_words(exact, number);
             }
             Value::Prefix(text) => {
-                let mut exact = words::split(&mut self.exact, text);
+                let mut exact = split(text);
                 if let Some(last) = exact.pop() {
                     self.patterns.push((Pattern::Prefix(last), number));
                 }
                 self.add_words(exact, number + 1);
             }
             Value::Fuzzy(text, edits) => {
-                for word in words::split(&mut self.exact, text) {
+                for word in split(text) {
                     let pattern = Pattern::Fuzzy(word.chars().collect(), usize::from(*edits));
                     self.patterns.push((pattern, number));
                     number += 1;
                 }
             }
-            Value::Regex(pattern) => {
-                let pattern = format!("^(?i:{})$", words::fold_pattern(pattern));
+            Value::Regex(typed) => {
+                let pattern = format!("^(?:{})$", pattern(typed));
                 if let Ok(regex) = regex::Regex::new(&pattern) {
                     self.patterns.push((Pattern::Regex(regex), number));
                 }
@@ -90,28 +89,25 @@ impl Highlighter {
     }
 
     /// Returns where the query's words are in `text`: ascending and disjoint.
-    pub(super) fn marks(&mut self, text: &str) -> Vec<Mark> {
-        let mut marks = Vec::new();
-        let mut exact = self.exact.token_stream(text);
-        while exact.advance() {
-            let token = exact.token();
-            let word = self
+    pub(crate) fn marks(&self, text: &str) -> Vec<Mark> {
+        let (mut words, mut word, mut marks) = (Words::new(text), String::new(), Vec::new());
+        while let Some(at) = words.next_into(&mut word) {
+            let number = self
                 .words
-                .get(&token.text)
+                .get(&word)
                 .copied()
                 .or_else(|| {
                     // Few words begin like one of the query: only those are worth the stemmer.
-                    let mut alike =
-                        self.stems.iter().filter(|(it, _)| token.text.starts_with(root(it)));
-                    let found = alike.find(|(it, _)| self.stemmer.stem(&token.text) == *it);
+                    let mut alike = self.stems.iter().filter(|(it, _)| word.starts_with(root(it)));
+                    let found = alike.find(|(it, _)| self.stemmer.stem(&word) == *it);
                     found.map(|(_, number)| *number)
                 })
                 .or_else(|| {
-                    let found = self.patterns.iter().find(|(it, _)| it.matches(&token.text));
+                    let found = self.patterns.iter().find(|(it, _)| it.matches(&word));
                     found.map(|(_, number)| *number)
                 });
-            if let Some(word) = word {
-                marks.push(Mark { start: token.offset_from, end: token.offset_to, word });
+            if let Some(word) = number {
+                marks.push(Mark { start: at.start, end: at.end, word });
             }
         }
         marks
@@ -128,41 +124,15 @@ impl Pattern {
     }
 }
 
-/// Whether `word` is at most `edits` insertions, deletions, replacements or swaps of neighbors away.
-///
-/// Optimal string alignment, as the index counts edits.
-fn within(wanted: &[char], word: &str, edits: usize) -> bool {
-    let word: Vec<char> = word.chars().take(FUZZY_CHARS_MAX + 1).collect();
-    if edits < wanted.len().abs_diff(word.len()) || FUZZY_CHARS_MAX < word.len() {
-        return false;
-    }
-    let mut before: Vec<usize> = Vec::new();
-    let mut row: Vec<usize> = (0..=word.len()).collect();
-    for (i, a) in wanted.iter().enumerate() {
-        let mut next = vec![i + 1];
-        for (j, b) in word.iter().enumerate() {
-            let cell = |row: &[usize], at: usize| row.get(at).copied().unwrap_or(usize::MAX / 2);
-            let mut best = (cell(&row, j) + usize::from(a != b))
-                .min(cell(&row, j + 1) + 1)
-                .min(cell(&next, j) + 1);
-            if 0 < i && 0 < j && wanted.get(i - 1) == Some(b) && word.get(j - 1) == Some(a) {
-                best = best.min(cell(&before, j - 1) + 1);
-            }
-            next.push(best);
-        }
-        before = std::mem::replace(&mut row, next);
-    }
-    row.last().is_some_and(|distance| *distance <= edits)
-}
-
 #[cfg(test)]
 mod tests {
+    use query::parse;
+
     use super::*;
-    use crate::query::parse;
 
     /// Marks the words of `text` in brackets.
     fn check(query: &str, text: &str, expected: &str) {
-        let mut highlighter = Highlighter::new(&parse(query).unwrap());
+        let highlighter = Highlighter::new(&parse(query).unwrap());
         let mut out = text.to_owned();
         for mark in highlighter.marks(text).iter().rev() {
             out.insert(mark.end, ']');

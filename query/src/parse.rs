@@ -15,7 +15,7 @@
 use super::word::{self, Typed};
 use super::{
     Bound, DEPTH_MAX, Kind, LEAVES_MAX, Leaf, Node, PATTERNS_MAX, QUERY_BYTES_MAX, Query,
-    QueryError, REGEX_COST, Value, check, kind,
+    QueryError, REGEX_COST, Value, check, kind, words,
 };
 
 /// Reads a query; an empty one is [`Node::All`].
@@ -380,7 +380,7 @@ impl<'a> Parser<'a> {
 fn cost(value: &Value) -> usize {
     match value {
         Value::Prefix(_) => 1,
-        Value::Fuzzy(text, _) => word::parts(text).max(1),
+        Value::Fuzzy(text, _) => words::split(text).len().max(1),
         Value::Regex(_) => REGEX_COST,
         Value::Word(_) | Value::Phrase(_) | Value::Range(..) | Value::Present => 0,
     }

@@ -136,23 +136,6 @@ pub(super) fn field_name(text: &str) -> Option<&str> {
     (begins && !after.starts_with(':') && !after.starts_with("//")).then_some(name)
 }
 
-/// Returns of how many parts a word is: runs of letters and digits, as the index cuts it.
-pub(super) fn parts(text: &str) -> usize {
-    let (mut count, mut inside) = (0, false);
-    for c in text.chars() {
-        let alone = stands_alone(c);
-        let goes_on = !alone && c.is_alphanumeric();
-        count += usize::from(alone || goes_on && !inside);
-        inside = goes_on;
-    }
-    count
-}
-
-/// Whether `c` belongs to a script without spaces between words: it is a word by itself.
-pub(crate) fn stands_alone(c: char) -> bool {
-    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}')
-}
-
 /// What begins with a slash.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Slashed {

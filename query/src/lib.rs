@@ -1,8 +1,11 @@
-//! Query language v1: text in, a tree out.
+//! The query language, version 1: text in, a tree out, and whether a record answers it.
 //!
 //! Source: TR §5 and the user's manual, "Doing queries": words, phrases, `Attribute : value`, and
 //! Boolean combinations of them. [`parse()`] reads what a person typed; [`Query`]'s `Display` writes it
-//! back in a canonical form that parses to the same tree.
+//! back in a canonical form that parses to the same tree. [`Matcher`] tells of one record whether it
+//! answers, for whoever has no index: views, filtered feeds, a registry's routing. What an index has
+//! to agree with is here too: what of a record is searched ([`record`]), under which names
+//! ([`field`]), and how text becomes words ([`words`]).
 //!
 //! | written | finds |
 //! |---|---|
@@ -32,15 +35,26 @@
 //! Sans-I/O.
 
 mod check;
+pub mod distance;
+pub mod field;
+pub mod folding;
+mod matcher;
 mod parse;
+mod phrase;
+pub mod record;
+pub mod stem;
 mod value;
 mod word;
+pub mod words;
 
 use std::fmt;
 
+use soif::Record;
+
+pub use field::{Kind, kind};
+pub use matcher::{Matched, Matcher};
 pub use parse::parse;
-pub use value::{Kind, Period, kind, number, period};
-pub(crate) use word::stands_alone;
+pub use value::{Period, number, period, span};
 
 /// Longest query, in bytes.
 pub const QUERY_BYTES_MAX: usize = 4096;
@@ -163,6 +177,12 @@ impl Query {
     /// The query for one word, in all the usual attributes.
     pub fn word(word: &str) -> Self {
         Self { root: Node::Leaf(Leaf { field: None, value: Value::Word(word.to_owned()) }) }
+    }
+
+    /// Returns what of `record` answers; `None` if it does not answer. For many records, make a
+    /// [`Matcher`] once.
+    pub fn matches(&self, record: &Record) -> Option<Matched> {
+        Matcher::new(self).matches(record)
     }
 
     /// Calls `visit` with every leaf that an object has to satisfy or is ranked by: not with

@@ -1,20 +1,11 @@
-//! Numbers and dates in queries: which attributes are ordered, and what `10k` and `2024-03` mean.
+//! Numbers and dates in queries: what `10k`, `2024-03` and ranges of them mean.
 //!
 //! Sans-I/O.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 
-/// How the values of an attribute compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Not at all: words.
-    Text,
-    /// As whole numbers: sizes, years.
-    Number,
-    /// As moments.
-    Date,
-}
+use super::{Bound, Kind, Value};
 
 /// A span of time: `2024-03` is a month. Unix seconds, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,36 +14,6 @@ pub struct Period {
     pub first: i64,
     /// Last second.
     pub last: i64,
-}
-
-/// Returns how `field` compares; a name in any case. `None` for one that is not ours, whose values
-/// compare as numbers where they are numbers.
-pub fn kind(field: &str) -> Option<Kind> {
-    const KINDS: &[(&str, Kind)] = &[
-        ("size", Kind::Number),
-        ("file-size", Kind::Number),
-        ("year", Kind::Number),
-        ("modified", Kind::Date),
-        ("last-modification-time", Kind::Date),
-        ("updated", Kind::Date),
-        ("update-time", Kind::Date),
-        ("title", Kind::Text),
-        ("description", Kind::Text),
-        ("abstract", Kind::Text),
-        ("keywords", Kind::Text),
-        ("author", Kind::Text),
-        ("body", Kind::Text),
-        ("text", Kind::Text),
-        ("partial-text", Kind::Text),
-        ("full-text", Kind::Text),
-        ("url", Kind::Text),
-        ("type", Kind::Text),
-        ("host", Kind::Text),
-        ("gatherer", Kind::Text),
-        ("md5", Kind::Text),
-        ("oid", Kind::Text),
-    ];
-    KINDS.iter().find(|(name, _)| name.eq_ignore_ascii_case(field)).map(|(_, kind)| *kind)
 }
 
 /// Reads a whole number; `k`, `M`, `G` and `T` (any case, `B` or `iB` after them allowed) multiply by 1024.
@@ -94,6 +55,38 @@ pub fn period(text: &str) -> Option<Period> {
         first: seconds(first.to_datetime(jiff::civil::Time::midnight()))?,
         last: seconds(last.at(23, 59, 59, 0))?,
     })
+}
+
+/// Returns the first and the last number that `value` means for what compares as `kind` says; `None`
+/// if it means none.
+pub fn span(value: &Value, kind: Option<Kind>) -> Option<(i64, i64)> {
+    let as_number = |text: &str| number(text).map(|it| (it, it));
+    let as_date = |text: &str| period(text).map(|it| (it.first, it.last));
+    let reads = |text: &str| match kind {
+        Some(Kind::Number) => as_number(text),
+        Some(Kind::Date) => as_date(text),
+        None => as_number(text).or_else(|| as_date(text)),
+        Some(Kind::Text) => None,
+    };
+    let (low, high) = match value {
+        Value::Word(text) | Value::Phrase(text) => reads(text)?,
+        Value::Range(low, high) => {
+            let low = match low {
+                Bound::Open => i64::MIN,
+                Bound::Inclusive(text) => reads(text)?.0,
+                Bound::Exclusive(text) => reads(text)?.1.checked_add(1)?,
+            };
+            let high = match high {
+                Bound::Open => i64::MAX,
+                Bound::Inclusive(text) => reads(text)?.1,
+                Bound::Exclusive(text) => reads(text)?.0.checked_sub(1)?,
+            };
+            (low, high)
+        }
+        Value::Present => (i64::MIN, i64::MAX),
+        Value::Prefix(_) | Value::Fuzzy(..) | Value::Regex(_) => return None,
+    };
+    (low <= high).then_some((low, high))
 }
 
 /// Unix seconds of a moment in UTC.

@@ -1,0 +1,245 @@
+//! What of a record is searched: its words, by the part that they stand in, and its numbers.
+//!
+//! An index and the [`Matcher`](crate::Matcher) read records through this module, so that both find
+//! the same.
+//!
+//! Sans-I/O.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use soif::Record;
+use soif::digest::Md5;
+
+use crate::field::{Part, Quantity, Target, target};
+
+/// Most of an object's text that is searched, in bytes.
+pub const BODY_BYTES_MAX: usize = 8 << 20;
+/// Most of any other attribute's value that is searched, in bytes.
+pub const VALUE_BYTES_MAX: usize = 256 << 10;
+/// Most attributes of one object that are searched by their names.
+pub const ATTRIBUTES_MAX: usize = 1_000;
+/// Longest attribute name that is searched, in bytes.
+pub const NAME_BYTES_MAX: usize = 128;
+/// Longest type, in bytes.
+pub const TYPE_BYTES_MAX: usize = 256;
+/// Longest OID that is known by itself, in bytes; longer ones are told by a digest.
+pub const OID_BYTES_MAX: usize = 4 << 10;
+
+/// Attributes that say how an object was gathered rather than what it is: found by their names
+/// only.
+const BOOKKEEPING: &[&str] = &[
+    "file-size",
+    "full-text",
+    "gatherer-host",
+    "gatherer-id",
+    "gatherer-name",
+    "gatherer-port",
+    "gatherer-root",
+    "gatherer-version",
+    "generation-time",
+    "last-modification-time",
+    "md5",
+    "origin-version",
+    // Its words are in the other attributes, without its markup.
+    "original-metadata",
+    "partial-text",
+    "refresh-rate",
+    "time-to-live",
+    "type",
+    "update-time",
+    "url-references",
+];
+
+/// Attributes that are parts themselves; the other names of parts are words for them only.
+const OWN: &[&str] = &[
+    "title",
+    "keywords",
+    "description",
+    "abstract",
+    "author",
+    "partial-text",
+    "full-text",
+    "body",
+];
+
+/// What is found under the name of an attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Searched<'a> {
+    /// That it is there.
+    Name,
+    /// Text of a part. No phrase reaches from one text into the next.
+    Text(Part, &'a str),
+    /// Text that is found by naming the attribute; its [`integer`] too.
+    Attribute(&'a str),
+}
+
+/// Calls `visit` with everything of `record` that is searched by words or names: with the name in
+/// small letters, and what is found under it. What is in no attribute (address, host) comes under
+/// the name that queries have for it.
+pub fn searched(record: &Record, visit: &mut dyn FnMut(&str, Searched<'_>)) {
+    for attribute in record.attributes().iter().take(ATTRIBUTES_MAX) {
+        let name = attribute.name.to_ascii_lowercase();
+        if NAME_BYTES_MAX < name.len() || name.contains('\0') {
+            continue;
+        }
+        let value = String::from_utf8_lossy(&attribute.value);
+        visit(&name, Searched::Name);
+        let of_body = !BOOKKEEPING.contains(&name.as_str());
+        match target(&name) {
+            Target::Part(part) if OWN.contains(&name.as_str()) => {
+                let bytes_max = if part == Part::Body { BODY_BYTES_MAX } else { VALUE_BYTES_MAX };
+                visit(&name, Searched::Text(part, head(&value, bytes_max)));
+            }
+            target => {
+                let value = head(&value, VALUE_BYTES_MAX);
+                if of_body {
+                    visit(&name, Searched::Text(Part::Body, value));
+                }
+                if !matches!(target, Target::Quantity(_)) {
+                    visit(&name, Searched::Attribute(value));
+                }
+            }
+        }
+    }
+    searched_url(&record.url, &mut |text| visit("url", Searched::Text(Part::Url, text)));
+    visit("type", Searched::Text(Part::Type, &type_of(record)));
+    visit("host", Searched::Text(Part::Host, &host(&record.url)));
+    for text in [gatherer_name(record), gatherer_id(record)] {
+        visit("gatherer", Searched::Text(Part::Gatherer, &text));
+    }
+}
+
+/// Calls `visit` with an address as it is written and, where that differs, as its names read: both
+/// `Annual%20Report` and `report` find it.
+pub fn searched_url(url: &str, visit: &mut dyn FnMut(&str)) {
+    visit(url);
+    let read = percent_encoding::percent_decode_str(url).decode_utf8_lossy();
+    if read != url {
+        visit(&read);
+    }
+}
+
+/// Returns the whole number that an attribute's value is besides its words.
+pub fn integer(value: &str) -> Option<i64> {
+    value.trim().parse().ok()
+}
+
+/// Returns a number of the record; `None` if it has none.
+pub fn quantity(record: &Record, quantity: Quantity) -> Option<i64> {
+    let saturated = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    match quantity {
+        Quantity::Size => record.number("File-Size").map(saturated),
+        Quantity::Updated => record.number("Update-Time").map(saturated),
+        Quantity::Modified => {
+            record.number("Last-Modification-Time").and_then(|seconds| i64::try_from(seconds).ok())
+        }
+        Quantity::Year => {
+            // A reference says when its work appeared, which is more than when its file was written.
+            let own = record.number("Year").and_then(|year| i64::try_from(year).ok());
+            own.filter(|year| (1_000..=9_999).contains(year)).or_else(|| {
+                let moment =
+                    Timestamp::from_second(self::quantity(record, Quantity::Modified)?).ok()?;
+                Some(moment.to_zoned(TimeZone::UTC).year().into())
+            })
+        }
+    }
+}
+
+/// Returns the type of the object; empty if it is unknown.
+pub fn type_of(record: &Record) -> String {
+    head(record.text("Type").unwrap_or_default().trim(), TYPE_BYTES_MAX).to_owned()
+}
+
+/// Returns the id of the gatherer; empty if the record names none.
+pub fn gatherer_id(record: &Record) -> String {
+    record.text("Gatherer-Id").unwrap_or_default().trim().to_owned()
+}
+
+/// Returns the name of the gatherer: its own, or its host and port, or its id.
+pub fn gatherer_name(record: &Record) -> String {
+    let given = |name: &str| {
+        record.text(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    };
+    given("Gatherer-Name")
+        .or_else(|| {
+            let host = given("Gatherer-Host")?;
+            Some(
+                given("Gatherer-Port")
+                    .map_or_else(|| host.clone(), |port| format!("{host}:{port}")),
+            )
+        })
+        .unwrap_or_else(|| gatherer_id(record))
+}
+
+/// Returns the host of an address; empty if it has none.
+pub fn host(url: &str) -> String {
+    url::Url::parse(url)
+        .ok()
+        .and_then(|url| url.host_str().map(str::to_ascii_lowercase))
+        .unwrap_or_default()
+}
+
+/// Renders an OID as queries and answers have it: `GATHERER-ID:URL`. A colon in the gatherer's id,
+/// which ours never have, is percent-encoded: the first colon is the border.
+pub fn oid_text(gatherer_id: &str, url: &str) -> String {
+    if gatherer_id.contains([':', '%']) {
+        let gatherer_id = gatherer_id.replace('%', "%25").replace(':', "%3A");
+        return format!("{gatherer_id}:{url}");
+    }
+    format!("{gatherer_id}:{url}")
+}
+
+/// Splits an [`oid_text`] into gatherer id and address; `None` when it is none.
+pub fn oid_parse(oid: &str) -> Option<(String, &str)> {
+    let (gatherer_id, url) = oid.split_once(':').filter(|(_, url)| !url.is_empty())?;
+    Some((gatherer_id.replace("%3A", ":").replace("%25", "%"), url))
+}
+
+/// What an object is known by: its [`oid_text`], with a digest for the address where that is long.
+pub fn oid_key(gatherer_id: &str, url: &str) -> String {
+    let text = oid_text(gatherer_id, url);
+    if text.len() <= OID_BYTES_MAX {
+        return text;
+    }
+    oid_text(gatherer_id, &format!("#{}", Md5::of(text.as_bytes())))
+}
+
+/// Returns the beginning of `text`: at most `bytes_max` bytes, not in the middle of a character.
+pub fn head(text: &str, bytes_max: usize) -> &str {
+    let end = (0..=bytes_max.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    text.get(..end.unwrap_or_default()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_oid_tells_its_parts_whatever_is_in_them() {
+        for (gatherer_id, url, text) in [
+            ("0a", "http://h/a:b", "0a:http://h/a:b"),
+            ("a:b", "c:d", "a%3Ab:c:d"),
+            ("a", "b:c:d", "a:b:c:d"),
+            ("%3A", "u", "%253A:u"),
+        ] {
+            assert_eq!(oid_text(gatherer_id, url), text);
+            assert_eq!(oid_parse(text), Some((gatherer_id.to_owned(), url)));
+        }
+        assert_eq!(oid_parse("a:"), None);
+        assert_eq!(oid_parse("a"), None);
+    }
+
+    #[test]
+    fn a_long_oid_is_told_by_its_digest() {
+        let url = format!("http://a/{}", "x".repeat(9_000));
+        assert!(oid_key("g", &url).len() < 64);
+        assert_ne!(oid_key("g", &url), oid_key("g", &format!("{url}y")));
+    }
+
+    #[test]
+    fn heads_end_between_characters() {
+        assert_eq!(head("aé", 2), "a");
+        assert_eq!(head("aé", 3), "aé");
+        assert_eq!(head("", 3), "");
+    }
+}
