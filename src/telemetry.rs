@@ -15,7 +15,7 @@ use tracing_subscriber::fmt::MakeWriter;
 const VARIABLE: &str = "HARVEST_LOG";
 
 /// Our crates: `-v` speaks of them, and of others only from `-vvv` on.
-const OURS: [&str; 12] = [
+const OURS: [&str; 19] = [
     "soif",
     "oai",
     "query",
