@@ -214,7 +214,13 @@ fn a_kill_at_any_moment_loses_nothing_acknowledged() {
     let mut state = seed;
     let dir = tempfile::tempdir().unwrap();
     let mut killed = BTreeMap::from([("appending", 0), ("compacting", 0)]);
-    for round in 0..rounds {
+    let least = rounds / 4;
+    let is_lacking = |killed: &BTreeMap<&str, u64>| {
+        ["appending", "compacting"].iter().any(|it| killed[it] < least)
+    };
+    let mut round = 0;
+    // By chance, or on a busy machine, few are killed where it matters: then there are more rounds.
+    while round < rounds || (is_lacking(&killed) && round < rounds * 10) {
         let steps = random(&mut state) % 70;
         let steps = steps.saturating_sub(10);
         let spin = random(&mut state) % if steps == 0 { 20_000_000 } else { 2_000_000 };
@@ -228,10 +234,10 @@ fn a_kill_at_any_moment_loses_nothing_acknowledged() {
         let (collection, recovery) = open(dir.path());
         assert!(!recovery.lost, "{recovery:?}");
         check(&collection, told);
+        round += 1;
     }
     println!("{killed:?}");
-    let least = rounds / 4;
-    assert!(["appending", "compacting"].iter().all(|it| least <= killed[it]), "{killed:?}");
+    assert!(!is_lacking(&killed), "{killed:?}");
 }
 
 /// Runs as the child under a limit on the size of files: commits until there is no room, and shows

@@ -200,7 +200,9 @@ fn a_kill_at_any_point_loses_nothing_acknowledged() {
     let busy_max = (monotonic() - started) * 2 / u32::try_from(VERSIONS).unwrap();
     let mut last = [VERSIONS, 0];
     let mut acknowledged = 0;
-    for round in 0..rounds {
+    let mut round = 0;
+    // On a busy machine, a child takes longer than versions took here: that nothing was acknowledged says nothing.
+    while round < rounds || (acknowledged == 0 && round < rounds * 10) {
         let at = usize::try_from(round % 2).unwrap();
         let role = ["origin", "replica"][at];
         let busy = busy_max.mul_f64(random.f64());
@@ -232,6 +234,7 @@ fn a_kill_at_any_point_loses_nothing_acknowledged() {
             let version = store.current().unwrap().meta().version.clone();
             fs::write(top.path().join(format!("version{}", found % VERSIONS)), version).unwrap();
         }
+        round += 1;
     }
     assert!(rounds < 6 || acknowledged != 0, "no child came as far as a version");
 }
