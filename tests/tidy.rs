@@ -37,7 +37,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("formats", &["soif", "oai", "settings"]),
     ("essence", &["soif", "settings", "formats"]),
     ("web", &["settings"]),
-    ("daemon", &["net", "settings", "disk"]),
+    ("daemon", &["net", "settings", "disk", "web"]),
     ("collection", &["soif", "net", "disk"]),
     ("exchange", &["soif", "oai", "collection", "net", "settings", "web", "daemon"]),
     (

@@ -1,7 +1,8 @@
-//! The admin listener: the page Freshness, status, metrics, health, and commands that need the admin's
+//! The admin listener: the overview, the page Freshness, status, metrics, health, and commands that need the admin's
 //! token.
 
 pub(crate) mod freshness;
+mod overview;
 pub(crate) mod reload;
 mod takedown;
 
@@ -14,6 +15,7 @@ use daemon::auth::{self, Guard};
 use daemon::health;
 use exchange::takedown::Refused;
 use http::StatusCode;
+use net::clock;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -25,6 +27,7 @@ use crate::status::Status;
 /// Returns the admin listener's routes.
 pub(crate) fn routes(handle: Handle, guard: Guard) -> Router {
     let router = Router::new()
+        .route("/", get(page))
         .route("/status", get(status))
         .route("/metrics", get(samples))
         .route("/healthz", get(healthz))
@@ -40,6 +43,12 @@ pub(crate) fn routes(handle: Handle, guard: Guard) -> Router {
     // The guard stands in front of the frame: what changes state is refused before it is looked for.
     let guard = axum::middleware::from_fn_with_state(guard, auth::guard);
     handle.inner.admin_pages.frame(router).layer(guard)
+}
+
+/// `GET /`: what is broken, what is done now, what there is.
+async fn page(State(handle): State<Handle>) -> Response {
+    let overview = overview::overview(&handle.status().await, clock::now_ms());
+    handle.inner.admin_pages.respond(StatusCode::OK, "overview.html", &overview)
 }
 
 async fn status(State(handle): State<Handle>) -> axum::Json<Status> {

@@ -155,7 +155,8 @@ fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, 
     let pages = page::pages(seen, config.templates.clone())?;
     // The admin listener is not what `base_url` names.
     let (site, templates) = (Site::new(&*config.name), config.templates.clone());
-    let admin_pages = Pages::new(site, admin::freshness::TEMPLATES, templates)?;
+    let sources = [daemon::overview::TEMPLATES, admin::freshness::TEMPLATES].concat();
+    let admin_pages = Pages::new(site, &sources, templates)?;
     let now_ms = clock::now_ms();
     let folder = data.join(COLLECTION);
     let options = Options { suppressed: Some(data.join(SUPPRESSED_FILE)), ..Options::default() };

@@ -5,6 +5,7 @@
 //! - [`Data`] opens the data folder; [`auth`] guards what its administrator does by the token there.
 //! - [`Fronts`] are the public and the administration listener; [`opening`] answers at them until the daemon
 //!   can.
+//! - [`overview`] is the first page of its administration.
 //! - [`metrics`] renders samples for Prometheus; [`health`] answers `/healthz`, `/readyz` and `/metrics`.
 
 pub mod auth;
@@ -14,6 +15,7 @@ mod fronts;
 pub mod health;
 pub mod metrics;
 pub mod opening;
+pub mod overview;
 mod settings;
 
 pub use data::Data;

@@ -3,6 +3,7 @@
 //!
 //! The public listener names no local folder: roots and problems are for the admin listener alone.
 
+mod overview;
 pub(crate) mod repository;
 mod takedown;
 
@@ -67,9 +68,10 @@ pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Rou
 }
 
 /// Returns the routes of the admin listener, of which the guard lets ask.
-pub(crate) fn admin(shared: Arc<Shared>, guard: Guard, feed: FeedServer) -> Router {
-    let admin = Admin { handle: Handle { shared }, feed };
-    Router::new()
+pub(crate) fn admin(shared: Arc<Shared>, guard: Guard, feed: FeedServer, pages: &Pages) -> Router {
+    let admin = Admin { handle: Handle { shared }, feed, pages: pages.clone() };
+    let router = Router::new()
+        .route("/", get(admin_page))
         .route("/status", get(status))
         .route("/problems", get(problems))
         .route("/metrics", get(metrics))
@@ -78,14 +80,16 @@ pub(crate) fn admin(shared: Arc<Shared>, guard: Guard, feed: FeedServer) -> Rout
         .route("/gather", post(gather))
         .route("/confirm", post(confirm))
         .with_state(admin.clone())
-        .merge(exchange::takedown::routes(admin))
-        .layer(axum::middleware::from_fn_with_state(guard, auth::guard))
+        .merge(exchange::takedown::routes(admin));
+    // The guard stands in front of the frame: what changes state is refused before it is looked for.
+    pages.frame(router).layer(axum::middleware::from_fn_with_state(guard, auth::guard))
 }
 
 #[derive(Clone)]
 pub(crate) struct Admin {
     pub(crate) handle: Handle,
     pub(crate) feed: FeedServer,
+    pages: Pages,
 }
 
 #[derive(Serialize)]
@@ -96,6 +100,17 @@ struct PageContext {
 async fn page(State(public): State<Public>) -> Response {
     let context = PageContext { status: public.handle.status() };
     public.pages.respond(StatusCode::OK, "gatherer.html", &context)
+}
+
+async fn admin_page(State(Admin { handle, pages, .. }): State<Admin>) -> Response {
+    let look = move || overview::overview(&handle.status(), handle.problems());
+    match tokio::task::spawn_blocking(look).await {
+        Ok(overview) => pages.respond(StatusCode::OK, "overview.html", &overview),
+        Err(error) => {
+            tracing::error!(%error, "the overview cannot be made");
+            pages.fail(Wants::Html, &Failure::internal())
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -169,7 +184,7 @@ async fn problems(State(Admin { handle, .. }): State<Admin>) -> Response {
     Json(list).into_response()
 }
 
-async fn metrics(State(Admin { handle, feed }): State<Admin>) -> Response {
+async fn metrics(State(Admin { handle, feed, .. }): State<Admin>) -> Response {
     let status = handle.status();
     let gauge = |name, help, value: u64| Sample::gauge(name, help, value as f64);
     let mut samples = handle.shared.site.metrics.samples();

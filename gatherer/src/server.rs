@@ -99,6 +99,8 @@ pub struct Server {
     fronts: Fronts,
     token: AdminToken,
     pages: Pages,
+    /// Those of the administration.
+    admin_pages: Pages,
 }
 
 impl Server {
@@ -119,8 +121,8 @@ impl Server {
         });
         let opened = fronts.meanwhile("gatherer", opened).await;
         let opened = opened.map_err(|error| Error::Spec(error.to_string()))?;
-        let (shared, token, pages) = opened?;
-        Ok(Self { handle: Handle { shared: Arc::new(shared) }, fronts, token, pages })
+        let (shared, token, pages, admin_pages) = opened?;
+        Ok(Self { handle: Handle { shared: Arc::new(shared) }, fronts, token, pages, admin_pages })
     }
 
     /// Returns the address of the public listener.
@@ -155,7 +157,7 @@ impl Server {
         let (notifier, stop) = (shared.notifier.clone(), child.clone());
         let public = serve::public(shared.clone(), self.pages, feed.clone());
         let guard = Guard { token: self.token, read: shared.config().daemon.admin_read };
-        let admin = serve::admin(shared.clone(), guard, feed);
+        let admin = serve::admin(shared.clone(), guard, feed, &self.admin_pages);
         let mut tasks = JoinSet::new();
         let serving = Serving { drain: REQUESTS_DRAIN, tally: shared.tally.clone() };
         let served = self.fronts.serve(public, admin, serving, child.clone());
@@ -339,7 +341,7 @@ fn tell(site: &Site, recovery: &Recovery) {
 }
 
 /// Opens everything stored. Blocks.
-fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error> {
+fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages, Pages), Error> {
     let data = config.daemon.data.clone();
     let Data { id, identity, token } = Data::open(&data)?;
     let author = Author { id: id.clone(), identity };
@@ -347,6 +349,9 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
         exchange::repository::site(&config.name, config.daemon.base_url.as_ref(), &config.oai);
     let pages =
         Pages::new(seen, serve::TEMPLATES, None).map_err(|error| Error::Spec(error.to_string()))?;
+    // The administration is not what `base_url` names.
+    let admin_pages = Pages::new(web::Site::new(&*config.name), daemon::overview::TEMPLATES, None)
+        .map_err(|error| Error::Spec(error.to_string()))?;
     let host = config.daemon.proxy().unwrap_or_else(host_name);
     let port =
         config.daemon.base_url.as_ref().and_then(url::Url::port_or_known_default).unwrap_or(port);
@@ -405,7 +410,7 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
         host,
         port,
     };
-    Ok((shared, token, pages))
+    Ok((shared, token, pages, admin_pages))
 }
 
 /// Returns this machine's name.

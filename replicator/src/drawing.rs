@@ -24,10 +24,10 @@ pub fn inline(group: &GroupStatus) -> String {
     draw(group, "")
 }
 
-/// The picture as a file of its own.
+/// The picture as a file of its own, in a color that can be seen on white and on black: its style sheet would not
+/// be taken ([`web::headers::POLICY`]).
 pub fn standalone(group: &GroupStatus) -> String {
-    let style = "<style>svg{color:#222;background:#fff}@media(prefers-color-scheme:dark){svg{color:#ddd;background:#181a1b}}</style>";
-    draw(group, style)
+    draw(group, " color=\"#6b7280\"")
 }
 
 struct Place<'a> {
@@ -38,7 +38,7 @@ struct Place<'a> {
     color: &'static str,
 }
 
-fn draw(group: &GroupStatus, style: &str) -> String {
+fn draw(group: &GroupStatus, color: &str) -> String {
     let mut members: Vec<&MemberStatus> = group.members.iter().collect();
     members.sort_by(|a, b| (&a.site, &a.id).cmp(&(&b.site, &b.id)));
     let mut sites: Vec<&str> = members.iter().map(|it| it.site.as_str()).collect();
@@ -60,7 +60,7 @@ fn draw(group: &GroupStatus, style: &str) -> String {
     let title = web::templates::escape(&title);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {SIZE} {SIZE}\" role=\"img\" \
-         font-family=\"system-ui,sans-serif\" font-size=\"12\"><title>{title}</title>{style}"
+         font-family=\"system-ui,sans-serif\" font-size=\"12\"{color}><title>{title}</title>"
     );
     for link in &group.topology {
         draw_link(&mut svg, link, &places);

@@ -96,6 +96,7 @@ async function kinds(browser) {
     ["a missing page", "no/such/page", 404],
     ["a missing object", "object?oid=0%3Ax", 404],
     ["an object", summary, 200],
+    ["the overview of the administration", admin, 200],
     ["freshness", freshness(), 200],
     ["freshness, previewed", freshness("?theta=0.95"), 200],
     ["freshness, another policy previewed", freshness("?price=100"), 200],
@@ -316,7 +317,7 @@ async function freshnessByHand(browser) {
   await check("freshness, no script: a link previews, sorting keeps it, other policies have forms", () =>
     withPage(browser, { javaScriptEnabled: false }, async (page) => {
       const problems = [];
-      await page.goto(admin);
+      await page.goto(freshness());
       await page.locator(".try .chips a", { hasText: "98" }).first().click();
       await page.waitForURL(/theta=0.98/);
       if (!(await told(page)).includes("θ = 0.98")) problems.push("the link previews nothing");

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use http::{HeaderMap, StatusCode, Uri};
 use net::clock;
@@ -39,14 +39,13 @@ pub(crate) const TEMPLATES: &[Source] =
 /// Most pages that are made at once; further ones wait. Each computes some 40 plans.
 const PAGES_MAX: usize = 2;
 
-/// Returns the routes: the page, and `/`, which leads to it.
+/// Returns the route of the page.
 pub(crate) fn routes() -> Router<Handle> {
     let turns = Arc::new(Semaphore::new(PAGES_MAX));
     let page = async move |State(handle): State<Handle>, uri: Uri, headers: HeaderMap| {
         answer(handle, turns, &uri, &headers).await
     };
-    // Relative: a proxy may show this listener below a path.
-    Router::new().route("/", get(async || Redirect::to("freshness"))).route("/freshness", get(page))
+    Router::new().route("/freshness", get(page))
 }
 
 /// `GET /freshness`: a page, or JSON.

@@ -1,0 +1,162 @@
+//! The broker's overview, in words.
+//!
+//! Sans-I/O.
+
+use daemon::overview::{Overview, PROBLEMS_MAX, Problem, Trouble};
+use web::templates::grouped;
+
+use crate::status::{SourceStatus, Status};
+
+/// What the administration has beside the page.
+const LINKS: &[(&str, &str)] =
+    &[("freshness", "Freshness"), ("status", "Status"), ("metrics", "Metrics")];
+/// So many failures in a row are told as broken: one alone is what networks do.
+const FAILURES_MIN: u32 = 2;
+
+/// Returns what there is to say; `now_ms` is in Unix milliseconds.
+pub(super) fn overview(status: &Status, now_ms: u64) -> Overview {
+    let sources = &status.sources;
+    let expiry = status.held.map(|it| {
+        let what = format!(
+            "{} of {} objects would expire at once, and wait until somebody says that they are meant to go",
+            grouped(it.would_expire),
+            grouped(it.of),
+        );
+        Trouble::new("expiry", what).with_command("harvest broker confirm")
+    });
+    let warnings = sources.iter().flat_map(|it| {
+        let problem =
+            |message: &String| Problem { object: it.name.clone(), message: message.clone() };
+        it.warnings.iter().map(problem)
+    });
+    let problems_total = sources.iter().map(|it| it.warnings.len() as u64).sum();
+    Overview {
+        kind: "Broker",
+        id: status.id.clone(),
+        troubles: Trouble::of(&status.ready)
+            .chain(sources.iter().filter_map(|it| failing(it, now_ms)))
+            .chain(sources.iter().filter_map(held))
+            .chain(expiry)
+            .chain(sources.iter().filter_map(hub))
+            .collect(),
+        now: now(status),
+        facts: vec![
+            ("Objects", grouped(status.objects)),
+            ("Sources that answer", answering(sources)),
+            ("Measured freshness", percent(status.freshness)),
+            ("Pulls since the start", grouped(status.pulls)),
+        ],
+        problems: warnings.take(PROBLEMS_MAX).collect(),
+        problems_total,
+        links: LINKS.to_vec(),
+    }
+}
+
+fn failing(source: &SourceStatus, now_ms: u64) -> Option<Trouble> {
+    let errors = &source.errors;
+    let is_new = source.last_pull.is_none() && 0 < errors.in_a_row;
+    if errors.in_a_row < FAILURES_MIN && !is_new {
+        return None;
+    }
+    let last = errors.last.as_deref().unwrap_or("it failed");
+    let since = source.last_pull.as_ref().map_or_else(
+        || "it was never pulled".to_owned(),
+        |it| format!("it was last pulled {} ago", ago(now_ms.saturating_sub(it.at_ms) / 1_000)),
+    );
+    let times = grouped(u64::from(errors.in_a_row));
+    let what =
+        format!("{last}; {since}, and failed {times} times in a row. What it brought is served.");
+    let command = format!("harvest broker pull {} -c broker.toml", source.name);
+    Some(Trouble::new(source.name.clone(), what).with_command(command))
+}
+
+fn held(source: &SourceStatus) -> Option<Trouble> {
+    let why = source.held.as_ref()?;
+    let what =
+        format!("{why}: nothing of it is deleted until somebody says that it is meant to go");
+    let command = format!("harvest broker confirm --source {} -c broker.toml", source.name);
+    Some(Trouble::new(source.name.clone(), what).with_command(command))
+}
+
+fn hub(source: &SourceStatus) -> Option<Trouble> {
+    let problem = source.push.as_ref()?.problem.as_ref()?;
+    let what = format!(
+        "its hub tells nothing of changes: {problem}. It is pulled as often as its interval says."
+    );
+    Some(Trouble::new(source.name.clone(), what))
+}
+
+fn answering(sources: &[SourceStatus]) -> String {
+    let answers = sources.iter().filter(|it| it.errors.in_a_row == 0 && it.last_pull.is_some());
+    format!("{} of {}", grouped(answers.count() as u64), grouped(sources.len() as u64))
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "not yet".to_owned(), |it| format!("{:.1} %", it * 100.0))
+}
+
+fn now(status: &Status) -> Vec<String> {
+    let pulling: Vec<&str> =
+        status.sources.iter().filter(|it| it.pulling).map(|it| it.name.as_str()).collect();
+    let mut now = vec![match pulling.as_slice() {
+        [] => "No source is being pulled.".to_owned(),
+        [name] => format!("{name} is being pulled."),
+        [name, ..] => {
+            format!("{name} and {} more are being pulled.", grouped(pulling.len() as u64 - 1))
+        }
+    }];
+    let behind = status.serial.saturating_sub(status.index_covered.unwrap_or(0));
+    if 0 < behind && status.objects != 0 {
+        now.push(format!("{} changes are still to be indexed.", grouped(behind)));
+    }
+    now
+}
+
+/// A length of time in its largest unit.
+fn ago(secs: u64) -> String {
+    let (count, unit) = match secs {
+        0..120 => (secs, "s"),
+        120..7_200 => (secs / 60, "min"),
+        7_200..172_800 => (secs / 3_600, "h"),
+        _ => (secs / 86_400, "days"),
+    };
+    format!("{} {unit}", grouped(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::{Errors, LastPull};
+
+    #[test]
+    fn a_source_that_is_down_is_told_first_whatever_was_measured() {
+        let source = |name: &str, in_a_row, last: Option<&str>| SourceStatus {
+            name: name.to_owned(),
+            last_pull: Some(LastPull {
+                at_ms: 1_000,
+                kind: "delta".to_owned(),
+                changes: 1,
+                bytes: 1,
+                took_seconds: 1.0,
+            }),
+            errors: Errors { in_a_row, last: last.map(str::to_owned), ..Errors::default() },
+            ..SourceStatus::default()
+        };
+        let down = source("b", 7, Some("connection refused"));
+        let once = source("c", 1, Some("reset"));
+        let held = SourceStatus { held: Some("LOSS".to_owned()), ..source("d", 0, None) };
+        let status = Status {
+            freshness: Some(1.0),
+            sources: vec![source("a", 0, None), down, once, held],
+            ..Status::default()
+        };
+        let overview = overview(&status, 7_201_000);
+        let told: Vec<&str> = overview.troubles.iter().map(|it| it.about.as_str()).collect();
+        assert_eq!(told, ["b", "d"]);
+        let what = &overview.troubles[0].what;
+        assert!(what.contains("connection refused") && what.contains("2 h ago"), "{what}");
+        assert!(what.contains("7 times in a row"), "{what}");
+        assert_eq!(overview.facts[1].1, "2 of 4");
+        assert_eq!(overview.facts[2].1, "100.0 %");
+    }
+}

@@ -1,0 +1,79 @@
+//! The gatherer's overview, in words.
+//!
+//! Sans-I/O.
+
+use daemon::overview::{Overview, PROBLEMS_MAX, Problem, Trouble};
+use web::templates::grouped;
+
+use crate::fetch::oai::HARVEST_PROBLEM;
+use crate::problems::Entry;
+use crate::progress::{Hold, Phase, RootStatus, Status};
+
+/// What the administration has beside the page.
+const LINKS: &[(&str, &str)] =
+    &[("status", "Status"), ("problems", "Problems"), ("metrics", "Metrics")];
+
+/// Returns what there is to say: what is broken, the newest problems.
+pub(super) fn overview(status: &Status, problems: Vec<Entry>) -> Overview {
+    let held = status.roots.iter().filter_map(held);
+    let fences = status.fences_missing.iter();
+    let fences =
+        fences.map(|it| Trouble::new("fences", format!("objects are read without one: {it}")));
+    let failing = problems.iter().filter(|it| it.kind == HARVEST_PROBLEM);
+    let failing: Vec<Trouble> =
+        failing.map(|it| Trouble::new(it.object.clone(), it.message.clone())).collect();
+    let problem = |it: Entry| Problem { object: it.object, message: it.message };
+    Overview {
+        kind: "Gatherer",
+        id: status.id.clone(),
+        troubles: Trouble::of(&status.ready).chain(held).chain(failing).chain(fences).collect(),
+        now: now(status),
+        facts: vec![
+            ("Objects", grouped(status.objects)),
+            ("Roots", grouped(status.roots.len() as u64)),
+            ("Passes since the start", grouped(status.progress.passes_done)),
+            ("Subscriptions", grouped(status.push.subscriptions)),
+        ],
+        problems: problems.into_iter().take(PROBLEMS_MAX).map(problem).collect(),
+        problems_total: status.progress.problems,
+        links: LINKS.to_vec(),
+    }
+}
+
+fn held(root: &RootStatus) -> Option<Trouble> {
+    let why = match root.hold.as_ref()? {
+        Hold::Missing => "it is not there",
+        Hold::Empty => "nothing is in it",
+        Hold::OtherDevice => "it is on another device than before",
+        Hold::Lost { .. } => "much of it is gone at once",
+        Hold::Removed => "it is no longer in the settings",
+    };
+    let what = format!(
+        "{why}; {} would be deleted, and wait until somebody says that they are meant to go",
+        objects(root.held),
+    );
+    let command = format!("harvest gatherer confirm --root {}", root.url);
+    Some(Trouble::new(root.url.clone(), what).with_command(command))
+}
+
+fn objects(count: u64) -> String {
+    format!("{} {}", grouped(count), if count == 1 { "object" } else { "objects" })
+}
+
+fn now(status: &Status) -> Vec<String> {
+    let progress = &status.progress;
+    let files =
+        format!("{} of {} files", grouped(progress.files_done), grouped(progress.files_seen));
+    let does = match progress.phase {
+        Phase::Starting => "It is starting.".to_owned(),
+        Phase::Walking => format!("Roots are looked through: {files} are done."),
+        Phase::Gathering => format!("Files are read: {files} are done."),
+        Phase::Idle => "Everything is up to date.".to_owned(),
+        Phase::Stopped => "It has stopped.".to_owned(),
+    };
+    let mut now = vec![does, format!("Changes are noticed by: {}.", status.watch)];
+    if 0 < progress.harvests_due {
+        now.push(format!("Harvests of repositories to come: {}.", grouped(progress.harvests_due)));
+    }
+    now
+}
