@@ -116,7 +116,11 @@ async fn the_page_says_what_the_status_says_and_what_would_become_of_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_is_found_and_looks_like_the_others() {
     let site = Site::start().await;
-    let page = site.page("").await;
+    // The first page says what is broken, and leads to it.
+    let overview = site.page("").await;
+    assert!(overview.contains("<h1>Broker") && overview.contains("127.0.0.1:9"), "{overview}");
+    assert!(overview.contains("href=\"freshness\""), "{overview}");
+    let page = site.page("freshness").await;
     assert!(page.contains("<h1>Freshness</h1>"), "{page}");
     for (link, media) in [("href=\"status\"", "application/json"), ("href=\"metrics\"", "text/")] {
         assert!(page.contains(link), "{page}");

@@ -36,6 +36,13 @@ async fn a_large_loss_is_held_until_it_is_confirmed() {
     assert!(bench.problems().iter().any(|it| it.starts_with("held")), "{:?}", bench.problems());
     let (_, text) = bench.get_admin("status").await;
     assert!(text.contains("\"why\":\"lost\""), "{text}");
+    let (status, page) = bench.get_admin("").await;
+    let told = "120 objects would be deleted";
+    assert!(
+        status == 200 && page.contains(told) && page.contains("confirm --root file:"),
+        "{page}"
+    );
+    assert!(!page.contains("style="), "{page}");
 
     // Held across a restart, and after a part has come back.
     let (tree, _) = bench.stop().await;
