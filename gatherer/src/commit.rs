@@ -21,6 +21,9 @@ use crate::site::{lock, path_bytes, root_note};
 use crate::walk::is_within;
 use crate::watch::Vigil;
 
+/// Kind of the problem of a root that is not there.
+pub(crate) const ROOT_PROBLEM: &str = "root-missing";
+
 /// Most changes of one commit, beyond the file that reaches it. A commit takes many times the memory
 /// of its records while it is written.
 const CHANGES_MAX: usize = 1_024;
@@ -225,7 +228,7 @@ impl<'a> Committer<'a> {
         let Top::Present { device, .. } = seen.top else {
             let message = "the root is not there: mount it, or correct the settings".to_owned();
             let directory = plan.root.directory.clone();
-            self.run.site.problem_met(self.run.walk, directory, "root-missing", message);
+            self.run.site.problem_met(self.run.walk, directory, ROOT_PROBLEM, message);
             return;
         };
         if seen.unread.contains(&plan.root.directory) {

@@ -58,14 +58,19 @@ fn failing(source: &SourceStatus, now_ms: u64) -> Option<Trouble> {
     if errors.in_a_row < FAILURES_MIN && !is_new {
         return None;
     }
-    let last = errors.last.as_deref().unwrap_or("it failed");
+    let mut last = errors.last.clone().unwrap_or_else(|| "it failed".to_owned());
+    if !last.ends_with(['.', '?']) {
+        last.push('.');
+    }
     let since = source.last_pull.as_ref().map_or_else(
         || "it was never pulled".to_owned(),
-        |it| format!("it was last pulled {} ago", ago(now_ms.saturating_sub(it.at_ms) / 1_000)),
+        |it| {
+            let ago = ago(now_ms.saturating_sub(it.at_ms) / 1_000);
+            format!("it was last pulled {ago} ago, and what it brought is served")
+        },
     );
     let times = grouped(u64::from(errors.in_a_row));
-    let what =
-        format!("{last}; {since}, and failed {times} times in a row. What it brought is served.");
+    let what = format!("{last} That happened {times} times in a row; {since}.");
     let command = format!("harvest broker pull {} -c broker.toml", source.name);
     Some(Trouble::new(source.name.clone(), what).with_command(command))
 }

@@ -5,6 +5,7 @@
 use daemon::overview::{Overview, PROBLEMS_MAX, Problem, Trouble};
 use web::templates::grouped;
 
+use crate::commit::ROOT_PROBLEM;
 use crate::fetch::oai::HARVEST_PROBLEM;
 use crate::problems::Entry;
 use crate::progress::{Hold, Phase, RootStatus, Status};
@@ -19,7 +20,10 @@ pub(super) fn overview(status: &Status, problems: Vec<Entry>) -> Overview {
     let fences = status.fences_missing.iter();
     let fences =
         fences.map(|it| Trouble::new("fences", format!("objects are read without one: {it}")));
-    let failing = problems.iter().filter(|it| it.kind == HARVEST_PROBLEM);
+    let is_root = |it: &&Entry| it.kind == HARVEST_PROBLEM || it.kind == ROOT_PROBLEM;
+    let is_held =
+        |it: &&Entry| status.roots.iter().any(|root| root.url == it.object && root.hold.is_some());
+    let failing = problems.iter().filter(|it| is_root(it) && !is_held(it));
     let failing: Vec<Trouble> =
         failing.map(|it| Trouble::new(it.object.clone(), it.message.clone())).collect();
     let problem = |it: Entry| Problem { object: it.object, message: it.message };
