@@ -5,6 +5,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use collection::Oid;
 use essence::chain::{self, Commands, Means};
 use essence::rules::Verdict;
 use essence::worker::spent::Spent;
@@ -18,6 +19,9 @@ use crate::note::{self, Basis, Difference, FileNote};
 use crate::pipeline::{Candidate, Run};
 use crate::site::{lock, path_bytes};
 use crate::spec::{self, Symlinks};
+
+/// The attribute that says when a record was made.
+const UPDATE_TIME: &str = "Update-Time";
 
 /// Reads one file, and summarizes it if its content is new. `None`: there is nothing to commit, and
 /// it was counted why.
@@ -134,7 +138,21 @@ fn compare(
     };
     let settings = if run.regather { !run.plan.settings } else { run.plan.settings };
     let basis = Basis { settings, same_content };
-    note::compare(old, basis, records.into_iter().map(annotated).collect())
+    let mut difference = note::compare(old, basis, records.into_iter().map(annotated).collect());
+    if !run.regather && old.is_some_and(|old| old.settings != settings) {
+        // Other settings, or another release, need not have made others of them.
+        difference.updated.retain(|record| !is_published(run, record));
+    }
+    difference
+}
+
+/// Whether the collection has this very record, whenever that was made. One that it cannot read it has not.
+fn is_published(run: &Run<'_>, record: &Record) -> bool {
+    let oid = Oid::new(&run.site.id, &record.url);
+    let Ok(Some(stored)) = run.site.collection.get(&oid) else { return false };
+    let mut before = stored.record;
+    before.set(UPDATE_TIME, record.text(UPDATE_TIME).unwrap_or_default().into_owned());
+    before == *record
 }
 
 /// Stage 2: reads the file.
@@ -266,7 +284,7 @@ fn dress(run: &Run<'_>, summary: Summary, now: &str) -> Record {
     let mut record = summary.record;
     let name = record.text("Type").map_or_else(|| "Unknown".to_owned(), |it| it.into_owned());
     *lock(&site.counts.by_type).entry(name).or_default() += 1;
-    record.set("Update-Time", now);
+    record.set(UPDATE_TIME, now);
     for (name, value) in &plan.attributes {
         record.set(*name, value.as_str());
     }

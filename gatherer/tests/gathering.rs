@@ -318,6 +318,26 @@ async fn what_lies_in_the_data_directory_is_not_gathered() {
     assert_eq!(bench.handle.status().objects, 1);
 }
 
+/// As after an upgrade that tells settings in another way: everything is read, and consumers get nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_other_settings_leave_as_it_is_is_read_again_and_not_published() {
+    let tree = Tree::with(&["a.txt", "b.md"]);
+    let mut config = tree.config();
+    let bench = Bench::start_with(tree, config.clone()).await;
+    let with = async |config: &Config| {
+        let passes = bench.handle.progress().borrow().passes_done;
+        bench.handle.reload(config.clone()).unwrap();
+        let progress = bench.passes(passes + 1).await;
+        (progress.updated, progress.unchanged)
+    };
+    config.essence.programs_read = vec![bench.tree.root()];
+    assert_eq!(with(&config).await, (0, 0), "both are read");
+    assert_eq!(with(&config).await, (0, 2), "once");
+    config.ttl += std::time::Duration::from_secs(60);
+    assert_eq!(with(&config).await, (2, 0), "what settings change is published");
+    bench.assert_conserved();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn new_settings_apply_without_a_restart_or_say_that_they_need_one() {
     let tree = Tree::with(&["a.txt", "b.md"]);
