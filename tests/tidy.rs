@@ -110,6 +110,8 @@ const KEPT_TO: &[(&str, &[&str])] = &[
     ("getrandom", &["daemon", "collection", "exchange"]),
     ("globset", &["essence", "gatherer"]),
     ("http-body-util", &["net", "exchange"]),
+    // Networks of addresses: the replicator signs its own.
+    ("ipnet", &["net", "replicator"]),
     ("memchr", &["soif", "oai", "formats", "essence", "gatherer"]),
     ("percent-encoding", &["query", "formats", "gatherer", "broker"]),
     ("quick-xml", &["oai", "formats"]),
@@ -126,6 +128,7 @@ const UNNAMED: &[(&str, &str, &str)] = &[
     ("essence", "lzma-rust2", "its tests make containers as those of formats do: made.rs"),
     ("essence", "tar", "the same"),
     ("essence", "zip", "the same"),
+    ("harvest", "rcgen", "its tests make certificates as those of net do: certificates/mod.rs"),
 ];
 
 /// Outside names that may stand only in files whose path has one of the given parts.

@@ -7,6 +7,7 @@
 //! is refused even where the first URL was allowed to lead into one; credentials go to the origin
 //! they were meant for and to no other.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ use crate::guard::{self, Policy, Refusal};
 use crate::pool::{Place, Pool};
 pub use crate::response::Response;
 use crate::session::Session;
+use crate::tls::ClientFiles;
 
 /// Largest body of a redirect that is read for the connection's sake, in bytes.
 const REDIRECT_BYTES_MAX: u64 = 16 * 1024;
@@ -76,6 +78,8 @@ pub struct Settings {
     pub idle_connection: Duration,
     /// Certificates (DER) of authorities to trust besides the system's.
     pub extra_roots: Vec<Vec<u8>>,
+    /// The certificate (DER) that alone is trusted, whatever name it is for: that of a daemon whose files we have.
+    pub pinned: Option<Vec<u8>>,
 }
 
 impl Default for Settings {
@@ -91,7 +95,27 @@ impl Default for Settings {
             idle_per_host_max: 4,
             idle_connection: Duration::from_secs(20),
             extra_roots: Vec::new(),
+            pinned: None,
         }
+    }
+}
+
+/// What says who asks.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Credentials {
+    /// Sent as `Authorization: Bearer`.
+    pub token: Option<String>,
+    /// Shown to a host that asks for a certificate.
+    pub certificate: Option<Arc<ClientFiles>>,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let token = self.token.as_ref().map(|_| "…");
+        f.debug_struct("Credentials")
+            .field("token", &token)
+            .field("certificate", &self.certificate)
+            .finish()
     }
 }
 
@@ -106,8 +130,8 @@ pub struct Request {
     pub headers: HeaderMap,
     /// Body.
     pub body: Bytes,
-    /// Sent as `Authorization: Bearer`, but not to another origin that a redirect leads to.
-    pub token: Option<String>,
+    /// What says who asks; another origin that a redirect leads to is not told.
+    pub credentials: Credentials,
     /// Instead of the settings' time-outs.
     pub timeouts: Option<Timeouts>,
     /// Instead of the settings' policy.
@@ -124,7 +148,7 @@ impl Request {
             url,
             headers: HeaderMap::new(),
             body: Bytes::new(),
-            token: None,
+            credentials: Credentials::default(),
             timeouts: None,
             policy: None,
             response_bytes_max: None,
@@ -146,7 +170,14 @@ impl Request {
     /// Sets the bearer token.
     #[must_use]
     pub fn token(mut self, token: Option<String>) -> Self {
-        self.token = token;
+        self.credentials.token = token;
+        self
+    }
+
+    /// Sets what says who asks.
+    #[must_use]
+    pub fn credentials(mut self, credentials: Credentials) -> Self {
+        self.credentials = credentials;
         self
     }
 
@@ -194,7 +225,7 @@ struct Answered {
 impl Client {
     /// Returns a client. Control characters in the product's or contact's name are left out.
     pub fn new(settings: Settings) -> Self {
-        let connector = Connector::new(settings.extra_roots.clone());
+        let connector = Connector::new(settings.extra_roots.clone(), settings.pinned.clone());
         let permits = Arc::new(Semaphore::new(settings.connections_max));
         let pool = Mutex::new(Pool::new(settings.idle_per_host_max, settings.idle_connection));
         let user_agent = user_agent(&settings);
@@ -271,7 +302,8 @@ impl Client {
         policy: Policy,
         timeouts: Timeouts,
     ) -> Result<Answered, Error> {
-        let place = place(&request.url, policy)?;
+        let shown = request.credentials.certificate.as_ref();
+        let place = place(&request.url, policy, shown)?;
         let host = authority(&request.url);
         while let Some(mut session) = self.take(&place).await {
             let message = request.message(&self.shared.user_agent)?;
@@ -287,8 +319,9 @@ impl Client {
                 Err(_) => return Err(header_timeout(host, timeouts)),
             }
         }
-        let connected =
-            self.shared.connector.connect(&request.url, policy, timeouts.connect).await?;
+        let (url, patience) = (&request.url, timeouts.connect);
+        let shown = shown.map(Arc::as_ref);
+        let connected = self.shared.connector.connect(url, policy, patience, shown).await?;
         let private = guard::classify(connected.address).is_some();
         let mut session = Session::new(connected.stream, private)
             .await
@@ -330,7 +363,7 @@ impl Request {
     /// Makes this the request that follows a redirect to `url`.
     fn redirect(&mut self, url: Url, status: StatusCode) {
         if self.url.origin() != url.origin() {
-            self.token = None;
+            self.credentials = Credentials::default();
             self.headers.remove(header::AUTHORIZATION);
             self.headers.remove(header::COOKIE);
         }
@@ -365,7 +398,7 @@ impl Request {
         let headers = message.headers_mut();
         headers.insert(header::HOST, value(&host)?);
         headers.insert(header::USER_AGENT, user_agent.clone());
-        if let Some(token) = &self.token {
+        if let Some(token) = &self.credentials.token {
             let mut token = value(&format!("Bearer {token}"))?;
             token.set_sensitive(true);
             headers.insert(header::AUTHORIZATION, token);
@@ -383,7 +416,7 @@ fn user_agent(settings: &Settings) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("harvest"))
 }
 
-fn place(url: &Url, policy: Policy) -> Result<Place, Error> {
+fn place(url: &Url, policy: Policy, shown: Option<&Arc<ClientFiles>>) -> Result<Place, Error> {
     let wrong = |message: &str| Error::Url { url: url.to_string(), message: message.to_owned() };
     let secure = match url.scheme() {
         "http" => false,
@@ -395,7 +428,8 @@ fn place(url: &Url, policy: Policy) -> Result<Place, Error> {
     }
     let host = url.host_str().ok_or_else(|| wrong("it names no host"))?;
     let port = url.port_or_known_default().ok_or_else(|| wrong("it names no port"))?;
-    Ok(Place::new(secure, host.to_owned(), port, policy))
+    let shown = shown.filter(|_| secure).map(Arc::clone);
+    Ok(Place::new(secure, host.to_owned(), port, policy, shown))
 }
 
 /// Returns where an answer redirects to.

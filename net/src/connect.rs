@@ -2,23 +2,23 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustls::ClientConfig;
+use rustls::client::Resumption;
+use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls_platform_verifier::Verifier;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 use url::{Host, Url};
 
 use crate::error::{Error, Stage};
 use crate::guard::{self, Policy};
+use crate::stream::Stream;
+use crate::tls::{self, ClientFiles, Pinned};
 
 /// Most addresses of one host that are tried.
 const ADDRESSES_MAX: usize = 8;
@@ -27,6 +27,7 @@ const ADDRESSES_MAX: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Connector {
     extra_roots: Arc<[Vec<u8>]>,
+    pinned: Option<Vec<u8>>,
     /// Made when first needed: reading the system's certificates takes a while.
     tls: Arc<OnceLock<Result<Arc<ClientConfig>, String>>>,
 }
@@ -39,19 +40,22 @@ pub(crate) struct Connected {
 }
 
 impl Connector {
-    pub(crate) fn new(extra_roots: Vec<Vec<u8>>) -> Self {
-        Self { extra_roots: extra_roots.into(), tls: Arc::default() }
+    pub(crate) fn new(extra_roots: Vec<Vec<u8>>, pinned: Option<Vec<u8>>) -> Self {
+        Self { extra_roots: extra_roots.into(), pinned, tls: Arc::default() }
     }
 
-    /// Connects to the host of `url`, which is `http` or `https`, within `patience`.
+    /// Connects to the host of `url`, which is `http` or `https`, within `patience`; shows it what is in `shown`
+    /// if it asks for a certificate.
     pub(crate) async fn connect(
         &self,
         url: &Url,
         policy: Policy,
         patience: Duration,
+        shown: Option<&ClientFiles>,
     ) -> Result<Connected, Error> {
         let host = authority(url);
-        match timeout(patience, self.connect_at_leisure(url, &host, policy, patience)).await {
+        let connected = self.connect_at_leisure(url, &host, policy, patience, shown);
+        match timeout(patience, connected).await {
             Ok(connected) => connected,
             Err(_) => Err(Error::Timeout { host, stage: Stage::Connect, after: patience }),
         }
@@ -63,6 +67,7 @@ impl Connector {
         host: &str,
         policy: Policy,
         patience: Duration,
+        shown: Option<&ClientFiles>,
     ) -> Result<Connected, Error> {
         let addresses = vetted(resolve(url, host).await?, host, policy)?;
         let stream = connect_first(&addresses, host, patience).await?;
@@ -72,20 +77,33 @@ impl Connector {
             return Ok(Connected { stream: Stream::Plain(stream), address });
         }
         let name = server_name(url)?;
-        let connector = TlsConnector::from(self.tls().await?);
+        let connector = TlsConnector::from(self.tls(shown).await?);
         let stream = connector
             .connect(name, stream)
             .await
             .map_err(|source| Error::Tls { host: host.to_owned(), source })?;
-        Ok(Connected { stream: Stream::Tls(Box::new(stream)), address })
+        Ok(Connected { stream: Stream::Tls(Box::new(stream.into())), address })
     }
 
-    async fn tls(&self) -> Result<Arc<ClientConfig>, Error> {
+    async fn tls(&self, shown: Option<&ClientFiles>) -> Result<Arc<ClientConfig>, Error> {
+        let config = self.tls_for_anybody().await?;
+        let Some(shown) = shown.cloned() else { return Ok(config) };
+        let resolver = tokio::task::spawn_blocking(move || shown.resolver()).await;
+        let resolver = resolver.map_err(|it| Error::TlsSetup { message: it.to_string() })??;
+        let mut config = ClientConfig::clone(&config);
+        config.client_auth_cert_resolver = resolver;
+        // A session that is gone on with is that of whoever began it.
+        config.resumption = Resumption::disabled();
+        Ok(Arc::new(config))
+    }
+
+    async fn tls_for_anybody(&self) -> Result<Arc<ClientConfig>, Error> {
         let config = match self.tls.get() {
             Some(config) => config.clone(),
             None => {
                 let (tls, roots) = (Arc::clone(&self.tls), Arc::clone(&self.extra_roots));
-                let made = move || tls.get_or_init(|| tls_config(&roots)).clone();
+                let pinned = self.pinned.clone();
+                let made = move || tls.get_or_init(|| tls_config(&roots, pinned)).clone();
                 let made = tokio::task::spawn_blocking(made).await;
                 made.unwrap_or_else(|error| Err(error.to_string()))
             }
@@ -94,18 +112,26 @@ impl Connector {
     }
 }
 
-fn tls_config(extra_roots: &[Vec<u8>]) -> Result<Arc<ClientConfig>, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let roots = extra_roots.iter().map(|it| CertificateDer::from(it.clone()));
-    let verifier = Verifier::new_with_extra_roots(roots, Arc::clone(&provider))
-        .map_err(|error| error.to_string())?;
+fn tls_config(
+    extra_roots: &[Vec<u8>],
+    pinned: Option<Vec<u8>>,
+) -> Result<Arc<ClientConfig>, String> {
+    let provider = tls::provider();
+    let verifier: Arc<dyn ServerCertVerifier> = match pinned {
+        Some(certificate) => Arc::new(Pinned::new(certificate.into())),
+        None => {
+            let roots = extra_roots.iter().map(|it| CertificateDer::from(it.clone()));
+            let verifier = Verifier::new_with_extra_roots(roots, Arc::clone(&provider));
+            Arc::new(verifier.map_err(|error| error.to_string())?)
+        }
+    };
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![tls::ALPN.to_vec()];
     Ok(Arc::new(config))
 }
 
@@ -185,52 +211,5 @@ fn server_name(url: &Url) -> Result<ServerName<'static>, Error> {
         Some(Host::Domain(name)) => ServerName::try_from(name.to_owned())
             .map_err(|error| Error::Url { url: url.to_string(), message: error.to_string() }),
         None => Err(Error::Url { url: url.to_string(), message: "it names no host".to_owned() }),
-    }
-}
-
-/// A connection, secure or not.
-#[derive(Debug)]
-pub(crate) enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
-
-impl AsyncRead for Stream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match &mut *self {
-            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
-        }
-    }
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match &mut *self {
-            Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
-        }
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut *self {
-            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut *self {
-            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
     }
 }

@@ -4,6 +4,7 @@ use std::error;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::guard::Refusal;
@@ -116,6 +117,14 @@ pub enum Error {
     )]
     TlsSetup {
         /// What was wrong.
+        message: String,
+    },
+    /// A certificate or key that was to be used cannot be.
+    #[error("{path}: {message}; put a certificate or key in PEM there", path = .path.display())]
+    Certificate {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
         message: String,
     },
     /// The peer took too long.
@@ -257,6 +266,7 @@ impl Error {
             | Self::Url { .. }
             | Self::Refused { .. }
             | Self::TlsSetup { .. }
+            | Self::Certificate { .. }
             | Self::Timeout { stage: Stage::Queue, .. } => Fault::Ours,
             Self::Status { status, .. } if is_our_mistake(*status) => Fault::Ours,
             Self::Tls { .. }
@@ -296,6 +306,7 @@ impl Error {
             | Self::Refused { .. }
             | Self::LedInside { .. }
             | Self::TlsSetup { .. }
+            | Self::Certificate { .. }
             | Self::TooLarge { .. }
             | Self::Redirects { .. }
             | Self::Json { .. } => Retry::No,

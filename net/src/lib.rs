@@ -4,6 +4,7 @@
 //! Whatever goes over a socket passes here, so that limits, time-outs and the guard are in one
 //! place. The crate knows nothing of SOIF, collections or daemons.
 
+pub mod address;
 pub mod body;
 pub mod client;
 pub mod clock;
@@ -21,7 +22,9 @@ pub mod sendfile;
 pub mod server;
 mod session;
 pub mod shutdown;
+mod stream;
 pub mod tally;
+pub mod tls;
 mod wire;
 
 pub use error::Error;

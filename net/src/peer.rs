@@ -34,6 +34,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 pub use error::Error;
 
 use crate::identity::Identity;
+use crate::tls::provider;
 use keys::{Accepting, Expecting};
 
 /// The protocol that both ends have to name, as ALPN has it.
@@ -74,7 +75,7 @@ impl Endpoint {
     /// TLS cannot be set up; the daemon should not start.
     pub fn new(identity: Arc<Identity>) -> Result<Self, Error> {
         let key = keys::certified(Arc::clone(&identity));
-        let mut config = ServerConfig::builder_with_provider(keys::provider())
+        let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13])
             .map_err(|source| Error::Setup { source })?
             .with_client_cert_verifier(Arc::new(Accepting))
@@ -155,7 +156,7 @@ impl Endpoint {
     fn connecting(&self, expecting: &Arc<Expecting>) -> Result<Arc<ClientConfig>, Error> {
         let key = keys::certified(Arc::clone(&self.identity));
         let verifier = Arc::clone(expecting);
-        let mut config = ClientConfig::builder_with_provider(keys::provider())
+        let mut config = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13])
             .map_err(|source| Error::Setup { source })?
             .dangerous()

@@ -6,9 +6,11 @@
 //! Sans-I/O.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::guard::Policy;
+use crate::tls::ClientFiles;
 
 /// Most connections kept in all.
 const KEPT_MAX: usize = 256;
@@ -21,11 +23,19 @@ pub(crate) struct Place {
     pub(crate) host: String,
     pub(crate) port: u16,
     pub(crate) allow_private: bool,
+    /// What the host was shown: another's request must not go in that name.
+    pub(crate) shown: Option<Arc<ClientFiles>>,
 }
 
 impl Place {
-    pub(crate) fn new(secure: bool, host: String, port: u16, policy: Policy) -> Self {
-        Self { secure, host, port, allow_private: policy == Policy::AllowPrivate }
+    pub(crate) fn new(
+        secure: bool,
+        host: String,
+        port: u16,
+        policy: Policy,
+        shown: Option<Arc<ClientFiles>>,
+    ) -> Self {
+        Self { secure, host, port, allow_private: policy == Policy::AllowPrivate, shown }
     }
 }
 
@@ -83,7 +93,7 @@ mod tests {
     const AGE: Duration = Duration::from_secs(20);
 
     fn place(host: &str, policy: Policy) -> Place {
-        Place::new(false, host.to_owned(), 80, policy)
+        Place::new(false, host.to_owned(), 80, policy, None)
     }
 
     #[test]

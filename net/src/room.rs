@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
+use crate::address;
 use crate::server::Limits;
 use crate::tally::Event;
 
@@ -25,29 +26,50 @@ const SHED_EVERY: Duration = Duration::from_secs(1);
 /// Who may come in.
 pub(crate) struct Room {
     permits: Arc<Semaphore>,
-    peers: Arc<Peers>,
+    pub(crate) seats: Arc<Seats>,
     /// Asks idle connections to close.
     pub(crate) shed: Arc<Notify>,
     limits: Arc<Limits>,
 }
 
-/// How many connections each address has.
-type Peers = Mutex<HashMap<IpAddr, usize>>;
+/// How many connections each address has, and requests by way of a proxy.
+#[derive(Debug, Default)]
+pub(crate) struct Seats(Mutex<HashMap<IpAddr, usize>>);
 
-fn lock(peers: &Peers) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-    peers.lock().unwrap_or_else(PoisonError::into_inner)
+impl Seats {
+    /// Counts one more for `address`, unless it has `most`.
+    pub(crate) fn take(self: &Arc<Self>, address: IpAddr, most: usize) -> Option<Seat> {
+        let (mut taken, address) = (self.lock(), neighborhood(address));
+        // The last one out removes it; here at least one is in.
+        let count = taken.entry(address).or_default();
+        if most.max(1) <= *count {
+            return None;
+        }
+        *count += 1;
+        Some(Seat { seats: Arc::clone(self), address })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A connection's place in the room.
 pub(crate) struct Place {
     _permit: OwnedSemaphorePermit,
-    peers: Arc<Peers>,
+    _seat: Seat,
+}
+
+/// One of those that an address may have.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    seats: Arc<Seats>,
     address: IpAddr,
 }
 
-impl Drop for Place {
+impl Drop for Seat {
     fn drop(&mut self) {
-        let mut peers = lock(&self.peers);
+        let mut peers = self.seats.lock();
         if let Entry::Occupied(mut count) = peers.entry(self.address) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
@@ -61,7 +83,7 @@ impl Room {
     pub(crate) fn new(limits: Arc<Limits>) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(limits.connections_max)),
-            peers: Arc::default(),
+            seats: Arc::default(),
             shed: Arc::new(Notify::new()),
             limits,
         }
@@ -79,16 +101,16 @@ impl Room {
         loop {
             let tally = &self.limits.tally;
             match listener.accept().await {
-                Ok((stream, peer)) if self.enter(peer) => {
-                    tally.add(Event::Accepted);
-                    let peers = Arc::clone(&self.peers);
-                    let place = Place { _permit: permit, peers, address: neighborhood(peer.ip()) };
-                    return Ok((stream, peer, place));
-                }
-                Ok((_, peer)) => {
-                    tracing::debug!(%peer, "connection refused: its address has enough");
-                    tally.add(Event::Crowding);
-                }
+                Ok((stream, peer)) => match self.enter(peer.ip()) {
+                    Some(seat) => {
+                        tally.add(Event::Accepted);
+                        return Ok((stream, peer, Place { _permit: permit, _seat: seat }));
+                    }
+                    None => {
+                        tracing::debug!(%peer, "connection refused: its address has enough");
+                        tally.add(Event::Crowding);
+                    }
+                },
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) if is_shortage(&error) => {
                     tracing::warn!(%error, "cannot accept connections; raise the limit of open files");
@@ -117,19 +139,16 @@ impl Room {
     }
 
     /// Counts a peer in, unless its address has enough connections.
-    fn enter(&self, peer: SocketAddr) -> bool {
-        let mut peers = lock(&self.peers);
-        let count = peers.entry(neighborhood(peer.ip())).or_default();
-        // The last one out removes it; here at least one is in.
-        let is_proxy = self.limits.host.is_some() && peer.ip().to_canonical().is_loopback();
+    fn enter(&self, peer: IpAddr) -> Option<Seat> {
+        let limits = &self.limits;
+        let is_proxy = limits.host.is_some() && peer.to_canonical().is_loopback()
+            || address::contains(&limits.proxies, peer);
         let most = match is_proxy {
             // All come from the proxy's address, long polls too: the bound is the proxy's to set.
             true => usize::MAX,
-            false => self.limits.peer_connections_max.max(1),
+            false => limits.peer_connections_max,
         };
-        let enters = *count < most;
-        *count += usize::from(enters);
-        enters
+        self.seats.take(peer, most)
     }
 }
 
@@ -169,13 +188,17 @@ mod tests {
     #[test]
     fn a_proxy_on_this_machine_may_have_more_and_nobody_else() {
         let host = Some("docs.example".to_owned());
-        let limits = Limits { host, peer_connections_max: 1, ..Limits::default() };
+        let proxies = vec!["192.0.2.0/24".parse().unwrap()];
+        let limits = Limits { host, proxies, peer_connections_max: 1, ..Limits::default() };
         let room = Room::new(Arc::new(limits));
-        let enters = |peer: &str| room.enter(SocketAddr::new(peer.parse().unwrap(), 1));
-        let check = |peer, expected| assert_eq!([enters(peer), enters(peer)], expected, "{peer}");
+        let check = |peer: &str, expected| {
+            let seats = [(); 2].map(|()| room.enter(peer.parse().unwrap()));
+            assert_eq!(seats.each_ref().map(Option::is_some), expected, "{peer}");
+        };
         check("127.0.0.1", [true, true]);
         check("::ffff:127.0.0.1", [true, true]);
         check("::1", [true, true]);
+        check("192.0.2.7", [true, true]);
         check("10.0.0.1", [true, false]);
         check("2001:db8::1", [true, false]);
     }

@@ -8,19 +8,19 @@
 //! until one is free; the newcomers wait in the system's queue. One address gets
 //! [`Limits::peer_connections_max`] of them at most, so that it cannot take them all.
 
+mod bodies;
+
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body::{Body as _, Frame, SizeHint};
-use http_body_util::Limited;
+use http::{Extensions, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -31,15 +31,20 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 use tower::{Service, ServiceExt};
 
+use crate::address::{self, Network};
 use crate::body::{self, Body};
 use crate::clock;
 use crate::error::{BoxError, Error};
 use crate::framing::Verdict;
 use crate::host::{self, HostPort};
-use crate::room::Room;
+use crate::room::{Room, Seat, Seats};
 use crate::shutdown::Shutdown;
+use crate::stream::Stream;
 use crate::tally::{Event, Tally};
-use crate::wire::{Exchange, Meter, Open, Wire};
+use crate::tls::{self, Shown};
+use crate::wire::{Exchange, Wire};
+
+use bodies::{Answer, Inbound};
 
 /// How long requests in progress may go on after the shutdown starts.
 pub const DRAIN: Duration = Duration::from_millis(1_500);
@@ -50,7 +55,11 @@ const GRACE: Duration = Duration::from_millis(500);
 /// Read and write buffer of a connection, in bytes; above the largest head.
 const BUFFER_BYTES_MIN: usize = 64 * 1024;
 
-/// Where a request comes from; an extension of every request that is served.
+/// The first byte of a connection that begins to speak TLS: RFC 8446 §5.1.
+const HANDSHAKE: u8 = 22;
+
+/// Where a request comes from, whatever proxies passed it on that are trusted; an extension of every request that
+/// is served. A client that has shown a certificate adds it, as [`Shown`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub IpAddr);
 
@@ -84,6 +93,11 @@ pub struct Limits {
     /// whose name was made to resolve to this machine (DNS rebinding) can read what its user can.
     /// Default none.
     pub host: Option<String>,
+    /// Proxies that are believed whom they ask for (`Forwarded`, `X-Forwarded-For`): what one address may have
+    /// counts for those then, and the proxies may have any number. Default none.
+    pub proxies: Vec<Network>,
+    /// What TLS is spoken with. Default none: it is not spoken.
+    pub tls: Option<tls::Server>,
     /// Counts what peers do.
     pub tally: Tally,
 }
@@ -102,6 +116,8 @@ impl Default for Limits {
             write_timeout: Duration::from_secs(60),
             drain: DRAIN,
             host: None,
+            proxies: Vec::new(),
+            tls: None,
             tally: Tally::default(),
         }
     }
@@ -162,7 +178,10 @@ where
             limits: Arc::clone(&limits),
             exchange: Arc::default(),
             shed: Arc::clone(&room.shed),
+            seats: Arc::clone(&room.seats),
             shutdown: shutdown.clone(),
+            shown: None,
+            is_secure: false,
         };
         let service = service.clone();
         connections.spawn(async move {
@@ -202,11 +221,15 @@ struct Connection {
     limits: Arc<Limits>,
     exchange: Arc<Exchange>,
     shed: Arc<Notify>,
+    seats: Arc<Seats>,
     shutdown: Shutdown,
+    /// The certificate that the peer has shown.
+    shown: Option<Shown>,
+    is_secure: bool,
 }
 
 impl Connection {
-    async fn serve<S, B>(self, stream: TcpStream, service: S)
+    async fn serve<S, B>(mut self, socket: TcpStream, service: S)
     where
         S: Service<Request<Body>, Response = Response<B>, Error = Infallible> + Clone + Send,
         S::Future: Send,
@@ -214,10 +237,11 @@ impl Connection {
         B::Error: Into<BoxError>,
     {
         // Answers leave whole; small ones should not wait for an acknowledgment.
-        if let Err(error) = stream.set_nodelay(true) {
+        if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(peer = %self.peer, %error, "connection lost");
             return;
         }
+        let Some(stream) = self.secure(socket).await else { return };
         let wire = Wire::new(stream, Arc::clone(&self.exchange), &self.limits);
         let this = &self;
         let answer = service_fn(move |request| this.answer(request, service.clone()));
@@ -257,6 +281,36 @@ impl Connection {
         }
     }
 
+    /// Speaks TLS if that is spoken here. Who does not is told so by [`objection`](Self::objection).
+    async fn secure(&mut self, socket: TcpStream) -> Option<Stream> {
+        let Some(tls) = &self.limits.tls else { return Some(Stream::Plain(socket)) };
+        let opening = timeout(self.limits.header_timeout, async {
+            let mut first = [0];
+            socket.peek(&mut first).await?;
+            if first != [HANDSHAKE] {
+                return Ok(Stream::Plain(socket));
+            }
+            tls.acceptor().accept(socket).await.map(|it| Stream::Tls(Box::new(it.into())))
+        });
+        let opened = tokio::select! {
+            () = self.shutdown.started() => return None,
+            opened = opening => opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+        };
+        match opened {
+            Ok(stream) => {
+                self.is_secure = stream.plain().is_none();
+                self.shown = stream.shown();
+                Some(stream)
+            }
+            Err(error) => {
+                let is_slow = error.kind() == io::ErrorKind::TimedOut;
+                self.limits.tally.add(if is_slow { Event::Slow } else { Event::Malformed });
+                tracing::debug!(peer = %self.peer, %error, "no secure connection");
+                None
+            }
+        }
+    }
+
     async fn answer<S, B>(
         &self,
         request: Request<Incoming>,
@@ -268,29 +322,64 @@ impl Connection {
         B::Error: Into<BoxError>,
     {
         let (verdict, open) = self.exchange.begin();
-        let (response, close) = match self.objection(&request, verdict) {
-            Some(objection) => {
+        let (response, seat, close) = match self.admit(&request, verdict) {
+            Err(objection) => {
                 tracing::debug!(peer = %self.peer, %objection, "request refused");
-                self.limits.tally.add(Event::Refused);
+                self.limits.tally.add(objection.event);
                 self.exchange.linger();
-                (objection.response(), true)
+                (objection.response(), None, true)
             }
-            None => {
+            Ok((client, seat)) => {
                 let mut request = request.map(|it| Inbound::body(it, &self.limits));
-                request.extensions_mut().insert(Peer(self.peer.ip()));
+                self.describe(client, request.extensions_mut());
                 name_host(&mut request);
                 let Ok(response) = service.oneshot(request).await;
                 let mut response = response.map(body::boxed);
-                self.exchange.outbox.body(&mut response);
-                (response, verdict.chunked)
+                // What is encrypted cannot go past us.
+                if !self.is_secure {
+                    self.exchange.outbox.body(&mut response);
+                }
+                (response, seat, verdict.chunked)
             }
         };
-        let mut response = response.map(|body| Answer { body, _open: open });
+        let mut response = response.map(|body| Answer::new(body, open, seat));
         if close {
             let value = HeaderValue::from_static("close");
             response.headers_mut().insert(header::CONNECTION, value);
         }
         Ok(response)
+    }
+
+    /// Says of a request whose it is.
+    fn describe(&self, client: IpAddr, extensions: &mut Extensions) {
+        extensions.insert(Peer(client));
+        if let Some(shown) = &self.shown {
+            extensions.insert(shown.clone());
+        }
+    }
+
+    /// Returns whose request this is, and for a proxy's client its place among those of its address.
+    fn admit(
+        &self,
+        request: &Request<Incoming>,
+        verdict: Verdict,
+    ) -> Result<(IpAddr, Option<Seat>), Objection> {
+        if let Some(objection) = self.objection(request, verdict) {
+            return Err(objection);
+        }
+        let (peer, proxies) = (self.peer.ip(), &self.limits.proxies);
+        let client = address::client(peer, request.headers(), proxies)
+            .map_err(|problem| Objection::new(StatusCode::BAD_REQUEST, problem))?;
+        if client == peer {
+            return Ok((client, None));
+        }
+        let seat = self.seats.take(client, self.limits.peer_connections_max);
+        seat.map(|seat| (client, Some(seat))).ok_or_else(|| {
+            let message =
+                "your address has too many requests under way: come again in some seconds";
+            let event = Event::Crowding;
+            Objection { event, ..Objection::new(StatusCode::TOO_MANY_REQUESTS, message) }
+        })
     }
 
     /// Whether requests for `host` are answered here.
@@ -305,6 +394,10 @@ impl Connection {
     fn objection(&self, request: &Request<Incoming>, verdict: Verdict) -> Option<Objection> {
         if let Some(flaw) = verdict.flaw {
             return Some(Objection::new(StatusCode::BAD_REQUEST, flaw));
+        }
+        if self.limits.tls.is_some() && !self.is_secure {
+            let message = "TLS is spoken here: ask with https:// instead of http://";
+            return Some(Objection::new(StatusCode::BAD_REQUEST, message));
         }
         if request.method() == Method::CONNECT {
             return Some(Objection::new(StatusCode::NOT_IMPLEMENTED, "this server is no proxy"));
@@ -341,11 +434,13 @@ fn name_host<T>(request: &mut Request<T>) {
 struct Objection {
     status: StatusCode,
     message: String,
+    /// What is counted.
+    event: Event,
 }
 
 impl Objection {
     fn new(status: StatusCode, message: impl fmt::Display) -> Self {
-        Self { status, message: format!("{message}\n") }
+        Self { status, message: format!("{message}\n"), event: Event::Refused }
     }
 
     fn response(self) -> Response<Body> {
@@ -360,77 +455,5 @@ impl Objection {
 impl fmt::Display for Objection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.status.as_u16(), self.message.trim_end())
-    }
-}
-
-/// A request's body: bounded in size, and in how long it keeps us waiting.
-struct Inbound {
-    body: Limited<Incoming>,
-    meter: Meter,
-    tally: Tally,
-}
-
-impl Inbound {
-    fn body(body: Incoming, limits: &Limits) -> Body {
-        let meter = Meter::new(limits.body_timeout);
-        let tally = limits.tally.clone();
-        body::boxed(Self { body: Limited::new(body, limits.body_bytes_max), meter, tally })
-    }
-}
-
-impl http_body::Body for Inbound {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        match Pin::new(&mut self.body).poll_frame(cx) {
-            Poll::Ready(frame) => {
-                let data = frame.as_ref().and_then(|it| it.as_ref().ok()?.data_ref());
-                self.meter.moved(data.map_or(0, Bytes::len));
-                Poll::Ready(frame)
-            }
-            Poll::Pending => {
-                let error = ready!(self.meter.poll_too_long(cx));
-                self.tally.add(Event::Slow);
-                Poll::Ready(Some(Err(error.into())))
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-/// An answer's body; while it lives, the connection is not idle.
-struct Answer {
-    body: Body,
-    _open: Open,
-}
-
-impl http_body::Body for Answer {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

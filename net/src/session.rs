@@ -18,7 +18,7 @@ use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
-use crate::connect::Stream;
+use crate::stream::Stream;
 
 /// Largest head of an answer, in bytes.
 const HEADER_BYTES_MAX: usize = 64 * 1024;

@@ -13,12 +13,12 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::framing::{Scanner, Verdict};
 use crate::sendfile::Outbox;
 use crate::server::Limits;
+use crate::stream::Stream;
 use crate::tally::{Event, Tally};
 
 /// What a slow peer has to move within its time to get that time again, in bytes.
@@ -154,7 +154,7 @@ enum Wait {
 /// A connection of the server.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    stream: TcpStream,
+    stream: Stream,
     exchange: Arc<Exchange>,
     scanner: Scanner,
     header_timeout: Duration,
@@ -167,7 +167,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    pub(crate) fn new(stream: TcpStream, exchange: Arc<Exchange>, limits: &Limits) -> Self {
+    pub(crate) fn new(stream: Stream, exchange: Arc<Exchange>, limits: &Limits) -> Self {
         Self {
             stream,
             exchange,
@@ -252,6 +252,18 @@ impl Wire {
     }
 }
 
+impl Wire {
+    /// As [`watch_write`](Self::watch_write), for what is encrypted and still here.
+    fn watch_end(
+        &mut self,
+        cx: &mut Context<'_>,
+        ended: Poll<io::Result<()>>,
+    ) -> Poll<io::Result<()>> {
+        let written = ended.map(|it| it.map(|()| 0));
+        self.watch_write(cx, written).map(|it| it.map(drop))
+    }
+}
+
 impl AsyncRead for Wire {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -287,9 +299,10 @@ impl AsyncWrite for Wire {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = match self.exchange.outbox.is_hole(bytes) {
-            true => self.exchange.outbox.poll_send(&self.stream, cx, bytes.len()),
-            false => Pin::new(&mut self.stream).poll_write(cx, bytes),
+        let outbox = &self.exchange.outbox;
+        let written = match self.stream.plain().filter(|_| outbox.is_hole(bytes)) {
+            Some(stream) => outbox.poll_send(stream, cx, bytes.len()),
+            None => Pin::new(&mut self.stream).poll_write(cx, bytes),
         };
         self.watch_write(cx, written)
     }
@@ -300,12 +313,16 @@ impl AsyncWrite for Wire {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let outbox = &self.exchange.outbox;
+        let Some(stream) = self.stream.plain() else {
+            let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+            return self.watch_write(cx, written);
+        };
         let first = pieces.iter().position(|it| outbox.is_hole(it)).unwrap_or(pieces.len());
         let (before, rest) = pieces.split_at(first);
         let written = if before.iter().all(|it| it.is_empty()) && !rest.is_empty() {
             let holes = rest.iter().take_while(|it| outbox.is_hole(it));
             let most = holes.map(|it| it.len()).sum();
-            outbox.poll_send(&self.stream, cx, most)
+            outbox.poll_send(stream, cx, most)
         } else {
             Pin::new(&mut self.stream).poll_write_vectored(cx, before)
         };
@@ -317,7 +334,8 @@ impl AsyncWrite for Wire {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        ready!(self.watch_end(cx, flushed))?;
         // hyper does not ask for bytes again once it has found none: what is idle from now on, since its
         // answer is sent, has to be noticed here.
         match self.poll_silence(cx) {
@@ -327,7 +345,8 @@ impl AsyncWrite for Wire {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+        let ended = Pin::new(&mut self.stream).poll_shutdown(cx);
+        ready!(self.watch_end(cx, ended))?;
         // A head that hyper refused by itself was never begun by the service.
         let unread = self.scanner.is_in_head() || !self.exchange.verdicts().is_empty();
         if unread || self.exchange.linger.load(Ordering::Acquire) {

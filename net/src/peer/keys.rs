@@ -3,7 +3,6 @@
 use std::sync::{Arc, OnceLock};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::sign::{CertifiedKey, Signer, SigningKey};
@@ -16,11 +15,6 @@ use crate::identity::{self, Identity};
 
 /// What stands before the 32 bytes of an ed25519 key: RFC 8410 §4.
 const SPKI_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 3, 0x21, 0];
-
-/// The one provider of this build.
-pub(super) fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
-}
 
 /// Returns the key that is in a SubjectPublicKeyInfo, if that is what it is.
 pub(super) fn of_spki(der: &[u8]) -> Option<[u8; 32]> {

@@ -110,7 +110,7 @@ async fn it_connects_from_where_it_is_told() {
 #[tokio::test]
 async fn who_shows_no_key_is_refused() {
     let error = check_stranger(endpoint(2), |tcp| async {
-        let mut config = ClientConfig::builder_with_provider(keys::provider())
+        let mut config = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13])
             .unwrap()
             .dangerous()
@@ -128,7 +128,7 @@ async fn who_shows_no_key_is_refused() {
 #[tokio::test]
 async fn a_browser_is_refused() {
     let error = check_stranger(endpoint(2), |tcp| async {
-        let config = ClientConfig::builder_with_provider(keys::provider())
+        let config = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_root_certificates(RootCertStore::empty())

@@ -1,0 +1,227 @@
+//! Addresses: networks that settings name, and whose request it is that a proxy passes on.
+//!
+//! Source: RFC 4632 (prefixes), RFC 7239 (`Forwarded`). `X-Forwarded-For` is what proxies said before, and most
+//! say still. Either is a list to which each proxy adds whom it was asked by, so only its end can be believed: as
+//! far as those are proxies that are trusted themselves.
+//!
+//! # Differences from RFC 7239
+//!
+//! A proxy adds to one of the two headers and passes the other on as it came, from whoever sent it. If both are
+//! there and say different things, nobody can tell which one is the proxy's word: the request is refused.
+//!
+//! Sans-I/O.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use http::{HeaderMap, HeaderName, header};
+use ipnet::IpNet;
+
+/// The older of the two headers.
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// Most proxies that a request is followed through.
+const HOPS_MAX: usize = 32;
+
+/// A network: an address and how many of its bits count. An address alone is a network of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network(IpNet);
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let one = || text.parse().map(|it: IpAddr| IpNet::from(it.to_canonical()));
+        let network = text.parse::<IpNet>().or_else(|_| one());
+        let network =
+            network.map_err(|_neither| format!("{text:?} is no address and no network"))?;
+        Ok(Self(network.trunc()))
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Whether one of `networks` has `address`; an IPv4 address in IPv6's clothes is the IPv4 address.
+pub fn contains(networks: &[Network], address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    networks.iter().any(|it| it.0.contains(&address))
+}
+
+/// The request was passed on in two ways that do not agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Disagreement;
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "Forwarded and X-Forwarded-For name different clients: the proxy in front has to remove the one \
+             that it does not set",
+        )
+    }
+}
+
+/// Returns whose request it is that came from `peer`: its own, unless it is one of `proxies` and says whose.
+///
+/// # Errors
+///
+/// It says so twice, and differently.
+pub(crate) fn client(
+    peer: IpAddr,
+    headers: &HeaderMap,
+    proxies: &[Network],
+) -> Result<IpAddr, Disagreement> {
+    if !contains(proxies, peer) {
+        return Ok(peer);
+    }
+    let values = |name| {
+        // Whatever bytes stand before what the proxy added, that is still there.
+        let values = headers.get_all(name).iter().map(|it| String::from_utf8_lossy(it.as_bytes()));
+        values.collect::<Vec<_>>().join(",")
+    };
+    let is_there = |name: &HeaderName| headers.contains_key(name);
+    let forwarded = is_there(&header::FORWARDED)
+        .then(|| last_untrusted(peer, values(header::FORWARDED).rsplit(',').map(node), proxies));
+    let older = is_there(&X_FORWARDED_FOR)
+        .then(|| last_untrusted(peer, values(X_FORWARDED_FOR).rsplit(',').map(address), proxies));
+    match (forwarded, older) {
+        (Some(one), Some(other)) if one != other => Err(Disagreement),
+        (one, other) => Ok(one.or(other).unwrap_or(peer)),
+    }
+}
+
+/// Goes back through `hops`, the last one first, for as long as they are proxies.
+fn last_untrusted(
+    peer: IpAddr,
+    hops: impl Iterator<Item = Option<IpAddr>>,
+    proxies: &[Network],
+) -> IpAddr {
+    let mut client = peer;
+    for hop in hops.take(HOPS_MAX) {
+        // Who does not say whom it was asked by stands for those behind it.
+        let Some(hop) = hop else { break };
+        client = hop;
+        if !contains(proxies, client) {
+            break;
+        }
+    }
+    client
+}
+
+/// Reads one element of `Forwarded`: RFC 7239 §4.
+fn node(element: &str) -> Option<IpAddr> {
+    element.split(';').find_map(|pair| {
+        let (name, value) = pair.split_once('=')?;
+        let is_for = name.trim().eq_ignore_ascii_case("for");
+        is_for.then(|| address(value.trim().trim_matches('"'))).flatten()
+    })
+}
+
+/// Reads an address, with or without a port and brackets: RFC 7239 §6.
+fn address(text: &str) -> Option<IpAddr> {
+    let text = text.trim();
+    let bare = text.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(text);
+    let parsed = bare.parse().or_else(|_| text.parse().map(|it: SocketAddr| it.ip()));
+    parsed.ok().map(|it: IpAddr| it.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn networks(texts: &[&str]) -> Vec<Network> {
+        texts.iter().map(|it| it.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_network_has_its_addresses_and_no_others() {
+        let all = networks(&["10.0.0.0/8", "192.0.2.7", "2001:db8::/32", "::ffff:198.51.100.1"]);
+        for (address, expected) in [
+            ("10.255.0.1", true),
+            ("11.0.0.1", false),
+            ("192.0.2.7", true),
+            ("192.0.2.8", false),
+            ("::ffff:192.0.2.7", true),
+            ("2001:db8:1::1", true),
+            ("2001:db9::1", false),
+            ("198.51.100.1", true),
+        ] {
+            assert_eq!(contains(&all, address.parse().unwrap()), expected, "{address}");
+        }
+        assert_eq!("10.1.2.3/8".parse::<Network>().unwrap().to_string(), "10.0.0.0/8");
+        for wrong in ["", "10.0.0.0/33", "host.example", "10.0.0.0-10.0.0.9", "fe80::1%eth0"] {
+            assert!(wrong.parse::<Network>().unwrap_err().contains(wrong), "{wrong}");
+        }
+    }
+
+    fn check(peer: &str, headers: &[(&str, &str)], expected: Result<&str, Disagreement>) {
+        let proxies = networks(&["10.0.0.0/24", "::1"]);
+        let named = headers.iter().map(|(name, value)| {
+            (HeaderName::try_from(*name).unwrap(), HeaderValue::try_from(*value).unwrap())
+        });
+        let mut map = HeaderMap::new();
+        for (name, value) in named {
+            map.append(name, value);
+        }
+        let expected = expected.map(|it| it.parse().unwrap());
+        assert_eq!(client(peer.parse().unwrap(), &map, &proxies), expected, "{headers:?}");
+    }
+
+    #[test]
+    fn only_a_trusted_proxy_is_believed_and_only_what_it_added() {
+        let old = "X-Forwarded-For";
+        check("192.0.2.1", &[(old, "203.0.113.9")], Ok("192.0.2.1"));
+        check("192.0.2.1", &[("Forwarded", "for=1.1.1.1"), (old, "2.2.2.2")], Ok("192.0.2.1"));
+        check("10.0.0.1", &[], Ok("10.0.0.1"));
+        check("10.0.0.1", &[(old, "203.0.113.9")], Ok("203.0.113.9"));
+        check("10.0.0.1", &[(old, "1.1.1.1, 203.0.113.9")], Ok("203.0.113.9"));
+        check("10.0.0.1", &[(old, "1.1.1.1, 203.0.113.9, 10.0.0.2")], Ok("203.0.113.9"));
+        check("10.0.0.1", &[(old, "1.1.1.1"), (old, "203.0.113.9")], Ok("203.0.113.9"));
+        check("10.0.0.1", &[(old, "10.0.0.3, 10.0.0.2")], Ok("10.0.0.3"));
+        check("::1", &[(old, "203.0.113.9:4711")], Ok("203.0.113.9"));
+        check("10.0.0.1", &[(old, "1.1.1.1, unknown, 10.0.0.2")], Ok("10.0.0.2"));
+        check("10.0.0.1", &[(old, "")], Ok("10.0.0.1"));
+    }
+
+    #[test]
+    fn forwarded_is_read_as_its_rfc_writes_it() {
+        let check = |value, expected| check("10.0.0.1", &[("Forwarded", value)], Ok(expected));
+        check("for=192.0.2.43", "192.0.2.43");
+        check("For=\"[2001:db8:cafe::17]:4711\"", "2001:db8:cafe::17");
+        check("for=192.0.2.60;proto=http;by=203.0.113.43", "192.0.2.60");
+        check("for=192.0.2.43, for=198.51.100.17", "198.51.100.17");
+        check("proto=https; for=192.0.2.43, for=10.0.0.9", "192.0.2.43");
+        check("for=_hidden", "10.0.0.1");
+        check("for=unknown, for=\"10.0.0.7:_x\"", "10.0.0.1");
+    }
+
+    #[test]
+    fn who_says_two_things_is_refused() {
+        let both = |one, other| [("Forwarded", one), ("X-Forwarded-For", other)];
+        check("10.0.0.1", &both("for=1.1.1.1", "1.1.1.1"), Ok("1.1.1.1"));
+        check("10.0.0.1", &both("for=1.1.1.1", "2.2.2.2"), Err(Disagreement));
+        check("10.0.0.1", &both("for=10.0.0.8", "2.2.2.2"), Err(Disagreement));
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_becomes_another_by_what_stands_before_the_proxys_word(
+            before in prop::collection::vec(0x20_u8..=0xFF, 0..60),
+        ) {
+            let mut headers = HeaderMap::new();
+            let value = [&*before, b", 203.0.113.9"].concat();
+            let Ok(value) = HeaderValue::from_bytes(&value) else { return Ok(()) };
+            headers.insert(X_FORWARDED_FOR, value);
+            let proxies = networks(&["10.0.0.0/24"]);
+            let found = client("10.0.0.1".parse().unwrap(), &headers, &proxies);
+            prop_assert_eq!(found, Ok("203.0.113.9".parse().unwrap()));
+        }
+    }
+}
