@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use daemon::auth::AdminToken;
+use daemon::auth::{AdminToken, Whereabouts};
 use http::{HeaderValue, StatusCode, header};
 use net::client::{Client, Request, Settings, Timeouts};
 use serde::de::DeserializeOwned;
@@ -25,15 +25,16 @@ const LONG_COMMAND_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 /// A client for whatever the user names, this machine included.
 pub(crate) fn client() -> Client {
-    patient(COMMAND_TIMEOUT)
+    patient(COMMAND_TIMEOUT, None)
 }
 
-fn patient(header: Duration) -> Client {
+fn patient(header: Duration, pinned: Option<Vec<u8>>) -> Client {
     let timeouts = Timeouts { connect: Duration::from_secs(5), header, ..Timeouts::default() };
     Client::new(Settings {
         timeouts,
         allow_private: true,
         response_bytes_max: ANSWER_BYTES_MAX,
+        pinned,
         ..Settings::default()
     })
 }
@@ -42,6 +43,8 @@ fn patient(header: Duration) -> Client {
 #[derive(Debug)]
 pub(crate) struct Admin {
     client: Client,
+    /// The certificate that it shows, if it speaks TLS.
+    pinned: Option<Vec<u8>>,
     base: Url,
     /// What it is, for messages: `broker`.
     what: &'static str,
@@ -56,7 +59,11 @@ impl Admin {
     /// # Errors
     ///
     /// The settings leave the port to the system, so that nobody can know it.
-    pub(crate) fn new(what: &'static str, listen: SocketAddr, data: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        what: &'static str,
+        Whereabouts { address: listen, certificate }: &Whereabouts,
+        data: &Path,
+    ) -> anyhow::Result<Self> {
         if listen.port() == 0 {
             bail!("admin_listen has port 0: give it a port to talk to the {what}");
         }
@@ -65,26 +72,30 @@ impl Admin {
             IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
             ip => ip,
         };
-        let base = Url::parse(&format!("http://{}/", SocketAddr::new(ip, listen.port())))?;
+        let scheme = if certificate.is_some() { "https" } else { "http" };
+        let base = Url::parse(&format!("{scheme}://{}/", SocketAddr::new(ip, listen.port())))?;
+        let shown = certificate.as_deref().map(net::tls::certificates).transpose()?;
+        let pinned = shown.and_then(|it| it.into_iter().next());
         // Without the token, commands are refused with a message of the daemon's own.
         let token = AdminToken::load(&data.join(daemon::auth::FILE_NAME));
         let advice = format!("start it with `harvest {what} run -c FILE`");
-        Ok(Self { client: client(), base, what, token, advice })
+        let client = patient(COMMAND_TIMEOUT, pinned.clone());
+        Ok(Self { client, pinned, base, what, token, advice })
     }
 
-    /// Whichever daemon has the data folder `data` open, at `listen`; it may take its time.
+    /// Whichever daemon has the data folder `data` open, and listens `at`; it may take its time.
     ///
     /// # Errors
     ///
     /// As for [`new`](Self::new).
-    pub(crate) fn of_data(listen: SocketAddr, data: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn of_data(at: &Whereabouts, data: &Path) -> anyhow::Result<Self> {
         let advice = "it may be starting or stopping: try again".to_owned();
-        Ok(Self { advice, ..Self::new("daemon", listen, data)?.patient() })
+        Ok(Self { advice, ..Self::new("daemon", at, data)?.patient() })
     }
 
     /// The same, which waits for an answer as long as that may take at the most.
     pub(crate) fn patient(self) -> Self {
-        Self { client: patient(LONG_COMMAND_TIMEOUT), ..self }
+        Self { client: patient(LONG_COMMAND_TIMEOUT, self.pinned.clone()), ..self }
     }
 
     /// Makes sure that there is a token for commands.
@@ -197,7 +208,10 @@ mod tests {
 
     #[test]
     fn a_daemon_that_listens_everywhere_is_asked_here() {
-        let admin = |text: &str| Admin::new("broker", text.parse().unwrap(), Path::new("/none"));
+        let admin = |text: &str| {
+            let at = Whereabouts { address: text.parse().unwrap(), certificate: None };
+            Admin::new("broker", &at, Path::new("/none"))
+        };
         assert_eq!(admin("0.0.0.0:9501").unwrap().base.as_str(), "http://127.0.0.1:9501/");
         assert_eq!(admin("[::]:9501").unwrap().base.as_str(), "http://[::1]:9501/");
         assert!(admin("127.0.0.1:0").is_err());

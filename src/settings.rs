@@ -80,7 +80,12 @@ pub(crate) fn accepted<T>(path: &Path, read: Result<T, Vec<Mistake>>) -> anyhow:
 /// Takes a path in a settings file from the file's folder on.
 pub(crate) fn beside(file: &Path, path: &Path) -> PathBuf {
     // An absolute path replaces the folder.
-    file.parent().map_or_else(|| path.to_owned(), |folder| folder.join(path))
+    folder(file).join(path)
+}
+
+/// The folder of a settings file.
+pub(crate) fn folder(file: &Path) -> PathBuf {
+    file.parent().unwrap_or_else(|| Path::new("")).to_owned()
 }
 
 #[cfg(test)]

@@ -347,9 +347,8 @@ fn puller(inner: &Inner, source: &Source) -> Puller {
     let (records_max, bytes_max) = (source.records_max, source.bytes_max);
     let limits = PullLimits { records_max, bytes_max, time_max: inner.patience.pull_max };
     let (client, collection) = (inner.client.clone(), inner.collection.clone());
-    let token = source.token.as_ref().map(|it| it.secret().to_owned());
     let ask = Asking::new(client, source.url.clone(), source.name.as_str())
-        .token(token)
+        .credentials(source.credentials())
         .allow_private(source.allow_private)
         .consumer(inner.broker_id.as_str());
     Puller::new(ask, collection, limits)

@@ -204,7 +204,8 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     let follow = table.boolean("follow", false);
     let push = table.boolean("push", false);
     let allow_private = table.boolean("allow_private", true);
-    let token = exchange::source::token(table);
+    let (token, certificate) =
+        (exchange::source::token(table), exchange::source::certificate(table));
     let records_max = table.integer("records_max", 1..=u64::MAX);
     let bytes_max = table.bytes("bytes_max");
     let takedowns = table.choice("takedowns", &["own", "all"]);
@@ -246,7 +247,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     source.trusted_takedowns = takedowns == Some("all");
     source.records_max = records_max.unwrap_or(source.records_max);
     source.bytes_max = bytes_max.unwrap_or(source.bytes_max);
-    source.token = token;
+    (source.token, source.certificate) = (token, certificate);
     if let Some(text) = window {
         source.window = Window::parse(&text);
         if source.window.is_none() {
@@ -263,7 +264,9 @@ fn read_directory(table: &Table<'_>) -> Option<Url> {
     if !table.require("directory", expected) {
         return None;
     }
-    for key in ["url", "token", "push"].into_iter().filter(|key| table.has(key)) {
+    for key in
+        ["url", "token", "client_certificate", "push"].into_iter().filter(|key| table.has(key))
+    {
         table.mistake(
             key,
             format!("a replica has no {key}"),

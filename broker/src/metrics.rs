@@ -104,7 +104,7 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
     samples.extend(push::metrics::subscriber(&counters.notices));
     samples.extend(parts(&counters.parts));
     samples.extend(exchange::repository::samples(&counters.oai));
-    samples.extend(daemon::metrics::http_events(&status.listener));
+    samples.extend(status.listening.samples());
     samples.extend(schedule(status));
     status.sources.iter().for_each(|it| sample_source(it, &mut samples));
     samples
@@ -250,6 +250,8 @@ fn total(name: &'static str, help: &'static str, value: u64) -> Sample {
 
 #[cfg(test)]
 mod tests {
+    use daemon::Listening;
+
     use super::*;
     use crate::status::{Cost, Expected};
 
@@ -290,7 +292,10 @@ mod tests {
             index_covered: Some(7),
             freshness: Some(0.91),
             expected,
-            listener: [("slow".to_owned(), 2)].into(),
+            listening: Listening {
+                listener: [("slow".to_owned(), 2)].into(),
+                ..Listening::default()
+            },
             sources: vec![source],
             ..Status::default()
         };

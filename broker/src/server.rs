@@ -17,12 +17,11 @@ use collection::{
     Author, Collection, Compacted, Oid, Options, SUPPRESSED_FILE, Stamp, Swept, Version,
 };
 use daemon::auth::{AdminToken, Guard};
-use daemon::{Data, Fronts, Serving};
+use daemon::{Control, Data, Fronts};
 use exchange::push::{self, Keys, Listener, Notifier};
 use net::client::Client;
 use net::clock;
 use net::shutdown::Shutdown;
-use net::tally::Tally;
 use web::{Pages, Site};
 
 use crate::admin;
@@ -71,11 +70,13 @@ impl Server {
     async fn bind_at(config: Config, place: Place) -> Result<Self, Error> {
         let fronts = Fronts::bind(&config.daemon).await?;
         let (local_addr, admin_addr) = (fronts.public_addr(), fronts.admin_addr());
-        let opening = blocking("opening", move || open(config, place, local_addr));
+        let control = fronts.control();
+        let calling = control.calling();
+        let opening = blocking("opening", move || open(config, place, local_addr, &calling));
         let opened = fronts.meanwhile("broker", opening).await?;
         let Opened { config, author, token, pages, admin_pages, collection, engine, stages } =
             opened;
-        daemon::auth::write_address(&config.daemon.data, admin_addr)?;
+        config.daemon.write_whereabouts(admin_addr)?;
         // A source may have gone from the settings while the broker was down.
         stages.catalog.handle_sources(&config).await?;
         let inner = Inner {
@@ -92,7 +93,7 @@ impl Server {
             admin_pages,
             feed: OnceLock::new(),
             settings: OnceLock::new(),
-            tally: Tally::default(),
+            control,
         };
         let handle = Handle { inner: Arc::new(inner) };
         Ok(Self { fronts, token, pages, handle })
@@ -127,8 +128,7 @@ impl Server {
         let public = public(&self.handle, &self.pages, shutdown.clone());
         let guard = Guard { token: self.token, read: self.handle.config().daemon.admin_read };
         let admin = admin::routes(self.handle.clone(), guard);
-        let serving = Serving { drain: pipeline::REQUESTS_DRAIN, tally: inner.tally.clone() };
-        let serve = |stop| self.fronts.serve(public, admin, serving, stop);
+        let serve = |stop| self.fronts.serve(public, admin, pipeline::REQUESTS_DRAIN, stop);
         pipeline::run(stages, store, serve, shutdown).await
     }
 }
@@ -146,7 +146,12 @@ struct Opened {
 }
 
 /// Opens everything in the data directory. Blocks.
-fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, Error> {
+fn open(
+    config: Config,
+    place: Place,
+    local_addr: SocketAddr,
+    calling: &net::client::Settings,
+) -> Result<Opened, Error> {
     let data = config.daemon.data.as_path();
     let Data { id, identity, token } = Data::open(data)?;
     let author = Author { id, identity };
@@ -172,8 +177,7 @@ fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, 
     }
     let engine = Engine::open(data, place, &collection)?;
     let timeouts = config.patience.request;
-    let contact = config.daemon.base_url.as_ref().map(ToString::to_string);
-    let client = Client::new(net::client::Settings { timeouts, contact, ..Default::default() });
+    let client = Client::new(net::client::Settings { timeouts, ..calling.clone() });
     let collector = Collector::open(collection.clone(), client, &author.id, &config, now_ms)?;
     // Without a name of its own nobody is asked to tell it: see the settings.
     let base =
@@ -186,7 +190,7 @@ fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, 
         collector,
         catalog: Catalog::new(collection.clone()),
         indexer: Indexer::new(collection.clone(), &engine),
-        notifier: Notifier::open(data, base_url, settings, collection.clone())?,
+        notifier: Notifier::open(data, base_url, settings, collection.clone(), calling)?,
         repository: exchange::repository::Repository::open(
             &collection,
             &config.oai,
@@ -247,8 +251,8 @@ pub(crate) struct Inner {
     pub(crate) feed: OnceLock<FeedServer>,
     /// Set where there is a settings file.
     pub(crate) settings: OnceLock<ReadSettings>,
-    /// What peers of the public listener do.
-    tally: Tally,
+    /// Its listeners.
+    control: Control,
 }
 
 impl Handle {
@@ -277,7 +281,7 @@ impl Handle {
             settings: inner.settings.get().map(|it| it.file().to_owned()),
             listen: inner.local_addr.to_string(),
             admin_listen: inner.admin_addr.to_string(),
-            listener: inner.tally.counts().map(|(event, count)| (event.to_owned(), count)).into(),
+            listening: inner.control.listening(),
             started_ms: inner.started_ms,
             objects: inner.collection.len(),
             epoch: version.epoch.to_string(),
@@ -323,6 +327,8 @@ impl Handle {
             current.sources.clone_from(&config.sources);
             current.freshness = config.freshness;
             current.oai.clone_from(&config.oai);
+            current.daemon.access.clone_from(&config.daemon.access);
+            self.inner.control.reload(&config.daemon);
             let daemon = repository::daemon(&current, &self.inner.author.id);
             self.inner.stages.repository.set(config.oai.clone(), daemon);
         }

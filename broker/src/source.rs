@@ -12,6 +12,8 @@ use std::path::Path;
 pub use exchange::source::{Oai, Token};
 use freshness::schedule::Window;
 use freshness::syndication::Syndication;
+use net::client::Credentials;
+use net::tls::ClientFiles;
 use serde::Serialize;
 use url::Url;
 
@@ -80,6 +82,8 @@ pub struct Source {
     pub allow_private: bool,
     /// Bearer token to send, where the source asks for one.
     pub token: Option<Token>,
+    /// What it is shown, where it asks for a certificate.
+    pub certificate: Option<ClientFiles>,
     /// Most changes accepted in one pull.
     pub records_max: u64,
     /// Most compressed bytes accepted in one pull.
@@ -106,6 +110,11 @@ pub struct Source {
 }
 
 impl Source {
+    /// Returns what says to it who asks.
+    pub fn credentials(&self) -> Credentials {
+        exchange::source::credentials(self.token.as_ref(), self.certificate.as_ref())
+    }
+
     /// Returns a gatherer of that name and address with the defaults of the settings file.
     pub fn gatherer(name: impl Into<String>, url: Url) -> Self {
         Self {
@@ -116,6 +125,7 @@ impl Source {
             push: false,
             allow_private: true,
             token: None,
+            certificate: None,
             records_max: RECORDS_MAX,
             bytes_max: BYTES_MAX,
             trusted_takedowns: false,

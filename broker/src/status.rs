@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use collection::Takedowns;
+use daemon::Listening;
 use daemon::health::Readiness;
 use freshness::history::{self, History, Log};
 use freshness::interval::{Outcome, Policy};
@@ -38,9 +39,9 @@ pub struct Status {
     pub listen: String,
     /// Where the admin listener listens.
     pub admin_listen: String,
-    /// What peers of the public listener have done since the start, by event: `accepted`, and those
-    /// that were sent away, refused or cut off.
-    pub listener: BTreeMap<String, u64>,
+    /// What its listeners met.
+    #[serde(flatten)]
+    pub listening: Listening,
     /// When this process started, Unix milliseconds.
     pub started_ms: u64,
     /// Live objects in the collection.

@@ -313,7 +313,7 @@ async fn commands_need_the_token_and_status_does_not() {
     let text = client().send(Request::get(url)).await.unwrap().bytes(1 << 20).await.unwrap();
     let text = String::from_utf8(text.to_vec()).unwrap();
     assert!(text.contains("harvest_broker_objects 5\n"), "{text}");
-    let accepted = broker.status().await.listener["accepted"];
+    let accepted = broker.status().await.listening.listener["accepted"];
     assert!(1 <= accepted, "the public listener let health be asked");
     let counted = format!("harvest_http_events_total{{event=\"accepted\"}} {accepted}\n");
     assert!(text.contains(&counted), "{text}");

@@ -11,19 +11,20 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use disk::Disk;
-use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use settings::Table;
 use subtle::ConstantTimeEq as _;
 
 use crate::Error;
+use crate::credentials::{bearer, password};
 
 /// The file in the data directory.
 pub const FILE_NAME: &str = "admin.token";
@@ -90,46 +91,13 @@ impl AdminToken {
 
     /// Whether `headers` carry the token. Takes the same time wherever a wrong one differs.
     pub fn permits(&self, headers: &HeaderMap) -> bool {
-        let Some((scheme, token)) = credentials(headers) else { return false };
-        scheme.eq_ignore_ascii_case(b"bearer") && bool::from(token.ct_eq(self.0.as_bytes()))
+        bearer(headers).is_some_and(|it| it.ct_eq(self.0.as_bytes()).into())
     }
 
     /// Whether `headers` carry the token as a password, whatever the user's name is.
     fn is_password_of(&self, headers: &HeaderMap) -> bool {
-        let Some((scheme, pair)) = credentials(headers) else { return false };
-        let pair = from_base64(pair).unwrap_or_default();
-        let password = pair.as_slice().split_once_at(b':').map(|it| it.1).unwrap_or_default();
-        scheme.eq_ignore_ascii_case(b"basic") && bool::from(password.ct_eq(self.0.as_bytes()))
+        password(headers).is_some_and(|it| it.ct_eq(self.0.as_bytes()).into())
     }
-}
-
-/// Scheme and credentials of the only `Authorization` header.
-fn credentials(headers: &HeaderMap) -> Option<(&[u8], &[u8])> {
-    let mut values = headers.get_all(AUTHORIZATION).iter();
-    let (value, None) = (values.next()?, values.next()) else { return None };
-    value.as_bytes().split_once_at(b' ')
-}
-
-/// Decodes Base64 (RFC 4648 §4), padded or not.
-fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
-    let (mut bits, mut count, mut bytes) = (0_u32, 0, Vec::with_capacity(text.len()));
-    for &digit in text.trim_ascii_end().iter().filter(|it| **it != b'=') {
-        let value = match digit {
-            b'A'..=b'Z' => digit - b'A',
-            b'a'..=b'z' => digit - b'a' + 26,
-            b'0'..=b'9' => digit - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        count += 6;
-        if 8 <= count {
-            count -= 8;
-            bytes.extend(u8::try_from(bits >> count & 0xFF));
-        }
-    }
-    Some(bytes)
 }
 
 /// Who may read what the admin listener shows: pages, status, metrics.
@@ -203,47 +171,52 @@ impl Objection {
     }
 }
 
-/// Writes where the admin listener is to `data_dir/admin.address`, and which process has it, so that
-/// commands that are given the data directory find the daemon. It is for its owner alone. Blocks.
-///
-/// # Errors
-///
-/// The file cannot be written.
-pub fn write_address(data_dir: &Path, address: SocketAddr) -> Result<(), Error> {
-    let path = data_dir.join(ADDRESS_FILE_NAME);
-    let failed = |source| Error::AddressFile { path: path.clone(), source };
-    let new = path.with_extension("address.new");
-    // What a start that was cut off has left may have another mode.
-    let _ = fs::remove_file(&new);
-    let line = format!("{address} {}\n", std::process::id());
-    Disk::System.replace(&path, &new, MODE, line.as_bytes()).map_err(failed).map(drop)
+/// Where an admin listener is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whereabouts {
+    /// Its address.
+    pub address: SocketAddr,
+    /// The file of the certificate that it shows, if it speaks TLS.
+    pub certificate: Option<PathBuf>,
 }
 
-/// Reads what [`write_address`] wrote: the address, and the id of the process. That may have ended, and
-/// somebody else may listen there now: the token is for who is known to run. Blocks.
-///
-/// # Errors
-///
-/// There is no such file, or it holds no address.
-pub fn read_address(data_dir: &Path) -> Result<(SocketAddr, u32), Error> {
-    let path = data_dir.join(ADDRESS_FILE_NAME);
-    let failed = |source| Error::AddressFile { path: path.clone(), source };
-    let text = fs::read_to_string(&path).map_err(failed)?;
-    let wrong = || failed(io::Error::new(io::ErrorKind::InvalidData, "it holds no address"));
-    let (address, process) = text.trim().split_once(' ').ok_or_else(wrong)?;
-    let address = address.parse().map_err(|_error| wrong())?;
-    Ok((address, process.parse().map_err(|_error| wrong())?))
-}
+impl Whereabouts {
+    /// Writes them to `data_dir/admin.address`, and which process has the listener, so that commands that are
+    /// given the data directory find the daemon. It is for its owner alone. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub fn write(&self, data_dir: &Path) -> Result<(), Error> {
+        let path = data_dir.join(ADDRESS_FILE_NAME);
+        let failed = |source| Error::AddressFile { path: path.clone(), source };
+        let new = path.with_extension("address.new");
+        // What a start that was cut off has left may have another mode.
+        let _ = fs::remove_file(&new);
+        let certificate = self.certificate.as_ref().map(std::path::absolute).transpose();
+        let certificate = certificate.map_err(failed)?.map(|it| format!(" {}", it.display()));
+        let (address, process) = (self.address, std::process::id());
+        let line = format!("{address} {process}{}\n", certificate.unwrap_or_default());
+        Disk::System.replace(&path, &new, MODE, line.as_bytes()).map_err(failed).map(drop)
+    }
 
-/// Splitting at a byte, which the standard library has for text only.
-trait SplitOnceAt {
-    fn split_once_at(&self, byte: u8) -> Option<(&[u8], &[u8])>;
-}
-
-impl SplitOnceAt for [u8] {
-    fn split_once_at(&self, byte: u8) -> Option<(&[u8], &[u8])> {
-        let at = self.iter().position(|it| *it == byte)?;
-        Some((self.get(..at)?, self.get(at + 1..)?))
+    /// Reads what [`write`](Self::write) wrote, and the id of the process. That may have ended, and somebody else
+    /// may listen there now: the token is for who is known to run. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// There is no such file, or it holds no address.
+    pub fn read(data_dir: &Path) -> Result<(Self, u32), Error> {
+        let path = data_dir.join(ADDRESS_FILE_NAME);
+        let failed = |source| Error::AddressFile { path: path.clone(), source };
+        let text = fs::read_to_string(&path).map_err(failed)?;
+        let wrong = || failed(io::Error::new(io::ErrorKind::InvalidData, "it holds no address"));
+        let mut words = text.trim().splitn(3, ' ');
+        let mut word = || words.next().ok_or_else(wrong);
+        let (address, process) = (word()?, word()?);
+        let certificate = words.next().map(PathBuf::from);
+        let address = address.parse().map_err(|_error| wrong())?;
+        Ok((Self { address, certificate }, process.parse().map_err(|_error| wrong())?))
     }
 }
 
@@ -288,6 +261,7 @@ mod tests {
     use axum::Router;
     use axum::body::Body;
     use axum::routing::get;
+    use http::header::AUTHORIZATION;
     use tower::ServiceExt as _;
 
     use super::*;
@@ -340,17 +314,22 @@ mod tests {
     #[test]
     fn an_address_is_found_with_whose_it_is() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(read_address(dir.path()).is_err());
+        assert!(Whereabouts::read(dir.path()).is_err());
         let address = "127.0.0.1:9500".parse().unwrap();
+        let mut written = Whereabouts { address, certificate: None };
         // What was there may be open to others.
         fs::write(dir.path().join("admin.address.new"), "").unwrap();
-        write_address(dir.path(), address).unwrap();
+        written.write(dir.path()).unwrap();
         let path = dir.path().join(ADDRESS_FILE_NAME);
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
-        assert_eq!(read_address(dir.path()).unwrap(), (address, std::process::id()));
+        let ours = std::process::id();
+        assert_eq!(Whereabouts::read(dir.path()).unwrap(), (written.clone(), ours));
+        written.certificate = Some("/etc/a name/c.pem".into());
+        written.write(dir.path()).unwrap();
+        assert_eq!(Whereabouts::read(dir.path()).unwrap(), (written, ours));
         fs::write(&path, "127.0.0.1:9500\n").unwrap();
-        assert!(read_address(dir.path()).is_err());
+        assert!(Whereabouts::read(dir.path()).is_err());
     }
 
     #[test]
@@ -401,18 +380,5 @@ mod tests {
             check(read, post.clone(), "/", &bearer, 200).await;
             check(read, Method::DELETE, "/", "Bearer x", 401).await;
         }
-    }
-
-    #[test]
-    fn base64_is_read_padded_or_not() {
-        let check = |text: &str, expected: Option<&str>| {
-            assert_eq!(from_base64(text.as_bytes()).as_deref(), expected.map(str::as_bytes));
-        };
-        check("", Some(""));
-        check("YTpi", Some("a:b"));
-        check("YTpiYw==", Some("a:bc"));
-        check("YTpiYw", Some("a:bc"));
-        check("Pz8/Pj4+", Some("???>>>"));
-        check("YT_i", None);
     }
 }

@@ -4,21 +4,28 @@
 //! - [`Settings`] are the settings that all have.
 //! - [`Data`] opens the data folder; [`auth`] guards what its administrator does by the token there.
 //! - [`Fronts`] are the public and the administration listener; [`opening`] answers at them until the daemon
-//!   can.
+//!   can. [`gate`] stands before what is public, and asks [`access`] who may have it.
 //! - [`overview`] is the first page of its administration.
 //! - [`metrics`] renders samples for Prometheus; [`health`] answers `/healthz`, `/readyz` and `/metrics`.
 
+pub mod access;
 pub mod auth;
+mod control;
+mod credentials;
 mod data;
 mod error;
 mod fronts;
+pub mod gate;
 pub mod health;
 pub mod metrics;
 pub mod opening;
 pub mod overview;
 mod settings;
+mod token;
 
+pub use control::{Control, Listening};
 pub use data::Data;
 pub use error::Error;
-pub use fronts::{Fronts, Serving};
+pub use fronts::Fronts;
 pub use settings::Settings;
+pub use token::Token;

@@ -4,7 +4,7 @@
 //!
 //! Sans-I/O.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// The `content-type` of [`render`]'s text.
@@ -51,14 +51,6 @@ impl Sample {
         self.labels.push((label, value.into()));
         self
     }
-}
-
-/// Returns what the peers of a listener have done, by event (the names are those of `net::tally`).
-pub fn http_events(counts: &BTreeMap<String, u64>) -> impl Iterator<Item = Sample> + '_ {
-    let help = "What peers of the public listener did, or what was done to them.";
-    counts.iter().map(move |(event, count)| {
-        Sample::counter("harvest_http_events_total", help, *count as f64).with("event", event)
-    })
 }
 
 /// Renders `samples`. Those of one name come out together, where the first of them stands.

@@ -20,8 +20,8 @@ use crate::health::{self, Check, Readiness};
 /// How long an answer under way may take once the daemon itself can answer.
 const DRAIN: Duration = Duration::from_millis(200);
 
-/// A listener, and what a proxy in front of it is called.
-pub type Front<'a> = (&'a TcpListener, Option<String>);
+/// A listener, and what may be asked of it.
+pub type Front<'a> = (&'a TcpListener, Limits);
 
 /// Waits for `opening`, and answers `/healthz` and `/readyz` at `fronts` until it is over; everything else is
 /// to come again later. `service` is the daemon's kind (`gatherer`, `broker` …).
@@ -32,10 +32,10 @@ pub async fn meanwhile<T>(
 ) -> T {
     let stop = Shutdown::new();
     let mut tasks = JoinSet::new();
-    for (listener, host) in fronts {
+    for (listener, limits) in fronts {
         match again(listener) {
             Ok(listener) => {
-                let limits = Limits { host, drain: DRAIN, ..Limits::default() };
+                let limits = Limits { drain: DRAIN, ..limits };
                 tasks.spawn(net::server::serve(listener, routes(service), limits, stop.clone()));
             }
             Err(error) => tracing::debug!(%error, "nobody is answered until everything is open"),
@@ -97,7 +97,8 @@ mod tests {
             assert_eq!(ask("feed").await.0, 503);
             opened.send(7).unwrap();
         };
-        let (opened, ()) = tokio::join!(meanwhile("broker", [(&listener, None)], opening), asking);
+        let (opened, ()) =
+            tokio::join!(meanwhile("broker", [(&listener, Limits::default())], opening), asking);
         assert_eq!(opened, Ok(7));
         let router = Router::new().route("/feed", get(|| async { "the feed" }));
         let stop = Shutdown::new();

@@ -1,12 +1,19 @@
 //! The settings that all daemons have.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use net::address::Network;
+use net::tls::{self, ServerFiles};
 use settings::Table;
 use url::Url;
 
-use crate::auth::AdminRead;
+use crate::Error;
+use crate::access::{self, Access};
+use crate::auth::{AdminRead, Whereabouts};
+
+/// Most bytes of a text that is shown to everybody.
+const LINE_BYTES_MAX: usize = 500;
 
 /// Where a daemon listens, who may read what, and where it keeps what it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,13 +28,38 @@ pub struct Settings {
     pub base_url: Option<Url>,
     /// The data folder.
     pub data: PathBuf,
+    /// What TLS is spoken with, if it is: at the public listener, and at that of the administration where that is
+    /// not for this machine alone.
+    pub tls: Option<ServerFiles>,
+    /// Files with certificates of authorities that are trusted besides the system's, in whomever is called.
+    pub trust: Vec<PathBuf>,
+    /// Who may have what.
+    pub access: Access,
+    /// Proxies that are believed whom they ask for.
+    pub trusted_proxies: Vec<Network>,
+    /// How its administrator is reached; shown to everybody.
+    pub administrator: Option<String>,
+    /// Where it is, in words; shown to everybody.
+    pub location: Option<String>,
 }
 
 impl Settings {
     /// Returns what holds unless a settings file says otherwise, for a daemon that keeps what it has in `data`.
     pub fn new(listen: SocketAddr, admin_listen: SocketAddr, data: impl Into<PathBuf>) -> Self {
         let data = data.into();
-        Self { listen, admin_listen, admin_read: AdminRead::default(), base_url: None, data }
+        Self {
+            listen,
+            admin_listen,
+            admin_read: AdminRead::default(),
+            base_url: None,
+            data,
+            tls: None,
+            trust: Vec::new(),
+            access: Access::default(),
+            trusted_proxies: Vec::new(),
+            administrator: None,
+            location: None,
+        }
     }
 
     /// Reads them from the top of a settings file, over these. `data` has to be there, such as `data_example`.
@@ -41,11 +73,46 @@ impl Settings {
         }
         let is_there = root.require("data", &format!("{data_example:?}"));
         let data = if is_there { root.path("data").unwrap_or_default() } else { self.data };
-        let (admin_read, base_url) = (AdminRead::read(root), root.base_url("base_url"));
-        Self { listen, admin_listen, admin_read, base_url, data }
+        let base_url = root.base_url("base_url");
+        let (tls, trust) = read_tls(&root.table("tls"), base_url.as_ref());
+        let asks_certificates = tls.as_ref().is_some_and(|it| it.client_ca.is_some());
+        Self {
+            listen,
+            admin_listen,
+            admin_read: AdminRead::read(root),
+            base_url,
+            data,
+            tls,
+            trust,
+            access: Access::read(root, asks_certificates),
+            trusted_proxies: access::networks(root, "trusted_proxies"),
+            administrator: line(root, "administrator"),
+            location: line(root, "location"),
+        }
     }
 
-    /// The names of those that differ: they are read at the start only.
+    /// Takes relative paths from `folder` on: that of the settings file.
+    pub fn resolve(&mut self, folder: &Path) {
+        let tls = self.tls.iter_mut();
+        let tls = tls
+            .flat_map(|it| [&mut it.certificate, &mut it.key].into_iter().chain(&mut it.client_ca));
+        for path in tls.chain(&mut self.trust).chain([&mut self.data]) {
+            *path = folder.join(&path);
+        }
+    }
+
+    /// Reads the files of certificates, to see that they can be used. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// One of them cannot: the message names it.
+    pub fn check_files(&self) -> Result<(), Error> {
+        self.tls.clone().map(tls::Server::open).transpose()?;
+        self.trust.iter().try_for_each(|path| tls::certificates(path).map(drop))?;
+        Ok(())
+    }
+
+    /// The names of those that differ and are read at the start only.
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
         let differs = [
             ("listen", self.listen != other.listen),
@@ -53,12 +120,128 @@ impl Settings {
             ("admin_read", self.admin_read != other.admin_read),
             ("base_url", self.base_url != other.base_url),
             ("data", self.data != other.data),
+            ("tls", self.tls != other.tls || self.trust != other.trust),
+            ("trusted_proxies", self.trusted_proxies != other.trusted_proxies),
         ];
         differs.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
+    }
+
+    /// What URLs of the public listener begin with.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
+    /// The certificate that the administration listener shows, if it speaks TLS: where it is not for this machine
+    /// alone.
+    pub fn admin_certificate(&self) -> Option<&Path> {
+        let tls = self.tls.as_ref().filter(|_| !self.admin_listen.ip().is_loopback());
+        tls.map(|it| it.certificate.as_path())
+    }
+
+    /// Where the admin listener is, as far as the settings know.
+    pub fn whereabouts(&self) -> Whereabouts {
+        let certificate = self.admin_certificate().map(Path::to_owned);
+        Whereabouts { address: self.admin_listen, certificate }
+    }
+
+    /// Writes where the admin listener is, which is bound to `address`; see [`Whereabouts::write`]. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub fn write_whereabouts(&self, address: SocketAddr) -> Result<(), Error> {
+        Whereabouts { address, ..self.whereabouts() }.write(&self.data)
     }
 
     /// The host that a proxy in front of the public listener is called.
     pub fn proxy(&self) -> Option<String> {
         self.base_url.as_ref()?.host_str().map(str::to_owned)
+    }
+}
+
+/// Reads `[tls]`: what is shown to others, and whom to trust.
+fn read_tls(table: &Table<'_>, base_url: Option<&Url>) -> (Option<ServerFiles>, Vec<PathBuf>) {
+    let trust = table.one_or_more("trust").into_iter().map(PathBuf::from).collect();
+    let [certificate, key, client_ca] =
+        ["certificate", "key", "client_ca"].map(|it| table.path(it));
+    if certificate.is_none() && key.is_none() && client_ca.is_none() {
+        return (None, trust);
+    }
+    let is_whole = table.require("certificate", "the file of the certificate, in PEM")
+        & table.require("key", "the file of its key, in PEM");
+    if base_url.is_none_or(|it| it.scheme() != "https") {
+        let message =
+            "a certificate is for a name, and it is not said by which name this is reached";
+        table.mistake("certificate", message, "base_url = \"https://NAME:PORT/\" above");
+    }
+    let files = certificate.zip(key).filter(|_| is_whole);
+    (files.map(|(certificate, key)| ServerFiles { certificate, key, client_ca }), trust)
+}
+
+/// Reads a text of one line.
+fn line(table: &Table<'_>, key: &str) -> Option<String> {
+    let text = table.string(key)?;
+    if text.trim().is_empty() || LINE_BYTES_MAX < text.len() || text.contains(char::is_control) {
+        let expected = format!("1 to {LINE_BYTES_MAX} bytes in one line");
+        table.mistake(key, format!("{text:?} is none"), expected);
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use settings::Document;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<Settings, Vec<String>> {
+        let text = format!("data = '/d'\n{text}");
+        let document = Document::parse(&text).unwrap();
+        let local = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+        let settings = Settings::new(local(1), local(2), "").read(&document.root(), "/d");
+        let said = |it: Vec<settings::Mistake>| it.iter().map(ToString::to_string).collect();
+        document.finish().map(|()| settings).map_err(said)
+    }
+
+    const TLS: &str = "[tls]\ncertificate = 'c.pem'\nkey = '/k.pem'\n";
+
+    #[test]
+    fn paths_are_taken_from_the_files_folder_on() {
+        let text = format!(
+            "base_url = 'https://a.example/'\n{TLS}client_ca = 'ca.pem'\ntrust = 't.pem'\n"
+        );
+        let mut settings = read(&text).unwrap();
+        settings.resolve(Path::new("/etc/h"));
+        let tls = ServerFiles {
+            certificate: "/etc/h/c.pem".into(),
+            key: "/k.pem".into(),
+            client_ca: Some("/etc/h/ca.pem".into()),
+        };
+        assert_eq!(settings.tls, Some(tls));
+        assert_eq!(settings.trust, [Path::new("/etc/h/t.pem")]);
+        assert_eq!(settings.data, Path::new("/d"));
+        let plain = read("trusted_proxies = ['127.0.0.1']\n[tls]\ntrust = ['t.pem']\n").unwrap();
+        assert_eq!(plain.tls, None);
+        assert_eq!(plain.trusted_proxies[0].to_string(), "127.0.0.1/32");
+        assert_eq!(plain.differences(&settings), ["base_url", "tls", "trusted_proxies"]);
+    }
+
+    #[test]
+    fn what_is_half_said_is_a_mistake() {
+        let check = |text: &str, expected: &[&str]| {
+            let said = read(text).unwrap_err();
+            assert_eq!(said.len(), expected.len(), "{said:?}");
+            let pairs = said.iter().zip(expected);
+            pairs.for_each(|(said, part)| assert!(said.contains(part), "{said} has no {part}"));
+        };
+        check(TLS, &["by which name"]);
+        check(&format!("base_url = 'http://a.example/'\n{TLS}"), &["by which name"]);
+        let base = "base_url = 'https://a.example/'\n";
+        check(&format!("{base}[tls]\ncertificate = 'c'\n"), &["key"]);
+        check(&format!("{base}[tls]\nclient_ca = 'c'\n"), &["certificate", "key"]);
+        check("location = ''\nadministrator = \"a\\nb\"\n", &["\"\" is none", "is none"]);
+        check("trusted_proxies = ['proxy']\n", &["\"proxy\" is no address"]);
     }
 }

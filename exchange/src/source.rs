@@ -3,14 +3,18 @@
 //! A broker's `[[source]]` of `kind = "oai"` and a gatherer's `[[root]]` with `access = "oai"` say the same by the
 //! same names, within the same bounds. Sans-I/O.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use net::client::Credentials;
+use net::tls::ClientFiles;
 use oai::Datestamp;
 use oai::harvest;
 use settings::Table;
 use url::Url;
 
 use crate::harvester::{Access, PAGE_BYTES_MAX};
+pub use daemon::Token;
 
 /// Most metadata formats, or sets, of one repository.
 pub const NAMES_MAX: usize = 1_000;
@@ -100,10 +104,10 @@ impl Oai {
         }
     }
 
-    /// How its requests are made, by who has that token, and goes into private networks or does not.
-    pub fn access(&self, token: Option<&Token>, allow_private: bool) -> Access {
+    /// How its requests are made, by who has those credentials, and goes into private networks or does not.
+    pub fn access(&self, credentials: Credentials, allow_private: bool) -> Access {
         Access {
-            token: token.map(|it| it.secret().to_owned()),
+            credentials,
             allow_private,
             page_bytes_max: self.page_bytes_max,
             ..Access::default()
@@ -140,35 +144,28 @@ fn problem_of(url: &Url) -> Option<&'static str> {
     }
 }
 
+/// Reads what a source is shown that asks for a certificate.
+pub fn certificate(table: &Table<'_>) -> Option<ClientFiles> {
+    let [certificate, key] = ["client_certificate", "client_key"].map(|it| table.path(it));
+    if certificate.is_some() != key.is_some() {
+        table.require("client_certificate", "the file of the certificate, in PEM");
+        table.require("client_key", "the file of its key, in PEM");
+    }
+    let (certificate, key) = certificate.zip(key)?;
+    Some(ClientFiles { certificate, key })
+}
+
+/// Returns what says at a source who asks.
+pub fn credentials(token: Option<&Token>, certificate: Option<&ClientFiles>) -> Credentials {
+    Credentials {
+        token: token.map(|it| it.secret().to_owned()),
+        certificate: certificate.cloned().map(Arc::new),
+    }
+}
+
 /// Reads the bearer token that a source asks for.
 pub fn token(table: &Table<'_>) -> Option<Token> {
-    let text = table.string("token")?;
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        table.mistake("token", "the token is not one word", "visible ASCII without spaces");
-    }
-    Some(Token::new(text))
-}
-
-/// A secret of the settings, kept out of logs.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Token(String);
-
-impl Token {
-    /// Wraps a secret.
-    pub fn new(secret: impl Into<String>) -> Self {
-        Self(secret.into())
-    }
-
-    /// Returns the secret, for the request that sends it.
-    pub fn secret(&self) -> &str {
-        &self.0
-    }
-}
-
-impl std::fmt::Debug for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Token(…)")
-    }
+    Token::read(table)
 }
 
 /// Reads one name or a list of them.
@@ -240,8 +237,11 @@ mod tests {
         assert_eq!(read(&format!("{url}{all}")), Ok((base, expected.clone(), token.clone())));
         let settings = expected.settings("http://b/");
         assert_eq!((settings.delay_ms, settings.overlap_secs), (0, 7_200));
-        let access = expected.access(token.as_ref(), false);
-        assert_eq!((access.token.as_deref(), access.page_bytes_max), (Some("t"), 8 << 20));
+        let access = expected.access(credentials(token.as_ref(), None), false);
+        assert_eq!(
+            (access.credentials.token.as_deref(), access.page_bytes_max),
+            (Some("t"), 8 << 20)
+        );
     }
 
     #[test]

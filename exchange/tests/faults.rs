@@ -98,8 +98,12 @@ async fn harvest(server: &Server, mode: Mode, store: &mut Store, now_ms: &mut u6
     let time_max = Duration::from_millis(time_max);
     let timeouts = Timeouts { header: time_max / 4, ..Timeouts::default() };
     let client = Client::new(ClientSettings { timeouts, ..ClientSettings::default() });
-    let access =
-        Access { allow_private: true, page_bytes_max: PAGE_BYTES_MAX, time_max, token: None };
+    let access = Access {
+        allow_private: true,
+        page_bytes_max: PAGE_BYTES_MAX,
+        time_max,
+        ..Access::default()
+    };
     let base = Url::parse(server.base_url()).unwrap();
     let repository = Repository::new(client, base, access);
     let source = SourceIdentity::new(server.base_url());

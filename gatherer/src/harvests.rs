@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exchange::harvester;
-use net::client::{Client, Settings as ClientSettings};
+use net::client::Client;
 use net::clock;
 use net::shutdown::Shutdown;
 use tokio::task::{self, JoinError, JoinSet};
@@ -74,8 +74,7 @@ struct Harvests {
 ///
 /// The collection has failed and must be opened again: stop, and start anew.
 pub(crate) async fn run(shared: Arc<Shared>, shutdown: Shutdown) -> Result<(), Error> {
-    let contact = shared.config().daemon.base_url.as_ref().map(ToString::to_string);
-    let client = Client::new(ClientSettings { contact, ..ClientSettings::default() });
+    let client = Client::new(shared.control.calling());
     let mut harvests = Harvests {
         shared,
         shutdown: shutdown.clone(),
@@ -191,7 +190,8 @@ impl Harvests {
             let task = match standing.repository.clone() {
                 Some(repository) => {
                     let token = repository.token.as_ref();
-                    let access = repository.oai.access(token, repository.allow_private);
+                    let credentials = exchange::source::credentials(token, None);
+                    let access = repository.oai.access(credentials, repository.allow_private);
                     let base = repository.base_url.clone();
                     let identity = self.shared.identity_of(&repository);
                     let harvesting = Harvesting {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use collection::Takedowns;
+use daemon::Listening;
 use daemon::health::Readiness;
 use serde::Serialize;
 
@@ -147,9 +148,9 @@ pub struct Status {
     pub objects: u64,
     /// How changes are noticed: `notify`, `poll SECONDS`, `off`, or `starting`.
     pub watch: String,
-    /// What peers of the public listener have done since the start, by event: `accepted`, and those
-    /// that were sent away, refused or cut off.
-    pub listener: BTreeMap<String, u64>,
+    /// What its listeners met.
+    #[serde(flatten)]
+    pub listening: Listening,
     /// Whether it can do what it is for.
     pub ready: Readiness,
     /// Why its collection takes no changes just now, if so.

@@ -214,7 +214,7 @@ async fn metrics(State(Admin { handle, feed, .. }): State<Admin>) -> Response {
     samples.extend(push::metrics::hub(&status.push, &handle.shared.notifier.counters()));
     let repository = handle.shared.repository.counters();
     samples.extend(exchange::repository::samples(&repository));
-    samples.extend(daemon::metrics::http_events(&status.listener));
+    samples.extend(status.listening.samples());
     for (kind, count) in &status.problems {
         let help = "Problems since the start, by kind.";
         let sample = Sample::counter("harvest_gatherer_problems_total", help, *count as f64);

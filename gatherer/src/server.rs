@@ -9,12 +9,11 @@ use collection::feed::{FeedOptions, FeedServer};
 use collection::{Author, Collection, Options, Recovery, SUPPRESSED_FILE, Stamp, Version};
 use daemon::auth::{AdminToken, Guard};
 use daemon::health::Readiness;
-use daemon::{Data, Fronts, Serving};
+use daemon::{Control, Data, Fronts};
 use essence::worker::program::Programs;
 use exchange::push::Notifier;
 use net::clock;
 use net::shutdown::Shutdown;
-use net::tally::Tally;
 use oai::crosswalk::SourceIdentity;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -60,8 +59,8 @@ pub(crate) struct Shared {
     pub(crate) watching: Mutex<Watching>,
     /// Tells subscribers of changes.
     pub(crate) notifier: Notifier,
-    /// What peers of the public listener do.
-    tally: Tally,
+    /// Its listeners.
+    pub(crate) control: Control,
     /// What it is to harvesters.
     pub(crate) repository: exchange::repository::Repository,
     /// When the server started, in Unix seconds.
@@ -113,10 +112,11 @@ impl Server {
     pub async fn bind(config: Config) -> Result<Self, Error> {
         let fronts = Fronts::bind(&config.daemon).await?;
         let (port, at) = (fronts.public_addr().port(), fronts.admin_addr());
+        let control = fronts.control();
         let opened = tokio::task::spawn_blocking(move || {
-            let data = config.daemon.data.clone();
-            let opened = open(config, port)?;
-            daemon::auth::write_address(&data, at)?;
+            let settings = config.daemon.clone();
+            let opened = open(config, port, control)?;
+            settings.write_whereabouts(at)?;
             Ok::<_, Error>(opened)
         });
         let opened = fronts.meanwhile("gatherer", opened).await;
@@ -159,8 +159,7 @@ impl Server {
         let guard = Guard { token: self.token, read: shared.config().daemon.admin_read };
         let admin = serve::admin(shared.clone(), guard, feed, &self.admin_pages);
         let mut tasks = JoinSet::new();
-        let serving = Serving { drain: REQUESTS_DRAIN, tally: shared.tally.clone() };
-        let served = self.fronts.serve(public, admin, serving, child.clone());
+        let served = self.fronts.serve(public, admin, REQUESTS_DRAIN, child.clone());
         tasks.spawn(async move { Ok(served.await?) });
         tasks.spawn(async move {
             notifier.run(stop).await;
@@ -231,7 +230,7 @@ impl Handle {
             version: site.collection.version().to_string(),
             objects: site.collection.len(),
             watch: lock(&shared.watching).to_string(),
-            listener: shared.tally.counts().map(|(event, count)| (event.to_owned(), count)).into(),
+            listening: shared.control.listening(),
             ready: self.ready(),
             collection_problem: health.refusing,
             damaged: health.damaged.iter().take(DAMAGED_MAX).map(ToString::to_string).collect(),
@@ -314,6 +313,7 @@ impl Handle {
         shared.site.probe_fences(&plans);
         let daemon = serve::repository::daemon(&config, &shared.site.id, shared.started);
         shared.repository.set(config.oai.clone(), daemon);
+        shared.control.reload(&config.daemon);
         *lock(&shared.plans) = Arc::new(plans);
         *lock(&shared.config) = Arc::new(config);
         lock(&shared.requests).reload = true;
@@ -341,7 +341,11 @@ fn tell(site: &Site, recovery: &Recovery) {
 }
 
 /// Opens everything stored. Blocks.
-fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages, Pages), Error> {
+fn open(
+    config: Config,
+    port: u16,
+    control: Control,
+) -> Result<(Shared, AdminToken, Pages, Pages), Error> {
     let data = config.daemon.data.clone();
     let Data { id, identity, token } = Data::open(&data)?;
     let author = Author { id: id.clone(), identity };
@@ -365,8 +369,9 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages, Pages),
     let options = Options { suppressed: Some(data.join(SUPPRESSED_FILE)), ..Options::default() };
     let (collection, recovery) = Collection::open(&path, options, now).map_err(failed)?;
     let (base_url, settings) = (config.daemon.base_url.clone(), config.push.clone());
-    let notifier = Notifier::open(&data, base_url, settings, collection.clone())
-        .map_err(|error| Error::Spec(error.to_string()))?;
+    let notifier =
+        Notifier::open(&data, base_url, settings, collection.clone(), &control.calling())
+            .map_err(|error| Error::Spec(error.to_string()))?;
     let programs = config.worker.clone().map(|starter| {
         Programs::new(starter, data.join(SCRATCH), clock::monotonic, clock::now_ms())
     });
@@ -404,7 +409,7 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages, Pages),
         asked: Notify::new(),
         watching: Mutex::default(),
         notifier,
-        tally: Tally::default(),
+        control,
         started,
         repository,
         host,

@@ -36,10 +36,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use daemon::auth::{AdminToken, Guard};
+use daemon::auth::{AdminToken, Guard, Whereabouts};
 use net::client::Client;
 use net::identity::Identity;
 use net::peer::Endpoint;
+use net::server::Limits;
 use net::shutdown::Shutdown;
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::runtime;
@@ -120,19 +121,20 @@ impl Server {
         let caller = Arc::new(Caller::new(socket, started));
         let (to_hub, commands) = mpsc::channel(COMMANDS_MAX);
         let (ask, asks) = mpsc::channel(ASKS_MAX);
-        let proxy = config.proxy();
+        let outside = Limits { host: config.proxy(), ..Limits::default() };
         let opening = Opening { config, started, caller: caller.clone(), to_hub, asks };
         let opened = tokio::task::spawn_blocking(move || {
             let data = opening.config.data.clone();
             let core = opening.open()?;
-            daemon::auth::write_address(&data, admin_at)?;
+            Whereabouts { address: admin_at, certificate: None }.write(&data)?;
             let token = AdminToken::load_or_create(&data)?;
             let site = web::Site::new(format!("Replicator {}", core.me));
             let feed_pages = Pages::new(site.clone().at(core.config.base_url.as_ref()), &[], None)?;
             let pages = Pages::new(site, serve::TEMPLATES, None)?;
             Ok::<_, Error>((Box::new(core), token, pages, feed_pages))
         });
-        let fronts = [(&admin, None)].into_iter().chain(feeds.as_ref().map(|it| (it, proxy)));
+        let fronts = [(&admin, Limits::default())].into_iter();
+        let fronts = fronts.chain(feeds.as_ref().map(|it| (it, outside)));
         let opened = daemon::opening::meanwhile("replicator", fronts, opened).await;
         let (core, token, pages, feed_pages) = opened.map_err(|_ended| Error::Stopped)??;
         let events = mpsc::channel(EVENTS_MAX);
@@ -239,7 +241,7 @@ impl Server {
         for (listener, router, host) in [Some(admin), public].into_iter().flatten() {
             let stop = child.clone();
             tasks.spawn(async move {
-                let limits = net::server::Limits { host, ..Default::default() };
+                let limits = Limits { host, ..Limits::default() };
                 let served = net::server::serve(listener, router, limits, stop).await;
                 served.map_err(|error| Error::Listen(error.to_string()))
             });

@@ -14,6 +14,7 @@ use clap::Subcommand;
 use comfy_table::{Table, presets};
 use indicatif::{HumanBytes, HumanCount};
 use net::shutdown::Shutdown;
+use net::tls::ClientFiles;
 use serde::Deserialize;
 
 use super::{push, takedown};
@@ -89,7 +90,12 @@ impl Command {
 pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(File { config }) => serve(&config).await,
-        Command::Check(file) => file.check(load),
+        Command::Check(file) => file.check(|path| {
+            let config = load(path)?;
+            config.daemon.check_files()?;
+            let mut shown = config.sources.iter().filter_map(|it| it.certificate.as_ref());
+            Ok(shown.try_for_each(ClientFiles::check)?)
+        }),
         Command::Status { file, json } => {
             let admin = admin(&file)?;
             let now_ms = net::clock::now_ms();
@@ -162,29 +168,35 @@ impl Confirmed {
 /// Reads the settings; relative paths in them are taken from the file's folder.
 fn load(path: &Path) -> anyhow::Result<Config> {
     let mut config = settings::load(path, Config::parse)?;
-    config.daemon.data = settings::beside(path, &config.daemon.data);
+    config.daemon.resolve(&settings::folder(path));
+    for files in config.sources.iter_mut().filter_map(|it| it.certificate.as_mut()) {
+        for it in [&mut files.certificate, &mut files.key] {
+            *it = settings::beside(path, it);
+        }
+    }
     config.templates = config.templates.map(|templates| settings::beside(path, &templates));
     Ok(config)
 }
 
 fn admin(file: &File) -> anyhow::Result<Admin> {
     let config = load(&file.config)?;
-    Admin::new("broker", config.daemon.admin_listen, &config.daemon.data)
+    Admin::new("broker", &config.daemon.whereabouts(), &config.daemon.data)
 }
 
 async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
     let mut signals = process::Signals::listen()?;
     let config = load(path)?;
+    let scheme = config.daemon.scheme();
     let opening = Box::pin(async { Ok(Server::bind(config).await?) });
     let Some(server) = signals.during(opening).await? else { return Ok(ExitCode::SUCCESS) };
     let (public, admin) = (server.local_addr(), server.admin_addr());
-    tracing::info!(%admin, "broker runs: search at http://{public}/");
+    tracing::info!(%admin, "broker runs: search at {scheme}://{public}/");
     let handle = server.handle();
     // Not where a link leads: it may lead elsewhere tomorrow.
     let file = std::path::absolute(path)?;
     server.read_settings_by(&file.clone(), move || load(&file).map_err(|error| cli::said(&error)));
     let shutdown = Shutdown::new();
-    let serving = server.run(shutdown.clone());
+    let serving = Box::pin(server.run(shutdown.clone()));
     let serving = async { serving.await.context("the broker stopped") };
     let reload = async || process::reloaded(reload(&handle, path).await);
     process::run(signals, serving, shutdown, reload).await
@@ -199,7 +211,7 @@ async fn reload(handle: &Handle, path: &Path) -> anyhow::Result<Vec<&'static str
 fn render(status: &Status, now_ms: u64) -> String {
     let mut lines = vec![
         format!("{} ({}), harvest {}", status.name, status.id, status.software),
-        format!("search at http://{}/, administration at {}", status.listen, status.admin_listen),
+        format!("search at {}, administration at {}", reached(status), status.admin_listen),
         format!(
             "{}, epoch {}, serial {}, index at {}",
             output::counted(status.objects, "object"),
@@ -247,6 +259,12 @@ fn render(status: &Status, now_ms: u64) -> String {
     lines.push(String::new());
     lines.push(table.to_string());
     lines.join("\n")
+}
+
+/// Where a browser finds it.
+fn reached(status: &Status) -> String {
+    let base_url = status.listening.base_url.clone();
+    base_url.unwrap_or_else(|| format!("http://{}/", status.listen))
 }
 
 /// Who is told of changes, which sources do not tell of theirs although they are to, and what was odd.

@@ -124,7 +124,7 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
     for it in &mut config.essence.annotations {
         *it = settings::beside(path, it);
     }
-    config.daemon.data = settings::beside(path, &config.daemon.data);
+    config.daemon.resolve(&settings::folder(path));
     if let Some(programs) = &mut config.essence.programs {
         programs.folder = settings::beside(path, &programs.folder);
     }
@@ -137,7 +137,7 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
 
 fn admin(file: &File) -> anyhow::Result<Admin> {
     let config = load(&file.config)?;
-    Admin::new("gatherer", config.daemon.admin_listen, &config.daemon.data)
+    Admin::new("gatherer", &config.daemon.whereabouts(), &config.daemon.data)
 }
 
 /// Says what is wrong with the settings, and with files of annotations.
@@ -150,16 +150,18 @@ fn check(file: &File) -> anyhow::Result<ExitCode> {
     for (path, why) in unused_programs(&config.essence).context("the settings cannot be used")? {
         output::note(&format!("harvest: {} is not used: {why}", path.display()));
     }
+    config.daemon.check_files()?;
     if looked.wrong.is_empty() { file.check(|_| Ok(())) } else { Ok(ExitCode::FAILURE) }
 }
 
 async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
     let mut signals = process::Signals::listen()?;
     let config = load(path)?;
+    let scheme = config.daemon.scheme();
     let opening = async { Ok(Server::bind(config).await?) };
     let Some(server) = signals.during(opening).await? else { return Ok(ExitCode::SUCCESS) };
     let (public, admin) = (server.local_addr(), server.admin_addr());
-    tracing::info!(%admin, "gatherer runs: its feed at http://{public}/");
+    tracing::info!(%admin, "gatherer runs: its feed at {scheme}://{public}/");
     let handle = server.handle();
     let shutdown = Shutdown::new();
     let serving = server.run(shutdown.clone());
@@ -306,7 +308,7 @@ mod tests {
             version: "v".to_owned(),
             objects: 1,
             watch: "notify".to_owned(),
-            listener: BTreeMap::new(),
+            listening: daemon::Listening::default(),
             ready: Readiness::new([Check::new("takes-changes", "free some space", full)]),
             collection_problem: None,
             damaged: Vec::new(),

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
+use daemon::auth::Whereabouts;
 use net::shutdown::Shutdown;
 use replicator::config::TreeConfig;
 use replicator::group::charter::Address;
@@ -309,7 +310,8 @@ fn named(group: Option<&Name>) -> Vec<(&'static str, &str)> {
 }
 
 fn admin(config: &Config) -> anyhow::Result<Admin> {
-    Admin::new("replicator", config.admin_listen, &config.data)
+    let at = Whereabouts { address: config.admin_listen, certificate: None };
+    Admin::new("replicator", &at, &config.data)
 }
 
 /// The name of the tree, or of the collection, that is meant.

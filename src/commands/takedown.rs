@@ -11,6 +11,7 @@ use collection::{
     Author, Collection, Error, Notice, Options, PurgeReport, SUPPRESSED_FILE, Stamp, Subject,
     Suppression, Takedowns, TakenDown,
 };
+use daemon::auth::Whereabouts;
 use indicatif::HumanBytes;
 use net::identity::Identity;
 
@@ -102,13 +103,13 @@ impl Place {
             Err(error) => error,
         };
         let Some(Error::InUse { pid, .. }) = error.downcast_ref() else { return Err(error) };
-        let found = daemon::auth::read_address(&data);
+        let found = Whereabouts::read(&data);
         let (at, daemon) = found.context("a daemon has the collection open, and must do it")?;
         // The lock's file may be empty if the disk is full.
         if pid.parse::<u32>().is_ok_and(|it| it != daemon) {
             bail!("process {pid} has the collection open, and is no daemon: wait until it ends");
         }
-        Ok(Hands::Daemon(Box::new(Admin::of_data(at, &data)?)))
+        Ok(Hands::Daemon(Box::new(Admin::of_data(&at, &data)?)))
     }
 
     fn open_with(&self, data: &Path) -> anyhow::Result<Collection> {

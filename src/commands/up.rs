@@ -200,15 +200,15 @@ impl Pair {
             config.name = host.to_owned();
         }
         let name = config.name.clone();
-        let gatherer = gatherer::Server::bind(config).await?;
+        let gatherer = Box::pin(gatherer::Server::bind(config)).await?;
         let url = Url::parse(&format!("http://{}/", gatherer.local_addr()))?;
         let source = Source { follow: true, ..Source::gatherer(SOURCE, url) };
         let mut config = Config::new(name, data.join("broker"));
         config.sources = vec![source];
         config.daemon.admin_listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
         let broker = match listen {
-            Some(listen) => broker::server::Server::bind(at(listen, config)).await?,
-            None => bind_somewhere(config).await?,
+            Some(listen) => Box::pin(broker::server::Server::bind(at(listen, config))).await?,
+            None => Box::pin(bind_somewhere(config)).await?,
         };
         Ok(Self { gatherer, broker })
     }

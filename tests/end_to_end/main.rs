@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod access;
+#[path = "../../net/tests/certificates/mod.rs"]
+mod certificates;
 mod daemons;
 mod damage;
 mod data_folders;

@@ -34,6 +34,7 @@ pub(super) fn overview(status: &Status, now_ms: u64) -> Overview {
         kind: "Broker",
         id: status.id.clone(),
         troubles: Trouble::of(&status.ready)
+            .chain(status.listening.troubles())
             .chain(sources.iter().filter_map(|it| failing(it, now_ms)))
             .chain(sources.iter().filter_map(held))
             .chain(expiry)

@@ -104,7 +104,7 @@ pub(super) async fn pull_into(
 }
 
 fn repository(inner: &Inner, source: &Source, oai: &Oai) -> Repository {
-    let mut access = oai.access(source.token.as_ref(), source.allow_private);
+    let mut access = oai.access(source.credentials(), source.allow_private);
     access.time_max = access.time_max.min(inner.patience.pull_max);
     Repository::new(inner.client.clone(), source.url.clone(), access)
         .pacing(inner.hosts.clone(), oai.delay)

@@ -116,7 +116,7 @@ impl Collector {
         };
         Some(Address {
             url,
-            token: source.token.as_ref().map(|it| it.secret().to_owned()),
+            credentials: source.credentials(),
             allow_private: source.allow_private,
         })
     }

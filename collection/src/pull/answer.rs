@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use net::client::{Client, Request, Response};
+use net::client::{Client, Credentials, Request, Response};
 use net::error::{RETRY_DEFAULT, Stage};
 use net::host;
 use url::Url;
@@ -39,7 +39,7 @@ pub struct Asking {
     pub(crate) base: Url,
     /// The source's name.
     pub(crate) source: String,
-    pub(crate) token: Option<String>,
+    pub(crate) credentials: Credentials,
     pub(crate) allow_private: bool,
     /// Who asks.
     pub(crate) consumer: Option<String>,
@@ -49,18 +49,30 @@ pub struct Asking {
 
 impl Asking {
     /// Asks the source named `source`, whose feed is at `feed` below `base`; the name is said in errors. It sends no
-    /// token, and does not reach private networks unless told so.
+    /// credentials, and does not reach private networks unless told so.
     #[must_use]
     pub fn new(client: Client, base: Url, source: impl Into<String>) -> Self {
-        let (source, token, allow_private, consumer) = (source.into(), None, false, None);
-        let bytes_max = PullLimits::default().bytes_max;
-        Self { client, base, source, token, allow_private, consumer, bytes_max }
+        Self {
+            client,
+            base,
+            source: source.into(),
+            credentials: Credentials::default(),
+            allow_private: false,
+            consumer: None,
+            bytes_max: PullLimits::default().bytes_max,
+        }
+    }
+
+    /// Sets what says to the feed who asks.
+    #[must_use]
+    pub fn credentials(self, credentials: Credentials) -> Self {
+        Self { credentials, ..self }
     }
 
     /// Sets the bearer token that the feed asks for.
     #[must_use]
     pub fn token(self, token: Option<String>) -> Self {
-        Self { token, ..self }
+        self.credentials(Credentials { token, ..Credentials::default() })
     }
 
     /// Sets whether the feed may be in a private network or on this machine.
@@ -79,7 +91,7 @@ impl Asking {
     /// One that is held is asked of a source that is known to be there: its silence is noticed soon.
     pub(crate) fn get(&self, path: &str, wait: Duration, total: Duration) -> Request {
         let mut request = Request::get(host::join(&self.base, path))
-            .token(self.token.clone())
+            .credentials(self.credentials.clone())
             .allow_private(self.allow_private)
             .header(feed::ACCEPT_FORMAT, value(member::FORMAT));
         if let Some(id) = &self.consumer {

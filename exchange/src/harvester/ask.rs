@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use net::client::{Client, Request as HttpRequest};
+use net::client::{Client, Credentials, Request as HttpRequest};
 use net::clock;
 use net::error::Stage;
 use oai::error::Fault;
@@ -29,8 +29,8 @@ pub const URL_BYTES_MAX: usize = 2_000;
 /// How a repository is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Bearer token that it asks for.
-    pub token: Option<String>,
+    /// What says who asks.
+    pub credentials: Credentials,
     /// Whether it may be in a private network or on this machine.
     pub allow_private: bool,
     /// Largest response, packed or unpacked, in bytes.
@@ -40,10 +40,10 @@ pub struct Access {
 }
 
 impl Default for Access {
-    /// No token, no private networks, [`PAGE_BYTES_MAX`], [`REQUEST_TIME_MAX`].
+    /// No credentials, no private networks, [`PAGE_BYTES_MAX`], [`REQUEST_TIME_MAX`].
     fn default() -> Self {
         Self {
-            token: None,
+            credentials: Credentials::default(),
             allow_private: false,
             page_bytes_max: PAGE_BYTES_MAX,
             time_max: REQUEST_TIME_MAX,
@@ -287,7 +287,7 @@ impl Repository {
             HttpRequest::post(self.base.clone(), body).header(header::CONTENT_TYPE, form)
         };
         let mut message = message
-            .token(self.access.token.clone())
+            .credentials(self.access.credentials.clone())
             .allow_private(self.access.allow_private)
             .header(header::ACCEPT_ENCODING, HeaderValue::from_static(body::ACCEPTED))
             .header(

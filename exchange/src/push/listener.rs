@@ -14,7 +14,7 @@ use axum::extract::{Path, RawQuery, Request as Asked, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::{HeaderValue, Method, StatusCode, header};
-use net::client::{Client, Request};
+use net::client::{Client, Credentials, Request};
 use net::clock;
 use net::shutdown::Shutdown;
 use tokio::sync::Notify;
@@ -46,8 +46,8 @@ const RETRY_SECS: u64 = 1;
 pub struct Address {
     /// What it is asked for: its `Link` header counts.
     pub url: Url,
-    /// Sent as `Authorization: Bearer` to the source, and to its hub where that is at the same origin.
-    pub token: Option<String>,
+    /// What says who asks, to the source, and to its hub where that is at the same origin.
+    pub credentials: Credentials,
     /// Whether source and hub may be in a private network or on this machine.
     pub allow_private: bool,
 }
@@ -179,7 +179,7 @@ impl Listener {
     /// Asks a source which hub it has; true if it was reached in a private network or on this machine.
     async fn discover(&self, address: &Address) -> Result<(link::Found, bool), String> {
         let mut request = Request::get(address.url.clone())
-            .token(address.token.clone())
+            .credentials(address.credentials.clone())
             .allow_private(address.allow_private);
         request.method = Method::HEAD;
         let response = self.shared.client.send(request).await.map_err(|it| it.to_string())?;
@@ -203,7 +203,7 @@ impl Listener {
         let same = hub.origin() == address.url.origin();
         let media_type = HeaderValue::from_static("application/x-www-form-urlencoded");
         let request = Request::post(hub, form)
-            .token(address.token.clone().filter(|_| same))
+            .credentials(if same { address.credentials.clone() } else { Credentials::default() })
             .allow_private(address.may_lead_inside(same || is_private))
             .header(header::CONTENT_TYPE, media_type);
         let response = self.shared.client.send(request).await.map_err(|it| it.to_string())?;
@@ -286,7 +286,11 @@ mod tests {
     #[test]
     fn a_public_source_does_not_lead_inside() {
         let url = Url::parse("http://source/feed").unwrap();
-        let address = |allow_private| Address { url: url.clone(), token: None, allow_private };
+        let address = |allow_private| Address {
+            url: url.clone(),
+            credentials: Credentials::default(),
+            allow_private,
+        };
         assert!(address(true).may_lead_inside(true));
         assert!(!address(true).may_lead_inside(false));
         assert!(!address(false).may_lead_inside(true));

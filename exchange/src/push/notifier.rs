@@ -130,6 +130,7 @@ impl Notifier {
         base_url: Option<Url>,
         settings: Settings,
         collection: Collection,
+        calling: &net::client::Settings,
     ) -> Result<Self, store::Error> {
         let topics = Topics::new(base_url.clone(), settings.clone());
         let now_ms = clock::now_ms();
@@ -138,10 +139,9 @@ impl Notifier {
         let [client, questions] = [TIMEOUTS, QUESTION_TIMEOUTS].map(|timeouts| {
             Client::new(net::client::Settings {
                 timeouts,
-                contact: base_url.as_ref().map(ToString::to_string),
                 redirects_max: 0,
                 response_bytes_max: 64 * 1024,
-                ..Default::default()
+                ..calling.clone()
             })
         });
         let shared = Shared {

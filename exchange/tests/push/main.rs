@@ -98,7 +98,14 @@ impl Source {
     ) -> Self {
         let (collection, _) =
             Collection::open(&dir.path().join("c"), Options::default(), now()).unwrap();
-        let notifier = Notifier::open(dir.path(), base_url, settings, collection.clone()).unwrap();
+        let notifier = Notifier::open(
+            dir.path(),
+            base_url,
+            settings,
+            collection.clone(),
+            &net::client::Settings::default(),
+        )
+        .unwrap();
         let server = FeedServer::new(collection.clone(), FeedOptions::default());
         let router = feed::routes(server, notifier.clone()).merge(notifier.routes());
         let (mut tasks, shutdown) = (JoinSet::new(), Shutdown::new());
@@ -177,7 +184,7 @@ impl Subscriber {
             sources.iter().map(|(name, url)| ((*name).to_owned(), url.clone())).collect();
         let find = move |name: &str| {
             let url = addresses.get(name)?.join("feed").unwrap();
-            Some(Address { url, token: None, allow_private: true })
+            Some(Address { url, credentials: Default::default(), allow_private: true })
         };
         let tell = move |name: &str, notice| sender.send((name.to_owned(), notice)).is_ok();
         let hooks = Hooks { find: Box::new(find), tell: Box::new(tell) };

@@ -30,7 +30,12 @@ pub(super) fn overview(status: &Status, problems: Vec<Entry>) -> Overview {
     Overview {
         kind: "Gatherer",
         id: status.id.clone(),
-        troubles: Trouble::of(&status.ready).chain(held).chain(failing).chain(fences).collect(),
+        troubles: Trouble::of(&status.ready)
+            .chain(status.listening.troubles())
+            .chain(held)
+            .chain(failing)
+            .chain(fences)
+            .collect(),
         now: now(status),
         facts: vec![
             ("Objects", grouped(status.objects)),

@@ -100,7 +100,7 @@ struct Change {
 /// Does what the command says.
 pub(super) async fn run(file: &File, asked: &Tune) -> anyhow::Result<ExitCode> {
     let config = load(&file.config)?;
-    let admin = Admin::new("broker", config.daemon.admin_listen, &config.daemon.data)?;
+    let admin = Admin::new("broker", &config.daemon.whereabouts(), &config.daemon.data)?;
     let answer = admin.get(&asked.chosen.path()).await?;
     admin.tell(&answer, asked.json, said)?;
     if !asked.apply {

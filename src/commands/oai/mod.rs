@@ -12,6 +12,7 @@ use anyhow::bail;
 use clap::Subcommand;
 use exchange::harvester::{Access, Repository};
 use indicatif::MultiProgress;
+use net::client::Credentials;
 use oai::Datestamp;
 use url::Url;
 
@@ -67,7 +68,8 @@ impl Place {
                 self.base
             );
         }
-        let access = Access { token: self.token.clone(), allow_private: true, ..Access::default() };
+        let credentials = Credentials { token: self.token.clone(), ..Credentials::default() };
+        let access = Access { credentials, allow_private: true, ..Access::default() };
         Ok(Repository::new(admin::client(), self.base.clone(), access))
     }
 }

@@ -1,0 +1,100 @@
+//! What the users of a daemon's listeners share: what can be asked of them while it runs, and changed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use net::shutdown::Shutdown;
+use net::tally::Tally;
+use net::tls;
+use serde::{Deserialize, Serialize};
+
+use crate::Settings;
+use crate::gate::{Gate, Visits};
+use crate::metrics::Sample;
+use crate::overview::Trouble;
+
+/// How often the files of certificates are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// What is the same for all users of a daemon's listeners. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Control {
+    pub(crate) gate: Gate,
+    pub(crate) tls: Option<tls::Server>,
+    /// What peers of the public listener do.
+    pub(crate) tally: Tally,
+    pub(crate) calling: net::client::Settings,
+}
+
+/// What a daemon says of its listeners in its status.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listening {
+    /// The URL that others reach the public listener by, where the settings say one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// What peers of the public listener have done since the start, by event: `accepted`, and those that an
+    /// administrator wants to know of (`crowding`, `malformed`, `refused`, `shortage`, `slow`, `waited`).
+    pub listener: BTreeMap<String, u64>,
+    /// Who asked so often for what only known consumers may have, by name.
+    #[serde(default)]
+    pub access: BTreeMap<String, Visits>,
+    /// What is wrong with the files of certificates, if anything is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_problem: Option<String>,
+}
+
+impl Listening {
+    /// The samples of it.
+    pub fn samples(&self) -> impl Iterator<Item = Sample> + '_ {
+        let help = "What peers of the public listener did, or what was done to them.";
+        let events = self.listener.iter().map(move |(event, count)| {
+            Sample::counter("harvest_http_events_total", help, *count as f64).with("event", event)
+        });
+        events.chain(crate::gate::samples(&self.access))
+    }
+
+    /// What needs an administrator.
+    pub fn troubles(&self) -> impl Iterator<Item = Trouble> + '_ {
+        self.tls_problem.iter().map(|it| Trouble::new("TLS", it.clone()))
+    }
+}
+
+impl Control {
+    /// Puts in force what of `settings` can be while the daemon runs; the rest is what
+    /// [`Settings::differences`] names.
+    pub fn reload(&self, settings: &Settings) {
+        self.gate.set(settings.access.clone());
+    }
+
+    /// Returns how others are called: in whose name, and whom to trust.
+    pub fn calling(&self) -> net::client::Settings {
+        self.calling.clone()
+    }
+
+    /// Returns what there is to say of the listeners.
+    pub fn listening(&self) -> Listening {
+        let counts = self.tally.counts();
+        Listening {
+            base_url: self.calling.contact.clone(),
+            listener: counts.map(|(event, count)| (event.to_owned(), count)).into(),
+            access: self.gate.visits(),
+            tls_problem: self.tls.as_ref().and_then(tls::Server::problem),
+        }
+    }
+
+    /// Looks at the files of certificates until `stop` starts.
+    pub(crate) async fn keep(&self, stop: &Shutdown) {
+        while let Some(tls) = self.tls.clone() {
+            tokio::select! {
+                () = stop.started() => return,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+            let looked = tokio::task::spawn_blocking(move || (tls.refresh(), tls.problem())).await;
+            match looked {
+                Ok((true, None)) => tracing::info!("new certificate in use"),
+                Ok((true, Some(problem))) => tracing::warn!("{problem}"),
+                Ok((false, _)) | Err(_) => {}
+            }
+        }
+    }
+}

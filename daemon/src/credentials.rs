@@ -1,0 +1,80 @@
+//! What a request shows of who asks: a token, in one of the two ways that HTTP has.
+//!
+//! Source: RFC 6750 §2.1 (`Bearer`), RFC 7617 (`Basic`), RFC 4648 §4 (Base64).
+//!
+//! Sans-I/O.
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+
+/// The bearer token of a request.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let (scheme, token) = credentials(headers)?;
+    scheme.eq_ignore_ascii_case(b"bearer").then_some(token)
+}
+
+/// The password of a request, whatever the user's name is.
+pub(crate) fn password(headers: &HeaderMap) -> Option<Vec<u8>> {
+    let (scheme, pair) = credentials(headers)?;
+    let pair = scheme.eq_ignore_ascii_case(b"basic").then(|| from_base64(pair))??;
+    pair.as_slice().split_once_at(b':').map(|(_name, password)| password.to_vec())
+}
+
+/// Scheme and credentials of the only `Authorization` header.
+fn credentials(headers: &HeaderMap) -> Option<(&[u8], &[u8])> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (value, None) = (values.next()?, values.next()) else { return None };
+    value.as_bytes().split_once_at(b' ')
+}
+
+/// Decodes Base64 (RFC 4648 §4), padded or not.
+fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
+    let (mut bits, mut count, mut bytes) = (0_u32, 0, Vec::with_capacity(text.len()));
+    for &digit in text.trim_ascii_end().iter().filter(|it| **it != b'=') {
+        let value = match digit {
+            b'A'..=b'Z' => digit - b'A',
+            b'a'..=b'z' => digit - b'a' + 26,
+            b'0'..=b'9' => digit - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(value);
+        count += 6;
+        if 8 <= count {
+            count -= 8;
+            bytes.extend(u8::try_from(bits >> count & 0xFF));
+        }
+    }
+    Some(bytes)
+}
+
+/// Splitting at a byte, which the standard library has for text only.
+trait SplitOnceAt {
+    fn split_once_at(&self, byte: u8) -> Option<(&[u8], &[u8])>;
+}
+
+impl SplitOnceAt for [u8] {
+    fn split_once_at(&self, byte: u8) -> Option<(&[u8], &[u8])> {
+        let at = self.iter().position(|it| *it == byte)?;
+        Some((self.get(..at)?, self.get(at + 1..)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_read_padded_or_not() {
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(from_base64(text.as_bytes()).as_deref(), expected.map(str::as_bytes));
+        };
+        check("", Some(""));
+        check("YTpi", Some("a:b"));
+        check("YTpiYw==", Some("a:bc"));
+        check("YTpiYw", Some("a:bc"));
+        check("Pz8/Pj4+", Some("???>>>"));
+        check("YT_i", None);
+    }
+}

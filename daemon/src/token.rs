@@ -1,0 +1,42 @@
+//! Tokens of the settings: secrets that are shown to others, or that others have to show.
+
+use std::fmt;
+
+use settings::Table;
+use subtle::ConstantTimeEq as _;
+
+/// A secret of the settings, kept out of logs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// Wraps a secret.
+    pub fn new(secret: impl Into<String>) -> Self {
+        Self(secret.into())
+    }
+
+    /// Reads `token`, which is one word.
+    pub fn read(table: &Table<'_>) -> Option<Self> {
+        let text = table.string("token")?;
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            table.mistake("token", "the token is not one word", "visible ASCII without spaces");
+        }
+        Some(Self(text))
+    }
+
+    /// Returns the secret, for the request that sends it.
+    pub fn secret(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether `shown` is the secret. Takes the same time wherever a wrong one differs.
+    pub(crate) fn is(&self, shown: &[u8]) -> bool {
+        shown.ct_eq(self.0.as_bytes()).into()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}

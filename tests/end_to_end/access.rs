@@ -1,0 +1,210 @@
+//! Two institutions over TLS: who is known gets what it may have, and nobody else does.
+
+use std::fs;
+use std::path::Path;
+
+use net::client::{Client, Request, Settings};
+use net::clock;
+use net::tls;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use url::Url;
+
+use crate::certificates::Authority;
+use crate::daemons::free_port;
+use crate::harness::{PATIENCE, Running, harvest, run, run_ok, small_tree, texts, write};
+
+const TOKEN: &str = "of-the-union-0123456789";
+const WRONG: &str = "of-a-stranger-0123456789";
+
+/// Asks as a program does that trusts the authorities of `trust`.
+struct Outsider {
+    runtime: Runtime,
+    client: Client,
+}
+
+impl Outsider {
+    fn new(trust: &Path) -> Self {
+        let extra_roots = tls::certificates(trust).unwrap();
+        let settings = Settings { allow_private: true, extra_roots, ..Settings::default() };
+        Self { runtime: Runtime::new().unwrap(), client: Client::new(settings) }
+    }
+
+    /// Status and text of the answer.
+    fn ask(&self, url: &str, token: Option<&str>) -> (u16, String) {
+        self.runtime.block_on(async {
+            let request = Request::get(Url::parse(url).unwrap()).token(token.map(str::to_owned));
+            let response = self.client.send(request).await.unwrap();
+            let status = response.status.as_u16();
+            let bytes = response.bytes(1 << 22).await.unwrap();
+            (status, String::from_utf8_lossy(&bytes).into_owned())
+        })
+    }
+}
+
+/// The settings that a daemon of an institution has, with what follows in `more`.
+fn settings(folder: &Path, what: &str, port: u16, admin: &str, more: &str) -> String {
+    let [certificate, key] = ["pem", "key"].map(|it| format!("{what}.{it}"));
+    let data = folder.join(format!("{what}-data"));
+    let text = format!(
+        "name = \"{what}\"\nlisten = \"127.0.0.1:{port}\"\nadmin_listen = \"{admin}\"\n\
+         base_url = \"https://localhost:{port}/\"\ndata = \"{}\"\nadministrator = \"mailto:it@example.org\"\n\
+         [tls]\ncertificate = \"{certificate}\"\nkey = \"{key}\"\nclient_ca = \"union.pem\"\n\
+         trust = \"union.pem\"\n{more}",
+        data.display(),
+    );
+    write(folder, &format!("{what}.toml"), text).display().to_string()
+}
+
+/// What `status --json` of a daemon says.
+fn status(kind: &str, file: &str) -> Value {
+    serde_json::from_str(&run_ok([kind, "status", "-c", file, "--json"])).unwrap()
+}
+
+/// Waits until `status` says what is wanted.
+fn wait_for(kind: &str, file: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    let began = clock::monotonic();
+    loop {
+        let status = status(kind, file);
+        if wanted(&status) {
+            return status;
+        }
+        assert!(began.elapsed() < PATIENCE, "{status:#}");
+    }
+}
+
+/// An institution with a gatherer, the union's authority, and whom that has given certificates.
+struct Union {
+    folder: TempDir,
+    authority: Authority,
+    outsider: Outsider,
+    gatherer: Running,
+    /// The gatherer's settings, and where it is.
+    orchard: String,
+    base: String,
+}
+
+impl Union {
+    /// Its gatherer's administration is for other machines too, and speaks TLS for that.
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        small_tree(&root.join("tree"));
+        let authority = Authority::new("of the union");
+        let outsider = Outsider::new(&write(root, "union.pem", &authority.pem));
+        for name in ["orchard", "fruit", "herbs-broker", "stranger"] {
+            authority.write(root, name, &["localhost"]);
+        }
+        authority.write(root, "herbs", &["herbs.example"]);
+        let (port, admin) = (free_port(), free_port());
+        let consumers = format!(
+            "[[consumer]]\nname = \"union\"\ntoken = \"{TOKEN}\"\nmay = [\"feed\"]\n\
+             [[consumer]]\nname = \"herbs\"\ncertificate = \"herbs.example\"\nmay = [\"feed\", \"oai\"]\n\
+             [[root]]\nurl = \"file://{}\"\n",
+            root.join("tree").display()
+        );
+        let orchard = settings(root, "orchard", port, &format!("0.0.0.0:{admin}"), &consumers);
+        run_ok(["gatherer", "check", "-c", &orchard]);
+        let mut gatherer = Running::start(harvest(["gatherer", "run", "-c", &orchard]));
+        gatherer.line_with("https://");
+        let base = format!("https://localhost:{port}/");
+        wait_for("gatherer", &orchard, |it| it["objects"].as_u64() >= Some(7));
+        Self { folder, authority, outsider, gatherer, orchard, base }
+    }
+
+    /// A broker that collects from the gatherer and shows it what is in `shown`; its settings, and where it is.
+    fn broker(&self, what: &str, shown: &str) -> (Running, String, String) {
+        let more = format!(
+            "[freshness]\npolicy = \"fixed\"\ninterval = \"1 s\"\ninterval_min = \"1 s\"\n\
+             [[consumer]]\nname = \"anyone\"\nmay = [\"search\"]\n\
+             [[consumer]]\nname = \"member\"\ntoken = \"{TOKEN}\"\nmay = [\"search\", \"objects\", \"feed\"]\n\
+             [[source]]\nname = \"orchard\"\nkind = \"gatherer\"\nurl = \"{}\"\n{shown}",
+            self.base
+        );
+        let (port, admin) = (free_port(), format!("127.0.0.1:{}", free_port()));
+        let file = settings(self.folder.path(), what, port, &admin, &more);
+        run_ok(["broker", "check", "-c", &file]);
+        let mut running = Running::start(harvest(["broker", "run", "-c", &file]));
+        running.line_with("https://");
+        (running, file, format!("https://localhost:{port}/"))
+    }
+
+    fn check(&self, url: &str, token: Option<&str>, expected: u16, part: &str) {
+        let (status, text) = self.outsider.ask(url, token);
+        assert!(status == expected && text.contains(part), "{url}: {status} {text}");
+    }
+}
+
+#[test]
+fn two_institutions_share_over_tls_and_a_stranger_gets_nothing() {
+    let union = Union::start();
+    // Three brokers: one has the token, one shows a certificate, one has neither.
+    let (_fruit, fruit_file, fruit) = union.broker("fruit", &format!("token = \"{TOKEN}\"\n"));
+    let herbs = "client_certificate = \"herbs.pem\"\nclient_key = \"herbs.key\"\n";
+    let (_herbs, herbs_file, _) = union.broker("herbs-broker", herbs);
+    let (_stranger, stranger_file, _) = union.broker("stranger", &format!("token = \"{WRONG}\"\n"));
+    for file in [&fruit_file, &herbs_file] {
+        let said = wait_for("broker", file, |it| it["objects"].as_u64() >= Some(7));
+        assert_eq!(said["sources"][0]["errors"]["count"], 0, "{said:#}");
+    }
+    let is_refused = |it: &Value| !it["sources"][0]["errors"]["last"].is_null();
+    let said = wait_for("broker", &stranger_file, is_refused);
+    let last = said["sources"][0]["errors"]["last"].to_string();
+    assert!(last.contains("401") && last.contains("token"), "{last}");
+    assert_eq!(said["objects"], 0);
+
+    // The gatherer counts who was there.
+    let said = status("gatherer", &union.orchard);
+    for name in ["union", "herbs"] {
+        assert!(said["access"][name]["allowed"].as_u64() > Some(0), "{said:#}");
+        assert_eq!(said["access"][name]["refused"], 0, "{said:#}");
+    }
+    assert!(said["access"]["unknown"]["refused"].as_u64() > Some(0), "{said:#}");
+
+    // What a browser and programs get: anyone may search, and has nothing else that is a member's.
+    union.check(&format!("{fruit}api/search?q=pears"), None, 200, "Pears");
+    union.check(&format!("{fruit}feed"), None, 401, "needs a token");
+    union.check(&format!("{fruit}object?oid=x"), Some(WRONG), 401, "needs a token");
+    union.check(&format!("{fruit}oai?verb=Identify"), None, 200, "Identify");
+    union.check(&format!("{fruit}feed"), Some(TOKEN), 200, "");
+    union.check(&format!("{}oai?verb=Identify", union.base), Some(TOKEN), 403, "may not have");
+    union.check(&format!("{}healthz", union.base), None, 200, "ok");
+}
+
+#[test]
+fn consumers_and_certificates_change_while_it_runs_and_wrong_ones_do_not_count() {
+    let union = Union::start();
+    let (feed, oai) = (format!("{}feed", union.base), format!("{}oai?verb=Identify", union.base));
+    union.check(&feed, Some(TOKEN), 200, "");
+    union.check(&oai, Some(TOKEN), 403, "may not have");
+    let text = fs::read_to_string(&union.orchard).unwrap();
+    fs::write(&union.orchard, text.replace("may = [\"feed\"]", "may = [\"oai\"]")).unwrap();
+    union.gatherer.signal("HUP");
+    let began = clock::monotonic();
+    while union.outsider.ask(&oai, Some(TOKEN)).0 != 200 {
+        assert!(began.elapsed() < PATIENCE, "the new consumers are not in force");
+    }
+    union.check(&feed, Some(TOKEN), 403, "may not have");
+
+    // The commands go by the certificate that the daemon is to show.
+    let key_file = union.folder.path().join("orchard.key");
+    let key = fs::read(&key_file).unwrap();
+    fs::write(&key_file, "no key").unwrap();
+    let tells =
+        |it: &Value| it["tls_problem"].as_str().is_some_and(|it| it.contains("orchard.key"));
+    wait_for("gatherer", &union.orchard, tells);
+    union.check(&format!("{}healthz", union.base), None, 200, "ok");
+    let output = run(["gatherer", "check", "-c", &union.orchard]);
+    let (_, said) = texts(&output);
+    assert!(!output.status.success() && said.contains("orchard.key"), "{said}");
+    fs::write(&key_file, key).unwrap();
+    wait_for("gatherer", &union.orchard, |it| it["tls_problem"].is_null());
+
+    // A renewed certificate is shown to who comes from then on.
+    union.authority.write(union.folder.path(), "orchard", &["localhost", "orchard.example"]);
+    let began = clock::monotonic();
+    while !run(["gatherer", "status", "-c", &union.orchard]).status.success() {
+        assert!(began.elapsed() < PATIENCE, "the new certificate is not in force");
+    }
+}
