@@ -6,6 +6,7 @@
 //! - [`Fronts`] are the public and the administration listener; [`opening`] answers at them until the daemon
 //!   can. [`gate`] stands before what is public, and asks [`access`] who may have it.
 //! - [`overview`] is the first page of its administration.
+//! - [`describe`] tells whoever asks what the daemon is.
 //! - [`metrics`] renders samples for Prometheus; [`health`] answers `/healthz`, `/readyz` and `/metrics`.
 
 pub mod access;
@@ -13,6 +14,7 @@ pub mod auth;
 mod control;
 mod credentials;
 mod data;
+pub mod describe;
 mod error;
 mod fronts;
 pub mod gate;

@@ -30,6 +30,7 @@ mod saved;
 mod sets;
 pub mod settings;
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,6 +45,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use collection::{Collection, Error, Stamp};
 use current::{Current, Unready};
+use daemon::describe::largest;
 use daemon::metrics::Sample;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -182,6 +184,18 @@ impl Repository {
     /// Puts new settings in force.
     pub fn set(&self, settings: Settings, daemon: Daemon) {
         self.shared.said.send_replace((settings, daemon));
+    }
+
+    /// Returns how many records there are of each type, and in each language; none while that is not known, or lists
+    /// are not made. Blocks.
+    pub fn counts(&self) -> [BTreeMap<String, u64>; 2] {
+        let shared = &self.shared;
+        if !shared.said.borrow().0.enabled {
+            return <[BTreeMap<String, u64>; 2]>::default();
+        }
+        let version = shared.collection.version();
+        let counts = shared.current.with(version, |sets, present| sets.counts(present));
+        counts.map(|it| it.map(largest)).unwrap_or_default()
     }
 
     /// The routes: `/oai`, with a slash at its end or without.

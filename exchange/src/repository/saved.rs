@@ -16,7 +16,7 @@ use super::named::{Named, OTHERS_MAX, SETS_MAX};
 use super::sets::Sets;
 
 /// What the file begins with; its last character is the form.
-const MAGIC: &[u8; 8] = b"HVSETS 2";
+const MAGIC: &[u8; 8] = b"HVSETS 3";
 
 /// Largest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 30;
@@ -40,7 +40,7 @@ pub(super) fn bytes(sets: &Sets) -> io::Result<Vec<u8>> {
         number(*serial);
     }
     sets.typed.serialize_into(&mut bytes)?;
-    for kind in [&sets.gatherers, &sets.types] {
+    for kind in [&sets.gatherers, &sets.types, &sets.languages] {
         let (all, count, is_full) = kind.all();
         bytes.extend_from_slice(&u64::from(is_full).to_le_bytes());
         bytes.extend_from_slice(&(count as u64).to_le_bytes());
@@ -100,6 +100,7 @@ fn read(mut rest: &[u8]) -> Option<Sets> {
     sets.typed = RoaringTreemap::deserialize_from(&mut *rest).ok()?;
     sets.gatherers = kind(rest)?;
     sets.types = kind(rest)?;
+    sets.languages = kind(rest)?;
     rest.is_empty().then_some(sets)
 }
 
@@ -134,6 +135,7 @@ mod tests {
         sets.tombstones.insert(3);
         [1, 3, 1 << 40].into_iter().for_each(|it| sets.gatherers.add("g".to_owned(), it));
         sets.types.add("PDF".to_owned(), 1);
+        sets.languages.add("en".to_owned(), 1);
         sets.typed.insert(1);
         sets
     }

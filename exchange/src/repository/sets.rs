@@ -39,6 +39,8 @@ pub(super) struct Sets {
     pub(super) gatherers: Named,
     /// What is of each type.
     pub(super) types: Named,
+    /// What is in each language, for what the daemon says of itself.
+    pub(super) languages: Named,
     /// What has a type, whether that has a set or not.
     pub(super) typed: RoaringTreemap,
 }
@@ -51,6 +53,8 @@ pub(super) struct Member {
     gatherer: String,
     /// Empty of a record without one.
     kind: String,
+    /// Empty of a record without one.
+    language: String,
     is_gone: bool,
 }
 
@@ -58,19 +62,21 @@ impl Member {
     /// Reads a change; `None` of one that no list shows.
     pub(super) fn of(scanned: &Scanned) -> Option<Self> {
         let serial = scanned.serial;
-        let (oid, kind, is_gone) = match &scanned.change {
+        let none = String::new;
+        let (oid, kind, language, is_gone) = match &scanned.change {
             Change::Update(record) => {
-                let kind = record.text("Type").map(|it| it.trim().to_owned());
-                (Oid::of(record)?, kind.unwrap_or_default(), false)
+                let text = |name| record.text(name).map(|it| it.trim().to_owned());
+                let (kind, language) = (text("Type"), text("Language"));
+                (Oid::of(record)?, kind.unwrap_or_default(), language.unwrap_or_default(), false)
             }
-            Change::Delete(oid) => (oid.clone(), String::new(), true),
+            Change::Delete(oid) => (oid.clone(), none(), none(), true),
             // One that is only carried is of no object.
             Change::Suppress(oid, notice) if *oid != notice.carrier() => {
-                (oid.clone(), String::new(), true)
+                (oid.clone(), none(), none(), true)
             }
             Change::Suppress(..) | Change::Refresh(_) | Change::Confirm { .. } => return None,
         };
-        Some(Self { serial, oid: hash(&oid), gatherer: oid.gatherer, kind, is_gone })
+        Some(Self { serial, oid: hash(&oid), gatherer: oid.gatherer, kind, language, is_gone })
     }
 }
 
@@ -102,6 +108,7 @@ impl Sets {
             self.types.add(member.kind, member.serial);
             self.typed.insert(member.serial);
         }
+        self.languages.add(member.language, member.serial);
     }
 
     /// Drops what is superseded and what is forgotten, and gives the largest sets a name.
@@ -111,6 +118,7 @@ impl Sets {
         self.tombstones.remove_range(..=horizon);
         self.gatherers.keep(&(live | &self.tombstones));
         self.types.keep(live);
+        self.languages.keep(live);
         self.typed &= live;
     }
 
@@ -128,6 +136,14 @@ impl Sets {
         all.extend(types);
         all.retain(|it| after < Some(it));
         all
+    }
+
+    /// Returns how many records there are of each type, and in each language.
+    pub(super) fn counts(&self, present: Present<'_>) -> [Vec<(String, u64)>; 2] {
+        [&self.types, &self.languages].map(|it| {
+            let sets = it.sets().iter();
+            sets.map(|(name, set)| (name.clone(), set.intersection_len(present.live))).collect()
+        })
     }
 
     /// What a set has, and serials too many; `None` if there is no such set.
@@ -233,7 +249,23 @@ mod tests {
 
     fn member(serial: u64, oid: u64, kind: &str, is_gone: bool) -> Member {
         let gatherer = if oid.is_multiple_of(2) { "even" } else { "odd" }.to_owned();
-        Member { serial, oid, gatherer, kind: kind.to_owned(), is_gone }
+        let language = if kind.is_empty() { "" } else { "en" }.to_owned();
+        Member { serial, oid, gatherer, kind: kind.to_owned(), language, is_gone }
+    }
+
+    #[test]
+    fn what_lives_is_counted_by_type_and_language() {
+        let mut sets = Sets::default();
+        for (serial, kind) in [(1, "PDF"), (2, "PDF"), (3, "HTML"), (4, "")] {
+            sets.take(member(serial, serial, kind, false));
+        }
+        let live = RoaringTreemap::from_iter([1, 3, 4]);
+        let [types, languages] = sets.counts(Present { live: &live, horizon: 0 });
+        let said = |it: &[(&str, u64)]| -> Vec<(String, u64)> {
+            it.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+        };
+        assert_eq!(types, said(&[("HTML", 1), ("PDF", 1)]));
+        assert_eq!(languages, said(&[("en", 2)]));
     }
 
     fn present(live: &RoaringTreemap, horizon: u64) -> Present<'_> {

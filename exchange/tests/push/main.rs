@@ -98,14 +98,10 @@ impl Source {
     ) -> Self {
         let (collection, _) =
             Collection::open(&dir.path().join("c"), Options::default(), now()).unwrap();
-        let notifier = Notifier::open(
-            dir.path(),
-            base_url,
-            settings,
-            collection.clone(),
-            &net::client::Settings::default(),
-        )
-        .unwrap();
+        let contact = base_url.as_ref().map(ToString::to_string);
+        let calling = net::client::Settings { contact, ..Default::default() };
+        let notifier =
+            Notifier::open(dir.path(), base_url, settings, collection.clone(), &calling).unwrap();
         let server = FeedServer::new(collection.clone(), FeedOptions::default());
         let router = feed::routes(server, notifier.clone()).merge(notifier.routes());
         let (mut tasks, shutdown) = (JoinSet::new(), Shutdown::new());
