@@ -47,7 +47,8 @@ pub(crate) fn routes(handle: Handle, guard: Guard) -> Router {
 
 /// `GET /`: what is broken, what is done now, what there is.
 async fn page(State(handle): State<Handle>) -> Response {
-    let overview = overview::overview(&handle.status().await, clock::now_ms());
+    let about = handle.known_facts().lines();
+    let overview = overview::overview(&handle.status().await, about, clock::now_ms());
     handle.inner.admin_pages.respond(StatusCode::OK, "overview.html", &overview)
 }
 

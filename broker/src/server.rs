@@ -17,6 +17,7 @@ use collection::{
     Author, Collection, Compacted, Oid, Options, SUPPRESSED_FILE, Stamp, Swept, Version,
 };
 use daemon::auth::{AdminToken, Guard};
+use daemon::describe::{Describer, Facts};
 use daemon::{Control, Data, Fronts};
 use exchange::push::{self, Keys, Listener, Notifier};
 use net::client::Client;
@@ -74,8 +75,17 @@ impl Server {
         let calling = control.calling();
         let opening = blocking("opening", move || open(config, place, local_addr, &calling));
         let opened = fronts.meanwhile("broker", opening).await?;
-        let Opened { config, author, token, pages, admin_pages, collection, engine, stages } =
-            opened;
+        let Opened {
+            config,
+            author,
+            describer,
+            token,
+            pages,
+            admin_pages,
+            collection,
+            engine,
+            stages,
+        } = opened;
         config.daemon.write_whereabouts(admin_addr)?;
         // A source may have gone from the settings while the broker was down.
         stages.catalog.handle_sources(&config).await?;
@@ -94,6 +104,7 @@ impl Server {
             feed: OnceLock::new(),
             settings: OnceLock::new(),
             control,
+            describer,
         };
         let handle = Handle { inner: Arc::new(inner) };
         Ok(Self { fronts, token, pages, handle })
@@ -137,6 +148,7 @@ impl Server {
 struct Opened {
     config: Config,
     author: Author,
+    describer: Describer,
     token: AdminToken,
     pages: Pages,
     admin_pages: Pages,
@@ -154,6 +166,7 @@ fn open(
 ) -> Result<Opened, Error> {
     let data = config.daemon.data.as_path();
     let Data { id, identity, token } = Data::open(data)?;
+    let describer = Describer::open(data, "broker", &id, identity.key())?;
     let author = Author { id, identity };
     let seen =
         exchange::repository::site(&config.name, config.daemon.base_url.as_ref(), &config.oai);
@@ -198,7 +211,7 @@ fn open(
             data,
         ),
     };
-    Ok(Opened { author, token, pages, admin_pages, collection, engine, stages, config })
+    Ok(Opened { author, describer, token, pages, admin_pages, collection, engine, stages, config })
 }
 
 /// Returns the public listener's routes.
@@ -220,9 +233,17 @@ fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
         .merge(resources)
         .merge(callbacks)
         .merge(notifier.linked(&inner.stages.repository))
+        .merge(describe(handle))
         .route("/healthz", get(admin::healthz))
         .route("/readyz", get(admin::public_readyz).with_state(handle.clone()))
         .merge(page::routes(state))
+}
+
+/// Returns the route that tells what the broker is.
+fn describe(handle: &Handle) -> Router {
+    let (teller, signer) = (handle.clone(), Arc::clone(&handle.inner));
+    let sign = move |text: &[u8]| signer.author.identity.sign(text);
+    handle.inner.describer.route(move || teller.facts(), sign)
 }
 
 /// Talks to a running broker from within its process. Clones are the same.
@@ -253,6 +274,7 @@ pub(crate) struct Inner {
     pub(crate) settings: OnceLock<ReadSettings>,
     /// Its listeners.
     control: Control,
+    describer: Describer,
 }
 
 impl Handle {
@@ -260,6 +282,26 @@ impl Handle {
     pub async fn status(&self) -> Status {
         let handle = self.clone();
         tokio::task::spawn_blocking(move || handle.status_now()).await.unwrap_or_default()
+    }
+
+    /// Returns what the settings say of the broker to everybody.
+    pub(crate) fn known_facts(&self) -> Facts {
+        let config = self.config();
+        Facts::new(&config.name, &config.daemon, config.oai.admin_emails.first())
+    }
+
+    /// Returns what the broker says of itself to everybody. Blocks.
+    pub(crate) fn facts(&self) -> Facts {
+        let known = self.known_facts();
+        let Stages { collector, repository, .. } = &self.inner.stages;
+        let [types, languages] = repository.counts();
+        Facts {
+            objects: self.inner.collection.len(),
+            types,
+            languages,
+            freshness: collector.freshness(),
+            ..known
+        }
     }
 
     pub(crate) fn status_now(&self) -> Status {
@@ -327,7 +369,7 @@ impl Handle {
             current.sources.clone_from(&config.sources);
             current.freshness = config.freshness;
             current.oai.clone_from(&config.oai);
-            current.daemon.access.clone_from(&config.daemon.access);
+            current.daemon.take_over(&config.daemon);
             self.inner.control.reload(&config.daemon);
             let daemon = repository::daemon(&current, &self.inner.author.id);
             self.inner.stages.repository.set(config.oai.clone(), daemon);

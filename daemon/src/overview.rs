@@ -34,6 +34,8 @@ pub struct Overview {
     pub problems: Vec<Problem>,
     /// How many there were in all.
     pub problems_total: u64,
+    /// What is said of it to everybody: a label, and what is said.
+    pub about: Vec<(&'static str, String)>,
     /// What else the administration has: an address relative to the page, and its name.
     pub links: Vec<(&'static str, &'static str)>,
 }
@@ -105,6 +107,7 @@ mod tests {
                 message: "broken".to_owned(),
             }],
             problems_total: 3,
+            about: vec![("Location", "Hall <2>".to_owned())],
             links: vec![("status", "Status")],
             ..Overview::default()
         };
@@ -119,6 +122,7 @@ mod tests {
             "1,200",
             "file:///a",
             "3 in all",
+            "Hall &lt;2&gt;",
         ];
         let places = parts.map(|it| html.find(it).unwrap_or_else(|| panic!("{it}\n{html}")));
         assert!(places.is_sorted(), "{places:?}");

@@ -112,6 +112,13 @@ impl Settings {
         Ok(())
     }
 
+    /// Takes over from `other` what is not read at the start only.
+    pub fn take_over(&mut self, other: &Self) {
+        self.access.clone_from(&other.access);
+        self.administrator.clone_from(&other.administrator);
+        self.location.clone_from(&other.location);
+    }
+
     /// The names of those that differ and are read at the start only.
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
         let differs = [

@@ -13,8 +13,12 @@ const LINKS: &[(&str, &str)] =
 /// So many failures in a row are told as broken: one alone is what networks do.
 const FAILURES_MIN: u32 = 2;
 
-/// Returns what there is to say; `now_ms` is in Unix milliseconds.
-pub(super) fn overview(status: &Status, now_ms: u64) -> Overview {
+/// Returns what there is to say; `about` is what everybody is told, `now_ms` is in Unix milliseconds.
+pub(super) fn overview(
+    status: &Status,
+    about: Vec<(&'static str, String)>,
+    now_ms: u64,
+) -> Overview {
     let sources = &status.sources;
     let expiry = status.held.map(|it| {
         let what = format!(
@@ -49,6 +53,7 @@ pub(super) fn overview(status: &Status, now_ms: u64) -> Overview {
         ],
         problems: warnings.take(PROBLEMS_MAX).collect(),
         problems_total,
+        about,
         links: LINKS.to_vec(),
     }
 }
@@ -156,7 +161,7 @@ mod tests {
             sources: vec![source("a", 0, None), down, once, held],
             ..Status::default()
         };
-        let overview = overview(&status, 7_201_000);
+        let overview = overview(&status, vec![("Location", "Hall 2".to_owned())], 7_201_000);
         let told: Vec<&str> = overview.troubles.iter().map(|it| it.about.as_str()).collect();
         assert_eq!(told, ["b", "d"]);
         let what = &overview.troubles[0].what;
