@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use crate::collection::{Collection, Inner};
 use crate::error::Error;
 use crate::log::Halt;
-use crate::manifest::{Manifest, Unwritten};
+use crate::log::manifest::{Manifest, Unwritten};
 
 impl Collection {
     /// Tells what may take long (compaction, sweep, release of a source, verification) to end with

@@ -18,22 +18,21 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 
 use crate::change::{Batch, Change, Note, Oid, Stamp, Stored, Version};
-use crate::compact;
 use crate::content;
 use crate::error::Error;
-use crate::feed;
 use crate::heal::Mending;
 use crate::holders::{USER, note_key};
 use crate::index::Slot;
 use crate::lives::Lives;
+use crate::log::due::due;
+use crate::log::scan::{Pinned, Scan};
+use crate::log::segment::{Entry, Segment};
 use crate::log::{Appended, Log, Tail};
 use crate::options::Options;
 use crate::pack::{self, Packed};
 use crate::recover::{self};
 use crate::report::{Extents, Stats};
 use crate::room;
-use crate::scan::{Pinned, Scan};
-use crate::segment::{Entry, Segment};
 use crate::suppressed::Suppressed;
 
 /// Compression of commits: fast.
@@ -93,7 +92,7 @@ impl Collection {
     /// Whether all that has changed since `version` is in the log: otherwise whoever has come there begins anew.
     #[must_use]
     pub fn goes_on_from(&self, version: Version) -> bool {
-        feed::follows(&self.inner.log.view(), version)
+        self.inner.log.view().goes_on_from(version)
     }
 
     /// Returns the version of the last commit; waits for one that is under way. What can be looked up by
@@ -109,6 +108,14 @@ impl Collection {
     #[must_use]
     pub fn horizon(&self) -> u64 {
         self.inner.log.view().horizon
+    }
+
+    /// Returns the last moment, at most `at`, such that every change with a stamp up to it is visible, now
+    /// and for good: stamps given from now on are later, whatever the clock says. `at` is not after the
+    /// present time.
+    #[must_use]
+    pub fn settle(&self, at: Stamp) -> Stamp {
+        self.inner.log.settled.settle(at)
     }
 
     /// Returns a receiver that hears of every new version.
@@ -283,7 +290,7 @@ impl Collection {
             stats.bytes += entries.last().map_or(0, Entry::end);
         }
         let no_room = self.inner.mending().no_room;
-        stats.compaction_due = compact::due(&view, stats.objects, no_room).is_some();
+        stats.compaction_due = due(&view, stats.objects, no_room).is_some();
         stats
     }
 

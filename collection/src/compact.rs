@@ -10,8 +10,6 @@
 //!
 //! Source: DESIGN.md, "On disk".
 
-mod due;
-
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 
@@ -19,15 +17,13 @@ use crate::change::{Change, Note, Scanned, Stamp};
 use crate::collection::{Collection, Inner, millis};
 use crate::content::Drafter;
 use crate::error::Error;
-use crate::heal::Member;
 use crate::keys::Keys;
+use crate::log::Address;
+use crate::log::due::{Due, due, tail_start};
+use crate::log::segment::{Entry, Segment};
 use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
 use crate::pack;
 use crate::report::Compacted;
-use crate::segment::{Entry, Segment};
-
-use due::tail_start;
-pub(crate) use due::{Due, due};
 
 /// Compression of compacted members: small.
 const LEVEL_COMPACT: u32 = 9;
@@ -75,7 +71,7 @@ impl Inner {
     pub(crate) fn compact(
         &self,
         due: Due,
-        damaged: Option<&HashSet<Member>>,
+        damaged: Option<&HashSet<Address>>,
         now: Stamp,
     ) -> Result<Compacted, Error> {
         let mut held = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -226,7 +222,7 @@ struct Rewrite<'a> {
     /// Signatures of the notices whose carriers are kept: of each one is enough.
     carried: HashSet<String>,
     /// Members to leave out.
-    damaged: Option<&'a HashSet<Member>>,
+    damaged: Option<&'a HashSet<Address>>,
     /// The newest commit read.
     commit: u64,
     /// The last serial written.

@@ -44,13 +44,13 @@ use crate::change::Version;
 use crate::collection::Collection;
 use crate::consumers::Readers;
 use crate::error::Error;
-use crate::holes::{Holes, Skip};
 use crate::hot::Hot;
 use crate::instance::Instance;
 use crate::log::View;
+use crate::log::holes::Holes;
+use crate::log::scan::Pinned;
 use crate::member;
 use crate::replica::Replica;
-use crate::scan::Pinned;
 use crate::served;
 use crate::snapshot::{self, Snapshot, Snapshots};
 
@@ -249,7 +249,7 @@ impl FeedServer {
     /// Returns the answer with what follows `have`; `None` if a snapshot is due.
     async fn look_up(&self, have: Version) -> Result<Option<Response<Body>>, Refusal> {
         let view = self.shared.log.view();
-        if !follows(&view, have) {
+        if !view.goes_on_from(have) {
             return Ok(None);
         }
         if let Some(file) = self.shared.hot.find(&view, have.serial) {
@@ -272,7 +272,7 @@ impl FeedServer {
         let mut failed = None;
         for _ in 0..TRIES {
             let mut view = self.shared.log.view();
-            if !follows(&view, have) {
+            if !view.goes_on_from(have) {
                 return Ok(Told::Snapshot);
             }
             let holes = view.holes();
@@ -351,7 +351,7 @@ impl FeedServer {
         let epoch = self.shared.log.version().epoch;
         let view = self.shared.log.view();
         if let Some(snapshot) = snapshots.current(epoch, now)
-            && follows(&view, snapshot.to)
+            && view.goes_on_from(snapshot.to)
             && snapshot.is_as_whole_as(&view)
         {
             return Ok(snapshot);
@@ -390,16 +390,6 @@ enum Told {
     Snapshot,
     /// Nothing before these holes are closed.
     Missing(Holes),
-}
-
-/// Whether all that has changed since `have` can be told, once it is not damaged any more.
-pub(crate) fn follows(view: &View, have: Version) -> bool {
-    let to = view.version;
-    let is_skipped = |(from, to): &Skip| *from < have.serial && have.serial < *to;
-    view.horizon <= have.serial
-        && have.serial <= to.serial
-        && to.epoch == have.epoch
-        && !view.skips.iter().any(is_skipped)
 }
 
 /// Says what the body is.

@@ -1,6 +1,6 @@
 //! Damage: found, named, kept from everybody, and made good.
 //!
-//! What reads a member remembers one that does not match its checksums ([`Segment`](crate::segment)
+//! What reads a member remembers one that does not match its checksums ([`Segment`](crate::log::segment)
 //! has the list), and [`scrub`](Collection::scrub) reads what nobody asks for. From then on no feed
 //! serves it. The key index still knows which objects live in it: a broker reads the sources that hold
 //! them again from before the first of them on; a gatherer, which is told their
@@ -23,14 +23,14 @@ use net::clock;
 
 use crate::change::{Change, Epoch, Note, Oid, Stamp, Version};
 use crate::collection::{Collection, Inner};
-use crate::compact::Due;
 use crate::error::{Damage, Error};
 use crate::holders::{CURSOR, Cursor, Holder, Holders, note_key};
-use crate::log::View;
-use crate::manifest::Manifest;
+use crate::log::due::Due;
+use crate::log::manifest::Manifest;
+use crate::log::segment::{Entry, Segment};
+use crate::log::{Address, View};
 use crate::recover;
 use crate::report::{Health, Problem};
-use crate::segment::{Entry, Segment};
 use crate::suppress::Doubt;
 
 /// Most lost objects that are named at once; the others are named once these are back.
@@ -44,9 +44,6 @@ const ASK_AGAIN: Duration = Duration::from_secs(6 * 3600);
 
 /// In the place of a segment's number, with the serial before it: a hole without bytes.
 const NO_SEGMENT: u64 = u64::MAX;
-
-/// A member of the log: the number of its segment, and its offset there.
-pub(crate) type Member = (u64, u64);
 
 /// What was done about damage.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,11 +66,11 @@ pub enum Healing {
 #[derive(Debug, Default)]
 pub(crate) struct Mending {
     /// The last member scrubbed: its segment's number, and where it ends.
-    scrubbed: Member,
+    scrubbed: Address,
     /// Members found damaged since the collection was opened.
-    found: HashSet<Member>,
+    found: HashSet<Address>,
     /// When sources were last asked for what was in these holes.
-    asked: HashMap<Member, Instant>,
+    asked: HashMap<Address, Instant>,
     /// Why the last commit was refused.
     refusing: Option<String>,
     /// Whether that was for want of space.
@@ -143,7 +140,7 @@ impl Collection {
             }
         }
         // From the start again the next time.
-        inner.mending().scrubbed = Member::default();
+        inner.mending().scrubbed = Address::default();
         Ok(())
     }
 
@@ -186,7 +183,7 @@ impl Collection {
         faced?;
         let mut sources = Vec::new();
         let missing = view.missing.iter().map(|it| (NO_SEGMENT, it.base));
-        let holes: Vec<Member> = damaged.iter().copied().chain(missing).collect();
+        let holes: Vec<Address> = damaged.iter().copied().chain(missing).collect();
         if inner.mending().is_to_ask(&holes) {
             sources.extend(lost.sources.keys().cloned());
             inner.set_back(&lost.sources, now)?;
@@ -262,7 +259,7 @@ impl Collection {
 
     /// Writes the log anew without `damaged` members, in which nothing lives; nothing lives in holes
     /// without bytes either.
-    fn leave_out(&self, damaged: &HashSet<Member>, now: Stamp) -> Result<Healing, Error> {
+    fn leave_out(&self, damaged: &HashSet<Address>, now: Stamp) -> Result<Healing, Error> {
         let made = self.inner.keys_made();
         self.inner.compact(Due::All, Some(damaged), now)?;
         let view = self.inner.log.view().damaged();
@@ -289,7 +286,7 @@ impl Mending {
         self.no_room = matches!(refused, Some(Error::NoRoom { .. } | Error::Full { .. }));
     }
 
-    fn is_to_ask(&self, holes: &[Member]) -> bool {
+    fn is_to_ask(&self, holes: &[Address]) -> bool {
         let now = clock::monotonic();
         let is_old = |at: &Instant| ASK_AGAIN <= now.saturating_duration_since(*at);
         holes.iter().any(|it| self.asked.get(it).is_none_or(is_old))
@@ -302,8 +299,8 @@ impl Inner {
     }
 
     /// Notes which members are damaged: the next opening need not find it out.
-    fn remember_damaged(&self, damaged: &HashSet<Member>) -> Result<(), Error> {
-        let mut found: Vec<Member> = damaged.iter().copied().collect();
+    fn remember_damaged(&self, damaged: &HashSet<Address>) -> Result<(), Error> {
+        let mut found: Vec<Address> = damaged.iter().copied().collect();
         found.sort_unstable();
         found.truncate(DAMAGED_MAX);
         let mut tail = self.tail();

@@ -5,6 +5,13 @@
 //!
 //! Source: DESIGN.md, "The one idea".
 
+pub(crate) mod due;
+pub(crate) mod holes;
+pub(crate) mod manifest;
+pub(crate) mod scan;
+pub(crate) mod segment;
+mod settled;
+
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,15 +20,13 @@ use disk::Disk;
 
 use crate::change::{Scanned, Stamp, Version};
 use crate::error::{Damage, Error};
-use crate::heal;
-use crate::holes::{Holes, Missing, Skip};
-use crate::manifest::Manifest;
 use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
 use crate::pack::Packed;
 use crate::report::Extents;
-use crate::segment::{Entry, Segment};
-use crate::served::Part;
-use crate::settle::Settled;
+use holes::{Holes, Missing, Skip};
+use manifest::Manifest;
+use segment::{Entry, Segment};
+use settled::Settled;
 
 /// So many serials are set apart at a time: each costs a manifest, and a stop that is not clean leaves
 /// some of them out.
@@ -29,6 +34,19 @@ pub(crate) const RESERVE: u64 = 1 << 16;
 
 /// What a file system writes at once, at most, in bytes.
 const BLOCK_BYTES: u64 = 64 << 10;
+
+/// Where a member lies: the number of its segment, and its offset there.
+pub(crate) type Address = (u64, u64);
+
+/// A part of a segment: members that follow each other.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) segment: Arc<Segment>,
+    /// Its first byte.
+    pub(crate) start: u64,
+    /// The byte after its last.
+    pub(crate) end: u64,
+}
 
 /// The segments, and how far they may be read.
 #[derive(Clone, Debug, Default)]
@@ -323,6 +341,16 @@ impl Tail {
 }
 
 impl View {
+    /// Whether all that has changed since `have` can be told, once it is not damaged any more.
+    pub(crate) fn goes_on_from(&self, have: Version) -> bool {
+        let to = self.version;
+        let is_skipped = |(from, to): &Skip| *from < have.serial && have.serial < *to;
+        self.horizon <= have.serial
+            && have.serial <= to.serial
+            && to.epoch == have.epoch
+            && !self.skips.iter().any(is_skipped)
+    }
+
     /// Returns the member that would hold `serial`.
     pub(crate) fn find(&self, serial: u64) -> Option<(&Arc<Segment>, Entry)> {
         let below = |it: &Arc<Segment>| it.entries().first().is_some_and(|it| it.base < serial);
@@ -370,7 +398,7 @@ impl View {
     }
 
     /// The same, by their segments' numbers and their offsets there.
-    pub(crate) fn damaged_members(&self) -> HashSet<heal::Member> {
+    pub(crate) fn damaged_members(&self) -> HashSet<Address> {
         self.damaged().iter().map(|(it, entry, _)| (it.number, entry.offset)).collect()
     }
 
@@ -430,7 +458,7 @@ impl View {
     }
 
     /// The same without some of them.
-    pub(crate) fn parts_but(&self, since: u64, but: &HashSet<heal::Member>) -> (Vec<Part>, u64) {
+    pub(crate) fn parts_but(&self, since: u64, but: &HashSet<Address>) -> (Vec<Part>, u64) {
         let (mut parts, mut changes) = (Vec::<Part>::new(), 0);
         for segment in &self.segments {
             let entries = segment.entries();

@@ -9,8 +9,8 @@ use crate::collection::Collection;
 use crate::content;
 use crate::error::{Damage, Error};
 use crate::log::View;
+use crate::log::segment::{Entry, Segment};
 use crate::member::{MEMBER_BYTES_MAX, Member, Unpacker};
-use crate::segment::{Entry, Segment};
 
 /// Iterator over chosen changes; see [`Collection::pick`]. Ends after an error.
 #[derive(Debug)]

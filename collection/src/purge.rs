@@ -13,11 +13,11 @@ use tokio::time::sleep;
 
 use crate::change::{Change, Stamp, Version};
 use crate::collection::{Collection, Inner};
-use crate::compact::Due;
 use crate::consumers::Consumer;
 use crate::error::Error;
 use crate::feed::FeedServer;
 use crate::instance::Instance;
+use crate::log::due::Due;
 use crate::member::{MEMBER_BYTES_MAX, Unpacker};
 use crate::notice::{Notice, Subject};
 use crate::suppress::Doubt;

@@ -2,7 +2,7 @@
 //!
 //! A commit exists when its last member, which is flagged, is durable. What follows the last whole
 //! commit was never acknowledged and is cut in place. Damage anywhere else stays where it is, under the
-//! same epoch: the member is listed as damaged, and its serials are a hole (see [`holes`](crate::holes))
+//! same epoch: the member is listed as damaged, and its serials are a hole (see [`holes`](crate::log::holes))
 //! until what lived in it has been brought again. Where a file ends too early, or is not there, the
 //! hole is on the manifest's list.
 //!
@@ -23,12 +23,12 @@ use std::sync::Arc;
 
 use crate::change::{Epoch, Stamp};
 use crate::error::{Damage, Error};
-use crate::holes::Missing;
 use crate::keys::Watermark;
+use crate::log::holes::Missing;
+use crate::log::manifest::Manifest;
+use crate::log::segment::{SERIAL_MAX, Segment, Stretch};
 use crate::log::{Halt, Log, RESERVE, Tail, View};
-use crate::manifest::Manifest;
 use crate::report::{Cut, Problem};
-use crate::segment::{SERIAL_MAX, Segment, Stretch};
 use disk::Disk;
 use survey::{Known, Survey, Top};
 

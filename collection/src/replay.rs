@@ -12,10 +12,10 @@ use crate::change::{Note, Scanned};
 use crate::collection::millis;
 use crate::error::Error;
 use crate::keys::{Keys, Watermark};
+use crate::log::segment::{Entry, Segment};
 use crate::log::{Log, Tail, View};
 use crate::member::{MEMBER_BYTES_MAX, Unpacker};
 use crate::options::Options;
-use crate::segment::{Entry, Segment};
 
 /// The key index's directory in that of the collection.
 pub(crate) const KEYS: &str = "keys";

@@ -7,26 +7,16 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use net::body::{self, Body};
 
-use crate::segment::{Entry, Segment};
+use crate::log::Part;
+use crate::log::segment::{Entry, Segment};
 
 /// Most bytes that are read and sent at once, unless one member is larger. One such piece is read
 /// ahead.
 const PIECE_BYTES_MAX: u64 = 128 << 10;
-
-/// A part of a segment: members that follow each other.
-#[derive(Clone, Debug)]
-pub(crate) struct Part {
-    pub(crate) segment: Arc<Segment>,
-    /// Its first byte.
-    pub(crate) start: u64,
-    /// The byte after its last.
-    pub(crate) end: u64,
-}
 
 /// Returns how many bytes the parts hold together.
 pub(crate) fn bytes_of(parts: &[Part]) -> u64 {

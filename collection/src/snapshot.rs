@@ -22,12 +22,11 @@ use net::body::{self, Body};
 
 use crate::change::{Epoch, Version};
 use crate::feed::{describe, lack, value};
-use crate::heal::Member;
-use crate::holes::Holes;
-use crate::log::View;
+use crate::log::holes::Holes;
+use crate::log::scan::Pinned;
+use crate::log::{Address, Part, View};
 use crate::member;
-use crate::scan::Pinned;
-use crate::served::{self, Part};
+use crate::served;
 
 /// A snapshot. While it lives, so do the files that it names.
 #[derive(Debug)]
@@ -43,7 +42,7 @@ pub(crate) struct Snapshot {
     /// What the log could not give.
     missing: Holes,
     /// The members that were left out for that.
-    damaged: HashSet<Member>,
+    damaged: HashSet<Address>,
     made: Instant,
     /// Keeps the files.
     view: View,

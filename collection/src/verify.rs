@@ -11,11 +11,11 @@ use crate::change::Stamp;
 use crate::collection::{Collection, Inner};
 use crate::error::{Damage, Error};
 use crate::keys::{self, Keys};
+use crate::log::segment::{SERIAL_MAX, Segment, Stretch};
 use crate::member::{MEMBER_BYTES_MAX, Member, Unpacker};
 use crate::recover;
 use crate::replay;
 use crate::report::{Problem, Report};
-use crate::segment::{SERIAL_MAX, Segment, Stretch};
 
 /// Most problems that are listed.
 const PROBLEMS_MAX: usize = 1000;

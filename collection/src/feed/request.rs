@@ -7,7 +7,7 @@ use net::body::{self, Body};
 
 use super::{ACCEPT_FORMAT, FORMAT, PURGED, RETRY_SECS, WAIT_SECS_MAX, lack, value};
 use crate::change::{Epoch, Version};
-use crate::holes::Holes;
+use crate::log::holes::Holes;
 use crate::member;
 
 /// What a request for the feed asks.

@@ -17,7 +17,7 @@ use crate::collection::{Collection, Inner};
 use crate::error::Error;
 use crate::holders::{AFTERMATH, Holders, SUPPRESSED, note_key};
 use crate::log::Tail;
-use crate::manifest::Manifest;
+use crate::log::manifest::Manifest;
 use crate::member::{get, put};
 
 /// Most objects looked at, and deleted, at once.

@@ -18,7 +18,6 @@ use super::answer::is_of_transfer;
 use super::{FRUITLESS_MAX, Kind, PIECES_AHEAD, Puller, Summary, sum_up};
 use crate::change::{Stamp, Version};
 use crate::error::Error;
-use crate::feed::follows;
 use crate::holders::Cursor;
 use crate::intake::{Intake, Piece, Stream, Tally};
 use crate::log::View;
@@ -108,7 +107,7 @@ impl Puller {
     fn intake_of(&self, view: &View, cursor: Option<&Cursor>) -> Intake {
         let is_read = |it: &&Cursor| it.snapshot.is_none() || it.taken().is_some();
         let version = |it: &Cursor| Version { epoch: it.epoch, serial: it.serial };
-        if let Some(have) = cursor.filter(is_read).filter(|it| follows(view, version(it))) {
+        if let Some(have) = cursor.filter(is_read).filter(|it| view.goes_on_from(version(it))) {
             let mut intake = self.intake(Stream::after(have));
             intake.serial = have.serial;
             return intake;

@@ -15,7 +15,6 @@ use super::{Puller, Summary, sum_up};
 use crate::change::Version;
 use crate::collection::Collection;
 use crate::error::Error;
-use crate::feed::follows;
 use crate::holders::Cursor;
 use crate::intake::{Piece, Stream, Tally};
 use crate::{member, served};
@@ -50,7 +49,7 @@ impl Collection {
     /// A segment cannot be read, or is damaged.
     pub fn changes_since(&self, have: Version, bytes_max: u64) -> Result<Option<Pushed>, Error> {
         let view = self.inner.log.view();
-        if !follows(&view, have) {
+        if !view.goes_on_from(have) {
             return Ok(None);
         }
         view.is_sound(have.serial)?;

@@ -9,10 +9,10 @@ use disk::Disk;
 
 use super::Mode;
 use crate::error::{Damage, Error};
-use crate::holes::Missing;
-use crate::manifest::Manifest;
+use crate::log::holes::Missing;
+use crate::log::manifest::Manifest;
+use crate::log::segment::{Entry, Segment, Stretch};
 use crate::report::{Cut, Problem};
-use crate::segment::{Entry, Segment, Stretch};
 
 /// A member of a commit takes so many bytes at least.
 const MEMBER_BYTES_MIN: u64 = 64;

@@ -8,8 +8,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::change::Version;
-use crate::holes::Holes;
-use crate::segment::Entry;
+use crate::log::holes::Holes;
+use crate::log::segment::Entry;
 use crate::{Batch, Change, Collection, Note, Oid, Options};
 
 const NOW: Stamp = Stamp(5);

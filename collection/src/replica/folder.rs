@@ -8,8 +8,8 @@ use disk::Disk;
 
 use super::chain::{CHAIN_BYTES_MAX, Chain, Link, LogFile, Part};
 use crate::error::Error;
+use crate::log::segment::{Entry, SERIAL_MAX, Segment, Stretch};
 use crate::member::MEMBER_BYTES_MAX;
-use crate::segment::{Entry, SERIAL_MAX, Segment, Stretch};
 
 /// The file that says what a folder holds.
 pub const CHAIN: &str = "CHAIN";

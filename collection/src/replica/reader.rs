@@ -12,7 +12,7 @@ use super::folder::{open_file, read_chain, wrong};
 use crate::change::Version;
 use crate::error::Error;
 use crate::log::View;
-use crate::segment::Segment;
+use crate::log::segment::Segment;
 
 /// A collection of somebody else, as it has come here: read, never written.
 ///

@@ -22,9 +22,9 @@ use crate::collection::Collection;
 use crate::error::Error;
 use crate::intake::Piece;
 use crate::log::View;
+use crate::log::scan::Scan;
 use crate::member::end_mark;
 use crate::options::Options;
-use crate::scan::Scan;
 
 /// The titles of what lives, by URL.
 type Titles = BTreeMap<String, String>;

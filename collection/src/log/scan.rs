@@ -12,9 +12,9 @@ use std::vec::IntoIter;
 use crate::change::{Scanned, Version};
 use crate::error::Error;
 use crate::log::View;
+use crate::log::segment::Entry;
 use crate::member::{MEMBER_BYTES_MAX, Unpacker};
 use crate::report::Extents;
-use crate::segment::Entry;
 
 /// Iterator over the log; see [`Collection::scan`](crate::Collection::scan). Ends after an error.
 #[derive(Debug)]

@@ -10,7 +10,6 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::change::Stamp;
-use crate::collection::Collection;
 
 /// What was promised, and the commit under way.
 #[derive(Debug, Default)]
@@ -43,15 +42,11 @@ impl Settled {
     pub(crate) fn end(&self) {
         self.promise().under_way = None;
     }
-}
 
-impl Collection {
-    /// Returns the last moment, at most `at`, such that every change with a stamp up to it is visible, now
-    /// and for good: stamps given from now on are later, whatever the clock says. `at` is not after the
-    /// present time.
-    #[must_use]
-    pub fn settle(&self, at: Stamp) -> Stamp {
-        let mut promise = self.inner.log.settled.promise();
+    /// Returns the last moment, at most `at`, such that readers see every change with a stamp up to it, and
+    /// promises that no later commit gets one.
+    pub(crate) fn settle(&self, at: Stamp) -> Stamp {
+        let mut promise = self.promise();
         let before = |it: Stamp| Stamp(it.0.saturating_sub(1));
         let settled = promise.under_way.map_or(at, |it| at.min(before(it)));
         promise.floor = promise.floor.max(Stamp(settled.0.saturating_add(1)));
@@ -65,6 +60,7 @@ mod tests {
 
     use super::*;
     use crate::change::{Batch, Change, GATHERER_ID};
+    use crate::collection::Collection;
     use crate::options::Options;
 
     #[test]

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use crate::log::View;
-use crate::segment::Segment;
+use super::View;
+use super::segment::Segment;
 
 /// So many superseded changes are worth a full compaction, if they are a third as many as the
 /// objects: packed less well, they take half as much room as those.
@@ -59,7 +59,7 @@ pub(crate) fn due(view: &View, objects: u64, no_room: bool) -> Option<Due> {
 }
 
 /// Returns where the tail begins: back from the end, segments not much larger than those after.
-pub(super) fn tail_start(segments: &[Arc<Segment>]) -> usize {
+pub(crate) fn tail_start(segments: &[Arc<Segment>]) -> usize {
     let mut bytes = 0;
     let mut start = segments.len();
     for segment in segments.iter().rev() {

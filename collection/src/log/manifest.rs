@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::change::Epoch;
 use crate::error::Error;
-use crate::holes::{Missing, Skip};
+use crate::log::holes::{Missing, Skip};
 
 const NAME: &str = "MANIFEST";
 /// A second one, for when the first is damaged. It is written before that, and so never behind it.
