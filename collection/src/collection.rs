@@ -18,7 +18,6 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 
 use crate::change::{Batch, Change, Note, Oid, Stamp, Stored, Version};
-use crate::content;
 use crate::error::Error;
 use crate::heal::Mending;
 use crate::holders::{USER, note_key};
@@ -28,8 +27,9 @@ use crate::log::due::due;
 use crate::log::scan::{Pinned, Scan};
 use crate::log::segment::{Entry, Segment};
 use crate::log::{Appended, Log, Tail};
+use crate::member::content;
+use crate::member::pack::{self, Packed};
 use crate::options::Options;
-use crate::pack::{self, Packed};
 use crate::recover::{self};
 use crate::report::{Extents, Stats};
 use crate::room;

@@ -15,14 +15,14 @@ use std::sync::{Arc, PoisonError};
 
 use crate::change::{Change, Note, Scanned, Stamp};
 use crate::collection::{Collection, Inner, millis};
-use crate::content::Drafter;
 use crate::error::Error;
 use crate::keys::Keys;
 use crate::log::Address;
 use crate::log::due::{Due, due, tail_start};
 use crate::log::segment::{Entry, Segment};
+use crate::member::content::Drafter;
+use crate::member::pack;
 use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
-use crate::pack;
 use crate::report::Compacted;
 
 /// Compression of compacted members: small.

@@ -11,7 +11,6 @@ mod close;
 mod collection;
 mod compact;
 mod consumers;
-mod content;
 #[cfg(test)]
 mod damage_model;
 mod error;
@@ -33,7 +32,6 @@ pub mod member;
 mod notice;
 mod open;
 mod options;
-mod pack;
 mod pick;
 #[cfg(test)]
 mod power_cut;

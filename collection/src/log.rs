@@ -20,8 +20,8 @@ use disk::Disk;
 
 use crate::change::{Scanned, Stamp, Version};
 use crate::error::{Damage, Error};
+use crate::member::pack::Packed;
 use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
-use crate::pack::Packed;
 use crate::report::Extents;
 use holes::{Holes, Missing, Skip};
 use manifest::Manifest;

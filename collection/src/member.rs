@@ -20,17 +20,19 @@
 //!
 //! Sans-I/O.
 
+pub(crate) mod content;
 mod decoder;
+pub(crate) mod pack;
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::change::{Epoch, Note, Scanned, Stamp, Version};
-use crate::content::{self, CHANGES_MAX, Draft};
 use crate::error::Damage;
-use crate::pack::{Packed, Packer};
 
+use content::{CHANGES_MAX, Draft};
 pub use decoder::Decoder;
+use pack::{Packed, Packer};
 
 /// Largest member to accept, in bytes, packed or plain.
 pub const MEMBER_BYTES_MAX: usize = 64 << 20;

@@ -247,7 +247,7 @@ mod tests {
 
     use super::*;
     use crate::change::{Change, Scanned};
-    use crate::content;
+    use crate::member::content;
 
     fn author() -> Author {
         Author { id: "00000000000000aa".to_owned(), identity: Identity::of(&[7; 32]).unwrap() }

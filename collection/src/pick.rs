@@ -6,10 +6,10 @@ use std::vec::IntoIter;
 
 use crate::change::{Scanned, Stamp};
 use crate::collection::Collection;
-use crate::content;
 use crate::error::{Damage, Error};
 use crate::log::View;
 use crate::log::segment::{Entry, Segment};
+use crate::member::content;
 use crate::member::{MEMBER_BYTES_MAX, Member, Unpacker};
 
 /// Iterator over chosen changes; see [`Collection::pick`]. Ends after an error.

@@ -11,7 +11,7 @@ use crate::collection::Inner;
 use crate::error::Error;
 use crate::keys::Keys;
 use crate::log::Tail;
-use crate::pack::Packed;
+use crate::member::pack::Packed;
 
 /// What stays free, in hundredths of the largest segment's size.
 pub(crate) const RESERVE_SHARE: u64 = 120;

@@ -21,11 +21,11 @@ use super::chain::{Chain, Link, LogFile, Part};
 use super::folder::{self, open_file, wrong};
 use super::writer::{BASE_FILE_BYTES, Open};
 use crate::change::{Change, Scanned, Stamp};
-use crate::content::Drafter;
 use crate::error::{Damage, Error};
 use crate::log::segment::Segment;
+use crate::member::content::Drafter;
+use crate::member::pack;
 use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
-use crate::pack;
 
 /// A log shorter than that is not folded, in bytes, however short the base is.
 pub const FOLD_BYTES_MIN: u64 = 16 << 20;

@@ -10,7 +10,7 @@ use std::thread;
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::content::Draft;
+use super::content::Draft;
 
 /// Drafts below this number are packed by the calling thread alone.
 const PARALLEL_MIN: usize = 4;
