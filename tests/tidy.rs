@@ -161,11 +161,11 @@ const PURE_CRATES: &[&str] = &["soif", "oai", "query", "freshness", "study", "se
 
 /// How many files of a crate are in circles of imports of more than three. These may only fall.
 const CIRCLES: &[(&str, usize)] =
-    &[("broker", 6), ("collection", 9), ("gatherer", 15), ("replicator", 30)];
+    &[("broker", 6), ("collection", 5), ("gatherer", 15), ("replicator", 30)];
 
 /// Folders that have more than 25 Rust files, and how many. These may only fall.
 const CROWDED: &[(&str, usize)] =
-    &[("collection/src", 43), ("fuzz/fuzz_targets", 26), ("gatherer/src", 29)];
+    &[("collection/src", 40), ("fuzz/fuzz_targets", 26), ("gatherer/src", 29)];
 
 fn ours() -> House {
     let tables = Tables {

@@ -11,8 +11,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
-use std::time::Duration;
 
+use roaring::RoaringTreemap;
 use soif::digest::Md5;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::heal::Mending;
 use crate::holders::{USER, note_key};
 use crate::index::Slot;
-use crate::lives::Lives;
+use crate::keys::lives::Lives;
 use crate::log::due::due;
 use crate::log::scan::{Pinned, Scan};
 use crate::log::segment::{Entry, Segment};
@@ -246,6 +246,33 @@ impl Collection {
         self.inner.read_keys(|keys| keys.oids_with_md5(md5))
     }
 
+    /// Calls `look` with the serials of the updates that the live objects have their records from. The
+    /// first time, and after the key index was made anew, this takes as long as going through the
+    /// key index. Commits do not wait for `look`, which does not see what they change.
+    ///
+    /// # Errors
+    ///
+    /// The key index failed and could not be rebuilt.
+    pub fn with_live<T>(&self, look: impl FnOnce(&RoaringTreemap) -> T) -> Result<T, Error> {
+        let Some(lives) = self.inner.lives.now(|| self.make_lives())? else {
+            let why = "it is made anew again and again".to_owned();
+            return Err(Error::keys(self.inner.keys_dir(), sled::Error::Unsupported(why)));
+        };
+        Ok(look(&lives))
+    }
+
+    /// Goes through the key index for what lives.
+    pub(crate) fn make_lives(&self) -> Result<RoaringTreemap, Error> {
+        let mut lives = RoaringTreemap::new();
+        let objects = self.inner.read_keys(|keys| Ok(keys.objects()))?;
+        for object in objects {
+            let (_, object) = object.map_err(|it| Error::keys(self.inner.keys_dir(), it))?;
+            self.inner.go_on()?;
+            lives.insert(object.serial);
+        }
+        Ok(lives)
+    }
+
     /// Writes all live objects as plain SOIF, in serial order, but for those whose records are damaged;
     /// returns how many were written. [`len`](Self::len) says how many there are.
     ///
@@ -409,9 +436,4 @@ impl Inner {
             newer
         });
     }
-}
-
-/// Milliseconds of a duration.
-pub(crate) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 
 use crate::change::{Change, Note, Scanned, Stamp};
-use crate::collection::{Collection, Inner, millis};
+use crate::collection::{Collection, Inner};
 use crate::error::Error;
 use crate::keys::Keys;
 use crate::log::Address;
@@ -88,7 +88,7 @@ impl Inner {
             (segments.split_off(start), start, tail.commit)
         };
         held.clear();
-        let forgotten = Stamp(now.0.saturating_sub(millis(self.options.horizon)));
+        let forgotten = Stamp(now.0.saturating_sub(self.options.horizon_ms()));
         let mut total = Compacted::default();
         // What is replaced gives its space back before the next part is written, unless it is read.
         while !inputs.is_empty() {

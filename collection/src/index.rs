@@ -19,9 +19,9 @@ use crate::change::{Change, Note};
 use crate::collection::Inner;
 use crate::error::Error;
 use crate::keys::Keys;
-use crate::lives::Moves;
+use crate::keys::lives::Moves;
 use crate::log::{Appended, Tail};
-use crate::replay::{self, OnDamage};
+use crate::recover::replay::{self, OnDamage};
 
 /// The key index, or why there is none.
 #[derive(Debug)]

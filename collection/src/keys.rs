@@ -22,6 +22,7 @@
 mod bloom;
 mod layers;
 mod listing;
+pub(crate) mod lives;
 mod merge;
 mod run;
 mod store;
@@ -36,10 +37,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::change::{Change, Epoch, GATHERER_ID, GATHERER_ROOT, Note, Oid, Stamp, plain_url};
 use crate::holders::{CURSOR, HOLDERS, Holders};
-use crate::lives::Moves;
 use crate::member::{get, put};
 use layers::Table;
 pub(crate) use listing::describe;
+use lives::Moves;
 use store::Store;
 
 const OBJECT: u8 = b'o';

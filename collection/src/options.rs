@@ -38,3 +38,19 @@ impl Default for Options {
         }
     }
 }
+
+impl Options {
+    /// The horizon in milliseconds.
+    pub(crate) fn horizon_ms(&self) -> u64 {
+        millis(self.horizon)
+    }
+
+    /// The usual time-to-live in milliseconds.
+    pub(crate) fn ttl_default_ms(&self) -> u64 {
+        millis(self.ttl_default)
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

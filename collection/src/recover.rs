@@ -12,6 +12,8 @@
 //!
 //! Source: DESIGN.md, "On disk".
 
+pub(crate) mod read_only;
+pub(crate) mod replay;
 mod survey;
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ use crate::keys::{self, Keys};
 use crate::log::segment::{SERIAL_MAX, Segment, Stretch};
 use crate::member::{MEMBER_BYTES_MAX, Member, Unpacker};
 use crate::recover;
-use crate::replay;
+use crate::recover::replay;
 use crate::report::{Problem, Report};
 
 /// Most problems that are listed.

@@ -11,8 +11,8 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
+use super::replay::KEYS;
 use crate::error::Error;
-use crate::replay::KEYS;
 
 /// Makes a temporary folder with a key index that is that of `dir` until it is written to.
 ///

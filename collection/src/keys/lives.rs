@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use roaring::RoaringTreemap;
 
-use crate::collection::Collection;
 use crate::error::Error;
 
 /// How often the set is made anew since the key index was, while it was made.
@@ -60,6 +59,39 @@ impl Lives {
         }
     }
 
+    /// Returns the set as it is now; if nobody has asked for it before, that of `make`. `None`: the key index
+    /// was made anew again and again meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// That of `make`.
+    pub(crate) fn now(
+        &self,
+        make: impl Fn() -> Result<RoaringTreemap, Error>,
+    ) -> Result<Option<Arc<RoaringTreemap>>, Error> {
+        if let State::Known(known) = &*self.state() {
+            return Ok(Some(known.clone()));
+        }
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..TRIES {
+            if let State::Known(known) = &*self.state() {
+                return Ok(Some(known.clone()));
+            }
+            *self.state() = State::Making(Moves::default());
+            let made = make();
+            let mut state = self.state();
+            let mut made = made.inspect_err(|_error| *state = State::Unknown)?;
+            // Otherwise the key index was made anew meanwhile.
+            if let State::Making(moves) = std::mem::take(&mut *state) {
+                moves.apply(&mut made);
+                let made = Arc::new(made);
+                *state = State::Known(made.clone());
+                return Ok(Some(made));
+            }
+        }
+        Ok(None)
+    }
+
     /// The key index is gone, or another one: what was known is not known any more.
     pub(crate) fn forget(&self) {
         *self.state() = State::Unknown;
@@ -78,63 +110,13 @@ impl Moves {
     }
 }
 
-impl Collection {
-    /// Calls `look` with the serials of the updates that the live objects have their records from. The
-    /// first time, and after the key index was made anew, this takes as long as going through the
-    /// key index. Commits do not wait for `look`, which does not see what they change.
-    ///
-    /// # Errors
-    ///
-    /// The key index failed and could not be rebuilt.
-    pub fn with_live<T>(&self, look: impl FnOnce(&RoaringTreemap) -> T) -> Result<T, Error> {
-        Ok(look(&*self.lives()?))
-    }
-
-    /// The set as it is now, made if nobody has asked for it before.
-    fn lives(&self) -> Result<Arc<RoaringTreemap>, Error> {
-        let lives = &self.inner.lives;
-        if let State::Known(known) = &*lives.state() {
-            return Ok(known.clone());
-        }
-        let _making = lives.making.lock().unwrap_or_else(PoisonError::into_inner);
-        for _ in 0..TRIES {
-            if let State::Known(known) = &*lives.state() {
-                return Ok(known.clone());
-            }
-            *lives.state() = State::Making(Moves::default());
-            let made = self.make_lives();
-            let mut state = lives.state();
-            let mut made = made.inspect_err(|_error| *state = State::Unknown)?;
-            // Otherwise the key index was made anew meanwhile.
-            if let State::Making(moves) = std::mem::take(&mut *state) {
-                moves.apply(&mut made);
-                let made = Arc::new(made);
-                *state = State::Known(made.clone());
-                return Ok(made);
-            }
-        }
-        let why = "it is made anew again and again".to_owned();
-        Err(Error::keys(self.inner.keys_dir(), sled::Error::Unsupported(why)))
-    }
-
-    fn make_lives(&self) -> Result<RoaringTreemap, Error> {
-        let mut lives = RoaringTreemap::new();
-        let objects = self.inner.read_keys(|keys| Ok(keys.objects()))?;
-        for object in objects {
-            let (_, object) = object.map_err(|it| Error::keys(self.inner.keys_dir(), it))?;
-            self.inner.go_on()?;
-            lives.insert(object.serial);
-        }
-        Ok(lives)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use soif::Record;
 
     use super::*;
     use crate::change::{Batch, Change, GATHERER_ID, Oid, Stamp};
+    use crate::collection::Collection;
     use crate::options::Options;
 
     fn update(n: u64, text: &str) -> Change {

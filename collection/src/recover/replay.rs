@@ -9,7 +9,6 @@ use std::sync::{Mutex, PoisonError};
 use disk::Disk;
 
 use crate::change::{Note, Scanned};
-use crate::collection::millis;
 use crate::error::Error;
 use crate::keys::{Keys, Watermark};
 use crate::log::segment::{Entry, Segment};
@@ -43,7 +42,7 @@ pub(crate) fn existing(disk: &Disk, dir: &Path, options: &Options) -> Result<Key
     if !path.exists() {
         return Err("it is missing".to_owned());
     }
-    let (table, ttl) = (options.keys_table_bytes_max, millis(options.ttl_default));
+    let (table, ttl) = (options.keys_table_bytes_max, options.ttl_default_ms());
     // sled panics on some damage.
     match catch_unwind(AssertUnwindSafe(|| Keys::open(disk, &path, table, ttl))) {
         Ok(Ok(keys)) if keys.watermark().is_none() => Err("it has no watermark".to_owned()),
@@ -156,7 +155,7 @@ pub(crate) fn fresh_keys_in(
     let failed = |source| Error::keys(path.clone(), source);
     Keys::remove(&path).map_err(failed)?;
     let make = || {
-        let (table, ttl) = (options.keys_table_bytes_max, millis(options.ttl_default));
+        let (table, ttl) = (options.keys_table_bytes_max, options.ttl_default_ms());
         let keys = Keys::open(disk, &path, table, ttl).map_err(failed)?;
         let start = Watermark { epoch: view.version.epoch, ..Watermark::default() };
         replay(&keys, dir, view, start, on_damage, go_on)?;
