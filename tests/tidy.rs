@@ -165,7 +165,7 @@ const CIRCLES: &[(&str, usize)] =
 
 /// Folders that have more than 25 Rust files, and how many. These may only fall.
 const CROWDED: &[(&str, usize)] =
-    &[("collection/src", 40), ("fuzz/fuzz_targets", 26), ("gatherer/src", 29)];
+    &[("collection/src", 36), ("fuzz/fuzz_targets", 26), ("gatherer/src", 29)];
 
 fn ours() -> House {
     let tables = Tables {

@@ -25,15 +25,19 @@
 //! The TR keeps one compressed file for the whole collection, its "common-case cache", and makes
 //! every other answer afresh. Here every answer is a part of the log.
 
+pub(crate) mod consumers;
 mod counters;
+mod hot;
+pub(crate) mod instance;
 mod request;
+mod snapshot;
 
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use net::body::{self, Body};
 use net::clock;
 use net::shutdown::Shutdown;
@@ -42,44 +46,28 @@ use tokio::time::timeout;
 
 use crate::change::Version;
 use crate::collection::Collection;
-use crate::consumers::Readers;
 use crate::error::Error;
-use crate::hot::Hot;
-use crate::instance::Instance;
 use crate::log::View;
 use crate::log::holes::Holes;
 use crate::log::scan::Pinned;
+use crate::log::served;
 use crate::member;
 use crate::replica::Replica;
-use crate::served;
-use crate::snapshot::{self, Snapshot, Snapshots};
+use crate::wire::{KEY, describe, lack, value};
 
+use consumers::Readers;
 pub use counters::Counters;
 use counters::{Counts, add};
+use hot::Hot;
+use instance::Instance;
 use request::{Query, Refusal, negotiate, purged, text};
+use snapshot::{Snapshot, Snapshots};
 
 /// Longest `wait`, in seconds.
 pub const WAIT_SECS_MAX: u64 = 60;
 
-/// When one who asked for what is damaged is to ask again, in seconds.
-const RETRY_SECS: u64 = 15;
 /// So often an answer is put together that turns out to be damaged.
 const TRIES: usize = 3;
-
-pub(crate) const KIND: HeaderName = HeaderName::from_static("harvest-kind");
-pub(crate) const FORMAT: HeaderName = HeaderName::from_static("harvest-format");
-pub(crate) const ACCEPT_FORMAT: HeaderName = HeaderName::from_static("harvest-accept-format");
-pub(crate) const EPOCH: HeaderName = HeaderName::from_static("harvest-epoch");
-pub(crate) const FROM: HeaderName = HeaderName::from_static("harvest-from");
-pub(crate) const TO: HeaderName = HeaderName::from_static("harvest-to");
-/// The server's id and public key.
-pub(crate) const KEY: HeaderName = HeaderName::from_static("harvest-key");
-/// The id of who asks.
-pub(crate) const CONSUMER: HeaderName = HeaderName::from_static("harvest-consumer");
-pub(crate) const OBJECTS: HeaderName = HeaderName::from_static("harvest-objects");
-pub(crate) const PURGED: HeaderName = HeaderName::from_static("harvest-purged");
-/// The serials that cannot be told just now.
-pub(crate) const MISSING: HeaderName = HeaderName::from_static("harvest-missing");
 
 /// How a feed is served. [`Default`] suits all but tests.
 #[derive(Clone, Debug)]
@@ -390,39 +378,6 @@ enum Told {
     Snapshot,
     /// Nothing before these holes are closed.
     Missing(Holes),
-}
-
-/// Says what the body is.
-pub(crate) fn describe(
-    headers: &mut HeaderMap,
-    kind: &'static str,
-    from: u64,
-    view: &View,
-    n: u64,
-) {
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/gzip"));
-    headers.insert(KIND, HeaderValue::from_static(kind));
-    headers.insert(FORMAT, value(member::FORMAT));
-    let to = view.version;
-    headers.insert(EPOCH, value(to.epoch));
-    headers.insert(FROM, value(from));
-    headers.insert(TO, value(to.serial));
-    headers.insert(OBJECTS, value(n));
-    if view.purged != 0 {
-        headers.insert(PURGED, value(view.purged));
-    }
-}
-
-/// Says what is missing, if anything is.
-pub(crate) fn lack(headers: &mut HeaderMap, holes: &Holes) {
-    if !holes.is_empty() {
-        headers.insert(MISSING, value(holes));
-    }
-}
-
-/// Returns a header's value. Ours are numbers, hex and ranges: always fit for one.
-pub(crate) fn value(text: impl ToString) -> HeaderValue {
-    HeaderValue::try_from(text.to_string()).unwrap_or(HeaderValue::from_static(""))
 }
 
 fn content_length(response: &Response<Body>) -> u64 {

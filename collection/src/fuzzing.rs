@@ -10,10 +10,11 @@ use tokio::sync::mpsc;
 use crate::change::{Batch, Change, GATHERER_ID, Stamp, Version};
 use crate::collection::Collection;
 use crate::error::Error;
-use crate::intake::{Intake, Piece, Stream};
+use crate::intake::{Intake, Stream};
 use crate::options::Options;
 use crate::replica::CHAIN;
 use crate::replica::writer::{self as log, Writer};
+use crate::wire::asking::Piece;
 
 /// The name under which [`take_in`] takes in.
 pub const SOURCE: &str = "source";

@@ -22,6 +22,7 @@ use crate::holders::{Cursor, Progress, Pulled};
 use crate::member::{Decoder, MEMBER_BYTES_MAX, Member};
 use crate::report::Applied;
 use crate::restraint::{RATIO_MAX, Swell, is_loss};
+use crate::wire::asking::Piece;
 
 /// So many changes, or plain bytes, are worth a commit.
 const APPLY_CHANGES: usize = 4_096;
@@ -49,14 +50,6 @@ impl Stream {
     pub(crate) fn after(cursor: &Cursor) -> Self {
         cursor.taken().map_or(Self::Delta, |taken| Self::Rest(taken.clone()))
     }
-}
-
-/// What goes to an intake.
-#[derive(Debug)]
-pub(crate) enum Piece {
-    Bytes(Bytes),
-    /// No more will come, for whatever reason.
-    End,
 }
 
 /// What the streams of a pull have brought so far; each goes on from where the one before ended.

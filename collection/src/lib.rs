@@ -10,7 +10,6 @@ mod change;
 mod close;
 mod collection;
 mod compact;
-mod consumers;
 #[cfg(test)]
 mod damage_model;
 mod error;
@@ -21,9 +20,7 @@ pub mod fuzzing;
 mod harvested;
 mod heal;
 mod holders;
-mod hot;
 mod index;
-mod instance;
 mod intake;
 mod keys;
 mod log;
@@ -41,21 +38,20 @@ pub mod replica;
 mod report;
 pub mod restraint;
 mod room;
-mod served;
-mod snapshot;
 mod sources;
 mod suppress;
 mod suppressed;
 mod ttl;
 mod verify;
+mod wire;
 
 pub use change::{
     Batch, Change, Epoch, GATHERER_ID, GATHERER_ROOT, Note, ORIGIN_VERSION, Oid, Scanned, Stamp,
     Stored, Version,
 };
 pub use collection::Collection;
-pub use consumers::Consumer;
 pub use error::{Damage, Error};
+pub use feed::consumers::Consumer;
 pub use harvested::{HarvestCheckpoint, Harvested};
 pub use heal::Healing;
 pub use holders::{Cursor, Progress, Pulled};

@@ -10,6 +10,7 @@ pub(crate) mod holes;
 pub(crate) mod manifest;
 pub(crate) mod scan;
 pub(crate) mod segment;
+pub(crate) mod served;
 mod settled;
 
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! Pulling a source: the client of [`feed`].
+//! Pulling a source: the client of [`feed`](crate::feed).
 //!
 //! A pull asks for what is newer than its cursor and applies it as it comes, cursor included, so
 //! that it can end anywhere, by a kill too, and the next one goes on without losing or repeating a
@@ -16,7 +16,6 @@
 //!
 //! Source: DESIGN.md, "Feed", "Snapshot" and "Cursors".
 
-pub(crate) mod answer;
 mod in_place;
 mod pushed;
 
@@ -32,13 +31,13 @@ use url::Url;
 use crate::change::{Epoch, Stamp, Version};
 use crate::collection::Collection;
 use crate::error::{Damage, Error};
-use crate::feed::{self, value};
 use crate::holders::{Cursor, Progress};
-use crate::intake::{Intake, Piece, Stream, Tally};
+use crate::intake::{Intake, Stream, Tally};
 use crate::report::Applied;
+use crate::wire::asking::{Answer, forward, is_of_transfer, range_start};
+use crate::wire::{self, value};
 
-pub use answer::Asking;
-use answer::{Answer, is_of_transfer, range_start};
+pub use crate::wire::asking::{Asking, Kind, PullLimits};
 pub use pushed::Pushed;
 
 /// Pieces of a body that wait to be taken in; each is at most 256 KiB.
@@ -55,35 +54,6 @@ const SNAPSHOTS_MAX: u32 = 16;
 
 /// Pause before an attempt after a fruitless one; longer after each.
 const PAUSE: Duration = Duration::from_millis(200);
-
-/// What a source may bring in one pull.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PullLimits {
-    /// Most changes, and most objects of a snapshot.
-    pub records_max: u64,
-    /// Most compressed bytes.
-    pub bytes_max: u64,
-    /// Longest time; what has come until then is kept, and the next pull goes on from there.
-    pub time_max: Duration,
-}
-
-impl Default for PullLimits {
-    /// Ten million changes, 16 GiB, an hour.
-    fn default() -> Self {
-        let time_max = Duration::from_secs(3_600);
-        Self { records_max: 10_000_000, bytes_max: 16 << 30, time_max }
-    }
-}
-
-/// How a source answered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
-    /// With what is new.
-    #[default]
-    Delta,
-    /// With all that it has, or the rest of that.
-    Snapshot,
-}
 
 /// What a pull did.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -307,7 +277,7 @@ impl Puller {
 
     /// Notes which key the source says is its own: what it signs is known by it.
     fn note_key(&self, response: &Response) {
-        self.note_owner(response.headers.get(feed::KEY).and_then(|it| it.to_str().ok()));
+        self.note_owner(response.headers.get(wire::KEY).and_then(|it| it.to_str().ok()));
     }
 
     fn note_owner(&self, owner: Option<&str>) {
@@ -424,28 +394,6 @@ impl Puller {
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         }
     }
-}
-
-/// Hands a body on, piece by piece, with its end.
-pub(crate) async fn forward(
-    response: &mut Response,
-    pieces: &mpsc::Sender<Piece>,
-) -> Result<(), net::Error> {
-    let fetched = loop {
-        match response.chunk().await {
-            Ok(None) => break Ok(()),
-            // Whoever takes them stops listening when something is wrong with what came.
-            Ok(Some(piece)) => {
-                if pieces.send(Piece::Bytes(piece)).await.is_err() {
-                    break Ok(());
-                }
-            }
-            Err(error) => break Err(error),
-        }
-    };
-    // Who does not listen has ended already.
-    drop(pieces.send(Piece::End).await);
-    fetched
 }
 
 /// Writes down what a pull has brought by `now_ms` of a source that held so many objects before.

@@ -13,10 +13,10 @@ use tokio::time::sleep;
 
 use crate::change::{Change, Stamp, Version};
 use crate::collection::{Collection, Inner};
-use crate::consumers::Consumer;
 use crate::error::Error;
 use crate::feed::FeedServer;
-use crate::instance::Instance;
+use crate::feed::consumers::Consumer;
+use crate::feed::instance::Instance;
 use crate::log::due::Due;
 use crate::member::{MEMBER_BYTES_MAX, Unpacker};
 use crate::notice::{Notice, Subject};

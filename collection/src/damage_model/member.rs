@@ -23,9 +23,10 @@ use crate::error::{Damage, Error};
 use crate::feed::{FeedOptions, FeedServer};
 use crate::heal::Healing;
 use crate::holders::{Cursor, Progress};
-use crate::intake::{Intake, Piece, Stream};
+use crate::intake::{Intake, Stream};
 use crate::options::Options;
 use crate::recover::Mode;
+use crate::wire::asking::Piece;
 
 const GATHERER: &str = "00000000000000aa";
 const ROOT: &str = "http://root/";

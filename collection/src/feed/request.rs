@@ -5,10 +5,14 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use net::body::{self, Body};
 
-use super::{ACCEPT_FORMAT, FORMAT, PURGED, RETRY_SECS, WAIT_SECS_MAX, lack, value};
+use super::WAIT_SECS_MAX;
 use crate::change::{Epoch, Version};
 use crate::log::holes::Holes;
 use crate::member;
+use crate::wire::{ACCEPT_FORMAT, FORMAT, PURGED, lack, value};
+
+/// When one who asked for what is damaged is to ask again, in seconds.
+const RETRY_SECS: u64 = 15;
 
 /// What a request for the feed asks.
 pub(super) struct Query {

@@ -13,9 +13,9 @@ use crate::change::{Batch, Change, GATHERER_ID, GATHERER_ROOT, Oid, Stamp};
 use crate::collection::Collection;
 use crate::error::{Damage, Error};
 use crate::heal::Healing;
+use crate::log::served;
 use crate::options::Options;
 use crate::recover::Mode;
-use crate::served;
 
 fn open(dir: &Path) -> (Collection, Arc<Faulty>) {
     let faulty = Faulty::new(dir, 1);

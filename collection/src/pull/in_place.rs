@@ -14,15 +14,16 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-use super::answer::is_of_transfer;
-use super::{FRUITLESS_MAX, Kind, PIECES_AHEAD, Puller, Summary, sum_up};
+use super::{FRUITLESS_MAX, PIECES_AHEAD, Puller, Summary, sum_up};
 use crate::change::{Stamp, Version};
 use crate::error::Error;
 use crate::holders::Cursor;
-use crate::intake::{Intake, Piece, Stream, Tally};
+use crate::intake::{Intake, Stream, Tally};
 use crate::log::View;
+use crate::log::served;
+use crate::member;
 use crate::replica::Replica;
-use crate::{member, served};
+use crate::wire::asking::{Kind, Piece, is_of_transfer};
 
 /// How often it is looked for something newer while one waits for it: the cost is that of reading one small file.
 const LOOK: Duration = Duration::from_secs(1);

@@ -16,8 +16,10 @@ use crate::change::Version;
 use crate::collection::Collection;
 use crate::error::Error;
 use crate::holders::Cursor;
-use crate::intake::{Piece, Stream, Tally};
-use crate::{member, served};
+use crate::intake::{Stream, Tally};
+use crate::log::served;
+use crate::member;
+use crate::wire::asking::Piece;
 
 /// A part of a feed: what has changed after one serial, up to a version.
 #[derive(Clone, Debug, PartialEq, Eq)]

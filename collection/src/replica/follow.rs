@@ -14,9 +14,8 @@ use super::chain::known_owner;
 use super::writer::{Stream, Writer};
 use crate::change::Version;
 use crate::error::{Damage, Error};
-use crate::feed;
-use crate::pull::answer::{Answer, Asking};
-use crate::pull::{Kind, PullLimits, forward};
+use crate::wire::asking::{Answer, Asking, Kind, PullLimits, forward};
+use crate::wire::{self, value};
 
 /// Pieces of a body that wait to be written; each is at most 256 KiB.
 const PIECES_AHEAD: usize = 4;
@@ -104,7 +103,7 @@ impl Follower {
         let total = PullLimits::default().time_max + wait;
         let known = self.reached.map_or(0, |it| it.purged);
         let request = self.ask.get(&Asking::path(have, wait), wait, total);
-        let request = request.header(feed::PURGED, feed::value(known));
+        let request = request.header(wire::PURGED, value(known));
         let mut response =
             self.ask.client.send(request).await.map_err(|error| self.ask.failed(error))?;
         if response.status != StatusCode::OK {
@@ -127,7 +126,7 @@ impl Follower {
         if life.is_none() && Some(answer.to) == have {
             return self.with(move |it| it.note_purged(purged)).await;
         }
-        let owner = response.headers.get(feed::KEY).and_then(|it| known_owner(it.to_str().ok()?));
+        let owner = response.headers.get(wire::KEY).and_then(|it| known_owner(it.to_str().ok()?));
         let stream = Stream { life, to: answer.to, objects: answer.objects, owner, purged };
         self.transfer(&mut response, stream).await
     }

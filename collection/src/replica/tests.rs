@@ -20,11 +20,11 @@ use super::*;
 use crate::change::{Batch, Change, GATHERER_ID, Oid, Stamp, Version};
 use crate::collection::Collection;
 use crate::error::Error;
-use crate::intake::Piece;
 use crate::log::View;
 use crate::log::scan::Scan;
 use crate::member::end_mark;
 use crate::options::Options;
+use crate::wire::asking::Piece;
 
 /// The titles of what lives, by URL.
 type Titles = BTreeMap<String, String>;

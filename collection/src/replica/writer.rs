@@ -13,10 +13,10 @@ use super::fold::{fold, is_due};
 use super::folder::{self, CHAIN, list, write_chain, wrong};
 use crate::change::{Epoch, Version};
 use crate::error::{Damage, Error};
-use crate::intake::Piece;
 use crate::member::content::Drafter;
 use crate::member::pack::Packer;
 use crate::member::{Decoder, Header, MEMBER_BYTES_MAX, Member};
+use crate::wire::asking::Piece;
 
 /// A file of the base is closed at this length, in bytes.
 pub(super) const BASE_FILE_BYTES: u64 = 64 << 20;

@@ -2,23 +2,53 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use net::client::{Client, Credentials, Request, Response};
 use net::error::{RETRY_DEFAULT, Stage};
 use net::host;
+use tokio::sync::mpsc;
 use url::Url;
 
-use super::{Kind, PullLimits};
 use crate::change::Version;
 use crate::error::Error;
-use crate::feed::value;
-use crate::{feed, member};
+use crate::member;
+use crate::wire::{self, value};
 
 /// When a source that has holes is asked again at the latest, whatever it says.
 const RETRY_MISSING_MAX: Duration = Duration::from_secs(3_600);
 
 /// How long after the wait that was asked for an answer may be on its way: then its source is gone.
 const SILENCE: Duration = Duration::from_secs(5);
+
+/// What a source may bring in one pull.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PullLimits {
+    /// Most changes, and most objects of a snapshot.
+    pub records_max: u64,
+    /// Most compressed bytes.
+    pub bytes_max: u64,
+    /// Longest time; what has come until then is kept, and the next pull goes on from there.
+    pub time_max: Duration,
+}
+
+impl Default for PullLimits {
+    /// Ten million changes, 16 GiB, an hour.
+    fn default() -> Self {
+        let time_max = Duration::from_secs(3_600);
+        Self { records_max: 10_000_000, bytes_max: 16 << 30, time_max }
+    }
+}
+
+/// How a source answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// With what is new.
+    #[default]
+    Delta,
+    /// With all that it has, or the rest of that.
+    Snapshot,
+}
 
 /// What the head of an answer says of its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,9 +123,9 @@ impl Asking {
         let mut request = Request::get(host::join(&self.base, path))
             .credentials(self.credentials.clone())
             .allow_private(self.allow_private)
-            .header(feed::ACCEPT_FORMAT, value(member::FORMAT));
+            .header(wire::ACCEPT_FORMAT, value(member::FORMAT));
         if let Some(id) = &self.consumer {
-            request = request.header(feed::CONSUMER, value(id));
+            request = request.header(wire::CONSUMER, value(id));
         }
         let mut timeouts = self.client.timeouts();
         if !wait.is_zero() {
@@ -131,26 +161,26 @@ impl Asking {
             let text = text(name)?;
             text.parse::<u64>().map_err(|_error| wrong(format!("its {name} is {text:?}")))
         };
-        let kind = match text(&feed::KIND)? {
+        let kind = match text(&wire::KIND)? {
             "delta" => Kind::Delta,
             "snapshot" => Kind::Snapshot,
             other => return Err(wrong(format!("it answers with {other:?}"))),
         };
-        let format = text(&feed::FORMAT)?;
+        let format = text(&wire::FORMAT)?;
         if format.parse() != Ok(member::FORMAT) {
             return Err(self.other_format(&response.url, format));
         }
-        let epoch = text(&feed::EPOCH)?.parse().map_err(|error: Error| wrong(error.to_string()))?;
-        let to = Version { epoch, serial: number(&feed::TO)? };
-        let (from, objects) = (number(&feed::FROM)?, number(&feed::OBJECTS)?);
-        let is_said = response.headers.contains_key(feed::PURGED);
-        let purged = if is_said { number(&feed::PURGED)? } else { 0 };
+        let epoch = text(&wire::EPOCH)?.parse().map_err(|error: Error| wrong(error.to_string()))?;
+        let to = Version { epoch, serial: number(&wire::TO)? };
+        let (from, objects) = (number(&wire::FROM)?, number(&wire::OBJECTS)?);
+        let is_said = response.headers.contains_key(wire::PURGED);
+        let purged = if is_said { number(&wire::PURGED)? } else { 0 };
         Ok(Answer { kind, from, to, objects, purged })
     }
 
     /// The error of an answer that says that something is missing; `None` if it does not.
     pub(crate) fn missing(&self, response: &Response) -> Option<Error> {
-        let missing = response.header(feed::MISSING.as_str())?.to_owned();
+        let missing = response.header(wire::MISSING.as_str())?.to_owned();
         let (name, url) = (self.source.clone(), response.url.to_string());
         let secs = response.header(header::RETRY_AFTER.as_str()).and_then(|it| it.parse().ok());
         let after = secs.map_or(RETRY_DEFAULT, Duration::from_secs).min(RETRY_MISSING_MAX);
@@ -162,7 +192,7 @@ impl Asking {
         if let Some(missing) = self.missing(&response) {
             return missing;
         }
-        let spoken = response.header(feed::FORMAT.as_str()).map(str::to_owned);
+        let spoken = response.header(wire::FORMAT.as_str()).map(str::to_owned);
         match (response.status, spoken) {
             (StatusCode::NOT_ACCEPTABLE, Some(spoken)) => self.other_format(&response.url, &spoken),
             (StatusCode::NOT_FOUND, _) => self.no_feed(&response.url, "404 Not Found".to_owned()),
@@ -194,14 +224,44 @@ impl Asking {
     }
 }
 
+/// What goes to an intake.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    Bytes(Bytes),
+    /// No more will come, for whatever reason.
+    End,
+}
+
+/// Hands a body on, piece by piece, with its end.
+pub(crate) async fn forward(
+    response: &mut Response,
+    pieces: &mpsc::Sender<Piece>,
+) -> Result<(), net::Error> {
+    let fetched = loop {
+        match response.chunk().await {
+            Ok(None) => break Ok(()),
+            // Whoever takes them stops listening when something is wrong with what came.
+            Ok(Some(piece)) => {
+                if pieces.send(Piece::Bytes(piece)).await.is_err() {
+                    break Ok(());
+                }
+            }
+            Err(error) => break Err(error),
+        }
+    };
+    // Who does not listen has ended already.
+    drop(pieces.send(Piece::End).await);
+    fetched
+}
+
 /// Returns the first byte of `Content-Range`.
-pub(super) fn range_start(response: &Response) -> Option<u64> {
+pub(crate) fn range_start(response: &Response) -> Option<u64> {
     let range = response.header("content-range")?.strip_prefix("bytes ")?;
     range.split_once('-')?.0.trim().parse().ok()
 }
 
 /// Whether it was the transfer that failed, and another may go on from where it did.
-pub(super) fn is_of_transfer(error: &Error) -> bool {
+pub(crate) fn is_of_transfer(error: &Error) -> bool {
     use net::Error::{Cut, Protocol, Timeout};
     match error {
         Error::Corrupt { .. } | Error::SetBack { .. } => true,

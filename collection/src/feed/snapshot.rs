@@ -21,12 +21,12 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use net::body::{self, Body};
 
 use crate::change::{Epoch, Version};
-use crate::feed::{describe, lack, value};
 use crate::log::holes::Holes;
 use crate::log::scan::Pinned;
+use crate::log::served;
 use crate::log::{Address, Part, View};
 use crate::member;
-use crate::served;
+use crate::wire::{describe, lack, value};
 
 /// A snapshot. While it lives, so do the files that it names.
 #[derive(Debug)]

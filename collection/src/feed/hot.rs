@@ -13,8 +13,8 @@ use net::sendfile::{Memory, MemoryFile};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::change::Version;
+use crate::log::served;
 use crate::log::{Part, View};
-use crate::served;
 
 /// Largest answer kept, in bytes.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;

@@ -12,7 +12,7 @@ use net::server::Peer;
 use serde::{Deserialize, Serialize};
 
 use crate::change::{Stamp, Version};
-use crate::feed::CONSUMER;
+use crate::wire::CONSUMER;
 
 /// Most consumers that are remembered; who has been away longest is forgotten for a new one.
 const CONSUMERS_MAX: usize = 10_000;

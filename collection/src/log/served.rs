@@ -11,8 +11,8 @@ use std::io;
 use bytes::Bytes;
 use net::body::{self, Body};
 
-use crate::log::Part;
-use crate::log::segment::{Entry, Segment};
+use super::Part;
+use super::segment::{Entry, Segment};
 
 /// Most bytes that are read and sent at once, unless one member is larger. One such piece is read
 /// ahead.

@@ -1,0 +1,58 @@
+//! What a feed and those who ask it tell each other beside the members: the headers that
+//! [`feed`](crate::feed) describes.
+
+pub(crate) mod asking;
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+
+use crate::log::View;
+use crate::log::holes::Holes;
+use crate::member;
+
+pub(crate) const KIND: HeaderName = HeaderName::from_static("harvest-kind");
+pub(crate) const FORMAT: HeaderName = HeaderName::from_static("harvest-format");
+pub(crate) const ACCEPT_FORMAT: HeaderName = HeaderName::from_static("harvest-accept-format");
+pub(crate) const EPOCH: HeaderName = HeaderName::from_static("harvest-epoch");
+pub(crate) const FROM: HeaderName = HeaderName::from_static("harvest-from");
+pub(crate) const TO: HeaderName = HeaderName::from_static("harvest-to");
+/// The server's id and public key.
+pub(crate) const KEY: HeaderName = HeaderName::from_static("harvest-key");
+/// The id of who asks.
+pub(crate) const CONSUMER: HeaderName = HeaderName::from_static("harvest-consumer");
+pub(crate) const OBJECTS: HeaderName = HeaderName::from_static("harvest-objects");
+pub(crate) const PURGED: HeaderName = HeaderName::from_static("harvest-purged");
+/// The serials that cannot be told just now.
+pub(crate) const MISSING: HeaderName = HeaderName::from_static("harvest-missing");
+
+/// Says what the body is.
+pub(crate) fn describe(
+    headers: &mut HeaderMap,
+    kind: &'static str,
+    from: u64,
+    view: &View,
+    n: u64,
+) {
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/gzip"));
+    headers.insert(KIND, HeaderValue::from_static(kind));
+    headers.insert(FORMAT, value(member::FORMAT));
+    let to = view.version;
+    headers.insert(EPOCH, value(to.epoch));
+    headers.insert(FROM, value(from));
+    headers.insert(TO, value(to.serial));
+    headers.insert(OBJECTS, value(n));
+    if view.purged != 0 {
+        headers.insert(PURGED, value(view.purged));
+    }
+}
+
+/// Says what is missing, if anything is.
+pub(crate) fn lack(headers: &mut HeaderMap, holes: &Holes) {
+    if !holes.is_empty() {
+        headers.insert(MISSING, value(holes));
+    }
+}
+
+/// Returns a header's value. Ours are numbers, hex and ranges: always fit for one.
+pub(crate) fn value(text: impl ToString) -> HeaderValue {
+    HeaderValue::try_from(text.to_string()).unwrap_or(HeaderValue::from_static(""))
+}
