@@ -15,9 +15,8 @@ mod aftermath;
 #[cfg(test)]
 mod unreadable;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use net::clock;
 
@@ -39,9 +38,6 @@ const LOST_MAX: usize = 100_000;
 const DAMAGED_MAX: usize = 1000;
 /// Most objects deleted in one commit.
 const DELETES_MAX: usize = 4096;
-/// When sources are read from the start again if they have not brought what is lost.
-const ASK_AGAIN: Duration = Duration::from_secs(6 * 3600);
-
 /// In the place of a segment's number, with the serial before it: a hole without bytes.
 const NO_SEGMENT: u64 = u64::MAX;
 
@@ -60,21 +56,6 @@ pub enum Healing {
         /// Sources that hold them, which have just been set back: pull them.
         sources: Vec<String>,
     },
-}
-
-/// How far the search for damage and its repair are.
-#[derive(Debug, Default)]
-pub(crate) struct Mending {
-    /// The last member scrubbed: its segment's number, and where it ends.
-    scrubbed: Address,
-    /// Members found damaged since the collection was opened.
-    found: HashSet<Address>,
-    /// When sources were last asked for what was in these holes.
-    asked: HashMap<Address, Instant>,
-    /// Why the last commit was refused.
-    refusing: Option<String>,
-    /// Whether that was for want of space.
-    pub(crate) no_room: bool,
 }
 
 /// Objects and roots that live in holes.
@@ -278,26 +259,7 @@ impl Collection {
     }
 }
 
-impl Mending {
-    /// Remembers how the last commit went.
-    pub(crate) fn refused(&mut self, error: Option<&Error>) {
-        let refused = error.filter(|it| it.may_pass());
-        self.refusing = refused.map(Error::to_string);
-        self.no_room = matches!(refused, Some(Error::NoRoom { .. } | Error::Full { .. }));
-    }
-
-    fn is_to_ask(&self, holes: &[Address]) -> bool {
-        let now = clock::monotonic();
-        let is_old = |at: &Instant| ASK_AGAIN <= now.saturating_duration_since(*at);
-        holes.iter().any(|it| self.asked.get(it).is_none_or(is_old))
-    }
-}
-
 impl Inner {
-    pub(crate) fn mending(&self) -> MutexGuard<'_, Mending> {
-        self.mending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Notes which members are damaged: the next opening need not find it out.
     fn remember_damaged(&self, damaged: &HashSet<Address>) -> Result<(), Error> {
         let mut found: Vec<Address> = damaged.iter().copied().collect();

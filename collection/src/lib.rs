@@ -7,9 +7,7 @@
 //! Source: DESIGN.md, "The one idea".
 
 mod change;
-mod close;
 mod collection;
-mod compact;
 #[cfg(test)]
 mod damage_model;
 mod error;
@@ -20,7 +18,6 @@ pub mod fuzzing;
 mod harvested;
 mod heal;
 mod holders;
-mod index;
 mod intake;
 mod keys;
 mod log;
@@ -28,7 +25,6 @@ pub mod member;
 mod notice;
 mod open;
 mod options;
-mod pick;
 #[cfg(test)]
 mod power_cut;
 pub mod pull;
@@ -37,11 +33,9 @@ mod recover;
 pub mod replica;
 mod report;
 pub mod restraint;
-mod room;
 mod sources;
 mod suppress;
 mod suppressed;
-mod ttl;
 mod verify;
 mod wire;
 
@@ -50,6 +44,7 @@ pub use change::{
     Stored, Version,
 };
 pub use collection::Collection;
+pub use collection::pick::Picked;
 pub use error::{Damage, Error};
 pub use feed::consumers::Consumer;
 pub use harvested::{HarvestCheckpoint, Harvested};
@@ -58,7 +53,6 @@ pub use holders::{Cursor, Progress, Pulled};
 pub use log::scan::{Pinned, Scan};
 pub use notice::{Author, Notice, REASON_BYTES_MAX, Subject};
 pub use options::Options;
-pub use pick::Picked;
 pub use purge::{PurgeReport, Purged};
 pub use report::{
     Applied, Compacted, Cut, Extents, Health, Problem, Recovery, Report, SourceStats, Stats, Swept,

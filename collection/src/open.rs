@@ -11,9 +11,9 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 
 use crate::change::Stamp;
+use crate::collection::slot::Slot;
 use crate::collection::{Collection, Inner};
 use crate::error::Error;
-use crate::index::Slot;
 use crate::keys::Keys;
 use crate::keys::lives::Lives;
 use crate::log::Halt;

@@ -24,17 +24,6 @@ use crate::suppressed::{Suppression, Verdict};
 const RELEASES_MAX: usize = 4096;
 
 impl Collection {
-    /// Returns how far `source` has been read; `None` if never.
-    ///
-    /// # Errors
-    ///
-    /// The key index failed and could not be rebuilt.
-    pub fn cursor(&self, source: &str) -> Result<Option<Cursor>, Error> {
-        let key = note_key(CURSOR, source.as_bytes());
-        let value = self.inner.read_keys(|keys| keys.note(&key))?;
-        Ok(value.and_then(|it| Cursor::decode(&it)))
-    }
-
     /// Applies what was pulled from a source, atomically with the source's cursor. The newest
     /// origin version of an object wins; a delete releases the source's hold, and the object goes
     /// with its last holder. Changes of a delta that the cursor has passed are ignored.

@@ -9,9 +9,7 @@
 //!
 //! Source: ours.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::{MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +19,7 @@ use crate::error::Error;
 use crate::holders::{Holders, SUPPRESSED, note_key};
 use crate::log::Tail;
 use crate::notice::{Author, Notice, REASON_BYTES_MAX, Subject};
-use crate::suppressed::{Mark, Scope, Suppressed, Suppression, Takedowns};
+use crate::suppressed::{Mark, Scope, Suppression, Takedowns};
 
 /// Objects deleted in one commit.
 const DELETES_MAX: usize = 4096;
@@ -176,28 +174,6 @@ impl Collection {
 }
 
 impl Inner {
-    /// Takes the lock of the list; after the writer's, if both are needed.
-    pub(crate) fn suppressed(&self) -> MutexGuard<'_, Suppressed> {
-        self.suppressed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Leaves out updates of what is suppressed, and counts them. Returns the list's revision,
-    /// too.
-    pub(crate) fn without_suppressed<'a>(&self, changes: &'a [Change]) -> (Cow<'a, [Change]>, u64) {
-        let mut suppressed = self.suppressed();
-        let refused = |change: &&Change| {
-            matches!(change, Change::Update(_))
-                && change.oid().is_some_and(|oid| suppressed.covering(&oid).is_some())
-        };
-        let revision = suppressed.revision;
-        if suppressed.list.is_empty() || !changes.iter().any(|it| refused(&it)) {
-            return (Cow::Borrowed(changes), revision);
-        }
-        let kept: Vec<_> = changes.iter().filter(|it| !refused(it)).cloned().collect();
-        suppressed.counts.refused += (changes.len() - kept.len()) as u64;
-        (Cow::Owned(kept), revision)
-    }
-
     /// Gives notice, later than any before of the same subject by the same signer.
     fn sign(
         &self,

@@ -11,8 +11,8 @@
 //!
 //! Source: TR §3 (Time-to-Live); DESIGN.md, "Life" and "Restraint".
 
+use super::Collection;
 use crate::change::{Change, Note, Oid, Stamp};
-use crate::collection::Collection;
 use crate::error::Error;
 use crate::holders::Holders;
 use crate::log::Tail;

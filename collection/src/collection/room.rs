@@ -7,7 +7,7 @@
 //!
 //! Source: ours.
 
-use crate::collection::Inner;
+use super::Inner;
 use crate::error::Error;
 use crate::keys::Keys;
 use crate::log::Tail;

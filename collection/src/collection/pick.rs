@@ -4,8 +4,8 @@
 
 use std::vec::IntoIter;
 
+use super::Collection;
 use crate::change::{Scanned, Stamp};
-use crate::collection::Collection;
 use crate::error::{Damage, Error};
 use crate::log::View;
 use crate::log::segment::{Entry, Segment};

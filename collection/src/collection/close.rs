@@ -9,8 +9,7 @@ use std::fs::File;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use crate::collection::{Collection, Inner};
-use crate::error::Error;
+use super::{Collection, Inner};
 use crate::log::Halt;
 use crate::log::manifest::{Manifest, Unwritten};
 
@@ -35,6 +34,12 @@ impl Collection {
     }
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 impl Inner {
     /// Makes the key index durable, and notes that the log ends where it does.
     pub(crate) fn end(&self) {
@@ -50,18 +55,6 @@ impl Inner {
             }
         }
     }
-
-    /// Ends what takes long once the collection is to be closed.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Stopped`]: pass it on.
-    pub(crate) fn go_on(&self) -> Result<(), Error> {
-        if self.closing.load(Ordering::Acquire) {
-            return Err(Error::Stopped { dir: self.dir.clone() });
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -72,6 +65,7 @@ mod tests {
 
     use super::*;
     use crate::change::{Batch, Change, GATHERER_ID, Oid, Stamp};
+    use crate::error::Error;
     use crate::options::Options;
 
     const GATHERER: &str = "00000000000000aa";

@@ -11,42 +11,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Instant;
 
 use net::clock;
 
+use super::Inner;
+use super::slot::{Failure, Slot};
 use crate::change::{Change, Note};
-use crate::collection::Inner;
 use crate::error::Error;
 use crate::keys::Keys;
 use crate::keys::lives::Moves;
 use crate::log::{Appended, Tail};
 use crate::recover::replay::{self, OnDamage};
-
-/// The key index, or why there is none.
-#[derive(Debug)]
-pub(crate) struct Slot {
-    keys: Option<Keys>,
-    /// How often it was made anew.
-    made: u64,
-    failure: Option<Failure>,
-}
-
-/// An attempt to make the index that failed.
-#[derive(Debug)]
-struct Failure {
-    error: sled::Error,
-    /// Whether a damaged member was in the way.
-    is_damage: bool,
-    /// When to try again.
-    until: Instant,
-}
-
-impl Slot {
-    pub(crate) fn new(keys: Keys) -> Self {
-        Self { keys: Some(keys), made: 0, failure: None }
-    }
-}
 
 impl Inner {
     /// The folder that has the key index: a temporary one beside what is only read.

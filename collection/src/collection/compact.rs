@@ -13,8 +13,8 @@
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 
+use super::{Collection, Inner};
 use crate::change::{Change, Note, Scanned, Stamp};
-use crate::collection::{Collection, Inner};
 use crate::error::Error;
 use crate::keys::Keys;
 use crate::log::Address;

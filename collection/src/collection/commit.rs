@@ -1,0 +1,138 @@
+//! Commits: packed before the writer's lock is taken, appended and synced under it, then put in the key
+//! index, and only then shown to readers.
+//!
+//! Source: DESIGN.md, "The one idea".
+
+use std::borrow::{Borrow, Cow};
+
+use super::{Collection, Inner, room};
+use crate::change::{Batch, Change, Note, Stamp, Version};
+use crate::error::Error;
+use crate::holders::{USER, note_key};
+use crate::log::{Appended, Tail};
+use crate::member::content;
+use crate::member::pack::{self, Packed};
+use crate::recover;
+
+/// Compression of commits: fast.
+const LEVEL_COMMIT: u32 = 1;
+
+impl Collection {
+    /// Appends `batch` as one commit: after a crash all of it is there, or nothing. Durable when it
+    /// returns. An empty batch commits nothing. Updates of suppressed objects are left out and counted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`]: correct or drop that change. [`Error::Stopped`]: it is closed. After any
+    /// other nothing of it is kept; where it [`may pass`](Error::may_pass), commit it again later.
+    pub fn commit(&self, batch: impl Borrow<Batch>, now: Stamp) -> Result<Version, Error> {
+        let batch = batch.borrow();
+        let (kept, seen) = self.inner.without_suppressed(&batch.changes);
+        let own = |note: &Note| Note { key: note_key(USER, &note.key), value: note.value.clone() };
+        let notes: Vec<Note> = batch.notes.iter().map(own).collect();
+        let packed = self.inner.pack(&kept, &notes)?;
+        let mut tail = self.inner.tail();
+        if self.inner.suppressed().revision != seen {
+            // More has been suppressed meanwhile.
+            let (kept, _) = self.inner.without_suppressed(&kept);
+            return self.inner.commit(&mut tail, &kept, &notes, now);
+        }
+        self.inner.commit_packed(&mut tail, &kept, &notes, &packed, now)
+    }
+
+    /// Begins a new epoch: every consumer starts over with a snapshot. For restore, import and
+    /// rollback.
+    ///
+    /// # Errors
+    ///
+    /// The file system refused; the epoch is as it was.
+    pub fn new_epoch(&self, now: Stamp) -> Result<Version, Error> {
+        let mut tail = self.inner.tail();
+        self.inner.go_on()?;
+        tail.go_on(&self.inner.log)?;
+        let mut manifest = tail.manifest_now();
+        manifest.epoch = recover::fresh_epoch(now, manifest.epoch);
+        tail.replace(manifest, &self.inner.log)?;
+        let (epoch, commit, serial) = (tail.manifest.epoch, tail.commit, tail.serial);
+        let indexed = self.inner.read_keys(|keys| {
+            keys.writes().commit(epoch, commit, serial);
+            keys.flush()
+        });
+        if let Err(error) = indexed {
+            self.inner.give_up_keys(&error);
+        }
+        self.inner.publish(&tail);
+        Ok(tail.version())
+    }
+}
+
+impl Inner {
+    /// Leaves out updates of what is suppressed, and counts them. Returns the list's revision,
+    /// too.
+    fn without_suppressed<'a>(&self, changes: &'a [Change]) -> (Cow<'a, [Change]>, u64) {
+        let mut suppressed = self.suppressed();
+        let refused = |change: &&Change| {
+            matches!(change, Change::Update(_))
+                && change.oid().is_some_and(|oid| suppressed.covering(&oid).is_some())
+        };
+        let revision = suppressed.revision;
+        if suppressed.list.is_empty() || !changes.iter().any(|it| refused(&it)) {
+            return (Cow::Borrowed(changes), revision);
+        }
+        let kept: Vec<_> = changes.iter().filter(|it| !refused(it)).cloned().collect();
+        suppressed.counts.refused += (changes.len() - kept.len()) as u64;
+        (Cow::Owned(kept), revision)
+    }
+
+    /// Packs what is to be committed.
+    pub(crate) fn pack(&self, changes: &[Change], notes: &[Note]) -> Result<Vec<Packed>, Error> {
+        let options = &self.options;
+        let drafts =
+            content::drafts(changes, notes, options.member_bytes_max, options.record_bytes_max)?;
+        Ok(pack::pack(&drafts, LEVEL_COMMIT))
+    }
+
+    /// Commits under the writer's lock.
+    pub(crate) fn commit(
+        &self,
+        tail: &mut Tail,
+        changes: &[Change],
+        notes: &[Note],
+        now: Stamp,
+    ) -> Result<Version, Error> {
+        let packed = self.pack(changes, notes)?;
+        self.commit_packed(tail, changes, notes, &packed, now)
+    }
+
+    fn commit_packed(
+        &self,
+        tail: &mut Tail,
+        changes: &[Change],
+        notes: &[Note],
+        packed: &[Packed],
+        now: Stamp,
+    ) -> Result<Version, Error> {
+        if packed.is_empty() {
+            return Ok(tail.version());
+        }
+        let taken = self.append(tail, packed, now);
+        self.mending().refused(taken.as_ref().err());
+        let appended = taken.inspect_err(|_error| self.log.settled.end())?;
+        self.index(tail, appended, changes, notes);
+        self.publish(tail);
+        self.log.settled.end();
+        let goes_on = || self.go_on().is_ok();
+        if let Err(error) = self.read_keys(|keys| keys.tend(&goes_on)) {
+            self.give_up_keys(&error);
+        }
+        Ok(tail.version())
+    }
+
+    fn append(&self, tail: &mut Tail, packed: &[Packed], now: Stamp) -> Result<Appended, Error> {
+        tail.go_on(&self.log)?;
+        room::check(self, tail, packed)?;
+        // What nobody could look up had better not be taken.
+        self.read_keys(|_keys| Ok(()))?;
+        self.log.append(tail, packed, now, self.options.segment_bytes_max)
+    }
+}

@@ -1,0 +1,218 @@
+//! What is read of a collection: objects and notes by key, the log in order, and figures.
+//!
+//! Source: DESIGN.md, "The one idea".
+
+use std::io;
+use std::path::Path;
+
+use roaring::RoaringTreemap;
+use soif::digest::Md5;
+
+use super::Collection;
+use crate::change::{Change, Oid, Stored};
+use crate::error::Error;
+use crate::holders::{CURSOR, Cursor, USER, note_key};
+use crate::log::due::due;
+use crate::log::scan::{Pinned, Scan};
+use crate::log::segment::Entry;
+use crate::report::{Extents, Stats};
+
+/// How often a look-up is tried that compaction may have overtaken; the last time with new keys.
+const GET_TRIES: usize = 4;
+
+impl Collection {
+    /// Returns the live object `oid`.
+    ///
+    /// # Errors
+    ///
+    /// The segment is damaged or unreadable.
+    pub fn get(&self, oid: &Oid) -> Result<Option<Stored>, Error> {
+        let key = oid.key();
+        for tries in 1..=GET_TRIES {
+            let made = self.inner.keys_made();
+            let Some(object) = self.inner.read_keys(|keys| keys.object(&key))? else {
+                return Ok(None);
+            };
+            // Between the two look-ups the object may have changed and the log been compacted.
+            if let Some(found) = self.inner.log.view().change(object.serial)?
+                && let Change::Update(record) = found.change
+            {
+                return Ok(Some(Stored { record, serial: found.serial, stamp: found.stamp }));
+            }
+            if tries + 1 == GET_TRIES {
+                let why = "it names a change that the log does not have";
+                self.inner.rebuild_keys(made, why)?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the serial of the live object `oid`: that of its newest change. Reads no segment.
+    ///
+    /// # Errors
+    ///
+    /// The key index cannot be read.
+    pub fn serial(&self, oid: &Oid) -> Result<Option<u64>, Error> {
+        let key = oid.key();
+        let object = self.inner.read_keys(|keys| keys.object(&key))?;
+        Ok(object.map(|it| it.serial))
+    }
+
+    /// Returns the value of a note.
+    ///
+    /// # Errors
+    ///
+    /// The key index failed and could not be rebuilt.
+    pub fn note(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let key = note_key(USER, key);
+        self.inner.read_keys(|keys| keys.note(&key))
+    }
+
+    /// Returns the notes whose keys start with `prefix`, by key. Notes committed meanwhile may or
+    /// may not be among them.
+    pub fn notes(
+        &self,
+        prefix: &[u8],
+    ) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), Error>> + use<> {
+        let prefix = note_key(USER, prefix);
+        let path = self.inner.keys_dir();
+        let (notes, failed) = match self.inner.read_keys(|keys| Ok(keys.notes(&prefix))) {
+            Ok(notes) => (Some(notes), None),
+            Err(error) => (None, Some(Err(error))),
+        };
+        let bare = move |item: Result<(Vec<u8>, Vec<u8>), sled::Error>| match item {
+            Ok((mut key, value)) => {
+                key.drain(..key.len().min(1));
+                Ok((key, value))
+            }
+            Err(source) => Err(Error::keys(path.clone(), source)),
+        };
+        failed.into_iter().chain(notes.into_iter().flatten().map(bare))
+    }
+
+    /// Returns how far `source` has been read; `None` if never.
+    ///
+    /// # Errors
+    ///
+    /// The key index failed and could not be rebuilt.
+    pub fn cursor(&self, source: &str) -> Result<Option<Cursor>, Error> {
+        let key = note_key(CURSOR, source.as_bytes());
+        let value = self.inner.read_keys(|keys| keys.note(&key))?;
+        Ok(value.and_then(|it| Cursor::decode(&it)))
+    }
+
+    /// Returns the changes after serial `since` up to the present version, in serial order;
+    /// superseded ones may be absent.
+    ///
+    /// # Errors
+    ///
+    /// None at present; the iterator's items may be errors.
+    pub fn scan(&self, since: u64) -> Result<Scan, Error> {
+        Ok(Scan::new(self.inner.log.view(), since))
+    }
+
+    /// Returns the live objects whose record has this `MD5`, in identifier order.
+    ///
+    /// # Errors
+    ///
+    /// The key index failed and could not be rebuilt.
+    pub fn oids_with_md5(&self, md5: &Md5) -> Result<Vec<Oid>, Error> {
+        self.inner.read_keys(|keys| keys.oids_with_md5(md5))
+    }
+
+    /// Calls `look` with the serials of the updates that the live objects have their records from. The
+    /// first time, and after the key index was made anew, this takes as long as going through the
+    /// key index. Commits do not wait for `look`, which does not see what they change.
+    ///
+    /// # Errors
+    ///
+    /// The key index failed and could not be rebuilt.
+    pub fn with_live<T>(&self, look: impl FnOnce(&RoaringTreemap) -> T) -> Result<T, Error> {
+        let Some(lives) = self.inner.lives.now(|| self.make_lives())? else {
+            let why = "it is made anew again and again".to_owned();
+            return Err(Error::keys(self.inner.keys_dir(), sled::Error::Unsupported(why)));
+        };
+        Ok(look(&lives))
+    }
+
+    /// Goes through the key index for what lives.
+    pub(crate) fn make_lives(&self) -> Result<RoaringTreemap, Error> {
+        let mut lives = RoaringTreemap::new();
+        let objects = self.inner.read_keys(|keys| Ok(keys.objects()))?;
+        for object in objects {
+            let (_, object) = object.map_err(|it| Error::keys(self.inner.keys_dir(), it))?;
+            self.inner.go_on()?;
+            lives.insert(object.serial);
+        }
+        Ok(lives)
+    }
+
+    /// Writes all live objects as plain SOIF, in serial order, but for those whose records are damaged;
+    /// returns how many were written. [`len`](Self::len) says how many there are.
+    ///
+    /// # Errors
+    ///
+    /// The log cannot be read, or `out` refused.
+    pub fn export(&self, mut out: impl io::Write) -> Result<u64, Error> {
+        let refused = |error| Error::io("cannot write", Path::new("the export"), error);
+        let mut count = 0;
+        let mut plain = Vec::new();
+        for scanned in Scan::of_sound(self.inner.log.view()) {
+            let scanned = scanned?;
+            let Change::Update(record) = scanned.change else { continue };
+            let Some(oid) = Oid::of(&record) else { continue };
+            let object = self.inner.read_keys(|keys| keys.object(&oid.key()))?;
+            if object.is_some_and(|it| it.serial == scanned.serial) {
+                plain.clear();
+                soif::write_record(&mut plain, &record);
+                out.write_all(&plain).map_err(refused)?;
+                count += 1;
+            }
+        }
+        out.flush().map_err(refused)?;
+        Ok(count)
+    }
+
+    /// Returns the collection's figures.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let view = self.inner.log.view();
+        let mut stats = Stats {
+            version: view.version,
+            objects: self.len(),
+            segments: view.segments.len() as u64,
+            horizon: view.horizon,
+            ..Stats::default()
+        };
+        for segment in &view.segments {
+            let entries = segment.entries();
+            stats.members += entries.len() as u64;
+            stats.changes += entries.iter().map(|it| u64::from(it.changes)).sum::<u64>();
+            stats.bytes += entries.last().map_or(0, Entry::end);
+        }
+        let no_room = self.inner.mending().no_room;
+        stats.compaction_due = due(&view, stats.objects, no_room).is_some();
+        stats
+    }
+
+    /// Returns the members after serial `since` as file ranges, without the local ones; `None` if
+    /// `since` lies before the horizon or past the end (then a snapshot is due).
+    ///
+    /// # Errors
+    ///
+    /// None at present; the signature leaves room.
+    pub fn extents(&self, since: u64) -> Result<Option<Extents>, Error> {
+        let view = self.inner.log.view();
+        let known = view.horizon <= since && since <= view.version.serial;
+        Ok(known.then(|| view.extents(since)))
+    }
+
+    /// Pins the whole log as it is: its files stay until the pin is dropped.
+    ///
+    /// # Errors
+    ///
+    /// None at present; the signature leaves room.
+    pub fn pin(&self) -> Result<Pinned, Error> {
+        Ok(Pinned::new(self.inner.log.view()))
+    }
+}
