@@ -28,7 +28,8 @@
 pub(crate) mod consumers;
 mod counters;
 mod hot;
-pub(crate) mod instance;
+mod instance;
+pub(crate) mod purge;
 mod request;
 mod snapshot;
 
@@ -103,20 +104,20 @@ impl Default for FeedOptions {
 /// Serves a collection's feed and snapshots; clones share them.
 #[derive(Clone, Debug)]
 pub struct FeedServer {
-    pub(crate) shared: Arc<Shared>,
+    shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) log: Instance,
+struct Shared {
+    log: Instance,
     options: FeedOptions,
-    pub(crate) snapshots: Mutex<Snapshots>,
-    pub(crate) hot: Hot,
+    snapshots: Mutex<Snapshots>,
+    hot: Hot,
     waiting: Semaphore,
     /// Wakes who keeps what was purged.
-    pub(crate) purges: Notify,
+    purges: Notify,
     counts: Counts,
-    pub(crate) consumers: Readers,
+    consumers: Readers,
 }
 
 impl FeedServer {

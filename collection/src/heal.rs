@@ -14,6 +14,7 @@
 mod aftermath;
 #[cfg(test)]
 mod unreadable;
+pub(crate) mod verify;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -30,7 +31,7 @@ use crate::log::segment::{Entry, Segment};
 use crate::log::{Address, View};
 use crate::recover;
 use crate::report::{Health, Problem};
-use crate::suppress::Doubt;
+use crate::takedown::Doubt;
 
 /// Most lost objects that are named at once; the others are named once these are back.
 const LOST_MAX: usize = 100_000;
@@ -217,6 +218,12 @@ impl Collection {
         Ok(self.inner.lost(&self.inner.log.view())?.oids)
     }
 
+    /// Does what follows from lost changes and from the list of what is suppressed, if that is still
+    /// to be done.
+    pub(crate) fn face_loss(&self, doubt: Doubt, now: Stamp) -> Result<(), Error> {
+        self.inner.begin_aftermath(&mut self.inner.tail(), now)?;
+        self.suppress_again(doubt, now)
+    }
     /// Does what follows from lost changes where that could not be done when they were lost.
     fn face_lost(&self, now: Stamp) -> Result<(), Error> {
         let lost = self.inner.tail().manifest.lost;

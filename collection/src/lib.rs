@@ -12,13 +12,10 @@ mod collection;
 mod damage_model;
 mod error;
 pub mod feed;
-mod firsts;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod harvested;
 mod heal;
 mod holders;
-mod intake;
 mod keys;
 mod log;
 pub mod member;
@@ -28,15 +25,12 @@ mod options;
 #[cfg(test)]
 mod power_cut;
 pub mod pull;
-mod purge;
 mod recover;
 pub mod replica;
 mod report;
-pub mod restraint;
 mod sources;
-mod suppress;
 mod suppressed;
-mod verify;
+mod takedown;
 mod wire;
 
 pub use change::{
@@ -47,15 +41,17 @@ pub use collection::Collection;
 pub use collection::pick::Picked;
 pub use error::{Damage, Error};
 pub use feed::consumers::Consumer;
-pub use harvested::{HarvestCheckpoint, Harvested};
+pub use feed::purge::PurgeReport;
 pub use heal::Healing;
 pub use holders::{Cursor, Progress, Pulled};
 pub use log::scan::{Pinned, Scan};
 pub use notice::{Author, Notice, REASON_BYTES_MAX, Subject};
 pub use options::Options;
-pub use purge::{PurgeReport, Purged};
 pub use report::{
     Applied, Compacted, Cut, Extents, Health, Problem, Recovery, Report, SourceStats, Stats, Swept,
 };
-pub use suppress::TakenDown;
+pub use sources::harvested::{HarvestCheckpoint, Harvested};
+pub use sources::restraint;
 pub use suppressed::{FILE_NAME as SUPPRESSED_FILE, Scope, Suppression, Takedowns, has_list};
+pub use takedown::TakenDown;
+pub use takedown::purge::Purged;

@@ -14,6 +14,7 @@ use crate::change::Stamp;
 use crate::collection::slot::Slot;
 use crate::collection::{Collection, Inner};
 use crate::error::Error;
+use crate::heal::verify;
 use crate::keys::Keys;
 use crate::keys::lives::Lives;
 use crate::log::Halt;
@@ -22,9 +23,8 @@ use crate::recover::read_only;
 use crate::recover::replay;
 use crate::recover::{self, Mode};
 use crate::report::Recovery;
-use crate::suppress::Doubt;
 use crate::suppressed::{self, Suppressed};
-use crate::verify;
+use crate::takedown::Doubt;
 
 impl Collection {
     /// Opens the collection in `dir`, making it if there is none, and repairs what a crash left.
@@ -140,12 +140,5 @@ impl Collection {
             done => done?,
         }
         Ok((collection, recovery))
-    }
-
-    /// Does what follows from lost changes and from the list of what is suppressed, if that is still
-    /// to be done.
-    pub(crate) fn face_loss(&self, doubt: Doubt, now: Stamp) -> Result<(), Error> {
-        self.inner.begin_aftermath(&mut self.inner.tail(), now)?;
-        self.suppress_again(doubt, now)
     }
 }

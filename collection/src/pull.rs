@@ -16,7 +16,9 @@
 //!
 //! Source: DESIGN.md, "Feed", "Snapshot" and "Cursors".
 
+mod firsts;
 mod in_place;
+pub(crate) mod intake;
 mod pushed;
 
 use std::time::{Duration, Instant};
@@ -32,12 +34,12 @@ use crate::change::{Epoch, Stamp, Version};
 use crate::collection::Collection;
 use crate::error::{Damage, Error};
 use crate::holders::{Cursor, Progress};
-use crate::intake::{Intake, Stream, Tally};
 use crate::report::Applied;
 use crate::wire::asking::{Answer, forward, is_of_transfer, range_start};
 use crate::wire::{self, value};
 
 pub use crate::wire::asking::{Asking, Kind, PullLimits};
+use intake::{Intake, Stream, Tally};
 pub use pushed::Pushed;
 
 /// Pieces of a body that wait to be taken in; each is at most 256 KiB.

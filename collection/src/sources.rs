@@ -5,6 +5,9 @@
 //!
 //! Source: DESIGN.md, "Cursors" and "Holders".
 
+pub(crate) mod harvested;
+pub mod restraint;
+
 use std::collections::{HashMap, HashSet};
 
 use soif::{Limits, Record};
@@ -17,8 +20,8 @@ use crate::log::Tail;
 use crate::log::holes::Holes;
 use crate::notice::Notice;
 use crate::report::{Applied, SourceStats};
-use crate::suppress::Doubt;
 use crate::suppressed::{Suppression, Verdict};
+use crate::takedown::Doubt;
 
 /// Most holds released in one commit.
 const RELEASES_MAX: usize = 4096;

@@ -23,8 +23,8 @@ use crate::error::{Damage, Error};
 use crate::feed::{FeedOptions, FeedServer};
 use crate::heal::Healing;
 use crate::holders::{Cursor, Progress};
-use crate::intake::{Intake, Stream};
 use crate::options::Options;
+use crate::pull::intake::{Intake, Stream};
 use crate::recover::Mode;
 use crate::wire::asking::Piece;
 

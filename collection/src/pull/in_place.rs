@@ -14,11 +14,11 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
+use super::intake::{Intake, Stream, Tally};
 use super::{FRUITLESS_MAX, PIECES_AHEAD, Puller, Summary, sum_up};
 use crate::change::{Stamp, Version};
 use crate::error::Error;
 use crate::holders::Cursor;
-use crate::intake::{Intake, Stream, Tally};
 use crate::log::View;
 use crate::log::served;
 use crate::member;

@@ -11,12 +11,12 @@ use bytes::Bytes;
 use net::clock;
 use tokio::sync::mpsc;
 
+use super::intake::{Stream, Tally};
 use super::{Puller, Summary, sum_up};
 use crate::change::Version;
 use crate::collection::Collection;
 use crate::error::Error;
 use crate::holders::Cursor;
-use crate::intake::{Stream, Tally};
 use crate::log::served;
 use crate::member;
 use crate::wire::asking::Piece;

@@ -15,13 +15,13 @@ use std::collections::HashSet;
 use soif::Record;
 use soif::digest::Md5;
 
+use super::restraint::is_loss;
 use crate::change::{Change, Epoch, Note, ORIGIN_VERSION, Oid, Stamp, Version};
 use crate::collection::Collection;
 use crate::error::Error;
 use crate::holders::{Cursor, Holders, Progress, Pulled, USER, note_key};
 use crate::member::{get, put};
 use crate::report::Applied;
-use crate::restraint::is_loss;
 
 /// A part of a harvest, to be applied together with the checkpoint behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -14,14 +14,14 @@ use bytes::Bytes;
 use net::clock;
 use tokio::sync::mpsc;
 
+use super::firsts::Firsts;
 use crate::change::{Change, Epoch, Stamp};
 use crate::collection::Collection;
 use crate::error::{Damage, Error};
-use crate::firsts::Firsts;
 use crate::holders::{Cursor, Progress, Pulled};
 use crate::member::{Decoder, MEMBER_BYTES_MAX, Member};
 use crate::report::Applied;
-use crate::restraint::{RATIO_MAX, Swell, is_loss};
+use crate::sources::restraint::{RATIO_MAX, Swell, is_loss};
 use crate::wire::asking::Piece;
 
 /// So many changes, or plain bytes, are worth a commit.

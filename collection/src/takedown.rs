@@ -9,6 +9,8 @@
 //!
 //! Source: ours.
 
+pub(crate) mod purge;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde::{Deserialize, Serialize};
