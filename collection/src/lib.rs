@@ -4,6 +4,11 @@
 //! everything that reads one is a cursor on its log. On disk a collection is a directory of
 //! segments, append-only files of gzip members; the bytes on disk are the bytes on the wire.
 //!
+//! Each room names those before it, as far as it needs them, and none behind it: [`member`], `log` and `keys`, how
+//! changes lie on the disk; `recover`, what a crash left of that; `suppressed`, the list; `collection` itself, and upon
+//! it `takedown`, `heal`, `sources` and `open`; `wire`, what a feed and its readers tell each other, and [`replica`];
+//! last [`feed`], and [`pull`] which asks one.
+//!
 //! Source: DESIGN.md, "The one idea".
 
 mod change;
