@@ -72,8 +72,13 @@ impl Catalog {
     }
 
     /// Sweeps, heals and compacts at their times until the shutdown starts; has sources pulled that are
-    /// to bring again what was damaged.
-    pub(crate) async fn run(&self, shutdown: Shutdown, pull: impl Fn(&str)) {
+    /// to bring again what was damaged. `is_caught_up` says whether each source was pulled since the start.
+    pub(crate) async fn run(
+        &self,
+        shutdown: Shutdown,
+        pull: impl Fn(&str),
+        is_caught_up: impl Fn() -> bool,
+    ) {
         let mut sweeps = tokio::time::interval(SWEEP_EVERY);
         let mut upkeep = tokio::time::interval(UPKEEP_EVERY);
         let mut healing = HEAL_PAUSE_MIN;
@@ -82,7 +87,8 @@ impl Catalog {
                 () = shutdown.started() => return,
                 _ = sweeps.tick() => self.sweep(SWEEP_SHARE_MAX).await.map(drop),
                 _ = upkeep.tick() => {
-                    let outcome = self.upkeep(&pull).await;
+                    let caught_up = if is_caught_up() { self.catch_up().await } else { Ok(()) };
+                    let outcome = self.upkeep(&pull).await.and(caught_up);
                     // What was damaged may have been brought again long before it is time.
                     if self.collection.health().damaged.is_empty() {
                         healing = HEAL_PAUSE_MIN;
@@ -150,6 +156,12 @@ impl Catalog {
         self.known().compactions += 1;
         tracing::info!(kept = compacted.kept, dropped = compacted.dropped, "compacted");
         Ok(compacted)
+    }
+
+    /// What was lost at the last stop has been brought again by the sources.
+    async fn catch_up(&self) -> Result<(), Error> {
+        let collection = self.collection.clone();
+        blocking("catching up", move || collection.handle_caught_up()).await
     }
 
     /// Looks for damage.

@@ -326,6 +326,11 @@ impl Collector {
         self.state().live.values().fold(Cost::default(), |sum, it| sum.plus(it.history.cost))
     }
 
+    /// Whether each source was pulled to its end in this process.
+    pub(crate) fn has_pulled_all(&self) -> bool {
+        self.state().live.values().all(|it| 0 < it.pulls)
+    }
+
     /// Returns what all pulls of this process came to.
     pub(crate) fn counters(&self) -> Counters {
         self.state().counters

@@ -93,7 +93,7 @@ where
     running.spawn(async move {
         // A source that has just been removed needs no pull.
         let pull = |source: &str| drop(pulling.request(Some(source)));
-        catalog.run(until, pull).await;
+        catalog.run(until, pull, || pulling.has_pulled_all()).await;
         Ok(())
     });
     // collection → index. The index is a cursor on the log.

@@ -63,6 +63,8 @@ pub(crate) struct Inner {
     pub(crate) suppressed: Mutex<Suppressed>,
     /// It is to be closed: nothing that takes long is to go on.
     pub(crate) closing: AtomicBool,
+    /// All that fills it has been looked at since it was opened.
+    pub(crate) caught_up: AtomicBool,
     /// Locked for as long as the collection is open; `None` where it is only read, and there is no lock.
     pub(crate) lock: Option<File>,
     /// Where the key index is written of what is only read.

@@ -248,3 +248,22 @@ fn a_snapshot_that_is_older_than_what_was_taken_takes_nothing_away() {
     world.everybody_once();
     assert_eq!(world.members[1].content(), world.tree);
 }
+
+#[test]
+fn what_the_last_stop_has_lost_is_released_by_nobody() {
+    let mut world = World::new(1);
+    let had = world.members[1].content();
+    world.members[0].lose_end();
+    assert!(world.members[0].content().len() < had.len(), "it had one commit");
+    // A newcomer may have got all that there is, and whoever comes next the same.
+    world.members[0].meet_newcomer();
+    for _ in 0..2 {
+        world.pull(1);
+        world.pull(2);
+        assert_eq!(world.members.each_ref().map(Member::content)[1..], [had.clone(), had.clone()]);
+        // It is remembered.
+        world.members[0].restart(true);
+    }
+    world.tree.retain(|it, _| it.starts_with("http://stable/"));
+    world.heal();
+}

@@ -239,6 +239,10 @@ impl FeedServer {
     async fn look_up(&self, have: Version) -> Result<Option<Response<Body>>, Refusal> {
         let view = self.shared.log.view();
         if !view.goes_on_from(have) {
+            if view.has_skipped(have) {
+                let log = self.shared.log.clone();
+                blocking(move || log.handle_told(have)).await?;
+            }
             return Ok(None);
         }
         if let Some(file) = self.shared.hot.find(&view, have.serial) {

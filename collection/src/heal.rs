@@ -12,6 +12,7 @@
 //! Source: ours.
 
 mod aftermath;
+mod doubt;
 #[cfg(test)]
 mod unreadable;
 pub(crate) mod verify;

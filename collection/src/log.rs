@@ -345,11 +345,16 @@ impl View {
     /// Whether all that has changed since `have` can be told, once it is not damaged any more.
     pub(crate) fn goes_on_from(&self, have: Version) -> bool {
         let to = self.version;
-        let is_skipped = |(from, to): &Skip| *from < have.serial && have.serial < *to;
         self.horizon <= have.serial
             && have.serial <= to.serial
             && to.epoch == have.epoch
-            && !self.skips.iter().any(is_skipped)
+            && !self.has_skipped(have)
+    }
+
+    /// Whether `have` is among serials that were skipped: what had it is not in the log.
+    pub(crate) fn has_skipped(&self, have: Version) -> bool {
+        let is_between = |(from, to): &Skip| *from < have.serial && have.serial < *to;
+        self.version.epoch == have.epoch && self.skips.iter().any(is_between)
     }
 
     /// Returns the member that would hold `serial`.

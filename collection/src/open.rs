@@ -117,6 +117,7 @@ impl Collection {
             mending: Mutex::default(),
             suppressed,
             closing: AtomicBool::new(false),
+            caught_up: AtomicBool::new(false),
             lock,
             overlay,
         };

@@ -1,6 +1,8 @@
 //! A gatherer or a broker in little: a collection, what fills it, its feed, and how it heals.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -230,7 +232,8 @@ impl Member {
     /// A pass of a gatherer.
     pub(super) fn pass(&mut self, tree: &Tree) {
         match self.publish(tree, false) {
-            Ok(()) | Err(Error::Keys { .. } | Error::Damaged { .. }) => {}
+            Ok(()) => self.collection().handle_caught_up().unwrap(),
+            Err(Error::Keys { .. } | Error::Damaged { .. }) => {}
             Err(error) => panic!("{error}"),
         }
     }
@@ -285,6 +288,19 @@ impl Member {
         Ok(())
     }
 
+    /// Loses the end of its log to a disk that does not keep what it has synced, and its power.
+    pub(super) fn lose_end(&mut self) {
+        let mut files: Vec<_> = fs::read_dir(self.dir.path()).unwrap().flatten().collect();
+        files.retain(|it| it.path().extension().is_some_and(|it| it == "gz"));
+        let last = files.into_iter().map(|it| it.path()).max().unwrap();
+        let file = OpenOptions::new().write(true).open(last).unwrap();
+        let length = file.metadata().unwrap().len();
+        let from = (length - 1) / 512 * 512;
+        let zeros = vec![0; usize::try_from(length - from).unwrap()];
+        file.write_all_at(&zeros, from).unwrap();
+        self.restart(false);
+    }
+
     /// How many changes there were.
     pub(super) fn changes(&self) -> u64 {
         self.collection().committed().serial
@@ -311,7 +327,7 @@ impl Member {
         for _ in 0..REQUESTS_MAX {
             let before = self.collection().cursor(SOURCE)?;
             match self.request(source, before)? {
-                Next::Done => return Ok(()),
+                Next::Done => return self.collection().handle_caught_up(),
                 Next::Again => {}
                 Next::Anew => {
                     self.request(source, None)?;

@@ -6,6 +6,7 @@ use tokio::sync::watch;
 
 use crate::change::Version;
 use crate::collection::Collection;
+use crate::error::Error;
 use crate::log::View;
 use crate::replica::Replica;
 
@@ -56,6 +57,19 @@ impl Instance {
         match self {
             Self::Own(_) => None,
             Self::Replica(replica) => replica.owner(),
+        }
+    }
+
+    /// Takes in that somebody has come to `told`, which is among the serials that were skipped. A replica's origin
+    /// is asked by others.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be noted: nobody is to get a snapshot.
+    pub(crate) fn handle_told(&self, told: Version) -> Result<(), Error> {
+        match self {
+            Self::Own(collection) => collection.handle_told(told),
+            Self::Replica(_) => Ok(()),
         }
     }
 

@@ -65,9 +65,11 @@ impl Snapshot {
         served::body(&self.parts, &self.tail, from, to + 1)
     }
 
-    /// Whether a new one would lack just as much.
+    /// Whether a new one would lack just as much. One that was thought to be whole is not if what it lacks came to
+    /// light since.
     pub(crate) fn is_as_whole_as(&self, view: &View) -> bool {
-        self.missing.is_empty() || self.missing == view.lacks()
+        let is_doubted = 0 < view.doubt && view.doubt < self.to.serial;
+        self.missing.is_empty() && !is_doubted || self.missing == view.lacks()
     }
 
     /// Whether none of it is known to be damaged.
