@@ -3,6 +3,7 @@
 //!
 //! The public listener names no local folder: roots and problems are for the admin listener alone.
 
+pub(crate) mod describe;
 mod overview;
 pub(crate) mod repository;
 mod takedown;
@@ -52,6 +53,7 @@ pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Rou
     let is_open = move || lister.config().oai.enabled;
     let resources = push::resourcesync::routes(collection, base_url, is_open);
     let repository = notifier.linked(&shared.repository);
+    let describe = describe::route(&shared);
     let handle = Handle { shared };
     let state = Public { handle, pages: pages.clone() };
     let router = Router::new()
@@ -63,6 +65,7 @@ pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Rou
         .merge(push::feed::routes(feed, notifier.clone()))
         .merge(notifier.routes())
         .merge(resources)
+        .merge(describe)
         .merge(repository);
     pages.frame(router)
 }
@@ -103,7 +106,8 @@ async fn page(State(public): State<Public>) -> Response {
 }
 
 async fn admin_page(State(Admin { handle, pages, .. }): State<Admin>) -> Response {
-    let look = move || overview::overview(&handle.status(), handle.problems());
+    let about = describe::known(&handle.shared).lines();
+    let look = move || overview::overview(&handle.status(), about, handle.problems());
     match tokio::task::spawn_blocking(look).await {
         Ok(overview) => pages.respond(StatusCode::OK, "overview.html", &overview),
         Err(error) => {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use collection::feed::{FeedOptions, FeedServer};
 use collection::{Author, Collection, Options, Recovery, SUPPRESSED_FILE, Stamp, Version};
 use daemon::auth::{AdminToken, Guard};
+use daemon::describe::Describer;
 use daemon::health::Readiness;
 use daemon::{Control, Data, Fronts};
 use essence::worker::program::Programs;
@@ -61,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) notifier: Notifier,
     /// Its listeners.
     pub(crate) control: Control,
+    /// Tells what the gatherer is.
+    pub(crate) describer: Describer,
     /// What it is to harvesters.
     pub(crate) repository: exchange::repository::Repository,
     /// When the server started, in Unix seconds.
@@ -348,6 +351,7 @@ fn open(
 ) -> Result<(Shared, AdminToken, Pages, Pages), Error> {
     let data = config.daemon.data.clone();
     let Data { id, identity, token } = Data::open(&data)?;
+    let describer = Describer::open(&data, "gatherer", &id, identity.key())?;
     let author = Author { id: id.clone(), identity };
     let seen =
         exchange::repository::site(&config.name, config.daemon.base_url.as_ref(), &config.oai);
@@ -410,6 +414,7 @@ fn open(
         watching: Mutex::default(),
         notifier,
         control,
+        describer,
         started,
         repository,
         host,

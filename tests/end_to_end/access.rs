@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use daemon::describe::Description;
 use net::client::{Client, Request, Settings};
 use net::clock;
 use net::tls;
@@ -170,6 +171,14 @@ fn two_institutions_share_over_tls_and_a_stranger_gets_nothing() {
     union.check(&format!("{fruit}feed"), Some(TOKEN), 200, "");
     union.check(&format!("{}oai?verb=Identify", union.base), Some(TOKEN), 403, "may not have");
     union.check(&format!("{}healthz", union.base), None, 200, "ok");
+
+    // What both are is told to everybody, and no file is named.
+    let (_, told) = union.outsider.ask(&format!("{}.well-known/harvest", union.base), None);
+    let told: Description = serde_json::from_str(&told).unwrap();
+    assert_eq!((told.kind.as_str(), told.facts.objects), ("gatherer", 8), "{told:#?}");
+    assert_eq!(told.facts.administrator.as_deref(), Some("mailto:it@example.org"));
+    assert!(told.facts.gathers.is_empty() && 0 < told.facts.types["Text"], "{told:#?}");
+    union.check(&format!("{fruit}.well-known/harvest"), None, 200, "\"kind\":\"broker\"");
 }
 
 #[test]

@@ -14,8 +14,12 @@ use crate::progress::{Hold, Phase, RootStatus, Status};
 const LINKS: &[(&str, &str)] =
     &[("status", "Status"), ("problems", "Problems"), ("metrics", "Metrics")];
 
-/// Returns what there is to say: what is broken, the newest problems.
-pub(super) fn overview(status: &Status, problems: Vec<Entry>) -> Overview {
+/// Returns what there is to say: what is broken, what everybody is told `about` it, the newest problems.
+pub(super) fn overview(
+    status: &Status,
+    about: Vec<(&'static str, String)>,
+    problems: Vec<Entry>,
+) -> Overview {
     let held = status.roots.iter().filter_map(held);
     let fences = status.fences_missing.iter();
     let fences =
@@ -45,6 +49,7 @@ pub(super) fn overview(status: &Status, problems: Vec<Entry>) -> Overview {
         ],
         problems: problems.into_iter().take(PROBLEMS_MAX).map(problem).collect(),
         problems_total: status.progress.problems,
+        about,
         links: LINKS.to_vec(),
     }
 }
