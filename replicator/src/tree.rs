@@ -23,6 +23,7 @@ pub mod order;
 mod output;
 pub(crate) mod passage;
 pub mod path;
+pub mod problems;
 pub mod publish;
 mod staging;
 pub mod store;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::levels::{TooLong, WalkError};
 use super::manifest::{Fault, ParseError};
-use super::publish::Problems;
+use super::problems::Problems;
 use crate::replica::Failure;
 use crate::version::{Hash, Number};
 

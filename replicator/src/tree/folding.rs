@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use collection::replica::{self, FILES_MAX, fold_into};
+use collection::replica::{FILES_MAX, fold_into};
 use net::clock;
 
 use super::chunk::{Chunker, FILE};
@@ -17,8 +17,6 @@ use super::error::Error;
 use super::generation::Generation;
 use super::listing::Listing;
 use super::passage::make_private;
-use super::store::Store;
-use crate::version::{Hash, Kind};
 
 /// Where the files are made, beside the generations.
 const FOLDED: &str = "folded";
@@ -27,13 +25,16 @@ const BASE: &str = "base-";
 /// What is read at once, in bytes.
 const READ_BYTES: usize = 256 << 10;
 
+/// Has the chunks of a log that is folded.
+type Stage<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), Error>;
+
 /// What was folded in a store.
 #[derive(Debug, Default)]
 pub(super) struct Folding {
     /// The serial of the last generation whose log was folded.
-    serial: u64,
+    serial: Mutex<u64>,
     /// That could not be done.
-    failure: Option<Unfolded>,
+    failure: Mutex<Option<Unfolded>>,
 }
 
 /// A log could not be folded.
@@ -45,79 +46,70 @@ pub struct Unfolded {
     pub at_ms: u64,
 }
 
-impl Store {
-    /// Stages the chunks of what the present log is folded to, if that is what a version has whose entries these are:
-    /// files of a base that the present one has not. Once is enough for what is present.
+impl Folding {
+    /// Hands on the chunks of what the present log is folded to, if that is what a version has whose entries these are:
+    /// files of a base that the present one has not. Once is enough for what is present. `store`: its folder.
     ///
     /// # Errors
     ///
     /// The log is damaged, or the system's: go on without, all of it comes from others.
-    pub(super) fn stage_folded(&self, listing: &mut Listing) -> Result<(), Error> {
-        let Some(present) = self.current() else { return Ok(()) };
+    pub(super) fn fold(
+        &self,
+        present: &Generation,
+        listing: &mut Listing,
+        store: &Path,
+        stage: Stage<'_>,
+    ) -> Result<(), Error> {
         let known = bases(&mut present.listing())?;
         let is_folded = !bases(listing)?.is_subset(&known);
         let serial = present.serial();
-        if !is_folded || std::mem::replace(&mut self.folding().serial, serial) == serial {
+        if !is_folded || std::mem::replace(&mut *lock(&self.serial), serial) == serial {
             return Ok(());
         }
-        let dir = self.dir().join(FOLDED);
-        let staged = self.fold(&present.tree(), &dir);
+        let dir = store.join(FOLDED);
+        let staged = fold(&present.tree(), &dir, stage);
         let outcome = clear(&dir).and(staged);
         let failed = |error: &Error| Unfolded { why: error.to_string(), at_ms: clock::now_ms() };
-        self.folding().failure = outcome.as_ref().err().map(failed);
+        *lock(&self.failure) = outcome.as_ref().err().map(failed);
         outcome
     }
 
-    /// Why a log could not be folded here the last time; all of it came from others then.
-    #[must_use]
-    pub fn unfolded(&self) -> Option<Unfolded> {
-        self.folding().failure.clone()
+    /// Why a log could not be folded the last time.
+    pub(super) fn failure(&self) -> Option<Unfolded> {
+        lock(&self.failure).clone()
     }
+}
 
-    fn folding(&self) -> MutexGuard<'_, Folding> {
-        self.folding.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
-    /// Whether a former log has bytes that were purged since, as the present one says: then it goes before its time, and
-    /// so does one of which that cannot be told.
-    pub(super) fn holds_purged(&self, former: &Generation, present: &Generation) -> bool {
-        self.kind() == Kind::Collection
-            && replica::holds_purged(&former.tree(), &present.tree()).unwrap_or(true)
-    }
+/// Hands on the chunks of what a log is folded to, by way of a directory.
+fn fold(log: &Path, dir: &Path, stage: Stage<'_>) -> Result<(), Error> {
+    clear(dir)?;
+    make_private(dir)?;
+    fold_into(log, dir)?.iter().try_for_each(|it| cut(it, stage))
+}
 
-    /// Stages the chunks of what a log is folded to, by way of a directory.
-    fn fold(&self, log: &Path, dir: &Path) -> Result<(), Error> {
-        clear(dir)?;
-        make_private(dir)?;
-        fold_into(log, dir)?.iter().try_for_each(|it| self.stage(it))
-    }
-
-    /// Stages the chunks of a file.
-    fn stage(&self, path: &Path) -> Result<(), Error> {
-        let mut file = File::open(path).map_err(Error::io(path))?;
-        let mut buffer = vec![0; READ_BYTES];
-        let mut chunker = Chunker::new(FILE);
-        loop {
-            self.go_on()?;
-            let read = file.read(&mut buffer).map_err(Error::io(path))?;
-            if read == 0 {
-                break;
-            }
-            chunker.feed(buffer.get(..read).unwrap_or_default());
-            while let Some(chunk) = chunker.next_chunk() {
-                self.stage_chunk(chunk)?;
-            }
+/// Hands on the chunks of a file.
+fn cut(path: &Path, stage: Stage<'_>) -> Result<(), Error> {
+    let mut file = File::open(path).map_err(Error::io(path))?;
+    let mut buffer = vec![0; READ_BYTES];
+    let mut chunker = Chunker::new(FILE);
+    loop {
+        let read = file.read(&mut buffer).map_err(Error::io(path))?;
+        if read == 0 {
+            break;
         }
-        while let Some(chunk) = chunker.finish() {
-            self.stage_chunk(chunk)?;
+        chunker.feed(buffer.get(..read).unwrap_or_default());
+        while let Some(chunk) = chunker.next_chunk() {
+            stage(chunk)?;
         }
-        Ok(())
     }
-
-    fn stage_chunk(&self, chunk: &[u8]) -> Result<(), Error> {
-        let hash = Hash::of(chunk);
-        if self.has(&hash)? { Ok(()) } else { self.put(&hash, chunk) }
+    while let Some(chunk) = chunker.finish() {
+        stage(chunk)?;
     }
+    Ok(())
 }
 
 /// The files of a log's base.

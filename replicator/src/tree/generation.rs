@@ -18,6 +18,8 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use collection::replica;
+
 use super::error::Error;
 use super::index::{Index, Place, Source, source_number};
 use super::listing::{Listed, Listing, path_at};
@@ -158,6 +160,13 @@ impl Generation {
             damaged: Mutex::default(),
             dir: dir.to_owned(),
         })
+    }
+
+    /// Whether its log has bytes that were purged since, as the present one says: then it goes before its time, and so
+    /// does one of which that cannot be told.
+    pub(super) fn holds_purged(&self, present: &Self) -> bool {
+        self.kind == Kind::Collection
+            && replica::holds_purged(&self.tree(), &present.tree()).unwrap_or(true)
     }
 
     /// What it is of.

@@ -12,8 +12,6 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use super::error::Error;
-use super::store::Store;
-use crate::version::Kind;
 
 /// The modes of what is the owner's alone: folders, and files.
 pub(crate) const FOLDER: u32 = 0o700;
@@ -89,7 +87,7 @@ impl Passage {
     /// # Errors
     ///
     /// The system's: this user may not give files to that group, say. Then nobody gets through but the owner.
-    pub(super) fn open(&self, dir: &Path) -> Result<(), Error> {
+    fn open(&self, dir: &Path) -> Result<(), Error> {
         let group = self.group.unwrap_or_else(own_group);
         if fs::metadata(dir).map_err(Error::io(dir))?.gid() != group {
             set_mode(dir, FOLDER)?;
@@ -122,40 +120,33 @@ fn set(passage: &Mutex<Passage>, to: Passage) {
     *passage.lock().unwrap_or_else(PoisonError::into_inner) = to;
 }
 
-impl Store {
-    /// Says who is to get at the tree: [`Store::open_gate`] does it.
-    pub fn want_passage(&self, passage: Passage) {
-        let passage = match self.kind() {
-            Kind::Tree => passage,
-            Kind::Collection => Passage::default(),
-        };
-        set(&self.gate.wanted, passage);
+impl Gate {
+    /// Says who is to get at the tree: [`Gate::open`] does it.
+    pub(super) fn want(&self, passage: Passage) {
+        set(&self.wanted, passage);
     }
 
-    /// Lets others through to the tree, or no more, as was said last; what is of another group than it is to be gets that
-    /// first, which takes a while for many files.
+    /// Lets others through to the tree in this folder, or no more, as was said last.
     ///
     /// # Errors
     ///
-    /// The system's: the user whose process this is may not give files to that group, say. Nobody but the owner gets
-    /// at the tree then.
-    pub fn open_gate(&self) -> Result<(), Error> {
-        let _changing = self.gate.change.lock().unwrap_or_else(PoisonError::into_inner);
-        let passage = get(&self.gate.wanted);
+    /// As for [`Passage::open`]. Nobody but the owner gets at the tree then.
+    pub(super) fn open(&self, dir: &Path) -> Result<(), Error> {
+        let _changing = self.change.lock().unwrap_or_else(PoisonError::into_inner);
+        let passage = get(&self.wanted);
         // What is made from now on has the group already.
-        set(&self.gate.passage, passage);
-        let opened = passage.open(self.dir());
+        set(&self.passage, passage);
+        let opened = passage.open(dir);
         if opened.is_err() {
-            set(&self.gate.passage, Passage::default());
-            set_mode(self.dir(), FOLDER)?;
+            set(&self.passage, Passage::default());
+            set_mode(dir, FOLDER)?;
         }
         opened
     }
 
     /// Who gets at the tree.
-    #[must_use]
-    pub fn passage(&self) -> Passage {
-        get(&self.gate.passage)
+    pub(super) fn passage(&self) -> Passage {
+        get(&self.passage)
     }
 }
 

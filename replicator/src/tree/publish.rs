@@ -25,6 +25,7 @@ use super::building::Building;
 use super::error::Error;
 use super::generation::{Generation, Meta};
 use super::manifest::{Format, Totals};
+use super::problems::Problems;
 use super::store::Store;
 use crate::version::{Hash, Kind, Version};
 
@@ -32,8 +33,6 @@ use crate::version::{Hash, Kind, Version};
 pub const TRUSTED_AFTER_SECONDS: i64 = 2;
 /// How often a file is read that changes meanwhile.
 pub const READS_MAX: usize = 3;
-/// Most problems that are kept by name.
-pub const PROBLEMS_MAX: usize = 1000;
 /// A tree of fewer entries may lose any of them.
 pub const LOSS_ENTRIES_MIN: u64 = 100;
 
@@ -45,39 +44,6 @@ pub struct Publishing {
     /// Publish though more than 30 % of at least [`LOSS_ENTRIES_MIN`] entries are gone. Otherwise a directory that
     /// is not mounted would empty all replicas.
     pub accepts_loss: bool,
-}
-
-/// Something in a directory that cannot be replicated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Where, from the top of the directory.
-    pub path: PathBuf,
-    /// Why not.
-    pub reason: String,
-}
-
-/// What in a directory cannot be replicated.
-#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
-#[error("{count} things cannot be replicated, the first is {}", self.first())]
-pub struct Problems {
-    /// In the order in which they were found, at most [`PROBLEMS_MAX`].
-    pub listed: Vec<Problem>,
-    /// How many there are.
-    pub count: u64,
-}
-
-impl Problems {
-    fn first(&self) -> String {
-        let first = self.listed.first();
-        first.map_or_else(String::new, |it| format!("{}: {}", it.path.display(), it.reason))
-    }
-
-    fn add(&mut self, path: PathBuf, reason: String) {
-        self.count += 1;
-        if self.listed.len() < PROBLEMS_MAX {
-            self.listed.push(Problem { path, reason });
-        }
-    }
 }
 
 /// A generation that waits for its version: readers do not see it before. A store has one at a time; what another

@@ -10,6 +10,8 @@
 //!
 //! Everything blocks: call it where that is no harm.
 
+mod options;
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -17,23 +19,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use collection::replica;
 use disk::{Disk, lock};
 
+pub use self::options::{ENTRIES_MAX, GENERATIONS_KEPT, Options, TREE_BYTES_MAX};
 use super::building::{Building, Stop, building_dir};
 use super::error::Error;
-use super::folding::Folding;
+use super::folding::{Folding, Unfolded};
 use super::generation::{Found, Generation, LastFile, Meta, TREE, dir_name, lock_out};
-use super::manifest::Totals;
+use super::listing::Listing;
 use super::mode::Mode;
 use super::opening::{gone_dir, open_all};
 use super::passage::{FILE, FOLDER, Gate, Passage, set_mode};
 use super::staging::Staging;
 use crate::version::{Hash, Kind};
-
-/// How many generations are kept besides the present one, if nothing else is said: for readers without a lease.
-pub const GENERATIONS_KEPT: usize = 3;
-/// How much a tree may have, in bytes, if nothing else is said.
-pub const TREE_BYTES_MAX: u64 = 1 << 40;
-/// How many entries a tree may have, if nothing else is said.
-pub const ENTRIES_MAX: u64 = 20_000_000;
 
 /// Beyond so many files and directories that are new, all of the file system is made durable at once.
 const SYNCS_MAX: usize = 64;
@@ -48,51 +44,13 @@ const CURRENT_NEW: &str = "current.new";
 const GENERATIONS: &str = "generations";
 const STAGED: &str = "staged";
 
-/// What is allowed, and kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// What versions are of; those of another kind are refused.
-    pub kind: Kind,
-    /// Generations besides the present one.
-    pub generations_kept: usize,
-    /// Of a tree.
-    pub bytes_max: u64,
-    /// Of a tree.
-    pub entries_max: u64,
-    /// Who gets at a tree; of a collection it is the owner alone, whatever this says.
-    pub passage: Passage,
-}
-
-impl Options {
-    /// Refuses what is beyond.
-    pub(super) fn check(&self, totals: Totals) -> Result<(), Error> {
-        let (Self { bytes_max, entries_max, .. }, Totals { entries, bytes }) = (*self, totals);
-        if bytes <= bytes_max && entries <= entries_max {
-            return Ok(());
-        }
-        Err(Error::Bounds { bytes, entries, bytes_max, entries_max })
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            kind: Kind::Tree,
-            generations_kept: GENERATIONS_KEPT,
-            bytes_max: TREE_BYTES_MAX,
-            entries_max: ENTRIES_MAX,
-            passage: Passage::default(),
-        }
-    }
-}
-
 /// What there is of a tree. Chunks may be read and put while a generation is made.
 #[derive(Debug)]
 pub struct Store {
     disk: Disk,
     dir: PathBuf,
     options: Options,
-    pub(super) gate: Gate,
+    gate: Gate,
     syncs_max: usize,
     staging: Mutex<Staging>,
     /// The newest is the last.
@@ -104,7 +62,7 @@ pub struct Store {
     /// What is to be removed, but for the generation that was begun last: it is in nobody's way but that it takes room.
     left: Mutex<Vec<PathBuf>>,
     damaged: Mutex<Vec<PathBuf>>,
-    pub(super) folding: Mutex<Folding>,
+    folding: Folding,
     stop: Stop,
     _lock: File,
 }
@@ -151,7 +109,7 @@ impl Store {
             begun: Mutex::new(opened.begun),
             left: Mutex::new(opened.left),
             damaged: Mutex::new(opened.damaged),
-            folding: Mutex::default(),
+            folding: Folding::default(),
             stop: Stop::default(),
             _lock: lock,
         };
@@ -212,6 +170,31 @@ impl Store {
 
     pub(super) fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Says who is to get at the tree: [`Store::open_gate`] does it.
+    pub fn want_passage(&self, passage: Passage) {
+        self.gate.want(match self.kind() {
+            Kind::Tree => passage,
+            Kind::Collection => Passage::default(),
+        });
+    }
+
+    /// Lets others through to the tree, or no more, as was said last; what is of another group than it is to be gets that
+    /// first, which takes a while for many files.
+    ///
+    /// # Errors
+    ///
+    /// The system's: the user whose process this is may not give files to that group, say. Nobody but the owner gets
+    /// at the tree then.
+    pub fn open_gate(&self) -> Result<(), Error> {
+        self.gate.open(&self.dir)
+    }
+
+    /// Who gets at the tree.
+    #[must_use]
+    pub fn passage(&self) -> Passage {
+        self.gate.passage()
     }
 
     /// Whether a chunk is there, as far as can be said without reading it.
@@ -309,6 +292,22 @@ impl Store {
         chunks: impl IntoIterator<Item = (&'a Hash, &'a [u8])>,
     ) -> Result<(), Error> {
         self.staging().put_all(chunks)
+    }
+
+    /// Stages the chunks of what the present log is folded to: see [`Folding::fold`].
+    pub(super) fn stage_folded(&self, listing: &mut Listing) -> Result<(), Error> {
+        let Some(present) = self.current() else { return Ok(()) };
+        self.folding.fold(&present, listing, &self.dir, &mut |chunk| {
+            self.go_on()?;
+            let hash = Hash::of(chunk);
+            if self.has(&hash)? { Ok(()) } else { self.put(&hash, chunk) }
+        })
+    }
+
+    /// Why a log could not be folded here the last time; all of it came from others then.
+    #[must_use]
+    pub fn unfolded(&self) -> Option<Unfolded> {
+        self.folding.failure()
     }
 
     /// How many bytes the chunks of versions to come take on disk.
@@ -444,8 +443,7 @@ impl Store {
         let all = self.all();
         let Some((present, former)) = all.split_last() else { return Ok(0) };
         let old = former.len().saturating_sub(self.options.generations_kept);
-        let is_old =
-            |it: &(usize, &Arc<Generation>)| it.0 < old || self.holds_purged(it.1, present);
+        let is_old = |it: &(usize, &Arc<Generation>)| it.0 < old || it.1.holds_purged(present);
         let old: Vec<_> = former.iter().enumerate().filter(is_old).map(|it| it.1).collect();
         let mut left = old.len();
         for generation in old {

@@ -9,12 +9,38 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, openat, readlinkat, statat};
 
+use super::super::error::Error;
 use super::super::mode::Mode;
 use super::super::order::SIBLINGS_MAX;
-use super::walk::Stop;
 
 /// Bytes of a [`Stamp`].
 const STAMP_BYTES: usize = 7 * 8 + 1;
+
+/// Why something is not listed.
+pub(super) enum Stop {
+    /// It is not there any more.
+    Gone,
+    /// It cannot be.
+    Problem(String),
+    /// Nothing more can be.
+    Error(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// What the system says of something in the directory is a problem of that alone.
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::Gone,
+            _ => Self::Problem(error.to_string()),
+        }
+    }
+}
 
 /// By what a file is known to be as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, OsStr};
 use std::fs::{self, File};
-use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -18,11 +17,12 @@ use super::super::manifest::{Encoder, Entry, EntryKind, Fault, Format, Totals};
 use super::super::mode::Mode;
 use super::super::output::Output;
 use super::super::path::EntryPath;
+use super::super::problems::Problems;
 use super::super::store::Store;
 use super::look::{Known, listed_mode};
-use super::source::{Found, Names, Source, Stamp};
+use super::source::{Found, Names, Source, Stamp, Stop};
 use super::spool::Spool;
-use super::{Content, Draft, LOSS_ENTRIES_MIN, Problems, Publishing, READS_MAX};
+use super::{Content, Draft, LOSS_ENTRIES_MIN, Publishing, READS_MAX};
 
 /// The clocks of file systems move on after so many nanoseconds at the latest; most of them after four million.
 const TICK_NANOS: i64 = 20_000_000;
@@ -351,31 +351,5 @@ fn add(building: &mut Building, piece: &Piece) -> Result<(), Error> {
         building.leaf(&piece.hash, piece.bytes.len())
     } else {
         building.node(&piece.hash, &piece.bytes)
-    }
-}
-
-/// Why something is not listed.
-pub(super) enum Stop {
-    /// It is not there any more.
-    Gone,
-    /// It cannot be.
-    Problem(String),
-    /// Nothing more can be.
-    Error(Error),
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        Self::Error(error)
-    }
-}
-
-/// What the system says of something in the directory is a problem of that alone.
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::NotFound => Self::Gone,
-            _ => Self::Problem(error.to_string()),
-        }
     }
 }

@@ -12,7 +12,8 @@ use collection::replica::Chain;
 use net::identity::Identity;
 
 use super::super::error::Error;
-use super::super::publish::{Draft, Problem, Publishing};
+use super::super::problems::Problem;
+use super::super::publish::{Draft, Publishing};
 use super::super::store::{Options, Store};
 use super::{Node, Origin, Tree, current, file, hasty, read, write};
 use crate::replica::Failure;

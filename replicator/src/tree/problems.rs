@@ -1,0 +1,39 @@
+//! What in a directory cannot be replicated.
+
+use std::path::PathBuf;
+
+/// Most problems that are kept by name.
+pub const PROBLEMS_MAX: usize = 1000;
+
+/// Something in a directory that cannot be replicated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Where, from the top of the directory.
+    pub path: PathBuf,
+    /// Why not.
+    pub reason: String,
+}
+
+/// What in a directory cannot be replicated.
+#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
+#[error("{count} things cannot be replicated, the first is {}", self.first())]
+pub struct Problems {
+    /// In the order in which they were found, at most [`PROBLEMS_MAX`].
+    pub listed: Vec<Problem>,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl Problems {
+    fn first(&self) -> String {
+        let first = self.listed.first();
+        first.map_or_else(String::new, |it| format!("{}: {}", it.path.display(), it.reason))
+    }
+
+    pub(super) fn add(&mut self, path: PathBuf, reason: String) {
+        self.count += 1;
+        if self.listed.len() < PROBLEMS_MAX {
+            self.listed.push(Problem { path, reason });
+        }
+    }
+}
