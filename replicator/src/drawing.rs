@@ -5,7 +5,7 @@
 use std::f64::consts::TAU;
 use std::fmt::Write as _;
 
-use crate::node::{GroupStatus, MemberStatus, TopologyLink};
+use crate::status::{GroupStatus, MemberStatus, TopologyLink};
 
 /// The picture's width and height.
 const SIZE: f64 = 640.0;

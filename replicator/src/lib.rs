@@ -21,6 +21,8 @@ pub mod node;
 mod ready;
 pub mod replica;
 mod serve;
+mod server;
+pub mod status;
 pub mod topology;
 pub mod tree;
 pub mod version;
@@ -28,4 +30,6 @@ mod watch;
 
 pub use config::Config;
 pub use error::Error;
-pub use node::{Handle, Server, Status};
+pub use node::Handle;
+pub use server::Server;
+pub use status::Status;

@@ -4,7 +4,7 @@
 
 use daemon::metrics::Sample;
 
-use crate::node::{CollectionStatus, GroupStatus, ListedStatus, Standings, Status, TreeStatus};
+use crate::status::{CollectionStatus, GroupStatus, ListedStatus, Standings, Status, TreeStatus};
 
 /// Returns all samples.
 pub(crate) fn samples(status: &Status) -> Vec<Sample> {

@@ -29,234 +29,33 @@ mod verifying;
 mod versions;
 mod watching;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use daemon::auth::{AdminToken, Guard, Whereabouts};
-use net::client::Client;
 use net::identity::Identity;
-use net::peer::Endpoint;
-use net::server::Limits;
-use net::shutdown::Shutdown;
-use tokio::net::{TcpListener, UdpSocket};
-use tokio::runtime;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
-use web::Pages;
 
+pub(crate) use self::ask::Asks;
 use self::ask::{ASKS_MAX, Ask};
-use self::core::{Core, Door};
-pub use self::feeds::FeedStatus;
+pub(crate) use self::core::Core;
 pub(crate) use self::feeds::Feeds;
-pub use self::invitations::{InvitationStanding, InvitationStatus, Printed, invitation};
+pub use self::invitations::{Printed, invitation};
 use self::kept::Kept;
-pub use self::publishing::Published;
-pub use self::status::{
-    CollectionStatus, FailureStatus, FetchStatus, GroupStatus, LinkStatus, MemberStatus,
-    NoteStatus, Status, TopologyLink, TreeStatus, WatchStatus,
-};
-pub use self::verifying::Report;
-pub use self::versions::{ListedStatus, Standing, Standings, VersionStatus, VersionsStatus};
-use self::watching::Watching;
 use crate::config::{Config, Entry, GroupConfig};
 use crate::error::Error;
+use crate::group;
 use crate::group::access::Access;
 use crate::group::charter::Carried;
-use crate::group::{self, Group};
 use crate::id::{InvitationId, MemberId};
-use crate::link::{Caller, Command, EVENTS_MAX, Event, Hub};
-use crate::replica::Replica;
-use crate::serve;
-use crate::tree::passage::make_private;
-use crate::version::{Kind, Name, Version};
-
-/// Most commands that wait for the hub.
-const COMMANDS_MAX: usize = 16;
-
-/// A member, bound and ready to run.
-#[derive(Debug)]
-pub struct Server {
-    handle: Handle,
-    core: Box<Core>,
-    hub: Hub,
-    caller: Arc<Caller>,
-    events: (mpsc::Sender<Event>, mpsc::Receiver<Event>),
-    commands: mpsc::Receiver<Command>,
-    listener: TcpListener,
-    admin: TcpListener,
-    /// Where feeds are served to others.
-    feeds: Option<TcpListener>,
-    token: AdminToken,
-    pages: Pages,
-    /// As others see them.
-    feed_pages: Pages,
-}
-
-impl Server {
-    /// Opens or makes the data directory, and binds all listeners.
-    ///
-    /// # Errors
-    ///
-    /// A folder cannot be used or is in use, a port is taken, or a group cannot be gone on with; the message says
-    /// what to do.
-    pub async fn bind(config: Config) -> Result<Self, Error> {
-        let listen = |error: net::Error| Error::Listen(error.to_string());
-        let listener = net::server::bind(config.listen).await.map_err(listen)?;
-        let admin = net::server::bind(config.admin_listen).await.map_err(listen)?;
-        let feeds = match config.feed_listen {
-            Some(at) => Some(net::server::bind(at).await.map_err(listen)?),
-            None => None,
-        };
-        let gone = |source: std::io::Error| Error::Listen(source.to_string());
-        let (at, admin_at) =
-            (listener.local_addr().map_err(gone)?, admin.local_addr().map_err(gone)?);
-        let socket = UdpSocket::bind(at).await.map_err(|source| {
-            Error::Listen(format!("cannot listen on UDP {at} for null calls: {source}"))
-        })?;
-        let started = net::clock::monotonic();
-        let caller = Arc::new(Caller::new(socket, started));
-        let (to_hub, commands) = mpsc::channel(COMMANDS_MAX);
-        let (ask, asks) = mpsc::channel(ASKS_MAX);
-        let outside = Limits { host: config.proxy(), ..Limits::default() };
-        let opening = Opening { config, started, caller: caller.clone(), to_hub, asks };
-        let opened = tokio::task::spawn_blocking(move || {
-            let data = opening.config.data.clone();
-            let core = opening.open()?;
-            Whereabouts { address: admin_at, certificate: None }.write(&data)?;
-            let token = AdminToken::load_or_create(&data)?;
-            let site = web::Site::new(format!("Replicator {}", core.me));
-            let feed_pages = Pages::new(site.clone().at(core.config.base_url.as_ref()), &[], None)?;
-            let pages = Pages::new(site, serve::TEMPLATES, None)?;
-            Ok::<_, Error>((Box::new(core), token, pages, feed_pages))
-        });
-        let fronts = [(&admin, Limits::default())].into_iter();
-        let fronts = fronts.chain(feeds.as_ref().map(|it| (it, outside)));
-        let opened = daemon::opening::meanwhile("replicator", fronts, opened).await;
-        let (core, token, pages, feed_pages) = opened.map_err(|_ended| Error::Stopped)??;
-        let events = mpsc::channel(EVENTS_MAX);
-        let endpoint = Endpoint::new(core.identity.clone())?;
-        let (door, strangers) = (core.door.clone(), core.strangers.clone());
-        let known = Arc::new(move |key: &[u8; 32]| {
-            let door = door.read().unwrap_or_else(PoisonError::into_inner);
-            door.check(key, strangers.load(Ordering::Relaxed))
-        });
-        let hub = Hub::new(endpoint, known, started, events.0.clone());
-        let handle = Handle { ask };
-        Ok(Self {
-            handle,
-            core,
-            hub,
-            caller,
-            events,
-            commands,
-            listener,
-            admin,
-            feeds,
-            token,
-            pages,
-            feed_pages,
-        })
-    }
-
-    /// The address of links and null calls.
-    ///
-    /// # Errors
-    ///
-    /// The socket has no address any more.
-    pub fn local_addr(&self) -> Result<SocketAddr, Error> {
-        self.listener.local_addr().map_err(|error| Error::Listen(error.to_string()))
-    }
-
-    /// The address of the admin listener.
-    ///
-    /// # Errors
-    ///
-    /// The socket has no address any more.
-    pub fn admin_addr(&self) -> Result<SocketAddr, Error> {
-        self.admin.local_addr().map_err(|error| Error::Listen(error.to_string()))
-    }
-
-    /// The address at which feeds are served to others, if that is wanted.
-    ///
-    /// # Errors
-    ///
-    /// The socket has no address any more.
-    pub fn feed_addr(&self) -> Result<Option<SocketAddr>, Error> {
-        let at = self.feeds.as_ref().map(TcpListener::local_addr).transpose();
-        at.map_err(|error| Error::Listen(error.to_string()))
-    }
-
-    /// The member's id.
-    #[must_use]
-    pub fn id(&self) -> MemberId {
-        self.core.me
-    }
-
-    /// A handle on the member, also for while it runs.
-    #[must_use]
-    pub fn handle(&self) -> Handle {
-        self.handle.clone()
-    }
-
-    /// Runs until the shutdown starts, then stops within some seconds.
-    ///
-    /// # Errors
-    ///
-    /// A listener is gone: start anew.
-    pub async fn run(self, shutdown: Shutdown) -> Result<(), Error> {
-        let Self { handle, core, hub, caller, events, commands, listener, .. } = self;
-        // What ends first, for whatever reason, ends the others.
-        let child = shutdown.child();
-        let mut tasks: JoinSet<Result<(), Error>> = JoinSet::new();
-        let ((sender, receiver), stop) = (events, child.clone());
-        tasks.spawn(async move {
-            tokio::select! {
-                () = caller.run(&sender) => {}
-                () = stop.started() => {}
-            }
-            Ok(())
-        });
-        let stop = child.clone();
-        tasks.spawn(async move {
-            hub.run(listener, commands, stop).await;
-            Ok(())
-        });
-        let feeds = core.feeds.clone();
-        let (proxy, read) = (core.config.proxy(), core.config.admin_read);
-        let guard = Guard { token: self.token, read };
-        let stop = child.clone();
-        let on = runtime::Handle::current();
-        tasks.spawn_blocking(move || {
-            on.block_on(core.run(receiver, stop));
-            Ok(())
-        });
-        let public = self
-            .feeds
-            .map(|it| (it, serve::feeds(handle.clone(), feeds.clone(), &self.feed_pages), proxy));
-        let admin = (self.admin, serve::admin(handle, feeds, guard, self.pages), None);
-        for (listener, router, host) in [Some(admin), public].into_iter().flatten() {
-            let stop = child.clone();
-            tasks.spawn(async move {
-                let limits = Limits { host, ..Limits::default() };
-                let served = net::server::serve(listener, router, limits, stop).await;
-                served.map_err(|error| Error::Listen(error.to_string()))
-            });
-        }
-        let mut outcome = Ok(());
-        while let Some(ended) = tasks.join_next().await {
-            child.start();
-            let ended = ended.unwrap_or(Err(Error::Stopped));
-            if outcome.is_ok() {
-                outcome = ended;
-            }
-        }
-        outcome
-    }
-}
+pub use crate::status::{
+    CollectionStatus, FailureStatus, FeedStatus, FetchStatus, GroupStatus, InvitationStanding,
+    InvitationStatus, LinkStatus, ListedStatus, MemberStatus, NoteStatus, Published, Report,
+    Standing, Standings, Status, TopologyLink, TreeStatus, VersionStatus, VersionsStatus,
+    WatchStatus,
+};
+use crate::version::{Kind, Name};
 
 /// A handle on a member: cheap to clone, usable while it runs.
 #[derive(Clone, Debug)]
@@ -265,6 +64,12 @@ pub struct Handle {
 }
 
 impl Handle {
+    /// A handle on a member that is to run, and where that takes what is asked.
+    pub(crate) fn new() -> (Self, Asks) {
+        let (ask, asks) = mpsc::channel(ASKS_MAX);
+        (Self { ask }, asks)
+    }
+
     async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
         self.ask.send(ask(reply)).await.map_err(|_gone| Error::Stopped)?;
@@ -385,113 +190,5 @@ fn settings(config: &Config, group: &GroupConfig, carried: Vec<Carried>) -> grou
         connectivity: group.connectivity,
         deputies: group.deputies.clone(),
         access,
-    }
-}
-
-/// What a core is made of.
-struct Opening {
-    config: Config,
-    started: Instant,
-    caller: Arc<Caller>,
-    to_hub: mpsc::Sender<Command>,
-    asks: mpsc::Receiver<Ask>,
-}
-
-impl Opening {
-    /// Opens everything that is stored. Blocks.
-    fn open(self) -> Result<Core, Error> {
-        let Self { config, started, caller, to_hub, asks } = self;
-        let data = config.data.clone();
-        if !data.exists() {
-            make_private(&data)?;
-        }
-        // Two members of one key would contradict each other.
-        let lock = disk::lock::take(&data).map_err(crate::tree::error::Error::from)?;
-        let kept = Kept::open(&data)?;
-        let identity = Arc::new(Identity::load_or_create(&data)?);
-        let me = MemberId::of(&identity.public());
-        let mut core = Core {
-            _lock: lock,
-            identity,
-            me,
-            kept,
-            started,
-            started_ms: net::clock::now_ms(),
-            door: Arc::new(RwLock::new(Door::default())),
-            strangers: Arc::new(AtomicUsize::new(0)),
-            groups: BTreeMap::new(),
-            replica: Replica::new(me),
-            restored: BTreeMap::new(),
-            spaces: BTreeMap::new(),
-            links: BTreeMap::new(),
-            site_limits: BTreeMap::new(),
-            measuring: Default::default(),
-            watching: Watching::new(started),
-            following: Default::default(),
-            client: Client::new(net::client::Settings::default()),
-            feeds: Default::default(),
-            renewing: Default::default(),
-            old: Default::default(),
-            failures: BTreeMap::new(),
-            stop: Shutdown::new(),
-            notes: Default::default(),
-            caller,
-            commands: to_hub,
-            to_hub: VecDeque::new(),
-            jobs: JoinSet::new(),
-            look_at: Duration::ZERO,
-            asks,
-            publishing: BTreeSet::new(),
-            carrying: Vec::new(),
-            config: Arc::new(config),
-        };
-        core.close_data();
-        core.open_groups()?;
-        for kind in [Kind::Tree, Kind::Collection] {
-            core.open_spaces(kind)?;
-        }
-        core.open_data();
-        for bytes in core.kept.versions()? {
-            if let Some(namespace) = Version::namespace_of(&bytes) {
-                core.restored.insert(namespace, bytes);
-            }
-        }
-        core.watching.set(&core.config.trees, Duration::ZERO);
-        core.following.set(&core.config.collections, Duration::ZERO);
-        core.link_replicas();
-        Ok(core)
-    }
-}
-
-impl Core {
-    fn open_groups(&mut self) -> Result<(), Error> {
-        let (now, key) = (self.now(), self.identity.public());
-        for group in self.config.groups.clone() {
-            let id = group.entry.group(&key);
-            let settings = settings(&self.config, &group, Vec::new());
-            let kept = self.kept.group(id)?;
-            let name = group.entry.name().clone();
-            let identity = self.identity.clone();
-            let machine = match (&group.entry, kept) {
-                (Entry::Found(_), None) => {
-                    let found = Group::found(identity, name.clone(), settings, now);
-                    let mut found = found.map_err(|source| Error::Found { group: name, source })?;
-                    found.handle_clock(net::clock::now_ms() / 1_000, now);
-                    self.invite_first(id, &mut found)?;
-                    found
-                }
-                (entry, kept) => {
-                    self.forget_first(id);
-                    let invitation = match entry {
-                        Entry::Found(_) => None,
-                        Entry::Join(invitation) => Some(invitation.clone()),
-                    };
-                    Group::open(identity, settings, kept.as_deref(), invitation, now)
-                        .map_err(|source| Error::Open { group: name, source })?
-                }
-            };
-            self.groups.insert(id, machine);
-        }
-        Ok(())
     }
 }

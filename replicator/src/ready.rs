@@ -7,7 +7,7 @@
 
 use daemon::health::{Check, Readiness};
 
-use crate::node::{GroupStatus, TreeStatus};
+use crate::status::{GroupStatus, TreeStatus};
 
 /// Most trees and groups that are named.
 const NAMED_MAX: usize = 10;
@@ -87,7 +87,7 @@ fn joined(all: impl Iterator<Item = String>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::{CollectionStatus, WatchStatus};
+    use crate::status::{CollectionStatus, WatchStatus};
 
     fn whole() -> TreeStatus {
         TreeStatus {

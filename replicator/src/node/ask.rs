@@ -3,23 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::core::Core;
 use super::invitations::Printed;
-use super::publishing::Published;
-use super::status::Status;
-use super::verifying::Report;
 use crate::config::{Config, Entry};
 use crate::error::Error;
 use crate::id::{GroupId, InvitationId};
+use crate::status::{Published, Report, Status};
 use crate::version::Name;
 
 /// Most questions that wait.
 pub(super) const ASKS_MAX: usize = 64;
 
+/// Where questions come from.
+pub(crate) type Asks = mpsc::Receiver<Ask>;
+
 /// A question, and where its answer goes.
-pub(super) enum Ask {
+pub(crate) enum Ask {
     /// How is it?
     Status(oneshot::Sender<Box<Status>>),
     /// Publish a tree.

@@ -3,6 +3,8 @@
 //! Signatures are checked and topologies computed here, and small files synced, so it may block for
 //! milliseconds; what takes longer (chunks, switching, publishing) is done by jobs.
 
+mod opening;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::fs::File;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::ask::Ask;
+use super::ask::Asks;
 use super::content::Old;
 use super::feeds::{Feeds, Renewed, Renewing};
 use super::following::{Following, Heard};
@@ -35,7 +37,7 @@ use crate::group::charter::Carried;
 use crate::id::{GroupId, MemberId};
 use crate::limit::Bucket;
 use crate::link::frame::Reason;
-use crate::link::{Caller, Command, End, Event, Limit, Link};
+use crate::link::{Caller, Command, End, Event, Known, Limit, Link};
 use crate::message::Message;
 use crate::replica::Replica;
 use crate::tree;
@@ -115,7 +117,7 @@ pub(super) enum Done {
 }
 
 /// A member that runs.
-pub(super) struct Core {
+pub(crate) struct Core {
     /// One process has the data.
     pub(super) _lock: File,
     pub(super) identity: Arc<Identity>,
@@ -155,7 +157,7 @@ pub(super) struct Core {
     pub(super) to_hub: VecDeque<Command>,
     pub(super) jobs: JoinSet<Done>,
     pub(super) look_at: Duration,
-    pub(super) asks: mpsc::Receiver<Ask>,
+    pub(super) asks: Asks,
     /// What is being published.
     pub(super) publishing: BTreeSet<Namespace>,
     /// What is brought from one group into another, of each group that wants some.
@@ -169,8 +171,33 @@ impl std::fmt::Debug for Core {
 }
 
 impl Core {
+    pub(crate) fn id(&self) -> MemberId {
+        self.me
+    }
+
+    pub(crate) fn identity(&self) -> Arc<Identity> {
+        self.identity.clone()
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(crate) fn feeds(&self) -> Feeds {
+        self.feeds.clone()
+    }
+
+    /// Says whose links are let in.
+    pub(crate) fn known(&self) -> Known {
+        let (door, strangers) = (self.door.clone(), self.strangers.clone());
+        Arc::new(move |key| {
+            let door = door.read().unwrap_or_else(PoisonError::into_inner);
+            door.check(key, strangers.load(Ordering::Relaxed))
+        })
+    }
+
     /// Runs until the shutdown starts, or the links are gone.
-    pub(super) async fn run(mut self, mut events: mpsc::Receiver<Event>, shutdown: Shutdown) {
+    pub(crate) async fn run(mut self, mut events: mpsc::Receiver<Event>, shutdown: Shutdown) {
         self.renew_all_feeds();
         self.remove_all_old();
         let heard = self.watching.heard();

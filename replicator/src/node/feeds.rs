@@ -11,35 +11,9 @@ use collection::Version;
 use collection::feed::{Counters, FeedOptions, FeedServer};
 use collection::replica::Replica;
 use net::shutdown::Shutdown;
-use serde::{Deserialize, Serialize};
 
 use super::core::{Core, Done};
 use crate::version::{Kind, Namespace};
-
-/// What a feed has done since the start.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FeedStatus {
-    /// Deltas that were answered.
-    pub deltas: u64,
-    /// Requests that were sent to a snapshot.
-    pub redirects: u64,
-    /// Answers with a snapshot, or a part of one.
-    pub snapshots: u64,
-    /// Requests that were refused.
-    pub refused: u64,
-    /// Bytes of all answers that were begun.
-    pub bytes: u64,
-    /// Requests that wait for something new.
-    pub waiting: u64,
-}
-
-impl From<Counters> for FeedStatus {
-    fn from(counters: Counters) -> Self {
-        let Counters { deltas, redirects, snapshot_answers, refused, bytes, waiting, .. } =
-            counters;
-        Self { deltas, redirects, snapshots: snapshot_answers, refused, bytes, waiting }
-    }
-}
 
 /// The feeds of a member; clones share them.
 #[derive(Clone, Debug, Default)]

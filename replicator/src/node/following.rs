@@ -22,9 +22,9 @@ use net::client::Client;
 use tokio::sync::{Notify, oneshot};
 
 use super::core::{Core, Done};
-use super::publishing::{Published, Reply, Source};
-use super::status::FailureStatus;
+use super::publishing::{Reply, Source};
 use crate::config::CollectionConfig;
+use crate::status::{FailureStatus, Published};
 use crate::version::{Name, Namespace};
 
 /// What failed is tried again after so long; twice as long each time after, up to [`RETRY_MAX`].

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use net::identity::Identity;
-use serde::{Deserialize, Serialize};
 
 use super::core::Core;
 use super::kept::{self, Kept};
@@ -19,6 +18,7 @@ use crate::group::charter::Address;
 use crate::group::invited::{Invited, VALID};
 use crate::group::join::Invitation;
 use crate::id::{GroupId, InvitationId, MemberId};
+use crate::status::{InvitationStanding, InvitationStatus};
 use crate::version::Name;
 
 /// The line by which somebody can join a group.
@@ -29,38 +29,6 @@ pub struct Printed {
     /// Until when it lets one member in, in seconds since 1970 (UTC); none if it lets in those alone that the access list
     /// has.
     pub ends: Option<u64>,
-}
-
-/// An invitation to a group.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct InvitationStatus {
-    /// Its id, by which it is withdrawn.
-    pub id: String,
-    /// Whether it lets one member in.
-    pub standing: InvitationStanding,
-    /// When it was made, in seconds since 1970 (UTC).
-    pub made: u64,
-    /// When it ends, in the same.
-    pub ends: u64,
-    /// How long that is from now, in seconds; 0 if it is not open.
-    pub left: u64,
-    /// Who came by it.
-    pub used_by: Option<String>,
-}
-
-/// What an invitation is good for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum InvitationStanding {
-    /// It lets one member in.
-    Open,
-    /// Somebody came by it.
-    Used,
-    /// It was withdrawn, or who came by it is denied.
-    Withdrawn,
-    /// Its time is over.
-    #[default]
-    Ended,
 }
 
 /// Makes the invitation that a member will have which founds a group, before it runs: for one member, and a day.

@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::core::{Core, Done};
 use crate::config::TreeConfig;
 use crate::replica::PublishError;
+use crate::status::Published;
 use crate::tree::error::Error;
 use crate::tree::passage;
 use crate::tree::publish::{Draft, Publishing};
@@ -17,27 +17,6 @@ use crate::version::{Kind, Name, Namespace, Number, Version};
 
 /// Most problems that are answered by name.
 const PROBLEMS_MAX: usize = 100;
-
-/// What came of publishing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Published {
-    /// The tree, or the collection.
-    pub tree: String,
-    /// Epoch and sequence of the version that readers see now, with a point between.
-    pub version: String,
-    /// Whether there was anything new.
-    pub is_changed: bool,
-    /// Files, folders and symbolic links.
-    pub entries: u64,
-    /// Of all files.
-    pub bytes: u64,
-    /// What was left out, and why: at most 100.
-    pub left_out: Vec<String>,
-    /// How many things were left out.
-    pub left_out_total: u64,
-    /// Whether a group has the tree already; if not, the version goes out as soon as one has.
-    pub is_listed: bool,
-}
 
 /// What is to be published.
 pub(super) struct Source {

@@ -3,31 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::core::{Core, Done};
+use crate::status::Report;
 use crate::tree::error::Error;
 use crate::tree::store::Store;
 use crate::tree::verify;
 use crate::version::Namespace;
-
-/// What was found of a tree.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
-    /// Its name.
-    pub tree: String,
-    /// Who writes to it.
-    pub writer: String,
-    /// Entries that were looked at.
-    pub entries: u64,
-    /// Bytes that were read.
-    pub bytes: u64,
-    /// What is not as it was written, at most 100 files.
-    pub damaged: Vec<String>,
-    /// How many there are.
-    pub damaged_total: u64,
-}
 
 type Reply = oneshot::Sender<Result<Vec<Report>, String>>;
 

@@ -1,12 +1,12 @@
 //! Which version of each tree and collection each member of a group has, as far as is known here.
 
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 use super::core::Core;
 use crate::group::Group;
 use crate::group::held::Tag;
 use crate::id::MemberId;
+use crate::status::{ListedStatus, Standing, Standings, VersionStatus, VersionsStatus};
 use crate::version::{Namespace, Number};
 
 /// Most versions that are named one by one in the status of a group; of each member at least as many as
@@ -14,86 +14,6 @@ use crate::version::{Namespace, Number};
 const NAMED_MAX: usize = 4_096;
 /// See [`NAMED_MAX`].
 const OF_ONE_MIN: usize = 8;
-
-/// How the version that somebody has stands to the newest that is known here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Standing {
-    /// Nothing was heard of it.
-    #[default]
-    Unknown,
-    /// It has none yet.
-    Nothing,
-    /// It has one of an earlier epoch.
-    EarlierEpoch,
-    /// It has an earlier one.
-    Behind,
-    /// It has a newer one.
-    Ahead,
-    /// It has the newest.
-    Newest,
-}
-
-/// Members, or trees, by how their versions stand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standings {
-    /// Those that have the newest version that is known here, or a newer one; or none, if there is none.
-    pub newest: u64,
-    /// Those that have an earlier one.
-    pub behind: u64,
-    /// Those that have none yet.
-    pub nothing: u64,
-    /// Those of which nothing was heard.
-    pub unknown: u64,
-}
-
-impl Standings {
-    fn count(&mut self, standing: Standing) {
-        *match standing {
-            Standing::Unknown => &mut self.unknown,
-            Standing::Nothing => &mut self.nothing,
-            Standing::EarlierEpoch | Standing::Behind => &mut self.behind,
-            Standing::Ahead | Standing::Newest => &mut self.newest,
-        } += 1;
-    }
-}
-
-/// What a member has.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VersionsStatus {
-    /// How many seconds ago it came here what the member says of that. It says so whenever anything changes: so for as
-    /// long as the member is not silent it holds, however long ago it came. None of this member, and of those of which
-    /// it was not heard since they started.
-    pub heard: Option<u64>,
-    /// Of all trees and collections of the group.
-    pub standings: Standings,
-    /// One by one, by their names, but first those that are not the newest; only so many as there is room for.
-    pub named: Vec<VersionStatus>,
-}
-
-/// What a member has of a tree or a collection.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VersionStatus {
-    /// Name and writer, with an `@` between them.
-    pub tree: String,
-    /// The version that readers see there; none if there is none, or it is not known.
-    pub version: Option<String>,
-    /// How it stands to the newest.
-    pub standing: Standing,
-    /// By how many versions it is behind, if both are of one epoch.
-    pub behind: Option<u64>,
-}
-
-/// A tree or a collection of a group.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListedStatus {
-    /// Name and writer, with an `@` between them.
-    pub tree: String,
-    /// The newest version that is known here.
-    pub newest: Option<String>,
-    /// Of all members of the group.
-    pub standings: Standings,
-}
 
 /// What somebody has of a tree; an error if that is not known.
 type Version = Result<Option<Number>, Unheard>;

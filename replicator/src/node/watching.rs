@@ -15,8 +15,8 @@ use watcher::{ErrorKind, Heard, RecursiveMode, Watcher};
 
 use super::core::{Core, Done};
 use super::publishing::{Reply, Source};
-use super::status::WatchStatus;
 use crate::config::TreeConfig;
+use crate::status::WatchStatus;
 use crate::version::{Name, Namespace};
 use crate::watch::{Check, Checked, Deaf, News, Watch};
 
