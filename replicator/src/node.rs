@@ -18,6 +18,7 @@ mod following;
 mod groups;
 mod invitations;
 mod kept;
+mod links;
 mod measuring;
 mod notes;
 mod places;

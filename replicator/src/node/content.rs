@@ -4,18 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::core::{Core, Done, Linked};
-use super::serving::{Batch, Ready};
+use super::core::{Core, Done};
+use super::links::Read;
 use super::space::{Outcome, Said};
-use crate::id::MemberId;
-use crate::link::SendError;
 use crate::link::frame::Reason;
-use crate::link::queue::CLASSES;
-use crate::message::Message;
 use crate::replica::{Action, Failure, Notice};
-use crate::tree::generation::LastFile;
-use crate::tree::store::Store;
-use crate::version::{Hash, Namespace, Number, Version};
+use crate::version::{Namespace, Number, Version};
 
 /// So often it is tried again to remove what readers had a lease on.
 const OLD_AGAIN: Duration = Duration::from_secs(10);
@@ -31,30 +25,12 @@ impl Core {
     pub(super) fn handle_action(&mut self, action: Action) {
         let now = self.now();
         match action {
-            Action::Send { to, message } => self.send_bytes(to, message.to_bytes().into()),
-            Action::Lookup { to, request } => {
-                let Some(linked) = self.links.get_mut(&to) else { return };
-                let over = linked.serving.ask(request);
-                if !over.is_empty() {
-                    self.send_bytes(to, Message::Gone(over).to_bytes().into());
-                }
-            }
-            Action::Unsend { to, chunks } => {
-                if let Some(linked) = self.links.get_mut(&to) {
-                    linked.serving.cancel(&chunks);
-                    for hash in &chunks {
-                        linked.link.cancel(&hash.0);
-                    }
-                }
-            }
+            Action::Send { to, message } => self.links.send(to, message.to_bytes().into()),
+            Action::Lookup { to, request } => self.links.handle_request(to, request),
+            Action::Unsend { to, chunks } => self.links.unsend(to, &chunks),
             Action::Keep { hash, bytes, namespaces, waiting } => {
                 let bytes = Bytes::from(bytes);
-                self.links.values_mut().for_each(|it| it.serving.handle_came(&hash));
-                for (to, priority) in waiting {
-                    if let Some(linked) = self.links.get_mut(&to) {
-                        linked.serving.push(Ready { priority, hash, bytes: bytes.clone() });
-                    }
-                }
+                self.links.pass_on(hash, &bytes, waiting);
                 for namespace in &namespaces {
                     if let Some(space) = self.spaces.get_mut(namespace) {
                         space.keep(hash, bytes.clone());
@@ -75,9 +51,7 @@ impl Core {
             }
             Action::Close { member, why } => {
                 self.notes.add(format!("the link to {member} is closed: {why}"), now);
-                if let Some(linked) = self.links.get(&member) {
-                    linked.link.close(Reason::Malformed);
-                }
+                self.links.close(member, Reason::Malformed);
             }
             Action::Notice(notice) => self.handle_notice(&notice, now),
         }
@@ -193,6 +167,7 @@ impl Core {
         due.iter().for_each(|it| self.remove_old(it));
     }
 
+    /// Has jobs do what is to be done on disk.
     pub(super) fn start_jobs(&mut self) {
         for (namespace, space) in &mut self.spaces {
             if let Some(job) = space.next_job() {
@@ -200,87 +175,14 @@ impl Core {
                 self.jobs.spawn_blocking(move || Done::Space(namespace, job.run()));
             }
         }
-    }
-
-    /// Sends a message that is no chunk.
-    pub(super) fn send_bytes(&mut self, to: MemberId, bytes: Bytes) {
-        let Some(linked) = self.links.get(&to) else { return };
-        match linked.link.send(bytes) {
-            Ok(()) | Err(SendError::Down) => {}
-            // Whoever takes so little cannot be told anything; after a new link both begin anew.
-            Err(error @ (SendError::Full | SendError::TooLong(_))) => {
-                tracing::warn!(member = %to, %error, "the link is closed");
-                linked.link.close(Reason::Full);
-            }
+        for reading in self.links.serve(&self.spaces) {
+            self.jobs.spawn_blocking(move || Done::Read(reading.run()));
         }
     }
 
-    /// Sends what neighbors wait for, as far as their links take it, and has more read.
-    pub(super) fn serve_all(&mut self) {
-        for (member, linked) in &mut self.links {
-            while let Some(batch) = linked.next_batch() {
-                let space = self.spaces.get(&batch.namespace);
-                let fresh = |it: &Hash| space.and_then(|space| space.fresh(it).cloned());
-                let found: Vec<(Hash, Option<Bytes>)> =
-                    batch.chunks.iter().map(|it| (*it, fresh(it))).collect();
-                // What has come just now goes on as it is; a job would cost more than all else about it.
-                if found.iter().all(|it| it.1.is_some()) {
-                    linked.serving.handle_found(&batch, found);
-                    continue;
-                }
-                let (member, store) = (*member, space.map(|it| it.store().clone()));
-                self.jobs.spawn_blocking(move || {
-                    let chunks = read(store.as_deref(), found);
-                    Done::Read(member, batch, chunks)
-                });
-            }
+    pub(super) fn handle_read(&mut self, read: Read, now: Duration) {
+        if let Some((member, request)) = self.links.handle_read(read) {
+            self.replica.handle_not_here(member, &request, &request.chunks, now);
         }
     }
-
-    pub(super) fn handle_read(
-        &mut self,
-        member: MemberId,
-        batch: &Batch,
-        chunks: Vec<(Hash, Option<Bytes>)>,
-        now: Duration,
-    ) {
-        let Some(linked) = self.links.get_mut(&member) else { return };
-        let absent = linked.serving.handle_found(batch, chunks);
-        if !absent.is_empty() {
-            let request = batch.request(&absent);
-            self.replica.handle_not_here(member, &request, &absent, now);
-        }
-    }
-}
-
-impl Linked {
-    /// Sends what is ready, as far as the link takes it; returns what is to be read then.
-    fn next_batch(&mut self) -> Option<Batch> {
-        while let Some(ready) = self.serving.pop() {
-            let class = usize::from(ready.priority).min(CLASSES - 1);
-            let message = Message::chunk(&ready.bytes);
-            let class = u8::try_from(class).unwrap_or(u8::MAX);
-            match self.link.send_chunk(class, ready.hash.0, message.into()) {
-                Ok(()) | Err(SendError::Down | SendError::TooLong(_)) => {}
-                Err(SendError::Full) => {
-                    self.serving.put_back(ready);
-                    break;
-                }
-            }
-        }
-        self.serving.next_batch()
-    }
-}
-
-/// Reads what is not at hand, if there is anywhere to read it from.
-fn read(store: Option<&Store>, chunks: Vec<(Hash, Option<Bytes>)>) -> Vec<(Hash, Option<Bytes>)> {
-    let mut opened = LastFile::default();
-    let mut read = |hash: Hash| match store?.read_with(&hash, &mut opened) {
-        Ok(found) => found.map(Bytes::from),
-        Err(error) => {
-            tracing::warn!(%error, "a chunk cannot be read");
-            None
-        }
-    };
-    chunks.into_iter().map(|(hash, it)| (hash, it.or_else(|| read(hash)))).collect()
 }

@@ -3,15 +3,14 @@
 //! Signatures are checked and topologies computed here, and small files synced, so it may block for
 //! milliseconds; what takes longer (chunks, switching, publishing) is done by jobs.
 
+mod linking;
 mod opening;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use net::client::Client;
 use net::identity::Identity;
 use net::shutdown::Shutdown;
@@ -24,10 +23,10 @@ use super::content::Old;
 use super::feeds::{Feeds, Renewed, Renewing};
 use super::following::{Following, Heard};
 use super::kept::Kept;
+use super::links::{Links, Read};
 use super::measuring::Measuring;
 use super::notes::Notes;
 use super::publishing::{Committed, Drafted};
-use super::serving::{Batch, Serving};
 use super::space::{Outcome, Space};
 use super::verifying::Verified;
 use super::watching::{Found, Watching};
@@ -35,67 +34,26 @@ use crate::config::Config;
 use crate::group::Group;
 use crate::group::charter::Carried;
 use crate::id::{GroupId, MemberId};
-use crate::limit::Bucket;
-use crate::link::frame::Reason;
-use crate::link::{Caller, Command, End, Event, Known, Limit, Link};
-use crate::message::Message;
+use crate::link::{Event, Known};
 use crate::replica::Replica;
 use crate::tree;
-use crate::version::{Hash, Name, Namespace, Version};
+use crate::version::{Namespace, Version};
 
 /// Beyond so many bytes that came and are not on disk yet nothing more is read from links.
 const FRESH_BYTES_MAX: usize = 64 << 20;
 /// So often it is looked whether something is left to do.
 const LOOK: Duration = Duration::from_secs(1);
-/// A link to somebody who is no neighbor is kept so long.
-const SPARE: Duration = Duration::from_mins(2);
 /// At the end jobs get so long.
 const JOBS_END: Duration = Duration::from_secs(5);
-/// Most links of those who are no members.
-pub(super) const STRANGERS_MAX: usize = 32;
-
-/// Whose links are let in.
-#[derive(Debug, Default)]
-pub(super) struct Door {
-    /// The keys of all members.
-    pub(super) keys: HashSet<[u8; 32]>,
-    /// Whom all groups deny: who is denied by some may be about to join another.
-    pub(super) denied: HashSet<MemberId>,
-}
-
-impl Door {
-    /// Lets in members, and so many strangers: who is to join comes as one.
-    pub(super) fn check(&self, key: &[u8; 32], strangers: usize) -> Result<(), Reason> {
-        if self.keys.contains(key) {
-            Ok(())
-        } else if self.denied.contains(&MemberId::of(key)) {
-            Err(Reason::Denied)
-        } else if strangers < STRANGERS_MAX {
-            Ok(())
-        } else {
-            Err(Reason::Unknown)
-        }
-    }
-}
-
-/// A link that is up, and what is to go over it.
-#[derive(Debug)]
-pub(super) struct Linked {
-    pub(super) link: Link,
-    pub(super) serving: Serving,
-    pub(super) since: Duration,
-    /// Whether it is to a member, so that the content goes over it.
-    pub(super) is_member: bool,
-}
 
 /// What a job has come to.
 pub(super) enum Done {
     /// A space's.
     Space(Namespace, Outcome),
     /// Chunks for a neighbor.
-    Read(MemberId, Batch, Vec<(Hash, Option<Bytes>)>),
+    Read(Read),
     /// A call went out, or not.
-    Called(MemberId, bool),
+    Called((MemberId, bool)),
     /// It has been seen whether changes of a tree are heard of.
     Checked(Found),
     /// A tree has been looked at.
@@ -126,17 +84,12 @@ pub(crate) struct Core {
     pub(super) kept: Kept,
     pub(super) started: Instant,
     pub(super) started_ms: u64,
-    pub(super) door: Arc<RwLock<Door>>,
-    /// How many links there are to those who are no members.
-    pub(super) strangers: Arc<AtomicUsize>,
     pub(super) groups: BTreeMap<GroupId, Group>,
     pub(super) replica: Replica,
     /// Versions that were known before the start, until a group lists them.
     pub(super) restored: BTreeMap<Namespace, Vec<u8>>,
     pub(super) spaces: BTreeMap<Namespace, Space>,
-    pub(super) links: BTreeMap<MemberId, Linked>,
-    /// Of each other site, what all links to it share.
-    pub(super) site_limits: BTreeMap<Name, Limit>,
+    pub(super) links: Links,
     pub(super) measuring: Measuring,
     pub(super) watching: Watching,
     pub(super) following: Following,
@@ -151,10 +104,6 @@ pub(crate) struct Core {
     /// Starts when this ends.
     pub(super) stop: Shutdown,
     pub(super) notes: Notes,
-    pub(super) caller: Arc<Caller>,
-    pub(super) commands: mpsc::Sender<Command>,
-    /// For the hub, in order.
-    pub(super) to_hub: VecDeque<Command>,
     pub(super) jobs: JoinSet<Done>,
     pub(super) look_at: Duration,
     pub(super) asks: Asks,
@@ -189,11 +138,7 @@ impl Core {
 
     /// Says whose links are let in.
     pub(crate) fn known(&self) -> Known {
-        let (door, strangers) = (self.door.clone(), self.strangers.clone());
-        Arc::new(move |key| {
-            let door = door.read().unwrap_or_else(PoisonError::into_inner);
-            door.check(key, strangers.load(Ordering::Relaxed))
-        })
+        self.links.known()
     }
 
     /// Runs until the shutdown starts, or the links are gone.
@@ -266,11 +211,7 @@ impl Core {
             }
         }
         self.start_jobs();
-        self.serve_all();
-        while let Some(command) = self.to_hub.pop_front() {
-            // The hub ends only with this, or before it.
-            let _ = self.commands.send(command).await;
-        }
+        self.links.tell_hub().await;
     }
 
     fn poll_timeout(&self) -> Duration {
@@ -306,164 +247,18 @@ impl Core {
         }
     }
 
-    fn handle_event(&mut self, event: Event) {
-        let now = self.now();
-        self.set_clocks();
-        match event {
-            Event::Up(link) => self.handle_up(link, now),
-            Event::Down(link, end) => {
-                tracing::info!(member = %link.member(), %end, "a link is down");
-                if matches!(end, End::There { reason: Reason::Denied, .. }) {
-                    self.notes.add(end.to_string(), now);
-                }
-                self.handle_down(&link, now);
-            }
-            Event::Message(link, bytes) => {
-                if self.links.get(&link.member()).is_some_and(|it| it.link == link) {
-                    self.handle_bytes(&link, &bytes, now);
-                }
-            }
-            Event::Goodput(link, sample) => {
-                self.groups.values_mut().for_each(|it| {
-                    it.handle_transfer(link.member(), sample.bytes, sample.took, now);
-                });
-                self.set_window(link.member());
-            }
-            Event::Probed(link, found) => {
-                if let Some(bandwidth) = found {
-                    self.groups.values_mut().for_each(|it| {
-                        it.handle_probe(link.member(), bandwidth, now);
-                    });
-                    self.set_window(link.member());
-                }
-            }
-            Event::RoundTrip(member, took) => self.handle_round_trip(member, took, now),
-            Event::Room(_) => {}
-            Event::Unreachable { neighbor, error, again } => {
-                let address = &neighbor.address;
-                tracing::debug!(%address, ?again, "no link");
-                self.notes.add(format!("no link to {address}: {error}"), now);
-                if let Some(key) = neighbor.key {
-                    self.handle_unreachable(MemberId::of(&key), now);
-                }
-            }
-            Event::Refused { address, key, reason } => {
-                let member = MemberId::of(&key);
-                // It comes from another port each time.
-                let at = address.ip();
-                let what = format!("{member} at {at} was not let in: {}", reason.text());
-                self.notes.add(what, self.now());
-            }
-        }
-    }
-
-    fn handle_up(&mut self, link: Link, now: Duration) {
-        let member = link.member();
-        tracing::info!(%member, address = %link.address(), "a link is up");
-        if self.links.contains_key(&member) {
-            self.replica.handle_down(member, now);
-        }
-        self.caller.handle_up(&link);
-        link.set_limits(self.limits(member));
-        let is_member = self.is_member(member);
-        let serving = Serving::default();
-        self.links.insert(member, Linked { link, serving, since: now, is_member });
-        self.groups.values_mut().for_each(|it| it.handle_link_up(member, now));
-        if is_member {
-            self.replica.handle_up(member, self.window(member), now);
-        }
-        self.measure_linked(member, now);
-        self.count_strangers();
-    }
-
-    fn handle_down(&mut self, link: &Link, now: Duration) {
-        let member = link.member();
-        if self.links.get(&member).is_some_and(|it| it.link == *link) {
-            self.links.remove(&member);
-            self.groups.values_mut().for_each(|it| it.handle_link_down(member, now));
-            self.replica.handle_down(member, now);
-            self.count_strangers();
-        }
-    }
-
-    fn handle_bytes(&mut self, link: &Link, bytes: &[u8], now: Duration) {
-        let member = link.member();
-        match Message::from_bytes(bytes) {
-            Ok(Message::Group { group, bytes }) => {
-                self.handle_group_message(link, group, &bytes, now);
-            }
-            Ok(message) if self.is_member(member) => {
-                if matches!(message, Message::Request(_) | Message::Chunk(_)) {
-                    self.groups.values_mut().for_each(|it| it.handle_busy(now));
-                }
-                self.replica.handle_message(member, message, now);
-            }
-            // Who asks to join has nothing else to say.
-            Ok(_) => {}
-            Err(error) => {
-                self.notes.add(format!("{member} sent what is no message: {error}"), now);
-                link.close(Reason::Malformed);
-            }
-        }
-    }
-
     /// Whether somebody is in one of the groups.
     pub(super) fn is_member(&self, member: MemberId) -> bool {
         let is_in = |it: &Group| it.charter().is_some_and(|it| it.body().member(member).is_some());
         self.groups.values().any(is_in)
     }
 
-    /// Counts those who may want to join.
-    pub(super) fn count_strangers(&self) {
-        let count = self.links.values().filter(|it| !it.is_member).count();
-        self.strangers.store(count, Ordering::Relaxed);
-    }
-
-    /// What the links to a member are paid from.
-    fn limits(&mut self, member: MemberId) -> Vec<Limit> {
-        let bucket = |rate: u64| Arc::new(Mutex::new(Bucket::new(rate, (rate / 8).max(64 << 10))));
-        let mut limits: Vec<Limit> = self.config.link_rate.map(bucket).into_iter().collect();
-        let charters = self.groups.values().filter_map(|it| it.charter());
-        let site =
-            charters.filter_map(|it| it.body().member(member)).map(|it| it.site.clone()).next();
-        let site = site.filter(|it| *it != self.config.site);
-        if let (Some(rate), Some(site)) = (self.config.site_rate, site) {
-            limits.push(self.site_limits.entry(site).or_insert_with(|| bucket(rate)).clone());
-        }
-        limits
-    }
-
-    /// Sets all limits anew.
-    pub(super) fn limit_all(&mut self) {
-        self.site_limits.clear();
-        let members: Vec<MemberId> = self.links.keys().copied().collect();
-        for member in members {
-            let limits = self.limits(member);
-            if let Some(linked) = self.links.get(&member) {
-                linked.link.set_limits(limits);
-            }
-        }
-    }
-
-    /// Closes links that nobody needs.
-    fn close_spare(&mut self, now: Duration) {
-        let mut needed: HashSet<MemberId> = HashSet::new();
-        for group in self.groups.values() {
-            needed.extend(group.neighbors().map(crate::group::charter::Member::id));
-        }
-        for (member, linked) in &self.links {
-            if !needed.contains(member) && linked.since + SPARE <= now {
-                linked.link.close(Reason::Unwanted);
-            }
-        }
-    }
-
     fn handle_done(&mut self, done: Done) {
         let now = self.now();
         match done {
             Done::Space(namespace, outcome) => self.handle_outcome(&namespace, outcome, now),
-            Done::Read(member, batch, chunks) => self.handle_read(member, &batch, chunks, now),
-            Done::Called(member, is_sent) => self.handle_called(member, is_sent, now),
+            Done::Read(read) => self.handle_read(read, now),
+            Done::Called((member, is_sent)) => self.handle_called(member, is_sent, now),
             Done::Checked(found) => self.handle_checked(found, now),
             Done::Drafted(drafted) => self.handle_drafted(drafted, now),
             Done::Committed(committed) => self.handle_committed(committed, now),
@@ -481,10 +276,5 @@ impl Core {
         if let Err(error) = self.kept.put_version(&version.namespace, &version.to_bytes()) {
             self.notes.add(format!("a version is not kept: {error}"), now);
         }
-    }
-
-    /// Has others be let in from now on.
-    pub(super) fn set_door(&self, door: Door) {
-        *self.door.write().unwrap_or_else(PoisonError::into_inner) = door;
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use super::core::{Core, Door};
+use super::core::Core;
 use crate::config::{Entry, GroupConfig};
 use crate::fetch::Window;
 use crate::flood::Neighborhood;
@@ -12,7 +12,7 @@ use crate::group::join;
 use crate::group::{self, Action, Alarm, Group};
 use crate::id::{GroupId, MemberId};
 use crate::link::frame::Reason;
-use crate::link::{Command, Link, Neighbor};
+use crate::link::{Link, Neighbor};
 use crate::message::Message;
 use crate::version::{Namespace, Version};
 
@@ -45,19 +45,17 @@ impl Core {
             Action::Send { to, message } => {
                 let message = to_message(id, &message).to_bytes();
                 for member in to {
-                    self.send_bytes(member, message.clone().into());
+                    self.links.send(member, message.clone().into());
                 }
             }
             Action::Connect { key, address } => {
                 let neighbor = Neighbor { address: address.to_string(), key: Some(key) };
-                self.to_hub.push_back(Command::Once(neighbor));
+                self.links.connect(neighbor);
             }
             Action::Measure { member, probe } => self.measure(id, member, probe, now),
             Action::NewCharter => self.handle_charter(id, now),
             Action::Part(member) => {
-                let is_needed = self.is_member(member);
-                if let Some(linked) = self.links.get(&member).filter(|_| !is_needed) {
-                    linked.link.close(Reason::Denied);
+                if !self.is_member(member) && self.links.close(member, Reason::Denied) {
                     let name = self.group_name(id);
                     self.notes
                         .add(format!("group {name} denies {member}: its link is closed"), now);
@@ -70,10 +68,8 @@ impl Core {
             }
             Action::Alarm(alarm) => {
                 self.notes.add(format!("group {}: {alarm}", self.group_name(id)), now);
-                if let Alarm::Lied(member) = alarm
-                    && let Some(linked) = self.links.get(&member)
-                {
-                    linked.link.close(Reason::Malformed);
+                if let Alarm::Lied(member) = alarm {
+                    self.links.close(member, Reason::Malformed);
                 }
             }
         }
@@ -104,7 +100,7 @@ impl Core {
         let Some(group) = self.groups.get_mut(&id) else {
             if bytes.first() == Some(&JOIN) {
                 let answer = to_message(id, &join::not_here(from)).to_bytes();
-                self.send_bytes(from, answer.into());
+                self.links.send(from, answer.into());
             }
             return;
         };
@@ -128,11 +124,11 @@ impl Core {
         } else {
             self.replica.remove_group(id, now);
         }
-        let mut door = Door::default();
+        let mut keys = HashSet::new();
         let mut neighbors: Vec<Neighbor> = Vec::new();
         for group in self.groups.values() {
             let bodies = group.charter().into_iter().map(|it| it.body());
-            door.keys.extend(bodies.flat_map(|it| &it.members).map(Member::key));
+            keys.extend(bodies.flat_map(|it| &it.members).map(Member::key));
             for member in group.neighbors() {
                 let address = member.address.to_string();
                 let neighbor = Neighbor { address, key: Some(*member.key()) };
@@ -146,9 +142,8 @@ impl Core {
             bodies.flat_map(|it| it.access.denied_members()).collect()
         };
         let denied = self.groups.values().map(denied).reduce(|all, it| &all & &it);
-        door.denied = denied.unwrap_or_default();
-        self.set_door(door);
-        self.to_hub.push_back(Command::Want(neighbors));
+        self.links.let_in(keys, denied.unwrap_or_default());
+        self.links.want(neighbors);
         self.meet(now);
         self.restore(now);
         self.carry(now);
@@ -166,17 +161,15 @@ impl Core {
 
     /// Begins with those who are members now, and ends with those who are none any more.
     fn meet(&mut self, now: Duration) {
-        let members: Vec<MemberId> = self.links.keys().copied().collect();
-        for member in members {
-            let is_member = self.is_member(member);
-            let Some(linked) = self.links.get_mut(&member) else { continue };
-            match (std::mem::replace(&mut linked.is_member, is_member), is_member) {
-                (false, true) => self.replica.handle_up(member, self.window(member), now),
-                (true, false) => self.replica.handle_down(member, now),
-                (false, false) | (true, true) => {}
+        let linked: Vec<MemberId> = self.links.members().collect();
+        let members = linked.into_iter().filter(|it| self.is_member(*it)).collect();
+        for (member, is_member) in self.links.set_members(&members) {
+            if is_member {
+                self.replica.handle_up(member, self.window(member), now);
+            } else {
+                self.replica.handle_down(member, now);
             }
         }
-        self.count_strangers();
     }
 
     /// Takes in what was known before the start of namespaces that a group lists now.

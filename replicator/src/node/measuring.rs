@@ -1,13 +1,12 @@
 //! Null calls that are under way: each is answered, or counts as not answered.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::core::{Core, Done};
-use crate::estimate::Estimate;
 use crate::id::{GroupId, MemberId};
 use crate::link::call::ANSWER_MAX;
-use crate::link::{Command, Neighbor};
+use crate::link::{Caller, Link};
 
 /// Calls, one after another, of which the shortest round trip counts: what is busy here or there adds to it.
 const CALLS: u32 = 3;
@@ -26,20 +25,71 @@ struct Call {
 }
 
 /// All calls that are under way.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Measuring {
+    caller: Arc<Caller>,
     calls: BTreeMap<MemberId, Call>,
 }
 
-impl Measuring {
-    pub(super) fn poll_timeout(&self) -> Option<Duration> {
-        self.calls.values().map(|it| it.until).min()
+/// What is to be done next about a member that is measured.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// Make a link: a probe needs one, and so does a call that has no key yet.
+    Connect,
+    /// Call it: see [`Measuring::calling`].
+    Call,
+    /// Take in what was measured.
+    Take(Measured),
+}
+
+/// All calls to a member were answered.
+#[derive(Debug)]
+pub(super) struct Measured {
+    /// Who wanted to know.
+    pub(super) groups: BTreeSet<GroupId>,
+    pub(super) is_probing: bool,
+    pub(super) shortest: Duration,
+}
+
+/// A call that is to be made.
+#[derive(Debug)]
+pub(super) struct Calling {
+    caller: Arc<Caller>,
+    member: MemberId,
+    address: String,
+}
+
+impl Calling {
+    /// Makes it, and returns to whom, and whether it went out. Where a name is to be looked up, that takes a while.
+    pub(super) async fn run(self) -> (MemberId, bool) {
+        let found = tokio::net::lookup_host(&self.address).await;
+        let address = found.ok().and_then(|mut it| it.next());
+        let is_sent = match address {
+            Some(address) => self.caller.call(self.member, address).await.unwrap_or(false),
+            None => false,
+        };
+        (self.member, is_sent)
     }
 }
 
-impl Core {
-    /// Calls a member for a group.
-    pub(super) fn measure(&mut self, group: GroupId, member: MemberId, probe: bool, now: Duration) {
+impl Measuring {
+    pub(super) fn new(caller: Arc<Caller>) -> Self {
+        Self { caller, calls: BTreeMap::new() }
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Duration> {
+        self.calls.values().map(|it| it.until).min()
+    }
+
+    /// Begins to measure a member for a group.
+    pub(super) fn begin(
+        &mut self,
+        group: GroupId,
+        member: MemberId,
+        probe: bool,
+        is_linked: bool,
+        now: Duration,
+    ) -> Next {
         let new = || Call {
             groups: BTreeSet::new(),
             is_probing: false,
@@ -47,100 +97,66 @@ impl Core {
             left: CALLS,
             shortest: Duration::MAX,
         };
-        let call = self.measuring.calls.entry(member).or_insert_with(new);
+        let call = self.calls.entry(member).or_insert_with(new);
         call.groups.insert(group);
         call.is_probing |= probe;
-        if call.is_probing && !self.links.contains_key(&member) {
-            // A probe needs a link.
-            self.connect(member);
-        } else {
-            self.call(member);
-        }
+        if call.is_probing && !is_linked { Next::Connect } else { Next::Call }
     }
 
-    fn address(&self, member: MemberId) -> Option<Neighbor> {
-        let charters = self.groups.values().filter_map(|it| it.charter());
-        let found = charters.filter_map(|it| it.body().member(member)).next()?;
-        Some(Neighbor { address: found.address.to_string(), key: Some(*found.key()) })
+    /// The call to a member at this address.
+    pub(super) fn calling(&self, member: MemberId, address: String) -> Calling {
+        Calling { caller: self.caller.clone(), member, address }
     }
 
-    fn connect(&mut self, member: MemberId) {
-        let neighbor = self.address(member);
-        self.to_hub.extend(neighbor.map(Command::Once));
-    }
-
-    /// Sends a call; where its name is to be looked up, that takes a while.
-    fn call(&mut self, member: MemberId) {
-        let Some(neighbor) = self.address(member) else { return };
-        let caller = self.caller.clone();
-        self.jobs.spawn(async move {
-            let found = tokio::net::lookup_host(&neighbor.address).await;
-            let address = found.ok().and_then(|mut it| it.next());
-            let is_sent = match address {
-                Some(address) => caller.call(member, address).await.unwrap_or(false),
-                None => false,
-            };
-            Done::Called(member, is_sent)
-        });
-    }
-
-    pub(super) fn handle_called(&mut self, member: MemberId, is_sent: bool, now: Duration) {
-        let is_linked = self.links.contains_key(&member);
-        let Some(call) = self.measuring.calls.get_mut(&member) else { return };
+    /// A call went out, or not.
+    pub(super) fn handle_called(
+        &mut self,
+        member: MemberId,
+        is_sent: bool,
+        is_linked: bool,
+        now: Duration,
+    ) -> Option<Next> {
+        let call = self.calls.get_mut(&member)?;
         if is_sent {
             call.until = now + ANSWER_MAX;
-        } else if !is_linked {
-            // There is no key to call it with before there was a link.
-            self.connect(member);
         }
+        // There is no key to call it with before there was a link.
+        (!is_sent && !is_linked).then_some(Next::Connect)
     }
 
     /// There is a link to somebody who may be waited for.
-    pub(super) fn measure_linked(&mut self, member: MemberId, now: Duration) {
-        if let Some(call) = self.measuring.calls.get_mut(&member) {
-            call.until = now + CONNECT_MAX;
-            self.call(member);
-        }
+    pub(super) fn handle_linked(&mut self, link: &Link, now: Duration) -> Option<Next> {
+        self.caller.handle_up(link);
+        let call = self.calls.get_mut(&link.member())?;
+        call.until = now + CONNECT_MAX;
+        Some(Next::Call)
     }
 
-    pub(super) fn handle_round_trip(&mut self, member: MemberId, took: Duration, now: Duration) {
-        let Some(call) = self.measuring.calls.get_mut(&member) else { return };
+    pub(super) fn handle_round_trip(
+        &mut self,
+        member: MemberId,
+        took: Duration,
+        now: Duration,
+    ) -> Option<Next> {
+        let call = self.calls.get_mut(&member)?;
         call.shortest = call.shortest.min(took);
         call.left = call.left.saturating_sub(1);
         if call.left != 0 {
             call.until = now + ANSWER_MAX;
-            return self.call(member);
+            return Some(Next::Call);
         }
-        let Some(call) = self.measuring.calls.remove(&member) else { return };
-        let mut shortest = call.shortest;
-        for group in &call.groups {
-            if let Some(group) = self.groups.get_mut(group) {
-                group.handle_round_trip(member, call.shortest, now);
-                let known = group.estimate(member).and_then(Estimate::round_trip);
-                shortest = shortest.min(known.unwrap_or(shortest));
-            }
-        }
-        if let Some(linked) = self.links.get(&member).filter(|_| call.is_probing) {
-            linked.link.probe(shortest);
-        }
-        self.set_window(member);
+        let Call { groups, is_probing, shortest, .. } = self.calls.remove(&member)?;
+        Some(Next::Take(Measured { groups, is_probing, shortest }))
     }
 
     /// No link could be made.
-    pub(super) fn handle_unreachable(&mut self, member: MemberId, now: Duration) {
-        self.measuring.calls.remove(&member);
-        self.groups.values_mut().for_each(|it| it.handle_link_down(member, now));
+    pub(super) fn handle_unreachable(&mut self, member: MemberId) {
+        self.calls.remove(&member);
     }
 
-    pub(super) fn measure_late(&mut self, now: Duration) {
-        let late = self.measuring.calls.extract_if(.., |_, it| it.until <= now);
-        let late: Vec<(MemberId, Call)> = late.collect();
-        for (member, call) in late {
-            for group in call.groups {
-                if let Some(group) = self.groups.get_mut(&group) {
-                    group.handle_unanswered(member, now);
-                }
-            }
-        }
+    /// Gives up calls that were not answered; returns who wanted to know.
+    pub(super) fn poll_late(&mut self, now: Duration) -> Vec<(MemberId, BTreeSet<GroupId>)> {
+        let late = self.calls.extract_if(.., |_, it| it.until <= now);
+        late.map(|(member, call)| (member, call.groups)).collect()
     }
 }

@@ -10,8 +10,8 @@ use crate::group::Group;
 use crate::id::MemberId;
 use crate::ready;
 use crate::status::{
-    CollectionStatus, FailureStatus, FetchStatus, GroupStatus, LinkStatus, MemberStatus,
-    NoteStatus, Status, TopologyLink, TreeStatus,
+    CollectionStatus, FailureStatus, FetchStatus, GroupStatus, MemberStatus, NoteStatus, Status,
+    TopologyLink, TreeStatus,
 };
 use crate::topology::Topology;
 use crate::tree::folding::Unfolded;
@@ -38,7 +38,7 @@ impl Core {
             ready: ready::readiness(&groups, &trees),
             groups,
             trees,
-            links: self.link_status(now),
+            links: self.links.status(now),
             notes: self
                 .notes
                 .newest()
@@ -69,7 +69,7 @@ impl Core {
             site: it.site.to_string(),
             is_silent: it.silent.is_some(),
             silence: group.silence(it.id(), now).as_secs(),
-            is_linked: self.links.contains_key(&it.id()),
+            is_linked: self.links.is_up(it.id()),
             invitation: it.invitation.map(|it| it.to_string()),
             versions,
         });
@@ -126,8 +126,8 @@ impl Core {
             came: it.came,
             missing: it.missing.saturating_sub(it.came.min(it.missing)),
         });
-        let held_by = self.links.keys().filter_map(|it| {
-            let number = self.replica.held_by(*it, of)?;
+        let held_by = self.links.members().filter_map(|it| {
+            let number = self.replica.held_by(it, of)?;
             Some((it.to_string(), shown(number)))
         });
         let collection = self.collection_status(of, now);
@@ -193,21 +193,6 @@ impl Core {
         }
         let old = self.old.get(of)?;
         Some(format!("{} former versions are in use by readers: end them", old.left))
-    }
-
-    fn link_status(&self, now: Duration) -> Vec<LinkStatus> {
-        let all = self.links.iter().map(|(member, it)| {
-            let traffic = it.link.traffic();
-            LinkStatus {
-                member: member.to_string(),
-                address: it.link.address().to_string(),
-                up: now.saturating_sub(it.since).as_secs(),
-                bytes_in: traffic.bytes_in,
-                bytes_out: traffic.bytes_out,
-                waiting: it.link.waiting() as u64,
-            }
-        });
-        all.collect()
     }
 }
 

@@ -1,8 +1,7 @@
 //! How a member begins: with what is on its disk.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, RwLock};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use net::client::Client;
@@ -13,9 +12,11 @@ use tokio::task::JoinSet;
 
 use super::super::ask::Asks;
 use super::super::kept::Kept;
+use super::super::links::Links;
+use super::super::measuring::Measuring;
 use super::super::settings;
 use super::super::watching::Watching;
-use super::{Core, Door};
+use super::Core;
 use crate::config::{Config, Entry};
 use crate::error::Error;
 use crate::group::Group;
@@ -54,15 +55,12 @@ impl Core {
             kept,
             started,
             started_ms: net::clock::now_ms(),
-            door: Arc::new(RwLock::new(Door::default())),
-            strangers: Arc::new(AtomicUsize::new(0)),
             groups: BTreeMap::new(),
             replica: Replica::new(me),
             restored: BTreeMap::new(),
             spaces: BTreeMap::new(),
-            links: BTreeMap::new(),
-            site_limits: BTreeMap::new(),
-            measuring: Default::default(),
+            links: Links::new(commands),
+            measuring: Measuring::new(caller),
             watching: Watching::new(started),
             following: Default::default(),
             client: Client::new(net::client::Settings::default()),
@@ -72,9 +70,6 @@ impl Core {
             failures: BTreeMap::new(),
             stop: Shutdown::new(),
             notes: Default::default(),
-            caller,
-            commands,
-            to_hub: VecDeque::new(),
             jobs: JoinSet::new(),
             look_at: Duration::ZERO,
             asks,

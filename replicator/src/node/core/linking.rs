@@ -1,0 +1,200 @@
+//! What comes of links, and of the calls that measure them.
+
+use std::time::Duration;
+
+use super::super::measuring::{Measured, Next};
+use super::{Core, Done};
+use crate::estimate::Estimate;
+use crate::group::charter::Member;
+use crate::id::{GroupId, MemberId};
+use crate::link::frame::Reason;
+use crate::link::{End, Event, Link, Neighbor};
+use crate::message::Message;
+use crate::version::Name;
+
+impl Core {
+    pub(super) fn handle_event(&mut self, event: Event) {
+        let now = self.now();
+        self.set_clocks();
+        match event {
+            Event::Up(link) => self.handle_up(link, now),
+            Event::Down(link, end) => {
+                tracing::info!(member = %link.member(), %end, "a link is down");
+                if matches!(end, End::There { reason: Reason::Denied, .. }) {
+                    self.notes.add(end.to_string(), now);
+                }
+                self.handle_down(&link, now);
+            }
+            Event::Message(link, bytes) => {
+                if self.links.has(&link) {
+                    self.handle_bytes(&link, &bytes, now);
+                }
+            }
+            Event::Goodput(link, sample) => {
+                self.groups.values_mut().for_each(|it| {
+                    it.handle_transfer(link.member(), sample.bytes, sample.took, now);
+                });
+                self.set_window(link.member());
+            }
+            Event::Probed(link, found) => {
+                if let Some(bandwidth) = found {
+                    self.groups.values_mut().for_each(|it| {
+                        it.handle_probe(link.member(), bandwidth, now);
+                    });
+                    self.set_window(link.member());
+                }
+            }
+            Event::RoundTrip(member, took) => {
+                let next = self.measuring.handle_round_trip(member, took, now);
+                self.measure_on(member, next, now);
+            }
+            Event::Room(_) => {}
+            Event::Unreachable { neighbor, error, again } => {
+                let address = &neighbor.address;
+                tracing::debug!(%address, ?again, "no link");
+                self.notes.add(format!("no link to {address}: {error}"), now);
+                if let Some(key) = neighbor.key {
+                    let member = MemberId::of(&key);
+                    self.measuring.handle_unreachable(member);
+                    self.groups.values_mut().for_each(|it| it.handle_link_down(member, now));
+                }
+            }
+            Event::Refused { address, key, reason } => {
+                let member = MemberId::of(&key);
+                // It comes from another port each time.
+                let at = address.ip();
+                let what = format!("{member} at {at} was not let in: {}", reason.text());
+                self.notes.add(what, self.now());
+            }
+        }
+    }
+
+    fn handle_up(&mut self, link: Link, now: Duration) {
+        let member = link.member();
+        tracing::info!(%member, address = %link.address(), "a link is up");
+        if self.links.is_up(member) {
+            self.replica.handle_down(member, now);
+        }
+        let next = self.measuring.handle_linked(&link, now);
+        let (is_member, site) = (self.is_member(member), self.site(member));
+        self.links.insert(link, is_member, site, &self.config, now);
+        self.groups.values_mut().for_each(|it| it.handle_link_up(member, now));
+        if is_member {
+            self.replica.handle_up(member, self.window(member), now);
+        }
+        self.measure_on(member, next, now);
+    }
+
+    fn handle_down(&mut self, link: &Link, now: Duration) {
+        let member = link.member();
+        if self.links.remove(link) {
+            self.groups.values_mut().for_each(|it| it.handle_link_down(member, now));
+            self.replica.handle_down(member, now);
+        }
+    }
+
+    fn handle_bytes(&mut self, link: &Link, bytes: &[u8], now: Duration) {
+        let member = link.member();
+        match Message::from_bytes(bytes) {
+            Ok(Message::Group { group, bytes }) => {
+                self.handle_group_message(link, group, &bytes, now);
+            }
+            Ok(message) if self.is_member(member) => {
+                if matches!(message, Message::Request(_) | Message::Chunk(_)) {
+                    self.groups.values_mut().for_each(|it| it.handle_busy(now));
+                }
+                self.replica.handle_message(member, message, now);
+            }
+            // Who asks to join has nothing else to say.
+            Ok(_) => {}
+            Err(error) => {
+                self.notes.add(format!("{member} sent what is no message: {error}"), now);
+                link.close(Reason::Malformed);
+            }
+        }
+    }
+
+    /// Measures a member for a group.
+    pub(crate) fn measure(&mut self, group: GroupId, member: MemberId, probe: bool, now: Duration) {
+        let is_linked = self.links.is_up(member);
+        let next = self.measuring.begin(group, member, probe, is_linked, now);
+        self.measure_on(member, Some(next), now);
+    }
+
+    pub(super) fn handle_called(&mut self, member: MemberId, is_sent: bool, now: Duration) {
+        let is_linked = self.links.is_up(member);
+        let next = self.measuring.handle_called(member, is_sent, is_linked, now);
+        self.measure_on(member, next, now);
+    }
+
+    /// Goes on with measuring a member.
+    fn measure_on(&mut self, member: MemberId, next: Option<Next>, now: Duration) {
+        match next {
+            None => {}
+            Some(Next::Connect) => {
+                if let Some(neighbor) = self.neighbor(member) {
+                    self.links.connect(neighbor);
+                }
+            }
+            Some(Next::Call) => {
+                if let Some(neighbor) = self.neighbor(member) {
+                    let calling = self.measuring.calling(member, neighbor.address);
+                    self.jobs.spawn(async { Done::Called(calling.run().await) });
+                }
+            }
+            Some(Next::Take(measured)) => self.handle_measured(member, &measured, now),
+        }
+    }
+
+    fn handle_measured(&mut self, member: MemberId, measured: &Measured, now: Duration) {
+        let mut shortest = measured.shortest;
+        for group in &measured.groups {
+            if let Some(group) = self.groups.get_mut(group) {
+                group.handle_round_trip(member, measured.shortest, now);
+                let known = group.estimate(member).and_then(Estimate::round_trip);
+                shortest = shortest.min(known.unwrap_or(shortest));
+            }
+        }
+        if measured.is_probing {
+            self.links.probe(member, shortest);
+        }
+        self.set_window(member);
+    }
+
+    /// Takes in which members did not answer.
+    pub(super) fn measure_late(&mut self, now: Duration) {
+        for (member, groups) in self.measuring.poll_late(now) {
+            for group in groups {
+                if let Some(group) = self.groups.get_mut(&group) {
+                    group.handle_unanswered(member, now);
+                }
+            }
+        }
+    }
+
+    /// Closes links that nobody needs.
+    pub(super) fn close_spare(&self, now: Duration) {
+        let groups = self.groups.values();
+        let needed = groups.flat_map(|it| it.neighbors().map(Member::id)).collect();
+        self.links.close_spare(&needed, now);
+    }
+
+    fn neighbor(&self, member: MemberId) -> Option<Neighbor> {
+        let charters = self.groups.values().filter_map(|it| it.charter());
+        let found = charters.filter_map(|it| it.body().member(member)).next()?;
+        Some(Neighbor { address: found.address.to_string(), key: Some(*found.key()) })
+    }
+
+    fn site(&self, member: MemberId) -> Option<Name> {
+        let charters = self.groups.values().filter_map(|it| it.charter());
+        let found = charters.filter_map(|it| it.body().member(member)).next()?;
+        Some(found.site.clone())
+    }
+
+    /// Sets all limits anew.
+    pub(crate) fn limit_all(&mut self) {
+        let members: Vec<MemberId> = self.links.members().collect();
+        let sites = members.into_iter().filter_map(|it| Some((it, self.site(it)?))).collect();
+        self.links.limit_all(&sites, &self.config);
+    }
+}

@@ -1,0 +1,360 @@
+//! The links that are up, what is to go over them, and whose are let in.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use super::serving::{Batch, Ready, Serving};
+use super::space::Space;
+use crate::config::Config;
+use crate::id::MemberId;
+use crate::limit::Bucket;
+use crate::link::frame::Reason;
+use crate::link::queue::CLASSES;
+use crate::link::{Command, Known, Limit, Link, Neighbor, SendError};
+use crate::message::{Message, Request};
+use crate::status::LinkStatus;
+use crate::tree::generation::LastFile;
+use crate::tree::store::Store;
+use crate::version::{Hash, Name, Namespace};
+
+/// A link to somebody who is no neighbor is kept so long.
+const SPARE: Duration = Duration::from_mins(2);
+/// Most links of those who are no members.
+const STRANGERS_MAX: usize = 32;
+
+/// Whose links are let in.
+#[derive(Debug, Default)]
+struct Door {
+    /// The keys of all members.
+    keys: HashSet<[u8; 32]>,
+    /// Whom all groups deny: who is denied by some may be about to join another.
+    denied: HashSet<MemberId>,
+    /// How many links there are to those who are no members.
+    strangers: usize,
+}
+
+impl Door {
+    /// Lets in members, and so many strangers: who is to join comes as one.
+    fn check(&self, key: &[u8; 32]) -> Result<(), Reason> {
+        if self.keys.contains(key) {
+            Ok(())
+        } else if self.denied.contains(&MemberId::of(key)) {
+            Err(Reason::Denied)
+        } else if self.strangers < STRANGERS_MAX {
+            Ok(())
+        } else {
+            Err(Reason::Unknown)
+        }
+    }
+}
+
+/// A link that is up, and what is to go over it.
+#[derive(Debug)]
+struct Linked {
+    link: Link,
+    serving: Serving,
+    since: Duration,
+    /// Whether it is to a member, so that the content goes over it.
+    is_member: bool,
+}
+
+impl Linked {
+    /// Sends what is ready, as far as the link takes it; returns what is to be read then.
+    fn next_batch(&mut self) -> Option<Batch> {
+        while let Some(ready) = self.serving.pop() {
+            let class = usize::from(ready.priority).min(CLASSES - 1);
+            let message = Message::chunk(&ready.bytes);
+            let class = u8::try_from(class).unwrap_or(u8::MAX);
+            match self.link.send_chunk(class, ready.hash.0, message.into()) {
+                Ok(()) | Err(SendError::Down | SendError::TooLong(_)) => {}
+                Err(SendError::Full) => {
+                    self.serving.put_back(ready);
+                    break;
+                }
+            }
+        }
+        self.serving.next_batch()
+    }
+}
+
+/// Chunks that a neighbor has asked for, those at hand among them: the others are to be read.
+#[derive(Debug)]
+pub(super) struct Reading {
+    member: MemberId,
+    batch: Batch,
+    store: Option<Arc<Store>>,
+    chunks: Vec<(Hash, Option<Bytes>)>,
+}
+
+/// What came of a [`Reading`].
+#[derive(Debug)]
+pub(super) struct Read {
+    member: MemberId,
+    batch: Batch,
+    chunks: Vec<(Hash, Option<Bytes>)>,
+}
+
+impl Reading {
+    /// Reads what is not at hand, if there is anywhere to read it from. Blocks.
+    pub(super) fn run(self) -> Read {
+        let Self { member, batch, store, chunks } = self;
+        let mut opened = LastFile::default();
+        let mut read = |hash: Hash| match store.as_ref()?.read_with(&hash, &mut opened) {
+            Ok(found) => found.map(Bytes::from),
+            Err(error) => {
+                tracing::warn!(%error, "a chunk cannot be read");
+                None
+            }
+        };
+        let chunks =
+            chunks.into_iter().map(|(hash, it)| (hash, it.or_else(|| read(hash)))).collect();
+        Read { member, batch, chunks }
+    }
+}
+
+/// All links that are up.
+#[derive(Debug)]
+pub(super) struct Links {
+    all: BTreeMap<MemberId, Linked>,
+    door: Arc<RwLock<Door>>,
+    /// Of each other site, what all links to it share.
+    site_limits: BTreeMap<Name, Limit>,
+    /// For the hub, in order.
+    to_hub: VecDeque<Command>,
+    commands: mpsc::Sender<Command>,
+}
+
+impl Links {
+    pub(super) fn new(commands: mpsc::Sender<Command>) -> Self {
+        Self {
+            all: BTreeMap::new(),
+            door: Arc::default(),
+            site_limits: BTreeMap::new(),
+            to_hub: VecDeque::new(),
+            commands,
+        }
+    }
+
+    /// Says whose links are let in.
+    pub(super) fn known(&self) -> Known {
+        let door = self.door.clone();
+        Arc::new(move |key| door.read().unwrap_or_else(PoisonError::into_inner).check(key))
+    }
+
+    fn door(&self) -> RwLockWriteGuard<'_, Door> {
+        self.door.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has others be let in from now on: those with these keys, and strangers but for those who are denied.
+    pub(super) fn let_in(&self, keys: HashSet<[u8; 32]>, denied: HashSet<MemberId>) {
+        let mut door = self.door();
+        (door.keys, door.denied) = (keys, denied);
+    }
+
+    /// Counts those who may want to join.
+    fn count_strangers(&self) {
+        self.door().strangers = self.all.values().filter(|it| !it.is_member).count();
+    }
+
+    pub(super) fn is_up(&self, member: MemberId) -> bool {
+        self.all.contains_key(&member)
+    }
+
+    /// Whether this is the link to its member: it may have been replaced by another.
+    pub(super) fn has(&self, link: &Link) -> bool {
+        self.all.get(&link.member()).is_some_and(|it| it.link == *link)
+    }
+
+    pub(super) fn members(&self) -> impl Iterator<Item = MemberId> {
+        self.all.keys().copied()
+    }
+
+    /// Takes in a link that is up; `site` is that of its member.
+    pub(super) fn insert(
+        &mut self,
+        link: Link,
+        is_member: bool,
+        site: Option<Name>,
+        config: &Config,
+        now: Duration,
+    ) {
+        link.set_limits(self.limits(site, config));
+        let (member, serving) = (link.member(), Serving::default());
+        self.all.insert(member, Linked { link, serving, since: now, is_member });
+        self.count_strangers();
+    }
+
+    /// Takes in that a link is down; returns whether it was the one to its member.
+    pub(super) fn remove(&mut self, link: &Link) -> bool {
+        let is_it = self.has(link);
+        if is_it {
+            self.all.remove(&link.member());
+            self.count_strangers();
+        }
+        is_it
+    }
+
+    /// Takes in who is a member now; returns for whom that is new, or over.
+    pub(super) fn set_members(&mut self, members: &HashSet<MemberId>) -> Vec<(MemberId, bool)> {
+        let mut changed = Vec::new();
+        for (member, linked) in &mut self.all {
+            let is_member = members.contains(member);
+            if std::mem::replace(&mut linked.is_member, is_member) != is_member {
+                changed.push((*member, is_member));
+            }
+        }
+        self.count_strangers();
+        changed
+    }
+
+    /// What a link to a member of this site is paid from.
+    fn limits(&mut self, site: Option<Name>, config: &Config) -> Vec<Limit> {
+        let bucket = |rate: u64| Arc::new(Mutex::new(Bucket::new(rate, (rate / 8).max(64 << 10))));
+        let mut limits: Vec<Limit> = config.link_rate.map(bucket).into_iter().collect();
+        let site = site.filter(|it| *it != config.site);
+        if let (Some(rate), Some(site)) = (config.site_rate, site) {
+            limits.push(self.site_limits.entry(site).or_insert_with(|| bucket(rate)).clone());
+        }
+        limits
+    }
+
+    /// Sets all limits anew; `sites` are those of the members.
+    pub(super) fn limit_all(&mut self, sites: &BTreeMap<MemberId, Name>, config: &Config) {
+        self.site_limits.clear();
+        let members: Vec<MemberId> = self.members().collect();
+        for member in members {
+            let limits = self.limits(sites.get(&member).cloned(), config);
+            if let Some(linked) = self.all.get(&member) {
+                linked.link.set_limits(limits);
+            }
+        }
+    }
+
+    /// Closes the link to a member, if there is one; returns whether there is.
+    pub(super) fn close(&self, member: MemberId, reason: Reason) -> bool {
+        let linked = self.all.get(&member);
+        linked.inspect(|it| it.link.close(reason)).is_some()
+    }
+
+    /// Closes links that nobody needs.
+    pub(super) fn close_spare(&self, needed: &HashSet<MemberId>, now: Duration) {
+        for (member, linked) in &self.all {
+            if !needed.contains(member) && linked.since + SPARE <= now {
+                linked.link.close(Reason::Unwanted);
+            }
+        }
+    }
+
+    /// Finds out how much goes over a link.
+    pub(super) fn probe(&self, member: MemberId, round_trip: Duration) {
+        if let Some(linked) = self.all.get(&member) {
+            linked.link.probe(round_trip);
+        }
+    }
+
+    /// Has a link made, once.
+    pub(super) fn connect(&mut self, neighbor: Neighbor) {
+        self.to_hub.push_back(Command::Once(neighbor));
+    }
+
+    /// Has there be links to these.
+    pub(super) fn want(&mut self, neighbors: Vec<Neighbor>) {
+        self.to_hub.push_back(Command::Want(neighbors));
+    }
+
+    /// Tells the hub.
+    pub(super) async fn tell_hub(&mut self) {
+        while let Some(command) = self.to_hub.pop_front() {
+            // The hub ends only with this, or before it.
+            let _ = self.commands.send(command).await;
+        }
+    }
+
+    /// Sends a message that is no chunk.
+    pub(super) fn send(&self, to: MemberId, bytes: Bytes) {
+        let Some(linked) = self.all.get(&to) else { return };
+        match linked.link.send(bytes) {
+            Ok(()) | Err(SendError::Down) => {}
+            // Whoever takes so little cannot be told anything; after a new link both begin anew.
+            Err(error @ (SendError::Full | SendError::TooLong(_))) => {
+                tracing::warn!(member = %to, %error, "the link is closed");
+                linked.link.close(Reason::Full);
+            }
+        }
+    }
+
+    /// Takes in what a member asks for.
+    pub(super) fn handle_request(&mut self, from: MemberId, request: Request) {
+        let Some(linked) = self.all.get_mut(&from) else { return };
+        let over = linked.serving.ask(request);
+        if !over.is_empty() {
+            self.send(from, Message::Gone(over).to_bytes().into());
+        }
+    }
+
+    /// Sends these chunks no more.
+    pub(super) fn unsend(&mut self, to: MemberId, chunks: &[Hash]) {
+        let Some(linked) = self.all.get_mut(&to) else { return };
+        linked.serving.cancel(chunks);
+        for hash in chunks {
+            linked.link.cancel(&hash.0);
+        }
+    }
+
+    /// Sends a chunk that has come on to those who wait for it.
+    pub(super) fn pass_on(&mut self, hash: Hash, bytes: &Bytes, waiting: Vec<(MemberId, u8)>) {
+        self.all.values_mut().for_each(|it| it.serving.handle_came(&hash));
+        for (to, priority) in waiting {
+            if let Some(linked) = self.all.get_mut(&to) {
+                linked.serving.push(Ready { priority, hash, bytes: bytes.clone() });
+            }
+        }
+    }
+
+    /// Sends what neighbors wait for, as far as their links take it; returns what is to be read for them.
+    pub(super) fn serve(&mut self, spaces: &BTreeMap<Namespace, Space>) -> Vec<Reading> {
+        let mut readings = Vec::new();
+        for (member, linked) in &mut self.all {
+            while let Some(batch) = linked.next_batch() {
+                let space = spaces.get(&batch.namespace);
+                let fresh = |it: &Hash| space.and_then(|space| space.fresh(it).cloned());
+                let chunks: Vec<(Hash, Option<Bytes>)> =
+                    batch.chunks.iter().map(|it| (*it, fresh(it))).collect();
+                // What has come just now goes on as it is; a job would cost more than all else about it.
+                if chunks.iter().all(|it| it.1.is_some()) {
+                    linked.serving.handle_found(&batch, chunks);
+                    continue;
+                }
+                let store = space.map(|it| it.store().clone());
+                readings.push(Reading { member: *member, batch, store, chunks });
+            }
+        }
+        readings
+    }
+
+    /// Takes in what was read for a neighbor; returns what of that is not here, and who asked for it.
+    pub(super) fn handle_read(&mut self, read: Read) -> Option<(MemberId, Request)> {
+        let Read { member, batch, chunks } = read;
+        let absent = self.all.get_mut(&member)?.serving.handle_found(&batch, chunks);
+        (!absent.is_empty()).then(|| (member, batch.request(&absent)))
+    }
+
+    pub(super) fn status(&self, now: Duration) -> Vec<LinkStatus> {
+        let all = self.all.iter().map(|(member, it)| {
+            let traffic = it.link.traffic();
+            LinkStatus {
+                member: member.to_string(),
+                address: it.link.address().to_string(),
+                up: now.saturating_sub(it.since).as_secs(),
+                bytes_in: traffic.bytes_in,
+                bytes_out: traffic.bytes_out,
+                waiting: it.link.waiting() as u64,
+            }
+        });
+        all.collect()
+    }
+}
