@@ -21,6 +21,7 @@ mod kept;
 mod links;
 mod measuring;
 mod notes;
+mod own;
 mod places;
 mod publishing;
 mod serving;

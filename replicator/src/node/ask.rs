@@ -68,21 +68,8 @@ impl Core {
         }
     }
 
-    /// The group of this name; if none is said, the only one.
-    pub(super) fn group_named(&self, name: Option<&Name>) -> Result<(GroupId, Name), String> {
-        let key = self.identity.public();
-        let mut named = self.config.groups.iter().map(|it| &it.entry);
-        let found = match name {
-            Some(name) => named.find(|it| it.name() == name),
-            None if self.config.groups.len() == 1 => named.next(),
-            None => return Err("there are several groups: name one".to_owned()),
-        };
-        let entry = found.ok_or_else(|| "there is no such group in the settings".to_owned())?;
-        Ok((entry.group(&key), entry.name().clone()))
-    }
-
     fn lead(&mut self, name: Option<&Name>) -> Result<String, String> {
-        let (id, name) = self.group_named(name)?;
+        let (id, name) = self.own.group_named(name)?;
         let now = self.now();
         let group = self.groups.get_mut(&id).ok_or_else(|| format!("{name} is not open"))?;
         group.lead(now).map_err(|error| error.to_string())?;
@@ -90,8 +77,8 @@ impl Core {
     }
 
     fn reload(&mut self, config: Arc<Config>) -> Result<(), Error> {
-        let before = &self.config;
-        let key = self.identity.public();
+        let before = &self.own.config;
+        let key = self.own.key();
         // A new invitation to a group is no other group.
         let entries = |it: &Config| -> Vec<(GroupId, bool)> {
             let all = it.groups.iter().map(|it| &it.entry);
@@ -113,9 +100,9 @@ impl Core {
             return Err(Error::NeedsRestart(fixed));
         }
         let now = self.now();
-        self.config = config;
-        self.watching.set(&self.config.trees, now);
-        self.following.set(&self.config.collections, now);
+        self.own.config = config;
+        self.watching.set(&self.own.config.trees, now);
+        self.following.set(&self.own.config.collections, now);
         self.limit_all();
         self.settle_groups(now);
         self.open_passages();

@@ -7,9 +7,8 @@ mod linking;
 mod opening;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use net::client::Client;
 use net::identity::Identity;
@@ -22,10 +21,10 @@ use super::ask::Asks;
 use super::content::Old;
 use super::feeds::{Feeds, Renewed, Renewing};
 use super::following::{Following, Heard};
-use super::kept::Kept;
 use super::links::{Links, Read};
 use super::measuring::Measuring;
 use super::notes::Notes;
+use super::own::Own;
 use super::publishing::{Committed, Drafted};
 use super::space::{Outcome, Space};
 use super::verifying::Verified;
@@ -76,14 +75,7 @@ pub(super) enum Done {
 
 /// A member that runs.
 pub(crate) struct Core {
-    /// One process has the data.
-    pub(super) _lock: File,
-    pub(super) identity: Arc<Identity>,
-    pub(super) me: MemberId,
-    pub(super) config: Arc<Config>,
-    pub(super) kept: Kept,
-    pub(super) started: Instant,
-    pub(super) started_ms: u64,
+    pub(super) own: Own,
     pub(super) groups: BTreeMap<GroupId, Group>,
     pub(super) replica: Replica,
     /// Versions that were known before the start, until a group lists them.
@@ -115,21 +107,21 @@ pub(crate) struct Core {
 
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Core({})", self.me)
+        write!(f, "Core({})", self.own.me)
     }
 }
 
 impl Core {
     pub(crate) fn id(&self) -> MemberId {
-        self.me
+        self.own.me
     }
 
     pub(crate) fn identity(&self) -> Arc<Identity> {
-        self.identity.clone()
+        self.own.identity.clone()
     }
 
     pub(crate) fn config(&self) -> &Config {
-        &self.config
+        &self.own.config
     }
 
     pub(crate) fn feeds(&self) -> Feeds {
@@ -184,7 +176,7 @@ impl Core {
     }
 
     pub(super) fn now(&self) -> Duration {
-        net::clock::monotonic().saturating_duration_since(self.started)
+        self.own.now()
     }
 
     fn has_room(&self) -> bool {
@@ -273,7 +265,7 @@ impl Core {
 
     /// Keeps a version in mind; if it cannot be kept, it is asked for again after a restart.
     pub(super) fn remember(&mut self, version: &Version, now: Duration) {
-        if let Err(error) = self.kept.put_version(&version.namespace, &version.to_bytes()) {
+        if let Err(error) = self.own.kept.put_version(&version.namespace, &version.to_bytes()) {
             self.notes.add(format!("a version is not kept: {error}"), now);
         }
     }

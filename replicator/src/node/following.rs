@@ -300,8 +300,8 @@ impl Core {
         let may_fold = followed.unfolded.as_ref().is_none_or(|it| it.due <= now);
         let (config, follower) = (followed.config.clone(), followed.follower.take());
         let (client, stop) = (self.client.clone(), self.stop.clone());
-        let dir = log_dir(&self.config.data, name);
-        let me = self.me.to_string();
+        let dir = log_dir(&self.own.config.data, name);
+        let me = self.own.me.to_string();
         self.jobs.spawn(async move {
             let Some(mut follower) = follower else {
                 let (follower, outcome) = match open(client, &config, me, dir).await {
@@ -380,7 +380,7 @@ impl Core {
     fn publish_log(&mut self, name: &Name) {
         let Some(followed) = self.following.all.get_mut(name) else { return };
         followed.state = State::Publishing;
-        let directory = log_dir(&self.config.data, name);
+        let directory = log_dir(&self.own.config.data, name);
         self.publish(Source::log(name.clone(), directory), Reply::Follower);
     }
 

@@ -36,7 +36,7 @@ impl Core {
     pub(super) fn handle_group_action(&mut self, id: GroupId, action: Action) {
         let now = self.now();
         match action {
-            Action::Persist(bytes) => match self.kept.put_group(id, &bytes) {
+            Action::Persist(bytes) => match self.own.kept.put_group(id, &bytes) {
                 Ok(()) => self.handle_kept(id, &bytes),
                 Err(error) => {
                     self.notes.add(format!("what is known of a group is not kept: {error}"), now);
@@ -56,18 +56,20 @@ impl Core {
             Action::NewCharter => self.handle_charter(id, now),
             Action::Part(member) => {
                 if !self.is_member(member) && self.links.close(member, Reason::Denied) {
-                    let name = self.group_name(id);
+                    let name = self.own.group_name(id);
                     self.notes
                         .add(format!("group {name} denies {member}: its link is closed"), now);
                 }
             }
-            Action::Admitted => self.notes.add(format!("in group {}", self.group_name(id)), now),
+            Action::Admitted => {
+                self.notes.add(format!("in group {}", self.own.group_name(id)), now)
+            }
             Action::Refused(reason) => {
-                let name = self.group_name(id);
+                let name = self.own.group_name(id);
                 self.notes.add(format!("group {name} does not let this member in: {reason}"), now);
             }
             Action::Alarm(alarm) => {
-                self.notes.add(format!("group {}: {alarm}", self.group_name(id)), now);
+                self.notes.add(format!("group {}: {alarm}", self.own.group_name(id)), now);
                 if let Alarm::Lied(member) = alarm {
                     self.links.close(member, Reason::Malformed);
                 }
@@ -81,12 +83,6 @@ impl Core {
         if charter.is_some_and(|it| state.ends_with(&it.to_bytes())) {
             self.forget_first(id);
         }
-    }
-
-    fn group_name(&self, id: GroupId) -> String {
-        let key = self.identity.public();
-        let named = self.config.groups.iter().find(|it| it.entry.group(&key) == id);
-        named.map_or_else(|| id.to_string(), |it| it.entry.name().to_string())
     }
 
     pub(super) fn handle_group_message(
@@ -151,7 +147,7 @@ impl Core {
 
     /// Brings trees of one group into others, if they are not those that were.
     fn carry(&mut self, now: Duration) {
-        let carried = self.config.groups.iter().filter(|it| !it.carry.is_empty());
+        let carried = self.own.config.groups.iter().filter(|it| !it.carry.is_empty());
         let carried: Vec<Vec<Carried>> = carried.map(|it| self.carried(it)).collect();
         if carried != self.carrying {
             self.carrying = carried;
@@ -216,8 +212,8 @@ impl Core {
 
     /// The trees that this member brings into a group from others. Its own come in by themselves.
     fn carried(&self, group: &GroupConfig) -> Vec<Carried> {
-        let key = self.identity.public();
-        let from = self.config.groups.iter().filter(|it| group.carry.contains(it.entry.name()));
+        let key = self.own.key();
+        let from = self.own.config.groups.iter().filter(|it| group.carry.contains(it.entry.name()));
         let from = from.filter_map(|it| self.groups.get(&it.entry.group(&key)));
         let Some(into) = self.groups.get(&group.entry.group(&key)) else { return Vec::new() };
         from.flat_map(|it| into.brought_from(it)).collect()
@@ -225,10 +221,10 @@ impl Core {
 
     /// Takes over other settings.
     pub(super) fn settle_groups(&mut self, now: Duration) {
-        let key = self.identity.public();
-        for group in self.config.groups.clone() {
+        let key = self.own.key();
+        for group in self.own.config.groups.clone() {
             let carried = self.carried(&group);
-            let settings = super::settings(&self.config, &group, carried);
+            let settings = super::settings(&self.own.config, &group, carried);
             let Some(machine) = self.groups.get_mut(&group.entry.group(&key)) else { continue };
             if let Entry::Join(invitation) = group.entry {
                 machine.handle_invitation(invitation);

@@ -100,7 +100,7 @@ impl Core {
     /// Has a group that was just founded take up the invitation to it.
     pub(super) fn invite_first(&mut self, id: GroupId, group: &mut Group) -> Result<(), Error> {
         let now = self.now();
-        let Some(invited) = first(&self.config.data, id)? else { return Ok(()) };
+        let Some(invited) = first(&self.own.config.data, id)? else { return Ok(()) };
         if let Err(error) = group.add_invited(invited, now) {
             self.notes
                 .add(format!("the invitation that `init` printed does not hold: {error}"), now);
@@ -110,7 +110,7 @@ impl Core {
 
     /// Lets go of the secret of an invitation that a group knows.
     pub(super) fn forget_first(&mut self, id: GroupId) {
-        let (path, now) = (path(&self.config.data, id), self.now());
+        let (path, now) = (path(&self.own.config.data, id), self.now());
         let is_of_before = fs::metadata(&path).is_ok_and(|it| it.len() == 32);
         // If it stays, it is as good as the charter says.
         let is_gone = fs::remove_file(path).is_ok();
@@ -126,7 +126,7 @@ impl Core {
         name: Option<&Name>,
         valid: Option<Duration>,
     ) -> Result<Printed, String> {
-        let (id, name) = self.group_named(name)?;
+        let (id, name) = self.own.group_named(name)?;
         let now = self.now();
         let group = self.groups.get_mut(&id).ok_or_else(|| format!("{name} is not open"))?;
         let (mut secret, mut ends) = (None, None);
@@ -148,7 +148,7 @@ impl Core {
         name: Option<&Name>,
         id: InvitationId,
     ) -> Result<InvitationId, String> {
-        let (group, name) = self.group_named(name)?;
+        let (group, name) = self.own.group_named(name)?;
         let now = self.now();
         let group = self.groups.get_mut(&group).ok_or_else(|| format!("{name} is not open"))?;
         group.revoke(id, now).map_err(|error| error.to_string())?;

@@ -36,7 +36,7 @@ impl Core {
     /// Opens the trees, or the collections, that are on disk. That may take long, and trees that others get at they get
     /// at meanwhile.
     pub(super) fn open_spaces(&mut self, kind: Kind) -> Result<(), Error> {
-        let dir = spaces_dir(&self.config.data, kind);
+        let dir = spaces_dir(&self.own.config.data, kind);
         if kind == Kind::Collection || !dir.exists() {
             passage::make_private(&dir)?;
         }
@@ -61,7 +61,7 @@ impl Core {
     /// Opens the directory of a tree or collection; it is closed to others if it cannot be opened to whom the settings
     /// say.
     fn open_store(&mut self, of: &Namespace, kind: Kind, passage: Passage) -> Result<Store, Error> {
-        let dir = spaces_dir(&self.config.data, kind).join(of.to_string());
+        let dir = spaces_dir(&self.own.config.data, kind).join(of.to_string());
         match Store::open(&dir, store_options(kind, passage)) {
             Err(error) if passage != Passage::default() => {
                 self.note_closed(of, &error.to_string());
@@ -92,8 +92,13 @@ impl Core {
 
     /// Who gets at a tree, by the settings; nobody else if they name a group that is not there.
     fn passage(&mut self, of: &Namespace) -> Passage {
-        let own = self.config.trees.iter().filter(|it| it.name == of.name && of.origin == self.me);
-        let others = self.config.replicas.iter();
+        let own = self
+            .own
+            .config
+            .trees
+            .iter()
+            .filter(|it| it.name == of.name && of.origin == self.own.me);
+        let others = self.own.config.replicas.iter();
         let others = others.filter(|it| it.name == of.name && it.writer == of.origin);
         let said = own.map(|it| &it.passage).chain(others.map(|it| &it.passage)).next();
         said.cloned().unwrap_or_default().resolve().unwrap_or_else(|why| {
@@ -104,7 +109,7 @@ impl Core {
 
     /// Makes the files of the data directory the owner's alone: before, others could read them.
     pub(super) fn close_data(&mut self) {
-        if let Err(error) = passage::hide(&self.config.data, passage::FILE, false) {
+        if let Err(error) = passage::hide(&self.own.config.data, passage::FILE, false) {
             self.notes.add(format!("others may read it as before: {error}; chmod it"), self.now());
         }
     }
@@ -112,7 +117,7 @@ impl Core {
     /// Has the data directory let through those alone who get at a tree in it, by what came of opening the trees.
     pub(super) fn open_data(&mut self) {
         let above = Passage::above(self.spaces.values().map(|it| it.store().passage()));
-        for dir in [self.config.data.clone(), spaces_dir(&self.config.data, Kind::Tree)] {
+        for dir in [self.own.config.data.clone(), spaces_dir(&self.own.config.data, Kind::Tree)] {
             if let Err(error) = above.apply(&dir) {
                 let shown = dir.display();
                 let said = format!("who gets into {shown} is not as the settings say: {error}");
@@ -147,9 +152,9 @@ impl Core {
 
     /// Has the directories of the settings lead to the trees and logs of others.
     pub(super) fn link_replicas(&mut self) {
-        for it in self.config.replicas.clone() {
+        for it in self.own.config.replicas.clone() {
             let namespace = Namespace { origin: it.writer, name: it.name.clone() };
-            let dir = spaces_dir(&self.config.data, it.kind);
+            let dir = spaces_dir(&self.own.config.data, it.kind);
             let target = dir.join(namespace.to_string()).join("current");
             if let Err(error) = kept::link(&target, &it.directory) {
                 self.notes.add(format!("{namespace} is not linked: {error}"), self.now());

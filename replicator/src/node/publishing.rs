@@ -74,7 +74,7 @@ impl Core {
         reply: oneshot::Sender<Result<Published, String>>,
     ) {
         let is_it = |it: &&TreeConfig| it.name.as_str() == tree || it.directory == Path::new(tree);
-        let found = self.config.trees.iter().find(is_it).cloned();
+        let found = self.own.config.trees.iter().find(is_it).cloned();
         let refused = match found {
             None => {
                 let Some(left) = self.publish_collection_asked(tree, reply) else { return };
@@ -83,7 +83,7 @@ impl Core {
                 return drop(left.send(Err(why)));
             }
             Some(tree) => {
-                let namespace = Namespace { origin: self.me, name: tree.name.clone() };
+                let namespace = self.own.namespace(&tree.name);
                 if !self.publishing.contains(&namespace) {
                     return self.publish(Source::tree(tree, accepts_loss), Reply::Asked(reply));
                 }
@@ -97,7 +97,7 @@ impl Core {
     pub(super) fn publish(&mut self, source: Source, reply: Reply) {
         let now = self.now();
         let Source { name, kind, directory, publishing } = source;
-        let namespace = Namespace { origin: self.me, name };
+        let namespace = self.own.namespace(&name);
         if let Err(error) = self.open_space(&namespace, kind) {
             return self.answer(&namespace.name, reply, Err(error), now);
         }
@@ -163,7 +163,7 @@ impl Core {
         }
         let (bytes, root) = (draft.totals().bytes, draft.root());
         let (name, kind) = (namespace.name, draft.kind());
-        let version = Version::sign(&self.identity, name, kind, number, bytes, root);
+        let version = Version::sign(&self.own.identity, name, kind, number, bytes, root);
         self.jobs.spawn_blocking(move || {
             let outcome = draft.commit(&version).map(drop);
             Done::Committed(Committed { version, answer, outcome, reply })

@@ -15,26 +15,26 @@ use crate::status::{
 };
 use crate::topology::Topology;
 use crate::tree::folding::Unfolded;
-use crate::version::{Kind, Name, Namespace, Number};
+use crate::version::{Kind, Namespace, Number};
 
 impl Core {
     pub(super) fn status(&self) -> Status {
         let now = self.now();
-        let key = self.identity.public();
-        let ids = self.config.groups.iter().map(|it| (it.entry.group(&key), it.entry.name()));
+        let key = self.own.key();
+        let ids = self.own.config.groups.iter().map(|it| (it.entry.group(&key), it.entry.name()));
         let groups = ids.filter_map(|(id, name)| {
             let group = self.groups.get(&id)?;
             Some(self.group_status(name.to_string(), group, now))
         });
         let (groups, trees) = (groups.collect::<Vec<_>>(), self.tree_status(now));
-        let at = |it: Duration| (self.started_ms + millis(it)) / 1_000;
+        let at = |it: Duration| (self.own.started_ms + millis(it)) / 1_000;
         Status {
-            id: self.me.to_string(),
-            key: self.identity.key().to_owned(),
-            address: self.config.address.to_string(),
-            site: self.config.site.to_string(),
+            id: self.own.me.to_string(),
+            key: self.own.identity.key().to_owned(),
+            address: self.own.config.address.to_string(),
+            site: self.own.config.site.to_string(),
             software: env!("CARGO_PKG_VERSION").to_owned(),
-            started: self.started_ms / 1_000,
+            started: self.own.started_ms / 1_000,
             ready: ready::readiness(&groups, &trees),
             groups,
             trees,
@@ -107,8 +107,7 @@ impl Core {
     fn tree_status(&self, now: Duration) -> Vec<TreeStatus> {
         let mut all = self.replica.flood().namespaces();
         all.extend(self.spaces.keys().cloned());
-        let own = |it: &Name| Namespace { origin: self.me, name: it.clone() };
-        all.extend(self.following.names().map(own));
+        all.extend(self.following.names().map(|it| self.own.namespace(it)));
         all.sort_unstable_by(|a, b| (&a.name, a.origin).cmp(&(&b.name, b.origin)));
         all.dedup();
         all.iter().map(|it| self.one_tree(it, now)).collect()
@@ -136,7 +135,7 @@ impl Core {
             kind: kind.to_owned(),
             name: of.name.to_string(),
             writer: of.origin.to_string(),
-            is_mine: of.origin == self.me,
+            is_mine: of.origin == self.own.me,
             held: held.map(|it| shown(it.meta().number)),
             newest: flood.newest(of).map(|it| shown(it.number)),
             is_listed: flood.is_listed(of),
@@ -148,14 +147,14 @@ impl Core {
             bytes: totals.bytes,
             damaged: damaged.iter().map(|it| it.display().to_string()).collect(),
             held_by: held_by.collect(),
-            watch: self.watching.status(&of.name).filter(|_| of.origin == self.me),
+            watch: self.watching.status(&of.name).filter(|_| of.origin == self.own.me),
             collection,
         }
     }
 
     /// What there is to say of a collection; none of a tree.
     fn collection_status(&self, of: &Namespace, now: Duration) -> Option<CollectionStatus> {
-        let is_mine = of.origin == self.me;
+        let is_mine = of.origin == self.own.me;
         let told = self.following.told(&of.name, now).filter(|_| is_mine);
         let kind = self.spaces.get(of).map(|it| it.store().kind());
         let kind = kind.or_else(|| self.replica.flood().newest(of).map(|it| it.kind));
@@ -172,7 +171,7 @@ impl Core {
             let remedy = "all of it came from others; free some room, or `verify` it";
             Some(FailureStatus { text: format!("{why}; {remedy}"), ago })
         });
-        let base_url = self.config.base_url.as_ref();
+        let base_url = self.own.config.base_url.as_ref();
         Some(CollectionStatus {
             reached: reached.map(|it| it.version.to_string()),
             objects: reached.map_or(0, |it| it.objects),

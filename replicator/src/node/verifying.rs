@@ -75,9 +75,9 @@ impl Core {
             .map(|it| it.0.clone())
             .collect();
         for of in damaged {
-            if of.origin == self.me && self.publish_again(&of, now) {
+            if of.origin == self.own.me && self.publish_again(&of, now) {
                 self.notes.add(format!("{of} is damaged here: it is published again"), now);
-            } else if of.origin == self.me {
+            } else if of.origin == self.own.me {
                 self.notes.add(format!("{of} is damaged here: publish it again"), now);
             } else if self.replica.held(&of).is_some() {
                 self.notes.add(format!("{of} is damaged here: it is fetched again"), now);

@@ -97,7 +97,7 @@ impl Core {
     ) -> VersionsStatus {
         let held = group.held_by(member);
         let version = |it: &Listed| -> Version {
-            if member == self.me {
+            if member == self.own.me {
                 return Ok(self.replica.held(&it.namespace).map(|it| it.number));
             }
             // A neighbor says it at once.

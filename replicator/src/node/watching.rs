@@ -17,7 +17,7 @@ use super::core::{Core, Done};
 use super::publishing::{Reply, Source};
 use crate::config::TreeConfig;
 use crate::status::WatchStatus;
-use crate::version::{Name, Namespace};
+use crate::version::Name;
 use crate::watch::{Check, Checked, Deaf, News, Watch};
 
 /// Most directories of a tree that are watched: each takes memory here, for its path twice, and in the system.
@@ -181,7 +181,7 @@ impl Core {
 
     pub(super) fn handle_checked(&mut self, found: Found, now: Duration) {
         let Found { config, vigil, checked } = found;
-        let of = Namespace { origin: self.me, name: config.name.clone() };
+        let of = self.own.namespace(&config.name);
         let watched = self.watching.all.get_mut(&config.name);
         let watched = watched.filter(|it| is_watched_alike(&it.config, &config));
         let Some(Watched { config, watch, vigil: held, .. }) = watched else { return };

@@ -77,7 +77,7 @@ impl Core {
         }
         let next = self.measuring.handle_linked(&link, now);
         let (is_member, site) = (self.is_member(member), self.site(member));
-        self.links.insert(link, is_member, site, &self.config, now);
+        self.links.insert(link, is_member, site, &self.own.config, now);
         self.groups.values_mut().for_each(|it| it.handle_link_up(member, now));
         if is_member {
             self.replica.handle_up(member, self.window(member), now);
@@ -195,6 +195,6 @@ impl Core {
     pub(crate) fn limit_all(&mut self) {
         let members: Vec<MemberId> = self.links.members().collect();
         let sites = members.into_iter().filter_map(|it| Some((it, self.site(it)?))).collect();
-        self.links.limit_all(&sites, &self.config);
+        self.links.limit_all(&sites, &self.own.config);
     }
 }

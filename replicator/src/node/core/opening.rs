@@ -5,25 +5,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use net::client::Client;
-use net::identity::Identity;
 use net::shutdown::Shutdown;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::super::ask::Asks;
-use super::super::kept::Kept;
 use super::super::links::Links;
 use super::super::measuring::Measuring;
+use super::super::own::Own;
 use super::super::settings;
 use super::super::watching::Watching;
 use super::Core;
 use crate::config::{Config, Entry};
 use crate::error::Error;
 use crate::group::Group;
-use crate::id::MemberId;
 use crate::link::{Caller, Command};
 use crate::replica::Replica;
-use crate::tree::passage::make_private;
 use crate::version::{Kind, Version};
 
 impl Core {
@@ -39,24 +36,10 @@ impl Core {
         commands: mpsc::Sender<Command>,
         asks: Asks,
     ) -> Result<Self, Error> {
-        let data = config.data.clone();
-        if !data.exists() {
-            make_private(&data)?;
-        }
-        // Two members of one key would contradict each other.
-        let lock = disk::lock::take(&data).map_err(crate::tree::error::Error::from)?;
-        let kept = Kept::open(&data)?;
-        let identity = Arc::new(Identity::load_or_create(&data)?);
-        let me = MemberId::of(&identity.public());
+        let own = Own::open(config, started)?;
         let mut core = Self {
-            _lock: lock,
-            identity,
-            me,
-            kept,
-            started,
-            started_ms: net::clock::now_ms(),
             groups: BTreeMap::new(),
-            replica: Replica::new(me),
+            replica: Replica::new(own.me),
             restored: BTreeMap::new(),
             spaces: BTreeMap::new(),
             links: Links::new(commands),
@@ -75,7 +58,7 @@ impl Core {
             asks,
             publishing: BTreeSet::new(),
             carrying: Vec::new(),
-            config: Arc::new(config),
+            own,
         };
         core.close_data();
         core.open_groups()?;
@@ -83,25 +66,25 @@ impl Core {
             core.open_spaces(kind)?;
         }
         core.open_data();
-        for bytes in core.kept.versions()? {
+        for bytes in core.own.kept.versions()? {
             if let Some(namespace) = Version::namespace_of(&bytes) {
                 core.restored.insert(namespace, bytes);
             }
         }
-        core.watching.set(&core.config.trees, Duration::ZERO);
-        core.following.set(&core.config.collections, Duration::ZERO);
+        core.watching.set(&core.own.config.trees, Duration::ZERO);
+        core.following.set(&core.own.config.collections, Duration::ZERO);
         core.link_replicas();
         Ok(core)
     }
 
     fn open_groups(&mut self) -> Result<(), Error> {
-        let (now, key) = (self.now(), self.identity.public());
-        for group in self.config.groups.clone() {
+        let (now, key) = (self.now(), self.own.key());
+        for group in self.own.config.groups.clone() {
             let id = group.entry.group(&key);
-            let settings = settings(&self.config, &group, Vec::new());
-            let kept = self.kept.group(id)?;
+            let settings = settings(&self.own.config, &group, Vec::new());
+            let kept = self.own.kept.group(id)?;
             let name = group.entry.name().clone();
-            let identity = self.identity.clone();
+            let identity = self.own.identity.clone();
             let machine = match (&group.entry, kept) {
                 (Entry::Found(_), None) => {
                     let found = Group::found(identity, name.clone(), settings, now);

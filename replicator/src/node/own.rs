@@ -1,0 +1,82 @@
+//! What a member is, whatever it is in: its key, its settings, its data directory, its clock.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use net::identity::Identity;
+
+use super::kept::Kept;
+use crate::config::Config;
+use crate::error::Error;
+use crate::id::{GroupId, MemberId};
+use crate::tree::passage::make_private;
+use crate::version::{Name, Namespace};
+
+/// A member, without all that it is about.
+pub(super) struct Own {
+    /// One process has the data.
+    _lock: File,
+    pub(super) identity: Arc<Identity>,
+    pub(super) me: MemberId,
+    pub(super) config: Arc<Config>,
+    pub(super) kept: Kept,
+    started: Instant,
+    /// In Unix milliseconds.
+    pub(super) started_ms: u64,
+}
+
+impl Own {
+    /// Opens the data directory, or makes it. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be used, or is in use.
+    pub(super) fn open(config: Config, started: Instant) -> Result<Self, Error> {
+        let data = &config.data;
+        if !data.exists() {
+            make_private(data)?;
+        }
+        // Two members of one key would contradict each other.
+        let lock = disk::lock::take(data).map_err(crate::tree::error::Error::from)?;
+        let kept = Kept::open(data)?;
+        let identity = Arc::new(Identity::load_or_create(data)?);
+        let (me, started_ms) = (MemberId::of(&identity.public()), net::clock::now_ms());
+        let config = Arc::new(config);
+        Ok(Self { _lock: lock, identity, me, config, kept, started, started_ms })
+    }
+
+    /// How long it has run.
+    pub(super) fn now(&self) -> Duration {
+        net::clock::monotonic().saturating_duration_since(self.started)
+    }
+
+    /// Its public key.
+    pub(super) fn key(&self) -> [u8; 32] {
+        self.identity.public()
+    }
+
+    /// A tree or collection of its own.
+    pub(super) fn namespace(&self, name: &Name) -> Namespace {
+        Namespace { origin: self.me, name: name.clone() }
+    }
+
+    /// The group of this name; if none is said, the only one.
+    pub(super) fn group_named(&self, name: Option<&Name>) -> Result<(GroupId, Name), String> {
+        let mut named = self.config.groups.iter().map(|it| &it.entry);
+        let found = match name {
+            Some(name) => named.find(|it| it.name() == name),
+            None if self.config.groups.len() == 1 => named.next(),
+            None => return Err("there are several groups: name one".to_owned()),
+        };
+        let entry = found.ok_or_else(|| "there is no such group in the settings".to_owned())?;
+        Ok((entry.group(&self.key()), entry.name().clone()))
+    }
+
+    /// What a group is called in the settings.
+    pub(super) fn group_name(&self, id: GroupId) -> String {
+        let key = self.key();
+        let named = self.config.groups.iter().find(|it| it.entry.group(&key) == id);
+        named.map_or_else(|| id.to_string(), |it| it.entry.name().to_string())
+    }
+}
