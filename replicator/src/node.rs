@@ -11,7 +11,6 @@
 //! The core runs on a thread of its own; everything else that takes long is a job of it.
 
 mod ask;
-mod content;
 mod core;
 mod feeds;
 mod following;
@@ -26,6 +25,7 @@ mod places;
 mod publishing;
 mod serving;
 mod space;
+mod spaces;
 mod status;
 mod verifying;
 mod versions;

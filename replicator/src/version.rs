@@ -123,6 +123,15 @@ pub struct Namespace {
     pub name: Name,
 }
 
+impl Namespace {
+    /// Reads what its `Display` writes.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (name, origin) = text.rsplit_once('@')?;
+        Some(Self { origin: origin.parse().ok()?, name: Name::new(name).ok()? })
+    }
+}
+
 impl fmt::Display for Namespace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.name, self.origin)

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::core::Core;
+use super::core::{Core, Done};
 use super::invitations::Printed;
+use super::places::link_replicas;
+use super::verifying::Verifying;
 use crate::config::{Config, Entry};
 use crate::error::Error;
 use crate::id::{GroupId, InvitationId};
@@ -54,7 +56,12 @@ impl Core {
             Ask::Publish { tree, accepts_loss, reply } => {
                 self.publish_asked(&tree, accepts_loss, reply);
             }
-            Ask::Verify(tree, reply) => self.verify(tree.as_deref(), reply),
+            Ask::Verify(tree, reply) => {
+                let all = self.spaces.stores();
+                if let Some(verifying) = Verifying::new(all, tree.as_deref(), reply) {
+                    self.jobs.spawn_blocking(move || Done::Verified(verifying.run()));
+                }
+            }
             Ask::Invite(group, valid, reply) => {
                 drop(reply.send(self.invite(group.as_ref(), valid)));
             }
@@ -105,8 +112,10 @@ impl Core {
         self.following.set(&self.own.config.collections, now);
         self.limit_all();
         self.settle_groups(now);
-        self.open_passages();
-        self.link_replicas();
+        for opening in self.spaces.set_passages(&self.own, &mut self.notes) {
+            self.jobs.spawn_blocking(move || Done::Opened(opening.run()));
+        }
+        link_replicas(&self.own, &mut self.notes);
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 //! Signatures are checked and topologies computed here, and small files synced, so it may block for
 //! milliseconds; what takes longer (chunks, switching, publishing) is done by jobs.
 
+mod content;
 mod linking;
 mod opening;
 
@@ -18,15 +19,15 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::ask::Asks;
-use super::content::Old;
-use super::feeds::{Feeds, Renewed, Renewing};
+use super::feeds::{Feeding, Feeds, Renewed};
 use super::following::{Following, Heard};
 use super::links::{Links, Read};
 use super::measuring::Measuring;
 use super::notes::Notes;
 use super::own::Own;
 use super::publishing::{Committed, Drafted};
-use super::space::{Outcome, Space};
+use super::space::Outcome;
+use super::spaces::{Opened, Spaces};
 use super::verifying::Verified;
 use super::watching::{Found, Watching};
 use crate::config::Config;
@@ -35,7 +36,6 @@ use crate::group::charter::Carried;
 use crate::id::{GroupId, MemberId};
 use crate::link::{Event, Known};
 use crate::replica::Replica;
-use crate::tree;
 use crate::version::{Namespace, Version};
 
 /// Beyond so many bytes that came and are not on disk yet nothing more is read from links.
@@ -66,11 +66,11 @@ pub(super) enum Done {
     /// A tree has been read.
     Verified(Verified),
     /// What was old is gone, but for so many generations.
-    Old(Namespace, usize),
+    Old((Namespace, usize)),
     /// What was begun is gone.
     Removed,
     /// Others get at a tree now, or do not.
-    Opened(Namespace, Result<(), tree::error::Error>),
+    Opened(Opened),
 }
 
 /// A member that runs.
@@ -78,21 +78,14 @@ pub(crate) struct Core {
     pub(super) own: Own,
     pub(super) groups: BTreeMap<GroupId, Group>,
     pub(super) replica: Replica,
-    /// Versions that were known before the start, until a group lists them.
-    pub(super) restored: BTreeMap<Namespace, Vec<u8>>,
-    pub(super) spaces: BTreeMap<Namespace, Space>,
+    pub(super) spaces: Spaces,
+    pub(super) feeding: Feeding,
     pub(super) links: Links,
     pub(super) measuring: Measuring,
     pub(super) watching: Watching,
     pub(super) following: Following,
     /// By which feeds are followed.
     pub(super) client: Client,
-    pub(super) feeds: Feeds,
-    pub(super) renewing: Renewing,
-    /// What of generations that nobody needs could not be removed.
-    pub(super) old: BTreeMap<Namespace, Old>,
-    /// Which versions could not be taken the last time, and why, until one is.
-    pub(super) failures: BTreeMap<Namespace, String>,
     /// Starts when this ends.
     pub(super) stop: Shutdown,
     pub(super) notes: Notes,
@@ -125,7 +118,7 @@ impl Core {
     }
 
     pub(crate) fn feeds(&self) -> Feeds {
-        self.feeds.clone()
+        self.feeding.feeds().clone()
     }
 
     /// Says whose links are let in.
@@ -136,7 +129,7 @@ impl Core {
     /// Runs until the shutdown starts, or the links are gone.
     pub(crate) async fn run(mut self, mut events: mpsc::Receiver<Event>, shutdown: Shutdown) {
         self.renew_all_feeds();
-        self.remove_all_old();
+        self.remove_old(self.spaces.removing_all());
         let heard = self.watching.heard();
         loop {
             self.settle().await;
@@ -168,7 +161,7 @@ impl Core {
         }
         drop(events);
         self.stop.start();
-        self.spaces.values().for_each(|it| it.store().stop());
+        self.spaces.end();
         let ended = async { while self.jobs.join_next().await.is_some() {} };
         if tokio::time::timeout(JOBS_END, ended).await.is_err() {
             tracing::warn!("what is done on disk has not ended in time; it is done again");
@@ -180,7 +173,7 @@ impl Core {
     }
 
     fn has_room(&self) -> bool {
-        self.spaces.values().map(Space::fresh_bytes).sum::<usize>() < FRESH_BYTES_MAX
+        self.spaces.fresh_bytes() < FRESH_BYTES_MAX
     }
 
     /// Does all that the machines want done, until there is nothing more.
@@ -232,9 +225,10 @@ impl Core {
         self.follow(now);
         if self.look_at <= now {
             self.look_at = now + LOOK;
-            self.spaces.values_mut().for_each(Space::look);
+            self.spaces.look();
             self.heal(now);
-            self.retry_old(now);
+            let old = self.spaces.poll_old(now);
+            self.remove_old(old);
             self.close_spare(now);
         }
     }
@@ -256,10 +250,13 @@ impl Core {
             Done::Committed(committed) => self.handle_committed(committed, now),
             Done::Heard(heard) => self.handle_heard(heard, now),
             Done::Renewed(renewed) => self.handle_renewed(renewed, now),
-            Done::Verified(verified) => self.handle_verified(verified, now),
-            Done::Old(namespace, left) => self.handle_old(namespace, left, now),
+            Done::Verified(verified) => {
+                self.heal(now);
+                verified.answer();
+            }
+            Done::Old((of, left)) => self.spaces.handle_old(of, left, now),
             Done::Removed => {}
-            Done::Opened(of, opened) => self.handle_opened(&of, opened),
+            Done::Opened(it) => self.spaces.handle_opened(&it, &self.own, &mut self.notes),
         }
     }
 

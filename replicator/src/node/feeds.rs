@@ -2,7 +2,7 @@
 //!
 //! They are found by the name of the collection, with that of its origin behind it if several have one of that name.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -12,7 +12,8 @@ use collection::feed::{Counters, FeedOptions, FeedServer};
 use collection::replica::Replica;
 use net::shutdown::Shutdown;
 
-use super::core::{Core, Done};
+use super::notes::Notes;
+use crate::tree::store::Store;
 use crate::version::{Kind, Namespace};
 
 /// The feeds of a member; clones share them.
@@ -57,7 +58,7 @@ impl Feeds {
     /// There is none, or there are several: tell who asks.
     pub(crate) fn find(&self, text: &str) -> Result<FeedServer, NoFeed> {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(feed) = super::places::parse_namespace(text).and_then(|it| all.get(&it)) {
+        if let Some(feed) = Namespace::parse(text).and_then(|it| all.get(&it)) {
             return Ok(feed.server.clone());
         }
         let named: Vec<_> = all.iter().filter(|it| it.0.name.as_str() == text).collect();
@@ -104,48 +105,77 @@ impl Feeds {
     }
 }
 
-/// Which feeds are being renewed, one thing at a time for each: whether there is something newer already.
-pub(super) type Renewing = BTreeMap<Namespace, bool>;
+/// The feeds, and which are being renewed: one thing at a time for each.
+#[derive(Debug, Default)]
+pub(super) struct Feeding {
+    feeds: Feeds,
+    /// Whether there is something newer already.
+    busy: BTreeMap<Namespace, bool>,
+    stop: Shutdown,
+}
+
+/// The feed of a collection is to say what readers of its directory see now.
+#[derive(Debug)]
+pub(super) struct Renewing {
+    of: Namespace,
+    store: Arc<Store>,
+    feeds: Feeds,
+    stop: Shutdown,
+}
 
 /// A feed has been renewed, or not.
+#[derive(Debug)]
 pub(super) struct Renewed {
     of: Namespace,
     outcome: Result<(), collection::Error>,
 }
 
-impl Core {
-    /// Has the feed of a collection say what readers of its directory see now.
-    pub(super) fn renew_feed(&mut self, of: &Namespace) {
-        let Some(store) = self.spaces.get(of).map(|it| it.store().clone()) else { return };
+impl Renewing {
+    /// Has it do so. Blocks.
+    pub(super) fn run(self) -> Renewed {
+        let Self { of, store, feeds, stop } = self;
+        let present = store.current();
+        let renewed = present.map(|it| feeds.renew(&of, &it.tree(), &stop));
+        Renewed { of, outcome: renewed.unwrap_or(Ok(())) }
+    }
+}
+
+impl Feeding {
+    /// Feeds that end with `stop`.
+    pub(super) fn new(stop: Shutdown) -> Self {
+        Self { stop, ..Self::default() }
+    }
+
+    pub(super) fn feeds(&self) -> &Feeds {
+        &self.feeds
+    }
+
+    /// Has the feed of a collection say what readers of its directory see now; trees have none.
+    pub(super) fn renew(&mut self, of: &Namespace, store: &Arc<Store>) -> Option<Renewing> {
         if store.kind() != Kind::Collection {
-            return;
+            return None;
         }
-        if let Some(again) = self.renewing.get_mut(of) {
+        if let Some(again) = self.busy.get_mut(of) {
             *again = true;
-            return;
+            return None;
         }
-        self.renewing.insert(of.clone(), false);
-        let (of, feeds, stop) = (of.clone(), self.feeds.clone(), self.stop.clone());
-        self.jobs.spawn_blocking(move || {
-            let present = store.current();
-            let renewed = present.map(|it| feeds.renew(&of, &it.tree(), &stop));
-            Done::Renewed(Renewed { of, outcome: renewed.unwrap_or(Ok(())) })
-        });
+        self.busy.insert(of.clone(), false);
+        let (store, feeds, stop) = (store.clone(), self.feeds.clone(), self.stop.clone());
+        Some(Renewing { of: of.clone(), store, feeds, stop })
     }
 
-    pub(super) fn renew_all_feeds(&mut self) {
-        let all: BTreeSet<Namespace> = self.spaces.keys().cloned().collect();
-        all.iter().for_each(|it| self.renew_feed(it));
-    }
-
-    pub(super) fn handle_renewed(&mut self, renewed: Renewed, now: Duration) {
+    /// Takes in that a feed was renewed; returns which, if there is something newer already.
+    pub(super) fn handle_renewed(
+        &mut self,
+        renewed: Renewed,
+        now: Duration,
+        notes: &mut Notes,
+    ) -> Option<Namespace> {
         let Renewed { of, outcome } = renewed;
-        let again = self.renewing.remove(&of).unwrap_or_default();
+        let again = self.busy.remove(&of).unwrap_or_default();
         if let Err(error) = outcome {
-            self.notes.add(format!("the feed of {of} stays as it was: {error}"), now);
+            notes.add(format!("the feed of {of} stays as it was: {error}"), now);
         }
-        if again {
-            self.renew_feed(&of);
-        }
+        again.then_some(of)
     }
 }

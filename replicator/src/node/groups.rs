@@ -172,22 +172,14 @@ impl Core {
     fn restore(&mut self, now: Duration) {
         let writers: BTreeMap<Namespace, [u8; 32]> =
             self.groups.values().flat_map(|it| neighborhood(it).writers).collect();
-        let (mut due, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut self.restored)
-            .into_iter()
-            .partition(|(namespace, _)| writers.contains_key(namespace));
-        self.restored = rest.into_iter().collect();
-        // Of what is held no file has to tell.
-        for (namespace, space) in &self.spaces {
-            let is_new = self.replica.flood().newest(namespace).is_none();
-            let held =
-                space.store().current().filter(|_| is_new && writers.contains_key(namespace));
-            due.extend(held.map(|it| (namespace.clone(), it.meta().version.clone())));
-        }
+        let flood = self.replica.flood();
+        let due =
+            self.spaces.take_known(|it| writers.contains_key(it), |it| flood.newest(it).is_some());
         for (namespace, bytes) in due {
             let Some(key) = writers.get(&namespace) else { continue };
             match Version::from_bytes(&bytes, key) {
                 Ok(version) => {
-                    let held = self.spaces.get(&namespace).and_then(|it| it.store().current());
+                    let held = self.spaces.current(&namespace);
                     let is_held = held.is_some_and(|it| it.meta().number == version.number);
                     self.replica.restore(&version, is_held);
                 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::serving::{Batch, Ready, Serving};
-use super::space::Space;
+use super::spaces::Spaces;
 use crate::config::Config;
 use crate::id::MemberId;
 use crate::limit::Bucket;
@@ -19,7 +19,7 @@ use crate::message::{Message, Request};
 use crate::status::LinkStatus;
 use crate::tree::generation::LastFile;
 use crate::tree::store::Store;
-use crate::version::{Hash, Name, Namespace};
+use crate::version::{Hash, Name};
 
 /// A link to somebody who is no neighbor is kept so long.
 const SPARE: Duration = Duration::from_mins(2);
@@ -316,12 +316,12 @@ impl Links {
     }
 
     /// Sends what neighbors wait for, as far as their links take it; returns what is to be read for them.
-    pub(super) fn serve(&mut self, spaces: &BTreeMap<Namespace, Space>) -> Vec<Reading> {
+    pub(super) fn serve(&mut self, spaces: &Spaces) -> Vec<Reading> {
         let mut readings = Vec::new();
         for (member, linked) in &mut self.all {
             while let Some(batch) = linked.next_batch() {
-                let space = spaces.get(&batch.namespace);
-                let fresh = |it: &Hash| space.and_then(|space| space.fresh(it).cloned());
+                let of = &batch.namespace;
+                let fresh = |it: &Hash| spaces.fresh(of, it).cloned();
                 let chunks: Vec<(Hash, Option<Bytes>)> =
                     batch.chunks.iter().map(|it| (*it, fresh(it))).collect();
                 // What has come just now goes on as it is; a job would cost more than all else about it.
@@ -329,7 +329,7 @@ impl Links {
                     linked.serving.handle_found(&batch, chunks);
                     continue;
                 }
-                let store = space.map(|it| it.store().clone());
+                let store = spaces.store(of).cloned();
                 readings.push(Reading { member: *member, batch, store, chunks });
             }
         }

@@ -98,10 +98,10 @@ impl Core {
         let now = self.now();
         let Source { name, kind, directory, publishing } = source;
         let namespace = self.own.namespace(&name);
-        if let Err(error) = self.open_space(&namespace, kind) {
-            return self.answer(&namespace.name, reply, Err(error), now);
-        }
-        let Some(store) = self.spaces.get(&namespace).map(|it| it.store().clone()) else { return };
+        let store = match self.spaces.open_one(&namespace, kind, &self.own, &mut self.notes) {
+            Ok(store) => store,
+            Err(error) => return self.answer(&namespace.name, reply, Err(error), now),
+        };
         self.publishing.insert(namespace.clone());
         self.jobs.spawn_blocking(move || {
             let hidden = match kind {
@@ -138,7 +138,7 @@ impl Core {
                 return self.answer(&namespace.name, reply, Err(said(&error)), now);
             }
         };
-        let present = self.spaces.get(&namespace).and_then(|it| it.store().current());
+        let present = self.spaces.current(&namespace);
         let present = present.map(|it| it.meta().number).filter(|_| !draft.is_changed());
         let number = present.unwrap_or_else(|| self.next_number(&namespace));
         let left_out = draft.left_out();
@@ -173,7 +173,7 @@ impl Core {
     /// The number of the next version: above all that anybody knows of. What this member does not have itself any
     /// more was of an epoch that has ended.
     fn next_number(&self, of: &Namespace) -> Number {
-        let held = self.spaces.get(of).and_then(|it| it.store().current());
+        let held = self.spaces.current(of);
         let held = held.map(|it| it.meta().number);
         let flood = self.replica.flood();
         let known = flood.newest(of).map(|it| it.number);
@@ -195,7 +195,7 @@ impl Core {
         if let Err(error) = outcome {
             return self.answer(&namespace.name, reply, Err(said(&error)), now);
         }
-        self.failures.remove(&namespace);
+        self.spaces.handle_switched(&namespace);
         match self.replica.publish(&version, now) {
             Ok(()) => {}
             // It goes out when a group has the tree.
@@ -205,8 +205,7 @@ impl Core {
             }
         }
         tracing::info!(tree = %namespace.name, version = %version.number, "published");
-        self.remove_old(&namespace);
-        self.renew_feed(&namespace);
+        self.handle_new(&namespace);
         self.answer(&namespace.name, reply, Ok(answer), now);
     }
 }

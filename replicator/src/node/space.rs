@@ -35,7 +35,7 @@ pub(super) struct Space {
 }
 
 /// What is to be done on disk. Blocks.
-pub(super) enum Job {
+pub(super) enum Work {
     /// Keep these chunks, then say what is wanted.
     Keep {
         store: Arc<Store>,
@@ -50,18 +50,18 @@ pub(super) enum Job {
 
 /// What came of a job.
 pub(super) enum Outcome {
-    /// Of [`Job::Keep`].
+    /// Of [`Work::Keep`].
     Kept {
         put: Vec<Hash>,
         version: Option<Version>,
         fetch: Option<Fetch>,
         wanted: Result<Option<Vec<Wanted>>, Error>,
     },
-    /// Of [`Job::Switch`]: whether readers see it; if not, something is missing after all.
+    /// Of [`Work::Switch`]: whether readers see it; if not, something is missing after all.
     Switched(Fetch, Result<bool, Error>),
 }
 
-impl Job {
+impl Work {
     /// Does it.
     pub(super) fn run(self) -> Outcome {
         match self {
@@ -180,32 +180,32 @@ impl Space {
     }
 
     /// Whether what came is to be written now: what is little waits for more, as long as more is to come and
-    /// nothing waits for it. Every [`LOOK`](super::core::Core) it is written in any case.
+    /// nothing waits for it. With every look it is written in any case.
     fn has_to_write(&self) -> bool {
         let is_last = self.version.is_none() || self.open.is_empty() || self.is_switching;
         !self.queue.is_empty() && (is_last || WRITE_BYTES <= self.queue_bytes)
     }
 
     /// What is to be done next, if anything can be.
-    pub(super) fn next_job(&mut self) -> Option<Job> {
+    pub(super) fn next_work(&mut self) -> Option<Work> {
         if self.is_busy {
             return None;
         }
         let store = self.store.clone();
-        let job = if self.is_switching && self.queue.is_empty() && self.fetch.is_some() {
-            Job::Switch(self.fetch.take()?)
+        let work = if self.is_switching && self.queue.is_empty() && self.fetch.is_some() {
+            Work::Switch(self.fetch.take()?)
         } else if self.is_asking || self.has_to_write() {
             self.queue_bytes = 0;
             let queue = std::mem::take(&mut self.queue).into_iter();
             let puts = queue.filter_map(|it| Some((it, self.fresh.get(&it)?.clone()))).collect();
             let (version, fetch) = (self.version.clone(), self.fetch.take());
             let is_asking = std::mem::take(&mut self.is_asking);
-            Job::Keep { store, puts, version, fetch, is_asking }
+            Work::Keep { store, puts, version, fetch, is_asking }
         } else {
             return None;
         };
         self.is_busy = true;
-        Some(job)
+        Some(work)
     }
 
     /// Takes in what came of a job; returns of which version that says what.

@@ -106,7 +106,7 @@ impl Core {
 
     fn tree_status(&self, now: Duration) -> Vec<TreeStatus> {
         let mut all = self.replica.flood().namespaces();
-        all.extend(self.spaces.keys().cloned());
+        all.extend(self.spaces.stores().map(|it| it.0.clone()));
         all.extend(self.following.names().map(|it| self.own.namespace(it)));
         all.sort_unstable_by(|a, b| (&a.name, a.origin).cmp(&(&b.name, b.origin)));
         all.dedup();
@@ -115,7 +115,7 @@ impl Core {
 
     fn one_tree(&self, of: &Namespace, now: Duration) -> TreeStatus {
         let shown = |it: Number| it.to_string();
-        let store = self.spaces.get(of).map(|it| it.store());
+        let store = self.spaces.store(of);
         let held = store.and_then(|it| it.current());
         let totals = held.as_ref().map(|it| it.meta().totals).unwrap_or_default();
         let damaged = store.map(|it| it.damaged()).unwrap_or_default();
@@ -141,7 +141,7 @@ impl Core {
             is_listed: flood.is_listed(of),
             is_contradicted: flood.contradiction(of).is_some(),
             fetching,
-            failure: self.failures.get(of).cloned(),
+            failure: self.spaces.failure(of).cloned(),
             path: store.map(|it| it.current_link().display().to_string()).unwrap_or_default(),
             entries: totals.entries,
             bytes: totals.bytes,
@@ -156,15 +156,15 @@ impl Core {
     fn collection_status(&self, of: &Namespace, now: Duration) -> Option<CollectionStatus> {
         let is_mine = of.origin == self.own.me;
         let told = self.following.told(&of.name, now).filter(|_| is_mine);
-        let kind = self.spaces.get(of).map(|it| it.store().kind());
+        let kind = self.spaces.store(of).map(|it| it.kind());
         let kind = kind.or_else(|| self.replica.flood().newest(of).map(|it| it.kind));
         if told.is_none() && kind != Some(Kind::Collection) {
             return None;
         }
-        let reached = self.feeds.reached(of);
+        let reached = self.feeding.feeds().reached(of);
         let (feed, problem, unfolded) =
             told.map_or((None, None, None), |it| (Some(it.feed), it.problem, it.unfolded));
-        let here = || self.spaces.get(of).and_then(|it| it.store().unfolded());
+        let here = || self.spaces.store(of).and_then(|it| it.unfolded());
         let unfolded = unfolded.or_else(|| {
             let Unfolded { why, at_ms } = here()?;
             let ago = net::clock::now_ms().saturating_sub(at_ms) / 1_000;
@@ -190,8 +190,8 @@ impl Core {
         if holds_purged {
             return Some("it goes with the next version: the origin folds its log".to_owned());
         }
-        let old = self.old.get(of)?;
-        Some(format!("{} former versions are in use by readers: end them", old.left))
+        let left = self.spaces.old(of)?;
+        Some(format!("{left} former versions are in use by readers: end them"))
     }
 }
 

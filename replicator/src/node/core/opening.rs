@@ -10,10 +10,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::super::ask::Asks;
+use super::super::feeds::Feeding;
 use super::super::links::Links;
 use super::super::measuring::Measuring;
 use super::super::own::Own;
+use super::super::places::{close_data, link_replicas};
 use super::super::settings;
+use super::super::spaces::Spaces;
 use super::super::watching::Watching;
 use super::Core;
 use crate::config::{Config, Entry};
@@ -21,7 +24,6 @@ use crate::error::Error;
 use crate::group::Group;
 use crate::link::{Caller, Command};
 use crate::replica::Replica;
-use crate::version::{Kind, Version};
 
 impl Core {
     /// Opens everything that is stored, or makes it. Blocks.
@@ -37,21 +39,18 @@ impl Core {
         asks: Asks,
     ) -> Result<Self, Error> {
         let own = Own::open(config, started)?;
+        let stop = Shutdown::new();
         let mut core = Self {
             groups: BTreeMap::new(),
             replica: Replica::new(own.me),
-            restored: BTreeMap::new(),
-            spaces: BTreeMap::new(),
+            spaces: Spaces::default(),
+            feeding: Feeding::new(stop.clone()),
             links: Links::new(commands),
             measuring: Measuring::new(caller),
             watching: Watching::new(started),
             following: Default::default(),
             client: Client::new(net::client::Settings::default()),
-            feeds: Default::default(),
-            renewing: Default::default(),
-            old: Default::default(),
-            failures: BTreeMap::new(),
-            stop: Shutdown::new(),
+            stop,
             notes: Default::default(),
             jobs: JoinSet::new(),
             look_at: Duration::ZERO,
@@ -60,20 +59,12 @@ impl Core {
             carrying: Vec::new(),
             own,
         };
-        core.close_data();
+        close_data(&core.own, &mut core.notes);
         core.open_groups()?;
-        for kind in [Kind::Tree, Kind::Collection] {
-            core.open_spaces(kind)?;
-        }
-        core.open_data();
-        for bytes in core.own.kept.versions()? {
-            if let Some(namespace) = Version::namespace_of(&bytes) {
-                core.restored.insert(namespace, bytes);
-            }
-        }
+        core.spaces = Spaces::open(&core.own, &mut core.notes)?;
         core.watching.set(&core.own.config.trees, Duration::ZERO);
         core.following.set(&core.own.config.collections, Duration::ZERO);
-        core.link_replicas();
+        link_replicas(&core.own, &mut core.notes);
         Ok(core)
     }
 

@@ -4,22 +4,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::core::{Core, Done};
-use super::links::Read;
-use super::space::{Outcome, Said};
+use super::super::feeds::Renewed;
+use super::super::links::Read;
+use super::super::space::{Outcome, Said};
+use super::super::spaces::Removing;
+use super::{Core, Done};
 use crate::link::frame::Reason;
 use crate::replica::{Action, Failure, Notice};
 use crate::version::{Namespace, Number, Version};
-
-/// So often it is tried again to remove what readers had a lease on.
-const OLD_AGAIN: Duration = Duration::from_secs(10);
-
-/// Generations that are to go, and cannot yet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Old {
-    pub(super) left: usize,
-    again: Duration,
-}
 
 impl Core {
     pub(super) fn handle_action(&mut self, action: Action) {
@@ -32,23 +24,13 @@ impl Core {
                 let bytes = Bytes::from(bytes);
                 self.links.pass_on(hash, &bytes, waiting);
                 for namespace in &namespaces {
-                    if let Some(space) = self.spaces.get_mut(namespace) {
-                        space.keep(hash, bytes.clone());
-                    }
+                    self.spaces.keep(namespace, hash, bytes.clone());
                 }
             }
             Action::Remember(version) => self.remember(&version, now),
             Action::Begin(version) => self.begin_fetch(&version, now),
-            Action::Stop(namespace) => {
-                if let Some(space) = self.spaces.get_mut(&namespace) {
-                    space.stop();
-                }
-            }
-            Action::Switch(version) => {
-                if let Some(space) = self.spaces.get_mut(&version.namespace) {
-                    space.switch();
-                }
-            }
+            Action::Stop(namespace) => self.spaces.stop(&namespace),
+            Action::Switch(version) => self.spaces.switch(&version.namespace),
             Action::Close { member, why } => {
                 self.notes.add(format!("the link to {member} is closed: {why}"), now);
                 self.links.close(member, Reason::Malformed);
@@ -79,21 +61,15 @@ impl Core {
     }
 
     fn begin_fetch(&mut self, version: &Version, now: Duration) {
-        let namespace = &version.namespace;
-        if let Err(failed) = self.open_space(namespace, version.kind) {
-            self.fail(namespace, version.number, &failed, Failure::Disk, now);
-            return;
-        }
-        if let Some(space) = self.spaces.get_mut(namespace) {
-            space.begin(version);
+        let of = &version.namespace;
+        match self.spaces.open_one(of, version.kind, &self.own, &mut self.notes) {
+            Ok(_) => self.spaces.begin(version),
+            Err(failed) => self.fail(of, version.number, &failed, Failure::Disk, now),
         }
     }
 
     pub(super) fn handle_outcome(&mut self, of: &Namespace, outcome: Outcome, now: Duration) {
-        let Some(space) = self.spaces.get_mut(of) else { return };
-        let said = space.handle_outcome(outcome);
-        let missing = space.missing_bytes();
-        let Some((number, said)) = said else { return };
+        let Some((number, said, missing)) = self.spaces.handle_outcome(of, outcome) else { return };
         match said {
             Said::Wanted(chunks) => {
                 if let Some(missing) = missing {
@@ -104,15 +80,14 @@ impl Core {
             Said::Whole => {
                 let is_told = self.replica.progress(of).is_some_and(|it| it.is_whole);
                 self.replica.handle_whole(of, number, now);
-                if let Some(space) = self.spaces.get_mut(of).filter(|_| is_told) {
-                    space.switch();
+                if is_told {
+                    self.spaces.switch(of);
                 }
             }
             Said::Switched => {
-                self.failures.remove(of);
+                self.spaces.handle_switched(of);
                 self.replica.handle_switched(of, number, now);
-                self.remove_old(of);
-                self.renew_feed(of);
+                self.handle_new(of);
             }
             Said::Failed(error) => {
                 self.fail(of, number, &error.to_string(), error.failure(), now);
@@ -120,60 +95,63 @@ impl Core {
         }
     }
 
+    /// Readers see another version: what was before may go, and feeds tell of it.
+    pub(crate) fn handle_new(&mut self, of: &Namespace) {
+        self.remove_old(self.spaces.removing(of));
+        self.renew_feed(of);
+    }
+
     /// A version cannot be taken, now or at all.
     fn fail(&mut self, of: &Namespace, number: Number, why: &str, failure: Failure, now: Duration) {
         self.notes.add(format!("{of} {number}: {why}"), now);
-        self.failures.insert(of.clone(), format!("{number}: {why}"));
+        self.spaces.set_failure(of, format!("{number}: {why}"));
         self.replica.handle_failed(of, number, failure, now);
     }
 
     /// Removes generations that nobody needs any more.
-    pub(super) fn remove_old(&mut self, of: &Namespace) {
-        let Some(store) = self.spaces.get(of).map(|it| it.store().clone()) else { return };
-        let of = of.clone();
-        self.jobs.spawn_blocking(move || {
-            let left = store.remove_old().unwrap_or_else(|error| {
-                tracing::warn!(%of, %error, "an old generation stays for now");
-                1
-            });
-            Done::Old(of, left)
-        });
-    }
-
-    /// Removes what a crash, or who read it, has left.
-    pub(super) fn remove_all_old(&mut self) {
-        let all: Vec<Namespace> = self.spaces.keys().cloned().collect();
-        all.iter().for_each(|it| self.remove_old(it));
-    }
-
-    /// Some generations could not be removed: readers have leases on them.
-    pub(super) fn handle_old(&mut self, of: Namespace, left: usize, now: Duration) {
-        if left == 0 {
-            self.old.remove(&of);
-        } else {
-            self.old.insert(of, Old { left, again: now + OLD_AGAIN });
+    pub(super) fn remove_old(&mut self, old: impl IntoIterator<Item = Removing>) {
+        for removing in old {
+            self.jobs.spawn_blocking(move || Done::Old(removing.run()));
         }
     }
 
-    /// Tries again to remove what was in use.
-    pub(super) fn retry_old(&mut self, now: Duration) {
-        let due = self.old.iter_mut().filter(|it| it.1.again <= now);
-        let due: Vec<Namespace> = due
-            .map(|(of, old)| {
-                old.again = now + OLD_AGAIN;
-                of.clone()
-            })
-            .collect();
-        due.iter().for_each(|it| self.remove_old(it));
+    /// Has the feed of a collection say what readers of its directory see now.
+    pub(super) fn renew_feed(&mut self, of: &Namespace) {
+        let renewing = self.spaces.store(of).and_then(|it| self.feeding.renew(of, it));
+        if let Some(renewing) = renewing {
+            self.jobs.spawn_blocking(move || Done::Renewed(renewing.run()));
+        }
+    }
+
+    pub(super) fn renew_all_feeds(&mut self) {
+        let all: Vec<Namespace> = self.spaces.stores().map(|it| it.0.clone()).collect();
+        all.iter().for_each(|it| self.renew_feed(it));
+    }
+
+    pub(super) fn handle_renewed(&mut self, renewed: Renewed, now: Duration) {
+        if let Some(again) = self.feeding.handle_renewed(renewed, now, &mut self.notes) {
+            self.renew_feed(&again);
+        }
+    }
+
+    /// Has what is damaged fetched again.
+    pub(super) fn heal(&mut self, now: Duration) {
+        for of in self.spaces.damaged() {
+            if of.origin == self.own.me && self.publish_again(&of, now) {
+                self.notes.add(format!("{of} is damaged here: it is published again"), now);
+            } else if of.origin == self.own.me {
+                self.notes.add(format!("{of} is damaged here: publish it again"), now);
+            } else if self.replica.held(&of).is_some() {
+                self.notes.add(format!("{of} is damaged here: it is fetched again"), now);
+                self.replica.handle_damaged(&of, now);
+            }
+        }
     }
 
     /// Has jobs do what is to be done on disk.
     pub(super) fn start_jobs(&mut self) {
-        for (namespace, space) in &mut self.spaces {
-            if let Some(job) = space.next_job() {
-                let namespace = namespace.clone();
-                self.jobs.spawn_blocking(move || Done::Space(namespace, job.run()));
-            }
+        for (of, work) in self.spaces.poll_work() {
+            self.jobs.spawn_blocking(move || Done::Space(of, work.run()));
         }
         for reading in self.links.serve(&self.spaces) {
             self.jobs.spawn_blocking(move || Done::Read(reading.run()));
