@@ -24,6 +24,7 @@ mod own;
 mod places;
 mod publishing;
 mod serving;
+mod sources;
 mod space;
 mod spaces;
 mod status;

@@ -5,13 +5,10 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::core::{Core, Done};
 use super::invitations::Printed;
-use super::places::link_replicas;
-use super::verifying::Verifying;
-use crate::config::{Config, Entry};
+use crate::config::Config;
 use crate::error::Error;
-use crate::id::{GroupId, InvitationId};
+use crate::id::InvitationId;
 use crate::status::{Published, Report, Status};
 use crate::version::Name;
 
@@ -45,77 +42,4 @@ pub(crate) enum Ask {
     Reload(Arc<Config>, oneshot::Sender<Result<(), Error>>),
     /// Lead a group, whoever does now.
     Lead(Option<Name>, oneshot::Sender<Result<String, String>>),
-}
-
-impl Core {
-    pub(super) fn handle_ask(&mut self, ask: Ask) {
-        self.set_clocks();
-        // Whoever has gone away needs no answer.
-        match ask {
-            Ask::Status(reply) => drop(reply.send(Box::new(self.status()))),
-            Ask::Publish { tree, accepts_loss, reply } => {
-                self.publish_asked(&tree, accepts_loss, reply);
-            }
-            Ask::Verify(tree, reply) => {
-                let all = self.spaces.stores();
-                if let Some(verifying) = Verifying::new(all, tree.as_deref(), reply) {
-                    self.jobs.spawn_blocking(move || Done::Verified(verifying.run()));
-                }
-            }
-            Ask::Invite(group, valid, reply) => {
-                drop(reply.send(self.invite(group.as_ref(), valid)));
-            }
-            Ask::Revoke(group, id, reply) => drop(reply.send(self.revoke(group.as_ref(), id))),
-            Ask::Note(text, reply) => {
-                self.notes.add(text, self.now());
-                let _ = reply.send(());
-            }
-            Ask::Reload(config, reply) => drop(reply.send(self.reload(config))),
-            Ask::Lead(group, reply) => drop(reply.send(self.lead(group.as_ref()))),
-        }
-    }
-
-    fn lead(&mut self, name: Option<&Name>) -> Result<String, String> {
-        let (id, name) = self.own.group_named(name)?;
-        let now = self.now();
-        let group = self.groups.get_mut(&id).ok_or_else(|| format!("{name} is not open"))?;
-        group.lead(now).map_err(|error| error.to_string())?;
-        Ok(name.to_string())
-    }
-
-    fn reload(&mut self, config: Arc<Config>) -> Result<(), Error> {
-        let before = &self.own.config;
-        let key = self.own.key();
-        // A new invitation to a group is no other group.
-        let entries = |it: &Config| -> Vec<(GroupId, bool)> {
-            let all = it.groups.iter().map(|it| &it.entry);
-            all.map(|it| (it.group(&key), matches!(it, Entry::Found(_)))).collect()
-        };
-        let fixed: Vec<&'static str> = [
-            ("data", before.data != config.data),
-            ("listen", before.listen != config.listen),
-            ("admin_listen", before.admin_listen != config.admin_listen),
-            ("admin_read", before.admin_read != config.admin_read),
-            ("feed_listen", before.feed_listen != config.feed_listen),
-            ("base_url", before.base_url != config.base_url),
-            ("the groups", entries(before) != entries(&config)),
-        ]
-        .into_iter()
-        .filter_map(|(name, differs)| differs.then_some(name))
-        .collect();
-        if !fixed.is_empty() {
-            return Err(Error::NeedsRestart(fixed));
-        }
-        let now = self.now();
-        self.own.config = config;
-        self.watching.set(&self.own.config.trees, now);
-        self.following.set(&self.own.config.collections, now);
-        self.limit_all();
-        self.settle_groups(now);
-        for opening in self.spaces.set_passages(&self.own, &mut self.notes) {
-            self.jobs.spawn_blocking(move || Done::Opened(opening.run()));
-        }
-        link_replicas(&self.own, &mut self.notes);
-        Ok(())
-    }
 }

@@ -3,15 +3,16 @@
 //! Signatures are checked and topologies computed here, and small files synced, so it may block for
 //! milliseconds; what takes longer (chunks, switching, publishing) is done by jobs.
 
+mod asking;
 mod content;
 mod linking;
 mod opening;
+mod publishing;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::client::Client;
 use net::identity::Identity;
 use net::shutdown::Shutdown;
 use tokio::sync::mpsc;
@@ -20,16 +21,17 @@ use tokio::time::sleep;
 
 use super::ask::Asks;
 use super::feeds::{Feeding, Feeds, Renewed};
-use super::following::{Following, Heard};
+use super::following::Heard;
 use super::links::{Links, Read};
 use super::measuring::Measuring;
 use super::notes::Notes;
 use super::own::Own;
 use super::publishing::{Committed, Drafted};
+use super::sources::Sources;
 use super::space::Outcome;
 use super::spaces::{Opened, Spaces};
 use super::verifying::Verified;
-use super::watching::{Found, Watching};
+use super::watching::Found;
 use crate::config::Config;
 use crate::group::Group;
 use crate::group::charter::Carried;
@@ -82,18 +84,13 @@ pub(crate) struct Core {
     pub(super) feeding: Feeding,
     pub(super) links: Links,
     pub(super) measuring: Measuring,
-    pub(super) watching: Watching,
-    pub(super) following: Following,
-    /// By which feeds are followed.
-    pub(super) client: Client,
+    pub(super) sources: Sources,
     /// Starts when this ends.
     pub(super) stop: Shutdown,
     pub(super) notes: Notes,
     pub(super) jobs: JoinSet<Done>,
     pub(super) look_at: Duration,
     pub(super) asks: Asks,
-    /// What is being published.
-    pub(super) publishing: BTreeSet<Namespace>,
     /// What is brought from one group into another, of each group that wants some.
     pub(super) carrying: Vec<Vec<Carried>>,
 }
@@ -130,7 +127,7 @@ impl Core {
     pub(crate) async fn run(mut self, mut events: mpsc::Receiver<Event>, shutdown: Shutdown) {
         self.renew_all_feeds();
         self.remove_old(self.spaces.removing_all());
-        let heard = self.watching.heard();
+        let heard = self.sources.heard();
         loop {
             self.settle().await;
             let wait = self.poll_timeout().saturating_sub(self.now());
@@ -202,11 +199,7 @@ impl Core {
     fn poll_timeout(&self) -> Duration {
         let groups = self.groups.values().map(Group::poll_timeout);
         let others = [self.look_at, self.replica.poll_timeout()];
-        let late = [
-            self.measuring.poll_timeout(),
-            self.watching.poll_timeout(),
-            self.following.poll_timeout(),
-        ];
+        let late = [self.measuring.poll_timeout(), self.sources.poll_timeout()];
         groups.chain(others).chain(late.into_iter().flatten()).min().unwrap_or_default()
     }
 
@@ -221,8 +214,8 @@ impl Core {
             self.replica.handle_timeout(now);
         }
         self.measure_late(now);
-        self.watch(now);
-        self.follow(now);
+        let due = self.sources.poll(now, &mut self.notes);
+        self.publish_due(due, now);
         if self.look_at <= now {
             self.look_at = now + LOOK;
             self.spaces.look();
@@ -245,10 +238,13 @@ impl Core {
             Done::Space(namespace, outcome) => self.handle_outcome(&namespace, outcome, now),
             Done::Read(read) => self.handle_read(read, now),
             Done::Called((member, is_sent)) => self.handle_called(member, is_sent, now),
-            Done::Checked(found) => self.handle_checked(found, now),
+            Done::Checked(found) => {
+                let due = self.sources.handle_checked(found, now, &mut self.notes);
+                self.publish_due(due, now);
+            }
             Done::Drafted(drafted) => self.handle_drafted(drafted, now),
             Done::Committed(committed) => self.handle_committed(committed, now),
-            Done::Heard(heard) => self.handle_heard(heard, now),
+            Done::Heard(heard) => self.sources.handle_heard(heard, now, &mut self.notes),
             Done::Renewed(renewed) => self.handle_renewed(renewed, now),
             Done::Verified(verified) => {
                 self.heal(now);

@@ -7,6 +7,7 @@
 //!
 //! For each collection one thing is done at a time: while its folder is published nothing is written to it.
 
+mod hearing;
 #[cfg(test)]
 mod tests;
 
@@ -16,14 +17,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use collection::Error;
-use collection::pull::Asking;
 use collection::replica::Follower;
 use net::client::Client;
+use net::shutdown::Shutdown;
 use tokio::sync::{Notify, oneshot};
 
-use super::core::{Core, Done};
-use super::publishing::{Reply, Source};
+use self::hearing::Outcome;
+pub(super) use self::hearing::{Heard, Hearing};
+use super::notes::Notes;
+use super::publishing::Source;
 use crate::config::CollectionConfig;
+use crate::id::MemberId;
 use crate::status::{FailureStatus, Published};
 use crate::version::{Name, Namespace};
 
@@ -132,6 +136,26 @@ impl Followed {
         }
     }
 
+    /// Has its feed asked.
+    fn hear(
+        &mut self,
+        dir: PathBuf,
+        client: Client,
+        me: MemberId,
+        stop: Shutdown,
+        now: Duration,
+    ) -> Hearing {
+        let hurry = Arc::new(Notify::new());
+        self.state = State::Following(hurry.clone());
+        self.answered.append(&mut self.asked);
+        // Whether it is back is wanted to be known at once.
+        let is_awaited = self.failures != 0 || !self.answered.is_empty();
+        let wait = if is_awaited { Duration::ZERO } else { WAIT };
+        let may_fold = self.unfolded.as_ref().is_none_or(|it| it.due <= now);
+        let (config, follower) = (self.config.clone(), self.follower.take());
+        Hearing { config, follower, dir, client, me, wait, may_fold, hurry, stop }
+    }
+
     fn handle_success(&mut self, now: Duration) {
         (self.failures, self.answered_at, self.problem) = (0, Some(now), None);
     }
@@ -185,28 +209,23 @@ fn feed_pause(failures: u32, away: Option<Duration>) -> Duration {
 }
 
 /// The collections that this member publishes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Following {
     all: BTreeMap<Name, Followed>,
+    client: Client,
+    data: PathBuf,
+    /// The member's id: by that feeds know who asks.
+    me: MemberId,
+    stop: Shutdown,
 }
 
-/// A feed has been asked, or a folder opened.
-pub(super) struct Heard {
-    config: CollectionConfig,
-    follower: Option<Follower>,
-    /// Whether the log could be folded, if that was tried.
-    fold: Option<Result<(), String>>,
-    outcome: Outcome,
-}
-
-enum Outcome {
-    /// The folder is open now.
-    Opened,
-    /// The feed has answered: whether there is something new.
-    Followed(bool),
-    /// Somebody wants something else.
-    Interrupted,
-    Failed(Error),
+/// What is due for a collection.
+#[derive(Debug)]
+pub(super) enum Due {
+    /// Its feed is to be asked.
+    Hear(Hearing),
+    /// The folder with its log is to be published.
+    Publish(Source),
 }
 
 /// What is told of a followed collection.
@@ -218,6 +237,12 @@ pub(super) struct Told {
 }
 
 impl Following {
+    /// None yet; `stop` ends what is done for any.
+    pub(super) fn new(me: MemberId, data: PathBuf, stop: Shutdown) -> Self {
+        let client = Client::new(net::client::Settings::default());
+        Self { all: BTreeMap::new(), client, data, me, stop }
+    }
+
     /// Takes over which collections there are.
     pub(super) fn set(&mut self, collections: &[CollectionConfig], now: Duration) {
         for followed in self.all.values_mut() {
@@ -269,73 +294,41 @@ impl Following {
     pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
         self.all.keys()
     }
-}
 
-impl Core {
-    /// Does what is due for the collections of this member.
-    pub(super) fn follow(&mut self, now: Duration) {
-        let all = self.following.all.iter();
-        let due: Vec<(Name, Step)> = all
-            .filter_map(|(name, it)| match it.state {
-                State::Due(step) if it.due <= now => Some((name.clone(), step)),
-                _ => None,
-            })
-            .collect();
-        for (name, step) in due {
-            match step {
-                Step::Follow => self.ask_feed(&name, now),
-                Step::Publish => self.publish_log(&name),
+    /// What is due.
+    pub(super) fn poll(&mut self, now: Duration) -> Vec<Due> {
+        let mut due = Vec::new();
+        for (name, followed) in &mut self.all {
+            let State::Due(step) = followed.state else { continue };
+            if now < followed.due {
+                continue;
             }
-        }
-    }
-
-    fn ask_feed(&mut self, name: &Name, now: Duration) {
-        let Some(followed) = self.following.all.get_mut(name) else { return };
-        let hurry = Arc::new(Notify::new());
-        followed.state = State::Following(hurry.clone());
-        followed.answered.append(&mut followed.asked);
-        // Whether it is back is wanted to be known at once.
-        let is_awaited = followed.failures != 0 || !followed.answered.is_empty();
-        let wait = if is_awaited { Duration::ZERO } else { WAIT };
-        let may_fold = followed.unfolded.as_ref().is_none_or(|it| it.due <= now);
-        let (config, follower) = (followed.config.clone(), followed.follower.take());
-        let (client, stop) = (self.client.clone(), self.stop.clone());
-        let dir = log_dir(&self.own.config.data, name);
-        let me = self.own.me.to_string();
-        self.jobs.spawn(async move {
-            let Some(mut follower) = follower else {
-                let (follower, outcome) = match open(client, &config, me, dir).await {
-                    Ok(follower) => (Some(follower), Outcome::Opened),
-                    Err(error) => (None, Outcome::Failed(error)),
-                };
-                return Done::Heard(Heard { config, follower, fold: None, outcome });
-            };
-            let mut fold = None;
-            let outcome = tokio::select! {
-                followed = follow(&mut follower, wait, may_fold.then_some(&mut fold)) => {
-                    match followed {
-                        Ok(is_new) => Outcome::Followed(is_new),
-                        Err(error) => Outcome::Failed(error),
-                    }
+            let dir = log_dir(&self.data, name);
+            due.push(match step {
+                Step::Follow => {
+                    let (client, me, stop) = (self.client.clone(), self.me, self.stop.clone());
+                    Due::Hear(followed.hear(dir, client, me, stop, now))
                 }
-                () = hurry.notified() => Outcome::Interrupted,
-                () = stop.started() => Outcome::Interrupted,
-            };
-            Done::Heard(Heard { config, follower: Some(follower), fold, outcome })
-        });
+                Step::Publish => {
+                    followed.state = State::Publishing;
+                    Due::Publish(Source::log(name.clone(), dir))
+                }
+            });
+        }
+        due
     }
 
-    pub(super) fn handle_heard(&mut self, heard: Heard, now: Duration) {
+    pub(super) fn handle_heard(&mut self, heard: Heard, now: Duration, notes: &mut Notes) {
         let Heard { config, follower, fold, outcome } = heard;
         let name = config.name.clone();
-        let Some(followed) = self.following.all.get_mut(&name) else { return };
+        let Some(followed) = self.all.get_mut(&name) else { return };
         if followed.is_over {
-            self.following.all.remove(&name);
+            self.all.remove(&name);
             return;
         }
         let unfolded = fold.and_then(|it| followed.handle_fold(it, now));
         if let Some(why) = unfolded {
-            self.notes.add(format!("collection {name}: {why}"), now);
+            notes.add(format!("collection {name}: {why}"), now);
         }
         // Otherwise it is opened anew, by the settings as they are now.
         followed.follower = follower.filter(|_| config == followed.config);
@@ -357,7 +350,7 @@ impl Core {
                     _ => pause(followed.failures),
                 };
                 let problem = followed.handle_failure(error.to_string(), pause, now);
-                return self.note_problem(&name, problem, now);
+                return note_problem(&name, problem, now, notes);
             }
         };
         if pause.is_zero() || !is_held {
@@ -371,29 +364,17 @@ impl Core {
         }
     }
 
-    fn note_problem(&mut self, name: &Name, problem: Option<String>, now: Duration) {
-        if let Some(problem) = problem {
-            self.notes.add(format!("collection {name}: {problem}"), now);
-        }
-    }
-
-    fn publish_log(&mut self, name: &Name) {
-        let Some(followed) = self.following.all.get_mut(name) else { return };
-        followed.state = State::Publishing;
-        let directory = log_dir(&self.own.config.data, name);
-        self.publish(Source::log(name.clone(), directory), Reply::Follower);
-    }
-
     /// The folder of a collection has been published, or not.
-    pub(super) fn handle_log_published(
+    pub(super) fn handle_published(
         &mut self,
         name: &Name,
         answer: Result<Published, String>,
         now: Duration,
+        notes: &mut Notes,
     ) {
-        let Some(followed) = self.following.all.get_mut(name) else { return };
+        let Some(followed) = self.all.get_mut(name) else { return };
         if followed.is_over {
-            self.following.all.remove(name);
+            self.all.remove(name);
             return;
         }
         match answer {
@@ -410,15 +391,15 @@ impl Core {
                 followed.follower = None;
                 let pause = pause(followed.failures);
                 let problem = followed.handle_failure(why, pause, now);
-                self.note_problem(name, problem, now);
+                note_problem(name, problem, now, notes);
             }
         }
     }
 
-    /// Has the feed of a collection asked at once, and what is new published; says whether there is such a collection.
-    pub(super) fn publish_collection_asked(&mut self, name: &str, reply: Asked) -> Option<Asked> {
-        let now = self.now();
-        let found = self.following.all.iter_mut().find(|it| it.0.as_str() == name && !it.1.is_over);
+    /// Has the feed of a collection asked at once, and what is new published, for who waits for that; hands them back if
+    /// there is no such collection.
+    pub(super) fn ask(&mut self, name: &str, reply: Asked, now: Duration) -> Option<Asked> {
+        let found = self.all.iter_mut().find(|it| it.0.as_str() == name && !it.1.is_over);
         let Some((_, followed)) = found else { return Some(reply) };
         if ASKED_MAX <= followed.asked.len() {
             drop(reply.send(Err(format!("too many wait for {name}: try again"))));
@@ -437,7 +418,7 @@ impl Core {
 
     /// Has the log of a collection published once more, since what was published is damaged; says whether it is one.
     pub(super) fn publish_again(&mut self, of: &Namespace, now: Duration) -> bool {
-        let Some(followed) = self.following.all.get_mut(&of.name) else { return false };
+        let Some(followed) = self.all.get_mut(&of.name) else { return false };
         match followed.state {
             // Otherwise what is wrong is known already.
             _ if followed.failures != 0 => {}
@@ -452,37 +433,8 @@ impl Core {
     }
 }
 
-async fn open(
-    client: Client,
-    config: &CollectionConfig,
-    me: String,
-    dir: PathBuf,
-) -> Result<Follower, Error> {
-    let ask = Asking::new(client, config.feed.clone(), config.name.as_str()).consumer(me);
-    let ask = ask.token(config.token.clone()).allow_private(config.allow_private);
-    Follower::open(ask, dir).await
-}
-
-/// Folds the log if that is due and wanted, and asks what is new; returns whether the folder has changed.
-async fn follow(
-    follower: &mut Follower,
-    wait: Duration,
-    fold: Option<&mut Option<Result<(), String>>>,
-) -> Result<bool, Error> {
-    let mut is_folded = false;
-    if let Some(outcome) = fold {
-        let folded = follower.fold_if_due().await;
-        is_folded = matches!(folded, Ok(true));
-        *outcome = Some(folded.map(drop).map_err(|error| error.to_string()));
-        if is_folded && !wait.is_zero() {
-            return Ok(true);
-        }
-    }
-    match follower.follow(wait).await {
-        // What was asked for at once may have come as a snapshot.
-        Ok(true) if wait.is_zero() => follower.follow(wait).await.map(|_| true),
-        // It is to be published; what is wrong with the feed shows the next time.
-        Err(_) if is_folded => Ok(true),
-        followed => followed.map(|it| it || is_folded),
+fn note_problem(name: &Name, problem: Option<String>, now: Duration, notes: &mut Notes) {
+    if let Some(problem) = problem {
+        notes.add(format!("collection {name}: {problem}"), now);
     }
 }

@@ -13,8 +13,7 @@ use net::shutdown::Shutdown;
 use tokio::sync::Notify;
 use watcher::{ErrorKind, Heard, RecursiveMode, Watcher};
 
-use super::core::{Core, Done};
-use super::publishing::{Reply, Source};
+use super::notes::Notes;
 use crate::config::TreeConfig;
 use crate::status::WatchStatus;
 use crate::version::Name;
@@ -50,6 +49,7 @@ pub(super) struct Watching {
     all: BTreeMap<Name, Watched>,
     started: Instant,
     heard: Arc<Notify>,
+    stop: Shutdown,
 }
 
 /// A tree.
@@ -100,7 +100,38 @@ struct Vigil {
     identity: (u64, u64),
 }
 
+/// It is to be seen whether a tree is watched.
+#[derive(Debug)]
+pub(super) struct Checking {
+    config: TreeConfig,
+    vigil: Option<Vigil>,
+    check: Check,
+    ear: Arc<Ear>,
+    stop: Shutdown,
+}
+
+impl Checking {
+    /// Whether it takes a while. Otherwise what [`Checking::run`] finds is known already.
+    pub(super) fn is_long(&self) -> bool {
+        self.check.may_watch
+    }
+
+    /// Sees to it that it is, if it may be. Blocks.
+    pub(super) fn run(self) -> Found {
+        let Self { config, vigil, check, ear, stop } = self;
+        if !check.may_watch {
+            return Found { config, vigil: None, checked: Checked::Untried };
+        }
+        let (vigil, checked) = match place(&config.directory, vigil, check, &ear, &stop) {
+            Ok((vigil, checked)) => (Some(vigil), checked),
+            Err(deaf) => (None, Checked::Deaf(deaf)),
+        };
+        Found { config, vigil, checked }
+    }
+}
+
 /// It has been seen whether a tree is watched.
+#[derive(Debug)]
 pub(super) struct Found {
     config: TreeConfig,
     vigil: Option<Vigil>,
@@ -108,8 +139,9 @@ pub(super) struct Found {
 }
 
 impl Watching {
-    pub(super) fn new(started: Instant) -> Self {
-        Self { all: BTreeMap::new(), started, heard: Arc::new(Notify::new()) }
+    /// No tree yet; `stop` ends what is done for any.
+    pub(super) fn new(started: Instant, stop: Shutdown) -> Self {
+        Self { all: BTreeMap::new(), started, heard: Arc::new(Notify::new()), stop }
     }
 
     /// Takes over which trees there are; all are looked at.
@@ -143,74 +175,68 @@ impl Watching {
         self.all.values().filter_map(|it| it.watch.poll_timeout()).min()
     }
 
+    /// Takes in what was heard of trees; returns those whose turn it is to be checked.
+    pub(super) fn poll(&mut self, now: Duration, notes: &mut Notes) -> Vec<Checking> {
+        let mut due = Vec::new();
+        for Watched { config, watch, ear, vigil, .. } in self.all.values_mut() {
+            if watch.handle_news(ear.take(), now) {
+                *vigil = None;
+                notes.add(unheard(config, watch), now);
+            }
+            let Some(check) = watch.poll_check(now) else { continue };
+            let (config, vigil) = (config.clone(), vigil.take());
+            due.push(Checking { config, vigil, check, ear: ear.clone(), stop: self.stop.clone() });
+        }
+        due
+    }
+
+    /// Takes in what a check has found; returns the tree if it is to be looked at. `is_published`: whether a tree is being
+    /// published.
+    pub(super) fn handle_checked(
+        &mut self,
+        found: Found,
+        is_published: impl Fn(&Name) -> bool,
+        now: Duration,
+        notes: &mut Notes,
+    ) -> Option<TreeConfig> {
+        let Found { config, vigil, checked } = found;
+        let watched = self.all.get_mut(&config.name);
+        let watched = watched.filter(|it| is_watched_alike(&it.config, &config));
+        let Watched { config, watch, vigil: held, .. } = watched?;
+        *held = vigil;
+        let before = watch.deaf().map(str::to_owned);
+        let looks = watch.handle_checked(checked, is_published(&config.name), now);
+        match watch.deaf() {
+            Some(why) if before.as_deref() != Some(why) => notes.add(unheard(config, watch), now),
+            None if before.is_some() => {
+                notes.add(format!("changes of {} are heard of again", config.name), now);
+            }
+            _ => {}
+        }
+        looks.then(|| config.clone())
+    }
+
+    /// A tree has been looked at, and published if it has changed; or something is wrong.
+    pub(super) fn handle_looked(
+        &mut self,
+        name: &Name,
+        wrong: Option<String>,
+        now: Duration,
+        notes: &mut Notes,
+    ) {
+        let Some(watched) = self.all.get_mut(name) else { return };
+        watched.watch.handle_looked(wrong.is_none(), now);
+        if let Some(why) = wrong.as_ref().filter(|it| watched.wrong.as_ref() != Some(*it)) {
+            notes.add(format!("{name} is not published: {why}"), now);
+        }
+        watched.wrong = wrong;
+    }
+
     pub(super) fn status(&self, name: &Name) -> Option<WatchStatus> {
         let Watched { config, watch, wrong, .. } = self.all.get(name)?;
         let every = config.watch.unwrap_or_default().as_secs();
         let problem = watch.deaf().map(str::to_owned);
         Some(WatchStatus { every, problem, unpublished: wrong.clone() })
-    }
-}
-
-impl Core {
-    /// Takes in what was heard of trees, and checks those whose turn it is.
-    pub(super) fn watch(&mut self, now: Duration) {
-        let mut untried = Vec::new();
-        for watched in self.watching.all.values_mut() {
-            let Watched { config, watch, ear, vigil, .. } = watched;
-            if watch.handle_news(ear.take(), now) {
-                *vigil = None;
-                self.notes.add(unheard(config, watch), now);
-            }
-            let Some(check) = watch.poll_check(now) else { continue };
-            let config = config.clone();
-            if !check.may_watch {
-                untried.push(Found { config, vigil: None, checked: Checked::Untried });
-                continue;
-            }
-            let (vigil, ear, stop) = (vigil.take(), ear.clone(), self.stop.clone());
-            self.jobs.spawn_blocking(move || {
-                let (vigil, checked) = match place(&config.directory, vigil, check, &ear, &stop) {
-                    Ok((vigil, checked)) => (Some(vigil), checked),
-                    Err(deaf) => (None, Checked::Deaf(deaf)),
-                };
-                Done::Checked(Found { config, vigil, checked })
-            });
-        }
-        untried.into_iter().for_each(|it| self.handle_checked(it, now));
-    }
-
-    pub(super) fn handle_checked(&mut self, found: Found, now: Duration) {
-        let Found { config, vigil, checked } = found;
-        let of = self.own.namespace(&config.name);
-        let watched = self.watching.all.get_mut(&config.name);
-        let watched = watched.filter(|it| is_watched_alike(&it.config, &config));
-        let Some(Watched { config, watch, vigil: held, .. }) = watched else { return };
-        *held = vigil;
-        let before = watch.deaf().map(str::to_owned);
-        let looks = watch.handle_checked(checked, self.publishing.contains(&of), now);
-        match watch.deaf() {
-            Some(why) if before.as_deref() != Some(why) => {
-                self.notes.add(unheard(config, watch), now);
-            }
-            None if before.is_some() => {
-                self.notes.add(format!("changes of {} are heard of again", config.name), now);
-            }
-            _ => {}
-        }
-        if looks {
-            let source = Source::tree(config.clone(), false);
-            self.publish(source, Reply::Nobody);
-        }
-    }
-
-    /// A tree has been looked at, and published if it has changed; or something is wrong.
-    pub(super) fn handle_looked(&mut self, name: &Name, wrong: Option<String>, now: Duration) {
-        let Some(watched) = self.watching.all.get_mut(name) else { return };
-        watched.watch.handle_looked(wrong.is_none(), now);
-        if let Some(why) = wrong.as_ref().filter(|it| watched.wrong.as_ref() != Some(*it)) {
-            self.notes.add(format!("{name} is not published: {why}"), now);
-        }
-        watched.wrong = wrong;
     }
 }
 
@@ -348,7 +374,7 @@ mod tests {
             skip_problems: false,
             passage: Default::default(),
         };
-        let mut watching = Watching::new(clock::monotonic());
+        let mut watching = Watching::new(clock::monotonic(), Shutdown::new());
         watching.set(std::slice::from_ref(&tree), Duration::ZERO);
         let ear = |it: &Watching| Arc::as_ptr(&it.all[&tree.name].ear);
         let before = ear(&watching);

@@ -96,7 +96,7 @@ impl Core {
     }
 
     /// Readers see another version: what was before may go, and feeds tell of it.
-    pub(crate) fn handle_new(&mut self, of: &Namespace) {
+    pub(super) fn handle_new(&mut self, of: &Namespace) {
         self.remove_old(self.spaces.removing(of));
         self.renew_feed(of);
     }
@@ -137,7 +137,7 @@ impl Core {
     /// Has what is damaged fetched again.
     pub(super) fn heal(&mut self, now: Duration) {
         for of in self.spaces.damaged() {
-            if of.origin == self.own.me && self.publish_again(&of, now) {
+            if of.origin == self.own.me && self.sources.publish_again(&of, now) {
                 self.notes.add(format!("{of} is damaged here: it is published again"), now);
             } else if of.origin == self.own.me {
                 self.notes.add(format!("{of} is damaged here: publish it again"), now);

@@ -192,7 +192,7 @@ impl Core {
     }
 
     /// Sets all limits anew.
-    pub(crate) fn limit_all(&mut self) {
+    pub(super) fn limit_all(&mut self) {
         let members: Vec<MemberId> = self.links.members().collect();
         let sites = members.into_iter().filter_map(|it| Some((it, self.site(it)?))).collect();
         self.links.limit_all(&sites, &self.own.config);

@@ -1,10 +1,9 @@
 //! How a member begins: with what is on its disk.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use net::client::Client;
 use net::shutdown::Shutdown;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -16,8 +15,8 @@ use super::super::measuring::Measuring;
 use super::super::own::Own;
 use super::super::places::{close_data, link_replicas};
 use super::super::settings;
+use super::super::sources::Sources;
 use super::super::spaces::Spaces;
-use super::super::watching::Watching;
 use super::Core;
 use crate::config::{Config, Entry};
 use crate::error::Error;
@@ -47,23 +46,18 @@ impl Core {
             feeding: Feeding::new(stop.clone()),
             links: Links::new(commands),
             measuring: Measuring::new(caller),
-            watching: Watching::new(started),
-            following: Default::default(),
-            client: Client::new(net::client::Settings::default()),
+            sources: Sources::new(&own, started, &stop),
             stop,
             notes: Default::default(),
             jobs: JoinSet::new(),
             look_at: Duration::ZERO,
             asks,
-            publishing: BTreeSet::new(),
             carrying: Vec::new(),
             own,
         };
         close_data(&core.own, &mut core.notes);
         core.open_groups()?;
         core.spaces = Spaces::open(&core.own, &mut core.notes)?;
-        core.watching.set(&core.own.config.trees, Duration::ZERO);
-        core.following.set(&core.own.config.collections, Duration::ZERO);
         link_replicas(&core.own, &mut core.notes);
         Ok(core)
     }

@@ -1,0 +1,85 @@
+//! How what is this member's own becomes a version that others have.
+
+use std::time::Duration;
+
+use super::super::publishing::{Answer, Committed, Drafted, Drafting, Judged, Reply, Source};
+use super::super::sources::Due;
+use super::{Core, Done};
+use crate::replica::PublishError;
+use crate::version::Name;
+
+impl Core {
+    /// Does what is due for what this member publishes.
+    pub(super) fn publish_due(&mut self, due: impl IntoIterator<Item = Due>, now: Duration) {
+        for due in due {
+            match due {
+                Due::Check(it) => {
+                    self.jobs.spawn_blocking(move || Done::Checked(it.run()));
+                }
+                Due::Hear(it) => {
+                    self.jobs.spawn(async { Done::Heard(it.run().await) });
+                }
+                Due::Publish(source, reply) => self.publish(source, reply, now),
+            }
+        }
+    }
+
+    fn publish(&mut self, source: Source, reply: Reply, now: Duration) {
+        let of = self.own.namespace(&source.name);
+        match self.spaces.open_one(&of, source.kind, &self.own, &mut self.notes) {
+            Ok(store) => {
+                self.sources.begin(&source.name);
+                let drafting = Drafting::new(source, of, store, reply);
+                self.jobs.spawn_blocking(move || Done::Drafted(drafting.run()));
+            }
+            Err(error) => self.answer(&source.name, reply, Err(error), now),
+        }
+    }
+
+    fn answer(&mut self, name: &Name, reply: Reply, answer: Answer, now: Duration) {
+        self.sources.answer(name, reply, answer, now, &mut self.notes);
+    }
+
+    pub(super) fn handle_drafted(&mut self, drafted: Drafted, now: Duration) {
+        let of = drafted.of().clone();
+        let held = self.spaces.current(&of).map(|it| it.meta().number);
+        let (reply, answer) = match drafted.judge(held, self.replica.flood(), &self.own.identity) {
+            Judged::New(committing) => {
+                self.jobs.spawn_blocking(move || Done::Committed(committing.run()));
+                return;
+            }
+            Judged::Same(draft, answer, reply) => {
+                self.jobs.spawn_blocking(move || {
+                    draft.discard();
+                    Done::Removed
+                });
+                (reply, Ok(answer))
+            }
+            Judged::Failed(why, reply) => (reply, Err(why)),
+        };
+        self.sources.end(&of.name);
+        self.answer(&of.name, reply, answer, now);
+    }
+
+    pub(super) fn handle_committed(&mut self, committed: Committed, now: Duration) {
+        let Committed { version, made, reply } = committed;
+        let of = &version.namespace;
+        self.sources.end(&of.name);
+        let mut answer = match made {
+            Ok(answer) => answer,
+            Err(why) => return self.answer(&of.name, reply, Err(why), now),
+        };
+        self.spaces.handle_switched(of);
+        match self.replica.publish(&version, now) {
+            Ok(()) => {}
+            // It goes out when a group has the tree.
+            Err(PublishError::Unlisted) => answer.is_listed = false,
+            Err(error @ PublishError::Old(_)) => {
+                return self.answer(&of.name, reply, Err(error.to_string()), now);
+            }
+        }
+        tracing::info!(tree = %of.name, version = %version.number, "published");
+        self.handle_new(of);
+        self.answer(&of.name, reply, Ok(answer), now);
+    }
+}
