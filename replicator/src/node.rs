@@ -27,12 +27,11 @@ mod serving;
 mod sources;
 mod space;
 mod spaces;
-mod status;
+mod telling;
 mod verifying;
 mod versions;
 mod watching;
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,11 +45,8 @@ pub(crate) use self::core::Core;
 pub(crate) use self::feeds::Feeds;
 pub use self::invitations::{Printed, invitation};
 use self::kept::Kept;
-use crate::config::{Config, Entry, GroupConfig};
+use crate::config::Config;
 use crate::error::Error;
-use crate::group;
-use crate::group::access::Access;
-use crate::group::charter::Carried;
 use crate::id::{InvitationId, MemberId};
 pub use crate::status::{
     CollectionStatus, FailureStatus, FeedStatus, FetchStatus, GroupStatus, InvitationStanding,
@@ -58,7 +54,7 @@ pub use crate::status::{
     Standing, Standings, Status, TopologyLink, TreeStatus, VersionStatus, VersionsStatus,
     WatchStatus,
 };
-use crate::version::{Kind, Name};
+use crate::version::Name;
 
 /// A handle on a member: cheap to clone, usable while it runs.
 #[derive(Clone, Debug)]
@@ -170,28 +166,4 @@ impl Handle {
 pub fn identity(data: &Path) -> Result<MemberId, Error> {
     let _kept = Kept::open(data)?;
     Ok(MemberId::of(&Identity::load_or_create(data)?.public()))
-}
-
-/// What the settings say of a group, as its machine takes it.
-fn settings(config: &Config, group: &GroupConfig, carried: Vec<Carried>) -> group::Settings {
-    let name = group.entry.name();
-    let is_in = |groups: &BTreeSet<Name>| groups.is_empty() || groups.contains(name);
-    let trees = config.trees.iter().filter(|it| is_in(&it.groups));
-    let trees = trees.map(|it| (it.name.clone(), Kind::Tree));
-    let collections = config.collections.iter().filter(|it| is_in(&it.groups));
-    let collections = collections.map(|it| (it.name.clone(), Kind::Collection));
-    // Who has founded the group settles it by leaving the lists empty, too.
-    let has_list = !group.allow.is_empty() || !group.deny.is_empty();
-    let is_settled = has_list || matches!(group.entry, Entry::Found(_));
-    let access =
-        is_settled.then(|| Access { allow: group.allow.clone(), deny: group.deny.clone() });
-    group::Settings {
-        address: config.address.clone(),
-        site: config.site.clone(),
-        trees: trees.chain(collections).collect(),
-        carried,
-        connectivity: group.connectivity,
-        deputies: group.deputies.clone(),
-        access,
-    }
 }

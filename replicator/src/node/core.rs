@@ -5,11 +5,12 @@
 
 mod asking;
 mod content;
+mod grouping;
 mod linking;
 mod opening;
 mod publishing;
+mod telling;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use tokio::time::sleep;
 use super::ask::Asks;
 use super::feeds::{Feeding, Feeds, Renewed};
 use super::following::Heard;
+use super::groups::Groups;
 use super::links::{Links, Read};
 use super::measuring::Measuring;
 use super::notes::Notes;
@@ -33,9 +35,7 @@ use super::spaces::{Opened, Spaces};
 use super::verifying::Verified;
 use super::watching::Found;
 use crate::config::Config;
-use crate::group::Group;
-use crate::group::charter::Carried;
-use crate::id::{GroupId, MemberId};
+use crate::id::MemberId;
 use crate::link::{Event, Known};
 use crate::replica::Replica;
 use crate::version::{Namespace, Version};
@@ -78,7 +78,7 @@ pub(super) enum Done {
 /// A member that runs.
 pub(crate) struct Core {
     pub(super) own: Own,
-    pub(super) groups: BTreeMap<GroupId, Group>,
+    pub(super) groups: Groups,
     pub(super) replica: Replica,
     pub(super) spaces: Spaces,
     pub(super) feeding: Feeding,
@@ -91,8 +91,6 @@ pub(crate) struct Core {
     pub(super) jobs: JoinSet<Done>,
     pub(super) look_at: Duration,
     pub(super) asks: Asks,
-    /// What is brought from one group into another, of each group that wants some.
-    pub(super) carrying: Vec<Vec<Carried>>,
 }
 
 impl std::fmt::Debug for Core {
@@ -177,9 +175,8 @@ impl Core {
     async fn settle(&mut self) {
         loop {
             let mut has_done = false;
-            let groups: Vec<GroupId> = self.groups.keys().copied().collect();
-            for group in groups {
-                while let Some(action) = self.groups.get_mut(&group).and_then(Group::poll_action) {
+            for group in self.groups.ids() {
+                while let Some(action) = self.groups.poll_action(group) {
                     self.handle_group_action(group, action);
                     has_done = true;
                 }
@@ -197,19 +194,19 @@ impl Core {
     }
 
     fn poll_timeout(&self) -> Duration {
-        let groups = self.groups.values().map(Group::poll_timeout);
-        let others = [self.look_at, self.replica.poll_timeout()];
-        let late = [self.measuring.poll_timeout(), self.sources.poll_timeout()];
-        groups.chain(others).chain(late.into_iter().flatten()).min().unwrap_or_default()
+        let first = self.look_at.min(self.replica.poll_timeout());
+        let others = [
+            self.groups.poll_timeout(),
+            self.measuring.poll_timeout(),
+            self.sources.poll_timeout(),
+        ];
+        others.into_iter().flatten().min().map_or(first, |it| it.min(first))
     }
 
     fn handle_timeout(&mut self) {
         let now = self.now();
-        self.set_clocks();
-        for group in self.groups.values_mut().filter(|it| it.poll_timeout() <= now) {
-            group.handle_held(self.replica.holdings(), now);
-            group.handle_timeout(now);
-        }
+        self.groups.set_clocks(now);
+        self.groups.handle_timeout(&self.replica, now);
         if self.replica.poll_timeout() <= now {
             self.replica.handle_timeout(now);
         }
@@ -222,14 +219,8 @@ impl Core {
             self.heal(now);
             let old = self.spaces.poll_old(now);
             self.remove_old(old);
-            self.close_spare(now);
+            self.links.close_spare(&self.groups.needed(), now);
         }
-    }
-
-    /// Whether somebody is in one of the groups.
-    pub(super) fn is_member(&self, member: MemberId) -> bool {
-        let is_in = |it: &Group| it.charter().is_some_and(|it| it.body().member(member).is_some());
-        self.groups.values().any(is_in)
     }
 
     fn handle_done(&mut self, done: Done) {

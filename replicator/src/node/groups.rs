@@ -1,20 +1,29 @@
-//! Does what the machines of the groups want done.
+//! The groups of a member: what all of them say of others, and what is said to them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
 
-use super::core::Core;
-use crate::config::{Entry, GroupConfig};
+use net::identity::Identity;
+
+use super::invitations::{Printed, forget_first, invite_first};
+use super::notes::Notes;
+use super::own::Own;
+use crate::config::{Config, Entry, GroupConfig};
+use crate::error::Error;
+use crate::estimate::Estimate;
 use crate::fetch::Window;
 use crate::flood::Neighborhood;
-use crate::group::charter::{Carried, Member};
+use crate::group::access::Access;
+use crate::group::charter::{Body, Carried, Member};
+use crate::group::invited::VALID;
 use crate::group::join;
-use crate::group::{self, Action, Alarm, Group};
-use crate::id::{GroupId, MemberId};
+use crate::group::{self, Action, Group};
+use crate::id::{GroupId, InvitationId, MemberId};
 use crate::link::frame::Reason;
 use crate::link::{Link, Neighbor};
 use crate::message::Message;
-use crate::version::{Namespace, Version};
+use crate::replica::Replica;
+use crate::version::{Kind, Name, Namespace};
 
 /// What a message to the machine of a group begins with.
 const CHARTER: u8 = 0;
@@ -22,7 +31,8 @@ const ROW: u8 = 1;
 const JOIN: u8 = 2;
 const REFUSED: u8 = 3;
 
-fn to_message(group: GroupId, message: &group::Message) -> Message {
+/// A message to the machine of a group, as it goes over links.
+pub(super) fn to_message(group: GroupId, message: &group::Message) -> Message {
     let (tag, bytes) = match message {
         group::Message::Charter(bytes) => (CHARTER, bytes),
         group::Message::Row(bytes) => (ROW, bytes),
@@ -32,73 +42,125 @@ fn to_message(group: GroupId, message: &group::Message) -> Message {
     Message::Group { group, bytes: [&[tag], bytes.as_ref()].concat() }
 }
 
-impl Core {
-    pub(super) fn handle_group_action(&mut self, id: GroupId, action: Action) {
-        let now = self.now();
-        match action {
-            Action::Persist(bytes) => match self.own.kept.put_group(id, &bytes) {
-                Ok(()) => self.handle_kept(id, &bytes),
-                Err(error) => {
-                    self.notes.add(format!("what is known of a group is not kept: {error}"), now);
-                }
-            },
-            Action::Send { to, message } => {
-                let message = to_message(id, &message).to_bytes();
-                for member in to {
-                    self.links.send(member, message.clone().into());
-                }
-            }
-            Action::Connect { key, address } => {
-                let neighbor = Neighbor { address: address.to_string(), key: Some(key) };
-                self.links.connect(neighbor);
-            }
-            Action::Measure { member, probe } => self.measure(id, member, probe, now),
-            Action::NewCharter => self.handle_charter(id, now),
-            Action::Part(member) => {
-                if !self.is_member(member) && self.links.close(member, Reason::Denied) {
-                    let name = self.own.group_name(id);
-                    self.notes
-                        .add(format!("group {name} denies {member}: its link is closed"), now);
-                }
-            }
-            Action::Admitted => {
-                self.notes.add(format!("in group {}", self.own.group_name(id)), now)
-            }
-            Action::Refused(reason) => {
-                let name = self.own.group_name(id);
-                self.notes.add(format!("group {name} does not let this member in: {reason}"), now);
-            }
-            Action::Alarm(alarm) => {
-                self.notes.add(format!("group {}: {alarm}", self.own.group_name(id)), now);
-                if let Alarm::Lied(member) = alarm {
-                    self.links.close(member, Reason::Malformed);
-                }
-            }
+/// All groups of the settings.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    all: BTreeMap<GroupId, Group>,
+    /// What is brought from one group into another, of each group that wants some.
+    carrying: Vec<Vec<Carried>>,
+}
+
+impl Groups {
+    /// Opens those that are kept, and founds those that are to be. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// One cannot be gone on with.
+    pub(super) fn open(own: &Own, notes: &mut Notes) -> Result<Self, Error> {
+        let mut groups = Self::default();
+        for group in &own.config.groups {
+            let id = group.entry.group(&own.key());
+            groups.all.insert(id, open(id, group, own, notes)?);
+        }
+        Ok(groups)
+    }
+
+    pub(super) fn get(&self, id: GroupId) -> Option<&Group> {
+        self.all.get(&id)
+    }
+
+    pub(super) fn ids(&self) -> Vec<GroupId> {
+        self.all.keys().copied().collect()
+    }
+
+    pub(super) fn poll_action(&mut self, id: GroupId) -> Option<Action> {
+        self.all.get_mut(&id)?.poll_action()
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Duration> {
+        self.all.values().map(Group::poll_timeout).min()
+    }
+
+    pub(super) fn handle_timeout(&mut self, replica: &Replica, now: Duration) {
+        for group in self.all.values_mut().filter(|it| it.poll_timeout() <= now) {
+            group.handle_held(replica.holdings(), now);
+            group.handle_timeout(now);
         }
     }
 
-    /// Lets go of the secret of the first invitation, once the charter that has it is on disk: state ends with that.
-    fn handle_kept(&mut self, id: GroupId, state: &[u8]) {
-        let charter = self.groups.get(&id).and_then(Group::charter);
-        if charter.is_some_and(|it| state.ends_with(&it.to_bytes())) {
-            self.forget_first(id);
+    /// Has all groups know what time of day it is: somebody may have set the clock.
+    pub(super) fn set_clocks(&mut self, now: Duration) {
+        let unix = net::clock::now_ms() / 1_000;
+        self.all.values_mut().for_each(|it| it.handle_clock(unix, now));
+    }
+
+    pub(super) fn handle_link_up(&mut self, member: MemberId, now: Duration) {
+        self.all.values_mut().for_each(|it| it.handle_link_up(member, now));
+    }
+
+    pub(super) fn handle_link_down(&mut self, member: MemberId, now: Duration) {
+        self.all.values_mut().for_each(|it| it.handle_link_down(member, now));
+    }
+
+    pub(super) fn handle_transfer(
+        &mut self,
+        member: MemberId,
+        bytes: u64,
+        took: Duration,
+        now: Duration,
+    ) {
+        self.all.values_mut().for_each(|it| it.handle_transfer(member, bytes, took, now));
+    }
+
+    pub(super) fn handle_probe(&mut self, member: MemberId, bandwidth: u64, now: Duration) {
+        self.all.values_mut().for_each(|it| it.handle_probe(member, bandwidth, now));
+    }
+
+    pub(super) fn handle_busy(&mut self, now: Duration) {
+        self.all.values_mut().for_each(|it| it.handle_busy(now));
+    }
+
+    /// Takes in a round trip for those that wanted to know; returns the shortest that is known.
+    pub(super) fn handle_round_trip(
+        &mut self,
+        of: &BTreeSet<GroupId>,
+        member: MemberId,
+        took: Duration,
+        now: Duration,
+    ) -> Duration {
+        let mut shortest = took;
+        for group in self.all.iter_mut().filter_map(|it| of.contains(it.0).then_some(it.1)) {
+            group.handle_round_trip(member, took, now);
+            let known = group.estimate(member).and_then(Estimate::round_trip);
+            shortest = shortest.min(known.unwrap_or(shortest));
+        }
+        shortest
+    }
+
+    /// Takes in for those that wanted to know that somebody did not answer.
+    pub(super) fn handle_unanswered(
+        &mut self,
+        of: &BTreeSet<GroupId>,
+        member: MemberId,
+        now: Duration,
+    ) {
+        for group in self.all.iter_mut().filter_map(|it| of.contains(it.0).then_some(it.1)) {
+            group.handle_unanswered(member, now);
         }
     }
 
-    pub(super) fn handle_group_message(
+    /// Takes in what came for a group; returns what is to be answered at once.
+    pub(super) fn handle_message(
         &mut self,
         link: &Link,
         id: GroupId,
         bytes: &[u8],
         now: Duration,
-    ) {
+    ) -> Option<Message> {
         let from = link.member();
-        let Some(group) = self.groups.get_mut(&id) else {
-            if bytes.first() == Some(&JOIN) {
-                let answer = to_message(id, &join::not_here(from)).to_bytes();
-                self.links.send(from, answer.into());
-            }
-            return;
+        let Some(group) = self.all.get_mut(&id) else {
+            let asks = bytes.first() == Some(&JOIN);
+            return asks.then(|| to_message(id, &join::not_here(from)));
         };
         match bytes.split_first() {
             Some((&CHARTER, rest)) => group.handle_charter(from, rest, now),
@@ -110,123 +172,216 @@ impl Core {
             Some((&REFUSED, rest)) => group.handle_refused(from, rest, now),
             Some(_) | None => link.close(Reason::Malformed),
         }
+        None
     }
 
-    /// Takes over what a charter says: who may come in, with whom to have links, and what is replicated.
-    fn handle_charter(&mut self, id: GroupId, now: Duration) {
-        let Some(group) = self.groups.get(&id) else { return };
-        if group.is_member() {
-            self.replica.set_group(id, neighborhood(group), now);
-        } else {
-            self.replica.remove_group(id, now);
+    /// Lets go of the secret of the first invitation, once the charter that has it is on disk: state ends with that.
+    pub(super) fn handle_kept(&self, id: GroupId, state: &[u8], own: &Own, notes: &mut Notes) {
+        let charter = self.get(id).and_then(Group::charter);
+        if charter.is_some_and(|it| state.ends_with(&it.to_bytes())) {
+            forget_first(id, own, notes);
         }
-        let mut keys = HashSet::new();
-        let mut neighbors: Vec<Neighbor> = Vec::new();
-        for group in self.groups.values() {
-            let bodies = group.charter().into_iter().map(|it| it.body());
-            keys.extend(bodies.flat_map(|it| &it.members).map(Member::key));
-            for member in group.neighbors() {
-                let address = member.address.to_string();
-                let neighbor = Neighbor { address, key: Some(*member.key()) };
-                if !neighbors.contains(&neighbor) {
-                    neighbors.push(neighbor);
-                }
+    }
+
+    fn bodies(&self) -> impl Iterator<Item = &Body> {
+        self.all.values().filter_map(|it| it.charter()).map(|it| it.body())
+    }
+
+    fn member(&self, member: MemberId) -> Option<&Member> {
+        self.bodies().find_map(|it| it.member(member))
+    }
+
+    /// Whether somebody is in one of the groups.
+    pub(super) fn is_member(&self, member: MemberId) -> bool {
+        self.member(member).is_some()
+    }
+
+    /// The site of a member.
+    pub(super) fn site(&self, member: MemberId) -> Option<&Name> {
+        self.member(member).map(|it| &it.site)
+    }
+
+    /// Where a member is reached.
+    pub(super) fn neighbor(&self, member: MemberId) -> Option<Neighbor> {
+        self.member(member).map(to_neighbor)
+    }
+
+    /// With whom to have links.
+    pub(super) fn neighbors(&self) -> Vec<Neighbor> {
+        let mut neighbors = Vec::new();
+        for neighbor in self.all.values().flat_map(Group::neighbors).map(to_neighbor) {
+            if !neighbors.contains(&neighbor) {
+                neighbors.push(neighbor);
             }
         }
+        neighbors
+    }
+
+    /// The same, by their ids.
+    pub(super) fn needed(&self) -> HashSet<MemberId> {
+        self.all.values().flat_map(Group::neighbors).map(Member::id).collect()
+    }
+
+    /// The keys of all members.
+    pub(super) fn keys(&self) -> HashSet<[u8; 32]> {
+        self.bodies().flat_map(|it| &it.members).map(|it| *it.key()).collect()
+    }
+
+    /// Whom all groups deny.
+    pub(super) fn denied(&self) -> HashSet<MemberId> {
         let denied = |it: &Group| -> HashSet<MemberId> {
             let bodies = it.charter().into_iter().map(|it| it.body());
             bodies.flat_map(|it| it.access.denied_members()).collect()
         };
-        let denied = self.groups.values().map(denied).reduce(|all, it| &all & &it);
-        self.links.let_in(keys, denied.unwrap_or_default());
-        self.links.want(neighbors);
-        self.meet(now);
-        self.restore(now);
-        self.carry(now);
+        self.all.values().map(denied).reduce(|all, it| &all & &it).unwrap_or_default()
     }
 
-    /// Brings trees of one group into others, if they are not those that were.
-    fn carry(&mut self, now: Duration) {
-        let carried = self.own.config.groups.iter().filter(|it| !it.carry.is_empty());
-        let carried: Vec<Vec<Carried>> = carried.map(|it| self.carried(it)).collect();
-        if carried != self.carrying {
-            self.carrying = carried;
-            self.settle_groups(now);
-        }
+    /// The writers of all that the groups list.
+    pub(super) fn writers(&self) -> BTreeMap<Namespace, [u8; 32]> {
+        self.all.values().flat_map(|it| neighborhood(it).writers).collect()
     }
 
-    /// Begins with those who are members now, and ends with those who are none any more.
-    fn meet(&mut self, now: Duration) {
-        let linked: Vec<MemberId> = self.links.members().collect();
-        let members = linked.into_iter().filter(|it| self.is_member(*it)).collect();
-        for (member, is_member) in self.links.set_members(&members) {
-            if is_member {
-                self.replica.handle_up(member, self.window(member), now);
-            } else {
-                self.replica.handle_down(member, now);
-            }
-        }
-    }
-
-    /// Takes in what was known before the start of namespaces that a group lists now.
-    fn restore(&mut self, now: Duration) {
-        let writers: BTreeMap<Namespace, [u8; 32]> =
-            self.groups.values().flat_map(|it| neighborhood(it).writers).collect();
-        let flood = self.replica.flood();
-        let due =
-            self.spaces.take_known(|it| writers.contains_key(it), |it| flood.newest(it).is_some());
-        for (namespace, bytes) in due {
-            let Some(key) = writers.get(&namespace) else { continue };
-            match Version::from_bytes(&bytes, key) {
-                Ok(version) => {
-                    let held = self.spaces.current(&namespace);
-                    let is_held = held.is_some_and(|it| it.meta().number == version.number);
-                    self.replica.restore(&version, is_held);
-                }
-                Err(error) => self.notes.add(format!("{namespace}: {error}"), now),
-            }
-        }
-        self.replica.handle_timeout(now);
+    /// This member's place in a group, as its charter says; none if it is not in it.
+    pub(super) fn neighborhood(&self, id: GroupId) -> Option<Neighborhood> {
+        self.get(id).filter(|it| it.is_member()).map(neighborhood)
     }
 
     /// How many chunks may be on their way from a member.
     pub(super) fn window(&self, member: MemberId) -> Window {
-        let known = self.groups.values().filter_map(|it| {
+        let known = self.all.values().filter_map(|it| {
             Some(Window::of(it.estimate(member)?.round_trip()?, it.bandwidth(member)?))
         });
         known.max_by_key(|it| it.bytes).unwrap_or(Window::DEFAULT)
     }
 
-    pub(super) fn set_window(&mut self, member: MemberId) {
-        let window = self.window(member);
-        self.replica.set_window(member, window);
+    /// Brings trees of one group into others, if they are not those that were.
+    pub(super) fn carry(&mut self, own: &Own, now: Duration) {
+        let carried = own.config.groups.iter().filter(|it| !it.carry.is_empty());
+        let carried: Vec<Vec<Carried>> = carried.map(|it| self.carried(it, own)).collect();
+        if carried != self.carrying {
+            self.carrying = carried;
+            self.settle(own, now);
+        }
     }
 
     /// The trees that this member brings into a group from others. Its own come in by themselves.
-    fn carried(&self, group: &GroupConfig) -> Vec<Carried> {
-        let key = self.own.key();
-        let from = self.own.config.groups.iter().filter(|it| group.carry.contains(it.entry.name()));
-        let from = from.filter_map(|it| self.groups.get(&it.entry.group(&key)));
-        let Some(into) = self.groups.get(&group.entry.group(&key)) else { return Vec::new() };
-        from.flat_map(|it| into.brought_from(it)).collect()
+    fn carried(&self, group: &GroupConfig, own: &Own) -> Vec<Carried> {
+        let machine = |it: &GroupConfig| self.get(it.entry.group(&own.key()));
+        let from = own.config.groups.iter().filter(|it| group.carry.contains(it.entry.name()));
+        let Some(into) = machine(group) else { return Vec::new() };
+        from.filter_map(machine).flat_map(|it| into.brought_from(it)).collect()
     }
 
     /// Takes over other settings.
-    pub(super) fn settle_groups(&mut self, now: Duration) {
-        let key = self.own.key();
-        for group in self.own.config.groups.clone() {
-            let carried = self.carried(&group);
-            let settings = super::settings(&self.own.config, &group, carried);
-            let Some(machine) = self.groups.get_mut(&group.entry.group(&key)) else { continue };
-            if let Entry::Join(invitation) = group.entry {
-                machine.handle_invitation(invitation);
+    pub(super) fn settle(&mut self, own: &Own, now: Duration) {
+        for group in &own.config.groups {
+            let settings = settings(&own.config, group, self.carried(group, own));
+            let id = group.entry.group(&own.key());
+            let Some(machine) = self.all.get_mut(&id) else { continue };
+            if let Entry::Join(invitation) = &group.entry {
+                machine.handle_invitation(invitation.clone());
             }
             machine.handle_settings(settings, now);
         }
     }
+
+    fn named(&mut self, name: Option<&Name>, own: &Own) -> Result<(&mut Group, Name), String> {
+        let (id, name) = own.group_named(name)?;
+        let group = self.all.get_mut(&id).ok_or_else(|| format!("{name} is not open"))?;
+        Ok((group, name))
+    }
+
+    pub(super) fn invite(
+        &mut self,
+        name: Option<&Name>,
+        valid: Option<Duration>,
+        own: &Own,
+    ) -> Result<Printed, String> {
+        let (group, name) = self.named(name, own)?;
+        let (mut secret, mut ends) = (None, None);
+        // Elsewhere the line says whom to ask, and lets in those that the access list has.
+        if group.is_leader() || valid.is_some() {
+            let made = net::identity::random_secret().map_err(|error| error.to_string())?;
+            let key = Identity::of(&made).ok_or("the secret is no key: try again")?.public();
+            let invited = group.invite(key, valid.unwrap_or(VALID), own.now());
+            ends = Some(invited.map_err(|error| error.to_string())?.ends);
+            secret = Some(made);
+        }
+        let invitation = group.invitation(secret);
+        let invitation = invitation.ok_or_else(|| format!("this member is not in {name} yet"))?;
+        Ok(Printed { invitation, ends })
+    }
+
+    pub(super) fn revoke(
+        &mut self,
+        name: Option<&Name>,
+        id: InvitationId,
+        own: &Own,
+    ) -> Result<InvitationId, String> {
+        let (group, _) = self.named(name, own)?;
+        group.revoke(id, own.now()).map_err(|error| error.to_string())?;
+        Ok(id)
+    }
+
+    /// Has this member lead a group; returns what that is called.
+    pub(super) fn lead(&mut self, name: Option<&Name>, own: &Own) -> Result<String, String> {
+        let (group, name) = self.named(name, own)?;
+        group.lead(own.now()).map_err(|error| error.to_string())?;
+        Ok(name.to_string())
+    }
 }
 
-/// A member's place in a group, as its charter says.
+/// Opens the machine of a group, or founds it.
+fn open(id: GroupId, group: &GroupConfig, own: &Own, notes: &mut Notes) -> Result<Group, Error> {
+    let now = own.now();
+    let settings = settings(&own.config, group, Vec::new());
+    let (identity, name) = (own.identity.clone(), group.entry.name().clone());
+    let kept = own.kept.group(id)?;
+    let invitation = match &group.entry {
+        Entry::Found(_) if kept.is_none() => {
+            let found = Group::found(identity, name.clone(), settings, now);
+            let mut found = found.map_err(|source| Error::Found { group: name, source })?;
+            found.handle_clock(net::clock::now_ms() / 1_000, now);
+            invite_first(id, &mut found, own, notes)?;
+            return Ok(found);
+        }
+        Entry::Found(_) => None,
+        Entry::Join(invitation) => Some(invitation.clone()),
+    };
+    forget_first(id, own, notes);
+    let opened = Group::open(identity, settings, kept.as_deref(), invitation, now);
+    opened.map_err(|source| Error::Open { group: name, source })
+}
+
+/// What the settings say of a group, as its machine takes it.
+fn settings(config: &Config, group: &GroupConfig, carried: Vec<Carried>) -> group::Settings {
+    let name = group.entry.name();
+    let is_in = |groups: &BTreeSet<Name>| groups.is_empty() || groups.contains(name);
+    let trees = config.trees.iter().filter(|it| is_in(&it.groups));
+    let trees = trees.map(|it| (it.name.clone(), Kind::Tree));
+    let collections = config.collections.iter().filter(|it| is_in(&it.groups));
+    let collections = collections.map(|it| (it.name.clone(), Kind::Collection));
+    // Who has founded the group settles it by leaving the lists empty, too.
+    let has_list = !group.allow.is_empty() || !group.deny.is_empty();
+    let is_settled = has_list || matches!(group.entry, Entry::Found(_));
+    let access =
+        is_settled.then(|| Access { allow: group.allow.clone(), deny: group.deny.clone() });
+    group::Settings {
+        address: config.address.clone(),
+        site: config.site.clone(),
+        trees: trees.chain(collections).collect(),
+        carried,
+        connectivity: group.connectivity,
+        deputies: group.deputies.clone(),
+        access,
+    }
+}
+
+fn to_neighbor(member: &Member) -> Neighbor {
+    Neighbor { address: member.address.to_string(), key: Some(*member.key()) }
+}
+
+/// This member's place in a group, as its charter says.
 fn neighborhood(group: &Group) -> Neighborhood {
     let Some(charter) = group.charter() else { return Neighborhood::default() };
     let body = charter.body();

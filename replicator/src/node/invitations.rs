@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use net::identity::Identity;
 
-use super::core::Core;
 use super::kept::{self, Kept};
+use super::notes::Notes;
+use super::own::Own;
 use crate::config::Entry;
 use crate::error::Error;
 use crate::group::Group;
 use crate::group::charter::Address;
 use crate::group::invited::{Invited, VALID};
 use crate::group::join::Invitation;
-use crate::id::{GroupId, InvitationId, MemberId};
+use crate::id::{GroupId, MemberId};
 use crate::status::{InvitationStanding, InvitationStatus};
 use crate::version::Name;
 
@@ -96,69 +97,31 @@ pub(super) fn told(group: &Group, all: &[Invited], now: Duration) -> Vec<Invitat
     told.collect()
 }
 
-impl Core {
-    /// Has a group that was just founded take up the invitation to it.
-    pub(super) fn invite_first(&mut self, id: GroupId, group: &mut Group) -> Result<(), Error> {
-        let now = self.now();
-        let Some(invited) = first(&self.own.config.data, id)? else { return Ok(()) };
-        if let Err(error) = group.add_invited(invited, now) {
-            self.notes
-                .add(format!("the invitation that `init` printed does not hold: {error}"), now);
-        }
-        Ok(())
+/// Has a group that was just founded take up the invitation to it.
+pub(super) fn invite_first(
+    id: GroupId,
+    group: &mut Group,
+    own: &Own,
+    notes: &mut Notes,
+) -> Result<(), Error> {
+    let now = own.now();
+    let Some(invited) = first(&own.config.data, id)? else { return Ok(()) };
+    if let Err(error) = group.add_invited(invited, now) {
+        notes.add(format!("the invitation that `init` printed does not hold: {error}"), now);
     }
+    Ok(())
+}
 
-    /// Lets go of the secret of an invitation that a group knows.
-    pub(super) fn forget_first(&mut self, id: GroupId) {
-        let (path, now) = (path(&self.own.config.data, id), self.now());
-        let is_of_before = fs::metadata(&path).is_ok_and(|it| it.len() == 32);
-        // If it stays, it is as good as the charter says.
-        let is_gone = fs::remove_file(path).is_ok();
-        if is_gone && is_of_before {
-            let said = "the invitation of before, which was for anybody and had no end, is withdrawn; each is for one \
-                        member now, and ends: `invite` prints a new one";
-            self.notes.add(said.to_owned(), now);
-        }
-    }
-
-    pub(super) fn invite(
-        &mut self,
-        name: Option<&Name>,
-        valid: Option<Duration>,
-    ) -> Result<Printed, String> {
-        let (id, name) = self.own.group_named(name)?;
-        let now = self.now();
-        let group = self.groups.get_mut(&id).ok_or_else(|| format!("{name} is not open"))?;
-        let (mut secret, mut ends) = (None, None);
-        // Elsewhere the line says whom to ask, and lets in those that the access list has.
-        if group.is_leader() || valid.is_some() {
-            let made = net::identity::random_secret().map_err(|error| error.to_string())?;
-            let key = Identity::of(&made).ok_or("the secret is no key: try again")?.public();
-            let invited = group.invite(key, valid.unwrap_or(VALID), now);
-            ends = Some(invited.map_err(|error| error.to_string())?.ends);
-            secret = Some(made);
-        }
-        let invitation = group.invitation(secret);
-        let invitation = invitation.ok_or_else(|| format!("this member is not in {name} yet"))?;
-        Ok(Printed { invitation, ends })
-    }
-
-    pub(super) fn revoke(
-        &mut self,
-        name: Option<&Name>,
-        id: InvitationId,
-    ) -> Result<InvitationId, String> {
-        let (group, name) = self.own.group_named(name)?;
-        let now = self.now();
-        let group = self.groups.get_mut(&group).ok_or_else(|| format!("{name} is not open"))?;
-        group.revoke(id, now).map_err(|error| error.to_string())?;
-        Ok(id)
-    }
-
-    /// Has all groups know what time of day it is: somebody may have set the clock.
-    pub(super) fn set_clocks(&mut self) {
-        let (unix, now) = (net::clock::now_ms() / 1_000, self.now());
-        self.groups.values_mut().for_each(|it| it.handle_clock(unix, now));
+/// Lets go of the secret of an invitation that a group knows.
+pub(super) fn forget_first(id: GroupId, own: &Own, notes: &mut Notes) {
+    let path = path(&own.config.data, id);
+    let is_of_before = fs::metadata(&path).is_ok_and(|it| it.len() == 32);
+    // If it stays, it is as good as the charter says.
+    let is_gone = fs::remove_file(path).is_ok();
+    if is_gone && is_of_before {
+        let said = "the invitation of before, which was for anybody and had no end, is withdrawn; each is for one \
+                    member now, and ends: `invite` prints a new one";
+        notes.add(said.to_owned(), own.now());
     }
 }
 

@@ -178,11 +178,11 @@ impl Links {
         &mut self,
         link: Link,
         is_member: bool,
-        site: Option<Name>,
+        site: Option<&Name>,
         config: &Config,
         now: Duration,
     ) {
-        link.set_limits(self.limits(site, config));
+        link.set_limits(limits(&mut self.site_limits, site, config));
         let (member, serving) = (link.member(), Serving::default());
         self.all.insert(member, Linked { link, serving, since: now, is_member });
         self.count_strangers();
@@ -199,10 +199,13 @@ impl Links {
     }
 
     /// Takes in who is a member now; returns for whom that is new, or over.
-    pub(super) fn set_members(&mut self, members: &HashSet<MemberId>) -> Vec<(MemberId, bool)> {
+    pub(super) fn set_members(
+        &mut self,
+        is_member: impl Fn(MemberId) -> bool,
+    ) -> Vec<(MemberId, bool)> {
         let mut changed = Vec::new();
         for (member, linked) in &mut self.all {
-            let is_member = members.contains(member);
+            let is_member = is_member(*member);
             if std::mem::replace(&mut linked.is_member, is_member) != is_member {
                 changed.push((*member, is_member));
             }
@@ -211,26 +214,16 @@ impl Links {
         changed
     }
 
-    /// What a link to a member of this site is paid from.
-    fn limits(&mut self, site: Option<Name>, config: &Config) -> Vec<Limit> {
-        let bucket = |rate: u64| Arc::new(Mutex::new(Bucket::new(rate, (rate / 8).max(64 << 10))));
-        let mut limits: Vec<Limit> = config.link_rate.map(bucket).into_iter().collect();
-        let site = site.filter(|it| *it != config.site);
-        if let (Some(rate), Some(site)) = (config.site_rate, site) {
-            limits.push(self.site_limits.entry(site).or_insert_with(|| bucket(rate)).clone());
-        }
-        limits
-    }
-
-    /// Sets all limits anew; `sites` are those of the members.
-    pub(super) fn limit_all(&mut self, sites: &BTreeMap<MemberId, Name>, config: &Config) {
+    /// Sets all limits anew; `site` says whose is which.
+    pub(super) fn limit_all<'a>(
+        &mut self,
+        site: impl Fn(MemberId) -> Option<&'a Name>,
+        config: &Config,
+    ) {
         self.site_limits.clear();
-        let members: Vec<MemberId> = self.members().collect();
-        for member in members {
-            let limits = self.limits(sites.get(&member).cloned(), config);
-            if let Some(linked) = self.all.get(&member) {
-                linked.link.set_limits(limits);
-            }
+        for (member, linked) in &self.all {
+            let limits = limits(&mut self.site_limits, site(*member), config);
+            linked.link.set_limits(limits);
         }
     }
 
@@ -357,4 +350,15 @@ impl Links {
         });
         all.collect()
     }
+}
+
+/// What a link to a member of this site is paid from; `shared` has what all links to a site share.
+fn limits(shared: &mut BTreeMap<Name, Limit>, site: Option<&Name>, config: &Config) -> Vec<Limit> {
+    let bucket = |rate: u64| Arc::new(Mutex::new(Bucket::new(rate, (rate / 8).max(64 << 10))));
+    let mut limits: Vec<Limit> = config.link_rate.map(bucket).into_iter().collect();
+    let site = site.filter(|it| **it != config.site);
+    if let (Some(rate), Some(site)) = (config.site_rate, site) {
+        limits.push(shared.entry(site.clone()).or_insert_with(|| bucket(rate)).clone());
+    }
+    limits
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::core::Core;
 use crate::group::Group;
 use crate::group::held::Tag;
 use crate::id::MemberId;
+use crate::replica::Replica;
 use crate::status::{ListedStatus, Standing, Standings, VersionStatus, VersionsStatus};
 use crate::version::{Namespace, Number};
 
@@ -56,75 +56,74 @@ impl Listed {
     }
 }
 
-impl Core {
-    /// What each member of a group has, in the order of `members`, and how many have the newest of each tree.
-    pub(super) fn versions(
-        &self,
-        group: &Group,
-        members: &[MemberId],
-        now: Duration,
-    ) -> (Vec<VersionsStatus>, Vec<ListedStatus>) {
-        let flood = self.replica.flood();
-        let listed = |namespace: Namespace| Listed {
-            tag: Tag::of(&namespace),
-            newest: flood.newest(&namespace).map(|it| it.number),
-            standings: Standings::default(),
-            namespace,
-        };
-        let mut trees: Vec<Listed> = group.trees().map(|it| listed(it.namespace())).collect();
-        trees.sort_unstable_by(|a, b| {
-            let id = |it: &Listed| (it.namespace.name.clone(), it.namespace.origin);
-            id(a).cmp(&id(b))
-        });
-        let room = (NAMED_MAX / members.len().max(1)).max(OF_ONE_MIN);
-        let one = |it: &MemberId| self.versions_of(group, *it, &mut trees, room, now);
-        let all = members.iter().map(one).collect();
-        let trees = trees.into_iter().map(|it| ListedStatus {
-            tree: it.namespace.to_string(),
-            newest: it.newest.map(|it| it.to_string()),
-            standings: it.standings,
-        });
-        (all, trees.collect())
-    }
+/// What each member of a group has, in the order of `members`, and how many have the newest of each tree, as far as a
+/// member with such content knows.
+pub(super) fn versions(
+    group: &Group,
+    members: &[MemberId],
+    (me, replica): (MemberId, &Replica),
+    now: Duration,
+) -> (Vec<VersionsStatus>, Vec<ListedStatus>) {
+    let flood = replica.flood();
+    let listed = |namespace: Namespace| Listed {
+        tag: Tag::of(&namespace),
+        newest: flood.newest(&namespace).map(|it| it.number),
+        standings: Standings::default(),
+        namespace,
+    };
+    let mut trees: Vec<Listed> = group.trees().map(|it| listed(it.namespace())).collect();
+    trees.sort_unstable_by(|a, b| {
+        let id = |it: &Listed| (it.namespace.name.clone(), it.namespace.origin);
+        id(a).cmp(&id(b))
+    });
+    let room = (NAMED_MAX / members.len().max(1)).max(OF_ONE_MIN);
+    let one = |it: &MemberId| versions_of(group, *it, (me, replica), &mut trees, room, now);
+    let all = members.iter().map(one).collect();
+    let trees = trees.into_iter().map(|it| ListedStatus {
+        tree: it.namespace.to_string(),
+        newest: it.newest.map(|it| it.to_string()),
+        standings: it.standings,
+    });
+    (all, trees.collect())
+}
 
-    fn versions_of(
-        &self,
-        group: &Group,
-        member: MemberId,
-        trees: &mut [Listed],
-        room: usize,
-        now: Duration,
-    ) -> VersionsStatus {
-        let held = group.held_by(member);
-        let version = |it: &Listed| -> Version {
-            if member == self.own.me {
-                return Ok(self.replica.held(&it.namespace).map(|it| it.number));
-            }
-            // A neighbor says it at once.
-            let direct = self.replica.held_by(member, &it.namespace);
-            let said = held.as_ref().and_then(|held| held.number(it.tag));
-            let is_all = held.as_ref().is_some_and(|it| it.left_out() == 0);
-            match direct.max(said) {
-                None if !is_all => Err(Unheard),
-                version => Ok(version),
-            }
-        };
-        let mut standings = Standings::default();
-        let mut found: Vec<(bool, usize, Version, Standing)> = Vec::with_capacity(trees.len());
-        for (at, it) in trees.iter_mut().enumerate() {
-            let version = version(it);
-            let standing = standing(version, it.newest);
-            standings.count(standing);
-            it.standings.count(standing);
-            found.push((Standing::Ahead <= standing, at, version, standing));
+fn versions_of(
+    group: &Group,
+    member: MemberId,
+    (me, replica): (MemberId, &Replica),
+    trees: &mut [Listed],
+    room: usize,
+    now: Duration,
+) -> VersionsStatus {
+    let held = group.held_by(member);
+    let version = |it: &Listed| -> Version {
+        if member == me {
+            return Ok(replica.held(&it.namespace).map(|it| it.number));
         }
-        found.sort_unstable_by_key(|it| (it.0, it.1));
-        let named = found.iter().take(room).filter_map(|(_, at, version, standing)| {
-            trees.get(*at).map(|it| it.named(*version, *standing))
-        });
-        let heard = held.map(|it| it.age(now).as_secs());
-        VersionsStatus { heard, standings, named: named.collect() }
+        // A neighbor says it at once.
+        let direct = replica.held_by(member, &it.namespace);
+        let said = held.as_ref().and_then(|held| held.number(it.tag));
+        let is_all = held.as_ref().is_some_and(|it| it.left_out() == 0);
+        match direct.max(said) {
+            None if !is_all => Err(Unheard),
+            version => Ok(version),
+        }
+    };
+    let mut standings = Standings::default();
+    let mut found: Vec<(bool, usize, Version, Standing)> = Vec::with_capacity(trees.len());
+    for (at, it) in trees.iter_mut().enumerate() {
+        let version = version(it);
+        let standing = standing(version, it.newest);
+        standings.count(standing);
+        it.standings.count(standing);
+        found.push((Standing::Ahead <= standing, at, version, standing));
     }
+    found.sort_unstable_by_key(|it| (it.0, it.1));
+    let named = found.iter().take(room).filter_map(|(_, at, version, standing)| {
+        trees.get(*at).map(|it| it.named(*version, *standing))
+    });
+    let heard = held.map(|it| it.age(now).as_secs());
+    VersionsStatus { heard, standings, named: named.collect() }
 }
 
 #[cfg(test)]

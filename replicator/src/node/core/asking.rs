@@ -9,17 +9,17 @@ use super::{Core, Done};
 use crate::config::{Config, Entry};
 use crate::error::Error;
 use crate::id::GroupId;
-use crate::version::Name;
 
 impl Core {
     pub(super) fn handle_ask(&mut self, ask: Ask) {
-        self.set_clocks();
+        let now = self.now();
+        self.groups.set_clocks(now);
         // Whoever has gone away needs no answer.
         match ask {
             Ask::Status(reply) => drop(reply.send(Box::new(self.status()))),
             Ask::Publish { tree, accepts_loss, reply } => {
                 let due = self.sources.ask(&tree, accepts_loss, reply, &self.own);
-                self.publish_due(due, self.now());
+                self.publish_due(due, now);
             }
             Ask::Verify(tree, reply) => {
                 let all = self.spaces.stores();
@@ -28,24 +28,20 @@ impl Core {
                 }
             }
             Ask::Invite(group, valid, reply) => {
-                drop(reply.send(self.invite(group.as_ref(), valid)));
+                drop(reply.send(self.groups.invite(group.as_ref(), valid, &self.own)));
             }
-            Ask::Revoke(group, id, reply) => drop(reply.send(self.revoke(group.as_ref(), id))),
+            Ask::Revoke(group, id, reply) => {
+                drop(reply.send(self.groups.revoke(group.as_ref(), id, &self.own)));
+            }
             Ask::Note(text, reply) => {
-                self.notes.add(text, self.now());
+                self.notes.add(text, now);
                 let _ = reply.send(());
             }
             Ask::Reload(config, reply) => drop(reply.send(self.reload(config))),
-            Ask::Lead(group, reply) => drop(reply.send(self.lead(group.as_ref()))),
+            Ask::Lead(group, reply) => {
+                drop(reply.send(self.groups.lead(group.as_ref(), &self.own)));
+            }
         }
-    }
-
-    fn lead(&mut self, name: Option<&Name>) -> Result<String, String> {
-        let (id, name) = self.own.group_named(name)?;
-        let now = self.now();
-        let group = self.groups.get_mut(&id).ok_or_else(|| format!("{name} is not open"))?;
-        group.lead(now).map_err(|error| error.to_string())?;
-        Ok(name.to_string())
     }
 
     fn reload(&mut self, config: Arc<Config>) -> Result<(), Error> {
@@ -74,8 +70,8 @@ impl Core {
         let now = self.now();
         self.own.config = config;
         self.sources.set(&self.own.config, now);
-        self.limit_all();
-        self.settle_groups(now);
+        self.links.limit_all(|it| self.groups.site(it), &self.own.config);
+        self.groups.settle(&self.own, now);
         for opening in self.spaces.set_passages(&self.own, &mut self.notes) {
             self.jobs.spawn_blocking(move || Done::Opened(opening.run()));
         }

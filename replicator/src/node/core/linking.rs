@@ -4,18 +4,15 @@ use std::time::Duration;
 
 use super::super::measuring::{Measured, Next};
 use super::{Core, Done};
-use crate::estimate::Estimate;
-use crate::group::charter::Member;
 use crate::id::{GroupId, MemberId};
 use crate::link::frame::Reason;
-use crate::link::{End, Event, Link, Neighbor};
+use crate::link::{End, Event, Link};
 use crate::message::Message;
-use crate::version::Name;
 
 impl Core {
     pub(super) fn handle_event(&mut self, event: Event) {
         let now = self.now();
-        self.set_clocks();
+        self.groups.set_clocks(now);
         match event {
             Event::Up(link) => self.handle_up(link, now),
             Event::Down(link, end) => {
@@ -31,16 +28,12 @@ impl Core {
                 }
             }
             Event::Goodput(link, sample) => {
-                self.groups.values_mut().for_each(|it| {
-                    it.handle_transfer(link.member(), sample.bytes, sample.took, now);
-                });
+                self.groups.handle_transfer(link.member(), sample.bytes, sample.took, now);
                 self.set_window(link.member());
             }
             Event::Probed(link, found) => {
                 if let Some(bandwidth) = found {
-                    self.groups.values_mut().for_each(|it| {
-                        it.handle_probe(link.member(), bandwidth, now);
-                    });
+                    self.groups.handle_probe(link.member(), bandwidth, now);
                     self.set_window(link.member());
                 }
             }
@@ -56,7 +49,7 @@ impl Core {
                 if let Some(key) = neighbor.key {
                     let member = MemberId::of(&key);
                     self.measuring.handle_unreachable(member);
-                    self.groups.values_mut().for_each(|it| it.handle_link_down(member, now));
+                    self.groups.handle_link_down(member, now);
                 }
             }
             Event::Refused { address, key, reason } => {
@@ -76,11 +69,11 @@ impl Core {
             self.replica.handle_down(member, now);
         }
         let next = self.measuring.handle_linked(&link, now);
-        let (is_member, site) = (self.is_member(member), self.site(member));
+        let (is_member, site) = (self.groups.is_member(member), self.groups.site(member));
         self.links.insert(link, is_member, site, &self.own.config, now);
-        self.groups.values_mut().for_each(|it| it.handle_link_up(member, now));
+        self.groups.handle_link_up(member, now);
         if is_member {
-            self.replica.handle_up(member, self.window(member), now);
+            self.replica.handle_up(member, self.groups.window(member), now);
         }
         self.measure_on(member, next, now);
     }
@@ -88,7 +81,7 @@ impl Core {
     fn handle_down(&mut self, link: &Link, now: Duration) {
         let member = link.member();
         if self.links.remove(link) {
-            self.groups.values_mut().for_each(|it| it.handle_link_down(member, now));
+            self.groups.handle_link_down(member, now);
             self.replica.handle_down(member, now);
         }
     }
@@ -97,11 +90,13 @@ impl Core {
         let member = link.member();
         match Message::from_bytes(bytes) {
             Ok(Message::Group { group, bytes }) => {
-                self.handle_group_message(link, group, &bytes, now);
+                if let Some(answer) = self.groups.handle_message(link, group, &bytes, now) {
+                    self.links.send(member, answer.to_bytes().into());
+                }
             }
-            Ok(message) if self.is_member(member) => {
+            Ok(message) if self.groups.is_member(member) => {
                 if matches!(message, Message::Request(_) | Message::Chunk(_)) {
-                    self.groups.values_mut().for_each(|it| it.handle_busy(now));
+                    self.groups.handle_busy(now);
                 }
                 self.replica.handle_message(member, message, now);
             }
@@ -115,7 +110,7 @@ impl Core {
     }
 
     /// Measures a member for a group.
-    pub(crate) fn measure(&mut self, group: GroupId, member: MemberId, probe: bool, now: Duration) {
+    pub(super) fn measure(&mut self, group: GroupId, member: MemberId, probe: bool, now: Duration) {
         let is_linked = self.links.is_up(member);
         let next = self.measuring.begin(group, member, probe, is_linked, now);
         self.measure_on(member, Some(next), now);
@@ -132,12 +127,12 @@ impl Core {
         match next {
             None => {}
             Some(Next::Connect) => {
-                if let Some(neighbor) = self.neighbor(member) {
+                if let Some(neighbor) = self.groups.neighbor(member) {
                     self.links.connect(neighbor);
                 }
             }
             Some(Next::Call) => {
-                if let Some(neighbor) = self.neighbor(member) {
+                if let Some(neighbor) = self.groups.neighbor(member) {
                     let calling = self.measuring.calling(member, neighbor.address);
                     self.jobs.spawn(async { Done::Called(calling.run().await) });
                 }
@@ -147,15 +142,9 @@ impl Core {
     }
 
     fn handle_measured(&mut self, member: MemberId, measured: &Measured, now: Duration) {
-        let mut shortest = measured.shortest;
-        for group in &measured.groups {
-            if let Some(group) = self.groups.get_mut(group) {
-                group.handle_round_trip(member, measured.shortest, now);
-                let known = group.estimate(member).and_then(Estimate::round_trip);
-                shortest = shortest.min(known.unwrap_or(shortest));
-            }
-        }
-        if measured.is_probing {
+        let Measured { groups, is_probing, shortest } = measured;
+        let shortest = self.groups.handle_round_trip(groups, member, *shortest, now);
+        if *is_probing {
             self.links.probe(member, shortest);
         }
         self.set_window(member);
@@ -164,37 +153,11 @@ impl Core {
     /// Takes in which members did not answer.
     pub(super) fn measure_late(&mut self, now: Duration) {
         for (member, groups) in self.measuring.poll_late(now) {
-            for group in groups {
-                if let Some(group) = self.groups.get_mut(&group) {
-                    group.handle_unanswered(member, now);
-                }
-            }
+            self.groups.handle_unanswered(&groups, member, now);
         }
     }
 
-    /// Closes links that nobody needs.
-    pub(super) fn close_spare(&self, now: Duration) {
-        let groups = self.groups.values();
-        let needed = groups.flat_map(|it| it.neighbors().map(Member::id)).collect();
-        self.links.close_spare(&needed, now);
-    }
-
-    fn neighbor(&self, member: MemberId) -> Option<Neighbor> {
-        let charters = self.groups.values().filter_map(|it| it.charter());
-        let found = charters.filter_map(|it| it.body().member(member)).next()?;
-        Some(Neighbor { address: found.address.to_string(), key: Some(*found.key()) })
-    }
-
-    fn site(&self, member: MemberId) -> Option<Name> {
-        let charters = self.groups.values().filter_map(|it| it.charter());
-        let found = charters.filter_map(|it| it.body().member(member)).next()?;
-        Some(found.site.clone())
-    }
-
-    /// Sets all limits anew.
-    pub(super) fn limit_all(&mut self) {
-        let members: Vec<MemberId> = self.links.members().collect();
-        let sites = members.into_iter().filter_map(|it| Some((it, self.site(it)?))).collect();
-        self.links.limit_all(&sites, &self.own.config);
+    fn set_window(&mut self, member: MemberId) {
+        self.replica.set_window(member, self.groups.window(member));
     }
 }

@@ -1,19 +1,11 @@
 //! What a member says of itself: to its administrator, to its page, and to metrics.
 
-use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use super::core::Core;
-use super::invitations;
-use crate::estimate::{Entry, Row};
-use crate::group::Group;
-use crate::id::MemberId;
+use super::super::telling::group_status;
+use super::Core;
 use crate::ready;
-use crate::status::{
-    CollectionStatus, FailureStatus, FetchStatus, GroupStatus, MemberStatus, NoteStatus, Status,
-    TopologyLink, TreeStatus,
-};
-use crate::topology::Topology;
+use crate::status::{CollectionStatus, FailureStatus, FetchStatus, NoteStatus, Status, TreeStatus};
 use crate::tree::folding::Unfolded;
 use crate::version::{Kind, Namespace, Number};
 
@@ -23,8 +15,9 @@ impl Core {
         let key = self.own.key();
         let ids = self.own.config.groups.iter().map(|it| (it.entry.group(&key), it.entry.name()));
         let groups = ids.filter_map(|(id, name)| {
-            let group = self.groups.get(&id)?;
-            Some(self.group_status(name.to_string(), group, now))
+            let group = self.groups.get(id)?;
+            let place = (self.own.me, &self.replica, &self.links);
+            Some(group_status(name.to_string(), group, place, now))
         });
         let (groups, trees) = (groups.collect::<Vec<_>>(), self.tree_status(now));
         let at = |it: Duration| (self.own.started_ms + millis(it)) / 1_000;
@@ -50,57 +43,6 @@ impl Core {
                 })
                 .collect(),
             notes_total: self.notes.total(),
-        }
-    }
-
-    fn group_status(&self, name: String, group: &Group, now: Duration) -> GroupStatus {
-        let id = group.id().to_string();
-        let lies = group.counts().lies;
-        let Some(charter) = group.charter() else {
-            return GroupStatus { name, id, lies, ..GroupStatus::default() };
-        };
-        let body = charter.body();
-        let ids: Vec<MemberId> =
-            body.members.iter().map(crate::group::charter::Member::id).collect();
-        let (versions, trees) = self.versions(group, &ids, now);
-        let members = body.members.iter().zip(versions).map(|(it, versions)| MemberStatus {
-            id: it.id().to_string(),
-            address: it.address.to_string(),
-            site: it.site.to_string(),
-            is_silent: it.silent.is_some(),
-            silence: group.silence(it.id(), now).as_secs(),
-            is_linked: self.links.is_up(it.id()),
-            invitation: it.invitation.map(|it| it.to_string()),
-            versions,
-        });
-        let said = said(&group.all_rows());
-        let topology = links(&body.topology, &ids, &said);
-        let used: HashSet<(usize, usize)> =
-            body.topology.links().map(|it| (it.a().min(it.b()), it.a().max(it.b()))).collect();
-        let mut measured = Vec::new();
-        for (at, a) in ids.iter().enumerate() {
-            for (other, b) in ids.iter().enumerate().skip(at + 1) {
-                let is_said = said.contains_key(&(a.0, b.0)) || said.contains_key(&(b.0, a.0));
-                if is_said && !used.contains(&(at, other)) {
-                    measured.push(link(*a, *b, false, &said));
-                }
-            }
-        }
-        GroupStatus {
-            name,
-            id,
-            is_member: group.is_member(),
-            leader: Some(charter.leader().to_string()),
-            epoch: charter.epoch(),
-            revision: charter.revision(),
-            deputies: charter.deputies().iter().map(|it| MemberId::of(it).to_string()).collect(),
-            members: members.collect(),
-            invitations: invitations::told(group, &body.invitations, now),
-            trees,
-            is_as_computed: group.computed().is_some_and(|it| it == body.topology),
-            topology,
-            measured,
-            lies,
         }
     }
 
@@ -197,39 +139,4 @@ impl Core {
 
 fn millis(it: Duration) -> u64 {
     u64::try_from(it.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// What each end says of a link to another.
-type Said = HashMap<(u64, u64), Entry>;
-
-fn said(rows: &[Row]) -> Said {
-    let entries = |it: &Row| {
-        let from = it.from;
-        it.entries.clone().into_iter().map(move |it| ((from, it.to), it))
-    };
-    rows.iter().flat_map(entries).collect()
-}
-
-fn links(topology: &Topology, ids: &[MemberId], said: &Said) -> Vec<TopologyLink> {
-    let tree = topology.tree().iter().map(|it| (it, true));
-    let beside = topology.beside().iter().map(|it| (it, false));
-    let all = tree.chain(beside).filter_map(|(it, is_tree)| {
-        let (a, b) = (*ids.get(it.a())?, *ids.get(it.b())?);
-        Some(link(a.min(b), a.max(b), is_tree, said))
-    });
-    all.collect()
-}
-
-/// What the two ends say of a link: the worse counts, as for the topology.
-fn link(a: MemberId, b: MemberId, is_tree: bool, said: &Said) -> TopologyLink {
-    let both = [said.get(&(a.0, b.0)), said.get(&(b.0, a.0))];
-    let trips = both.iter().flatten().filter_map(|it| it.round_trip());
-    let rates = both.iter().flatten().filter_map(|it| it.bandwidth());
-    TopologyLink {
-        a: a.to_string(),
-        b: b.to_string(),
-        is_tree,
-        round_trip_ms: trips.max().map(|it| it.as_secs_f64() * 1_000.0),
-        bandwidth: rates.min(),
-    }
 }
