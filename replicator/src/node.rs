@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! link::Hub ─events→ core ─commands→ link::Hub
-//!                     │ handle_…, poll_action
-//!       group::Group (one a group), replica::Replica: what to do
-//!                     │ jobs
-//!        space (chunks in, switch), serving (chunks out), publishing, following
+//!                     │ handle_…, poll_…
+//!       groups (one group::Group each), replica::Replica, spaces (chunks in, switch),
+//!       links (chunks out), measuring, sources (watching, following), feeds: what to do
+//!                     │ Job ↓ ↑ Done
+//!                    job: does what takes long
 //! ```
 //!
-//! The core runs on a thread of its own; everything else that takes long is a job of it.
+//! The core runs on a thread of its own, and nothing below it knows of it.
 
 mod ask;
 mod core;
@@ -16,6 +17,7 @@ mod feeds;
 mod following;
 mod groups;
 mod invitations;
+mod job;
 mod kept;
 mod links;
 mod measuring;

@@ -17,80 +17,43 @@ use std::time::Duration;
 use net::identity::Identity;
 use net::shutdown::Shutdown;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::ask::Asks;
-use super::feeds::{Feeding, Feeds, Renewed};
-use super::following::Heard;
+use super::feeds::{Feeding, Feeds};
 use super::groups::Groups;
-use super::links::{Links, Read};
+use super::job::{Done, Jobs};
+use super::links::Links;
 use super::measuring::Measuring;
 use super::notes::Notes;
 use super::own::Own;
-use super::publishing::{Committed, Drafted};
 use super::sources::Sources;
-use super::space::Outcome;
-use super::spaces::{Opened, Spaces};
-use super::verifying::Verified;
-use super::watching::Found;
+use super::spaces::Spaces;
 use crate::config::Config;
 use crate::id::MemberId;
 use crate::link::{Event, Known};
 use crate::replica::Replica;
-use crate::version::{Namespace, Version};
+use crate::version::Version;
 
 /// Beyond so many bytes that came and are not on disk yet nothing more is read from links.
 const FRESH_BYTES_MAX: usize = 64 << 20;
 /// So often it is looked whether something is left to do.
 const LOOK: Duration = Duration::from_secs(1);
-/// At the end jobs get so long.
-const JOBS_END: Duration = Duration::from_secs(5);
-
-/// What a job has come to.
-pub(super) enum Done {
-    /// A space's.
-    Space(Namespace, Outcome),
-    /// Chunks for a neighbor.
-    Read(Read),
-    /// A call went out, or not.
-    Called((MemberId, bool)),
-    /// It has been seen whether changes of a tree are heard of.
-    Checked(Found),
-    /// A tree has been looked at.
-    Drafted(Drafted),
-    /// A version is what readers see, or not.
-    Committed(Committed),
-    /// The feed of a collection has been asked.
-    Heard(Heard),
-    /// The feed that is served of one says what is new, or not.
-    Renewed(Renewed),
-    /// A tree has been read.
-    Verified(Verified),
-    /// What was old is gone, but for so many generations.
-    Old((Namespace, usize)),
-    /// What was begun is gone.
-    Removed,
-    /// Others get at a tree now, or do not.
-    Opened(Opened),
-}
 
 /// A member that runs.
 pub(crate) struct Core {
-    pub(super) own: Own,
-    pub(super) groups: Groups,
-    pub(super) replica: Replica,
-    pub(super) spaces: Spaces,
-    pub(super) feeding: Feeding,
-    pub(super) links: Links,
-    pub(super) measuring: Measuring,
-    pub(super) sources: Sources,
-    /// Starts when this ends.
-    pub(super) stop: Shutdown,
-    pub(super) notes: Notes,
-    pub(super) jobs: JoinSet<Done>,
-    pub(super) look_at: Duration,
-    pub(super) asks: Asks,
+    own: Own,
+    groups: Groups,
+    replica: Replica,
+    spaces: Spaces,
+    feeding: Feeding,
+    links: Links,
+    measuring: Measuring,
+    sources: Sources,
+    notes: Notes,
+    jobs: Jobs,
+    look_at: Duration,
+    asks: Asks,
 }
 
 impl std::fmt::Debug for Core {
@@ -132,10 +95,7 @@ impl Core {
             let has_room = self.has_room();
             tokio::select! {
                 () = shutdown.started() => break,
-                Some(done) = self.jobs.join_next() => match done {
-                    Ok(done) => self.handle_done(done),
-                    Err(error) => tracing::error!(%error, "a job has failed"),
-                },
+                Some(done) = self.jobs.next() => self.handle_done(done),
                 event = events.recv(), if has_room => match event {
                     Some(event) => self.handle_event(event),
                     None => break,
@@ -155,15 +115,11 @@ impl Core {
             self.handle_timeout();
         }
         drop(events);
-        self.stop.start();
         self.spaces.end();
-        let ended = async { while self.jobs.join_next().await.is_some() {} };
-        if tokio::time::timeout(JOBS_END, ended).await.is_err() {
-            tracing::warn!("what is done on disk has not ended in time; it is done again");
-        }
+        self.jobs.end().await;
     }
 
-    pub(super) fn now(&self) -> Duration {
+    fn now(&self) -> Duration {
         self.own.now()
     }
 
@@ -228,27 +184,29 @@ impl Core {
         match done {
             Done::Space(namespace, outcome) => self.handle_outcome(&namespace, outcome, now),
             Done::Read(read) => self.handle_read(read, now),
-            Done::Called((member, is_sent)) => self.handle_called(member, is_sent, now),
+            Done::Called(member, is_sent) => self.handle_called(member, is_sent, now),
             Done::Checked(found) => {
                 let due = self.sources.handle_checked(found, now, &mut self.notes);
                 self.publish_due(due, now);
             }
             Done::Drafted(drafted) => self.handle_drafted(drafted, now),
             Done::Committed(committed) => self.handle_committed(committed, now),
-            Done::Heard(heard) => self.sources.handle_heard(heard, now, &mut self.notes),
+            Done::Heard(heard) => {
+                self.sources.following.handle_heard(heard, now, &mut self.notes);
+            }
             Done::Renewed(renewed) => self.handle_renewed(renewed, now),
             Done::Verified(verified) => {
                 self.heal(now);
                 verified.answer();
             }
-            Done::Old((of, left)) => self.spaces.handle_old(of, left, now),
-            Done::Removed => {}
+            Done::Removed(of, left) => self.spaces.handle_old(of, left, now),
+            Done::Discarded => {}
             Done::Opened(it) => self.spaces.handle_opened(&it, &self.own, &mut self.notes),
         }
     }
 
     /// Keeps a version in mind; if it cannot be kept, it is asked for again after a restart.
-    pub(super) fn remember(&mut self, version: &Version, now: Duration) {
+    fn remember(&mut self, version: &Version, now: Duration) {
         if let Err(error) = self.own.kept.put_version(&version.namespace, &version.to_bytes()) {
             self.notes.add(format!("a version is not kept: {error}"), now);
         }

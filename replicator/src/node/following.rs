@@ -223,7 +223,7 @@ pub(super) struct Following {
 #[derive(Debug)]
 pub(super) enum Due {
     /// Its feed is to be asked.
-    Hear(Hearing),
+    Hear(Box<Hearing>),
     /// The folder with its log is to be published.
     Publish(Source),
 }
@@ -307,7 +307,7 @@ impl Following {
             due.push(match step {
                 Step::Follow => {
                     let (client, me, stop) = (self.client.clone(), self.me, self.stop.clone());
-                    Due::Hear(followed.hear(dir, client, me, stop, now))
+                    Due::Hear(Box::new(followed.hear(dir, client, me, stop, now)))
                 }
                 Step::Publish => {
                     followed.state = State::Publishing;

@@ -9,20 +9,20 @@ use std::time::{Duration, Instant};
 use net::shutdown::Shutdown;
 use tokio::sync::{Notify, oneshot};
 
-use super::following::{self, Following, Heard, Hearing};
+use super::following::{self, Following};
+use super::job::Job;
 use super::notes::Notes;
 use super::own::Own;
 use super::publishing::{Answer, Reply, Source};
-use super::watching::{Checking, Found, Watching};
+use super::watching::{Found, Watching};
 use crate::config::{Config, TreeConfig};
-use crate::status::WatchStatus;
-use crate::version::{Name, Namespace};
+use crate::version::Name;
 
 /// All that this member publishes.
 #[derive(Debug)]
 pub(super) struct Sources {
-    watching: Watching,
-    following: Following,
+    pub(super) watching: Watching,
+    pub(super) following: Following,
     /// What is being published.
     busy: BTreeSet<Name>,
 }
@@ -30,10 +30,8 @@ pub(super) struct Sources {
 /// What is to be done about some of it.
 #[derive(Debug)]
 pub(super) enum Due {
-    /// See whether a tree is watched.
-    Check(Checking),
-    /// Ask the feed of a collection.
-    Hear(Hearing),
+    /// Start this.
+    Start(Job),
     /// Publish this.
     Publish(Source, Reply),
 }
@@ -72,13 +70,13 @@ impl Sources {
         let mut due = Vec::new();
         for checking in self.watching.poll(now, notes) {
             if checking.is_long() {
-                due.push(Due::Check(checking));
+                due.push(Due::Start(Job::Check(checking)));
             } else {
                 due.extend(self.handle_checked(checking.run(), now, notes));
             }
         }
         due.extend(self.following.poll(now).into_iter().map(|it| match it {
-            following::Due::Hear(hearing) => Due::Hear(hearing),
+            following::Due::Hear(hearing) => Due::Start(Job::Hear(hearing)),
             following::Due::Publish(source) => Due::Publish(source, Reply::Follower),
         }));
         due
@@ -94,11 +92,6 @@ impl Sources {
         let busy = &self.busy;
         let looks = self.watching.handle_checked(found, |it| busy.contains(it), now, notes);
         Some(Due::Publish(Source::tree(looks?, false), Reply::Nobody))
-    }
-
-    /// The feed of a collection has been asked.
-    pub(super) fn handle_heard(&mut self, heard: Heard, now: Duration, notes: &mut Notes) {
-        self.following.handle_heard(heard, now, notes);
     }
 
     /// What to publish for who has asked for it: a tree, by its name or its directory, or a collection, by its name. That
@@ -153,25 +146,5 @@ impl Sources {
             Reply::Follower => self.following.handle_published(name, answer, now, notes),
             Reply::Nobody => self.watching.handle_looked(name, answer.err(), now, notes),
         }
-    }
-
-    /// Has the log of a collection published once more, since what was published is damaged; says whether it is one.
-    pub(super) fn publish_again(&mut self, of: &Namespace, now: Duration) -> bool {
-        self.following.publish_again(of, now)
-    }
-
-    /// The collections.
-    pub(super) fn collections(&self) -> impl Iterator<Item = &Name> {
-        self.following.names()
-    }
-
-    /// What there is to tell of a collection.
-    pub(super) fn told(&self, name: &Name, now: Duration) -> Option<following::Told> {
-        self.following.told(name, now)
-    }
-
-    /// How changes of a tree are noticed.
-    pub(super) fn watched(&self, name: &Name) -> Option<WatchStatus> {
-        self.watching.status(name)
     }
 }

@@ -35,6 +35,7 @@ pub(super) struct Space {
 }
 
 /// What is to be done on disk. Blocks.
+#[derive(Debug)]
 pub(super) enum Work {
     /// Keep these chunks, then say what is wanted.
     Keep {
@@ -49,6 +50,7 @@ pub(super) enum Work {
 }
 
 /// What came of a job.
+#[derive(Debug)]
 pub(super) enum Outcome {
     /// Of [`Work::Keep`].
     Kept {

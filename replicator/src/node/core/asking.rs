@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::super::ask::Ask;
+use super::super::job::Job;
 use super::super::places::link_replicas;
 use super::super::verifying::Verifying;
-use super::{Core, Done};
+use super::Core;
 use crate::config::{Config, Entry};
 use crate::error::Error;
 use crate::id::GroupId;
@@ -24,7 +25,7 @@ impl Core {
             Ask::Verify(tree, reply) => {
                 let all = self.spaces.stores();
                 if let Some(verifying) = Verifying::new(all, tree.as_deref(), reply) {
-                    self.jobs.spawn_blocking(move || Done::Verified(verifying.run()));
+                    self.jobs.start(Job::Verify(verifying));
                 }
             }
             Ask::Invite(group, valid, reply) => {
@@ -73,7 +74,7 @@ impl Core {
         self.links.limit_all(|it| self.groups.site(it), &self.own.config);
         self.groups.settle(&self.own, now);
         for opening in self.spaces.set_passages(&self.own, &mut self.notes) {
-            self.jobs.spawn_blocking(move || Done::Opened(opening.run()));
+            self.jobs.start(Job::Open(opening));
         }
         link_replicas(&self.own, &mut self.notes);
         Ok(())

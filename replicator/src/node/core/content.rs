@@ -5,10 +5,11 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::super::feeds::Renewed;
+use super::super::job::Job;
 use super::super::links::Read;
 use super::super::space::{Outcome, Said};
 use super::super::spaces::Removing;
-use super::{Core, Done};
+use super::Core;
 use crate::link::frame::Reason;
 use crate::replica::{Action, Failure, Notice};
 use crate::version::{Namespace, Number, Version};
@@ -111,7 +112,7 @@ impl Core {
     /// Removes generations that nobody needs any more.
     pub(super) fn remove_old(&mut self, old: impl IntoIterator<Item = Removing>) {
         for removing in old {
-            self.jobs.spawn_blocking(move || Done::Old(removing.run()));
+            self.jobs.start(Job::Remove(removing));
         }
     }
 
@@ -119,7 +120,7 @@ impl Core {
     pub(super) fn renew_feed(&mut self, of: &Namespace) {
         let renewing = self.spaces.store(of).and_then(|it| self.feeding.renew(of, it));
         if let Some(renewing) = renewing {
-            self.jobs.spawn_blocking(move || Done::Renewed(renewing.run()));
+            self.jobs.start(Job::Renew(renewing));
         }
     }
 
@@ -137,7 +138,7 @@ impl Core {
     /// Has what is damaged fetched again.
     pub(super) fn heal(&mut self, now: Duration) {
         for of in self.spaces.damaged() {
-            if of.origin == self.own.me && self.sources.publish_again(&of, now) {
+            if of.origin == self.own.me && self.sources.following.publish_again(&of, now) {
                 self.notes.add(format!("{of} is damaged here: it is published again"), now);
             } else if of.origin == self.own.me {
                 self.notes.add(format!("{of} is damaged here: publish it again"), now);
@@ -151,10 +152,10 @@ impl Core {
     /// Has jobs do what is to be done on disk.
     pub(super) fn start_jobs(&mut self) {
         for (of, work) in self.spaces.poll_work() {
-            self.jobs.spawn_blocking(move || Done::Space(of, work.run()));
+            self.jobs.start(Job::Space(of, Box::new(work)));
         }
         for reading in self.links.serve(&self.spaces) {
-            self.jobs.spawn_blocking(move || Done::Read(reading.run()));
+            self.jobs.start(Job::Read(reading));
         }
     }
 

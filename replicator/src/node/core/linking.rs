@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::super::job::Job;
 use super::super::measuring::{Measured, Next};
-use super::{Core, Done};
+use super::Core;
 use crate::id::{GroupId, MemberId};
 use crate::link::frame::Reason;
 use crate::link::{End, Event, Link};
@@ -134,7 +135,7 @@ impl Core {
             Some(Next::Call) => {
                 if let Some(neighbor) = self.groups.neighbor(member) {
                     let calling = self.measuring.calling(member, neighbor.address);
-                    self.jobs.spawn(async { Done::Called(calling.run().await) });
+                    self.jobs.start(Job::Call(calling));
                 }
             }
             Some(Next::Take(measured)) => self.handle_measured(member, &measured, now),

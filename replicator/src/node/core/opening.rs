@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use net::shutdown::Shutdown;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 
 use super::super::ask::Asks;
 use super::super::feeds::Feeding;
 use super::super::groups::Groups;
+use super::super::job::Jobs;
 use super::super::links::Links;
 use super::super::measuring::Measuring;
 use super::super::own::Own;
@@ -45,9 +45,8 @@ impl Core {
             links: Links::new(commands),
             measuring: Measuring::new(caller),
             sources: Sources::new(&own, started, &stop),
-            stop,
             notes: Default::default(),
-            jobs: JoinSet::new(),
+            jobs: Jobs::new(stop),
             look_at: Duration::ZERO,
             asks,
             own,

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use super::super::job::Job;
 use super::super::publishing::{Answer, Committed, Drafted, Drafting, Judged, Reply, Source};
 use super::super::sources::Due;
-use super::{Core, Done};
+use super::Core;
 use crate::replica::PublishError;
 use crate::version::Name;
 
@@ -13,12 +14,7 @@ impl Core {
     pub(super) fn publish_due(&mut self, due: impl IntoIterator<Item = Due>, now: Duration) {
         for due in due {
             match due {
-                Due::Check(it) => {
-                    self.jobs.spawn_blocking(move || Done::Checked(it.run()));
-                }
-                Due::Hear(it) => {
-                    self.jobs.spawn(async { Done::Heard(it.run().await) });
-                }
+                Due::Start(job) => self.jobs.start(job),
                 Due::Publish(source, reply) => self.publish(source, reply, now),
             }
         }
@@ -29,8 +25,7 @@ impl Core {
         match self.spaces.open_one(&of, source.kind, &self.own, &mut self.notes) {
             Ok(store) => {
                 self.sources.begin(&source.name);
-                let drafting = Drafting::new(source, of, store, reply);
-                self.jobs.spawn_blocking(move || Done::Drafted(drafting.run()));
+                self.jobs.start(Job::Draft(Drafting::new(source, of, store, reply)));
             }
             Err(error) => self.answer(&source.name, reply, Err(error), now),
         }
@@ -44,15 +39,9 @@ impl Core {
         let of = drafted.of().clone();
         let held = self.spaces.current(&of).map(|it| it.meta().number);
         let (reply, answer) = match drafted.judge(held, self.replica.flood(), &self.own.identity) {
-            Judged::New(committing) => {
-                self.jobs.spawn_blocking(move || Done::Committed(committing.run()));
-                return;
-            }
+            Judged::New(committing) => return self.jobs.start(Job::Commit(committing)),
             Judged::Same(draft, answer, reply) => {
-                self.jobs.spawn_blocking(move || {
-                    draft.discard();
-                    Done::Removed
-                });
+                self.jobs.start(Job::Discard(draft));
                 (reply, Ok(answer))
             }
             Judged::Failed(why, reply) => (reply, Err(why)),

@@ -49,7 +49,7 @@ impl Core {
     fn tree_status(&self, now: Duration) -> Vec<TreeStatus> {
         let mut all = self.replica.flood().namespaces();
         all.extend(self.spaces.stores().map(|it| it.0.clone()));
-        all.extend(self.sources.collections().map(|it| self.own.namespace(it)));
+        all.extend(self.sources.following.names().map(|it| self.own.namespace(it)));
         all.sort_unstable_by(|a, b| (&a.name, a.origin).cmp(&(&b.name, b.origin)));
         all.dedup();
         all.iter().map(|it| self.one_tree(it, now)).collect()
@@ -89,7 +89,7 @@ impl Core {
             bytes: totals.bytes,
             damaged: damaged.iter().map(|it| it.display().to_string()).collect(),
             held_by: held_by.collect(),
-            watch: self.sources.watched(&of.name).filter(|_| of.origin == self.own.me),
+            watch: self.sources.watching.status(&of.name).filter(|_| of.origin == self.own.me),
             collection,
         }
     }
@@ -97,7 +97,7 @@ impl Core {
     /// What there is to say of a collection; none of a tree.
     fn collection_status(&self, of: &Namespace, now: Duration) -> Option<CollectionStatus> {
         let is_mine = of.origin == self.own.me;
-        let told = self.sources.told(&of.name, now).filter(|_| is_mine);
+        let told = self.sources.following.told(&of.name, now).filter(|_| is_mine);
         let kind = self.spaces.store(of).map(|it| it.kind());
         let kind = kind.or_else(|| self.replica.flood().newest(of).map(|it| it.kind));
         if told.is_none() && kind != Some(Kind::Collection) {
