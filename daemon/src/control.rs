@@ -8,10 +8,10 @@ use net::tally::Tally;
 use net::tls;
 use serde::{Deserialize, Serialize};
 
-use crate::Settings;
 use crate::gate::{Gate, Visits};
 use crate::metrics::Sample;
 use crate::overview::Trouble;
+use crate::{Error, Settings};
 
 /// How often the files of certificates are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -60,6 +60,24 @@ impl Listening {
 }
 
 impl Control {
+    /// Reads what `settings` name.
+    ///
+    /// # Errors
+    ///
+    /// A certificate cannot be used: the message says which and why.
+    pub fn open(settings: &Settings) -> Result<Self, Error> {
+        // Small files, before there is anybody to keep waiting.
+        let tls = settings.tls.clone().map(tls::Server::open).transpose()?;
+        let mut extra_roots = Vec::new();
+        for path in &settings.trust {
+            extra_roots.append(&mut tls::certificates(path)?);
+        }
+        let contact = settings.base_url.as_ref().map(ToString::to_string);
+        let calling = net::client::Settings { contact, extra_roots, ..Default::default() };
+        let gate = Gate::new(settings.access.clone());
+        Ok(Self { gate, tls, tally: Tally::default(), calling })
+    }
+
     /// Puts in force what of `settings` can be while the daemon runs; the rest is what
     /// [`Settings::differences`] names.
     pub fn reload(&self, settings: &Settings) {
@@ -83,7 +101,7 @@ impl Control {
     }
 
     /// Looks at the files of certificates until `stop` starts.
-    pub(crate) async fn keep(&self, stop: &Shutdown) {
+    pub async fn keep(&self, stop: &Shutdown) {
         while let Some(tls) = self.tls.clone() {
             tokio::select! {
                 () = stop.started() => return,

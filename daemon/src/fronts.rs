@@ -6,7 +6,6 @@ use std::time::Duration;
 use axum::Router;
 use net::server::Limits;
 use net::shutdown::Shutdown;
-use net::tls;
 use tokio::net::TcpListener;
 
 use crate::gate::Gate;
@@ -20,12 +19,14 @@ pub struct Fronts {
     control: Control,
 }
 
-/// One listener.
+/// A listener, bound.
 #[derive(Debug)]
-struct Front {
+pub struct Front {
     listener: TcpListener,
     address: SocketAddr,
     limits: Limits,
+    /// What stands before what it has.
+    gate: Option<Gate>,
 }
 
 impl Fronts {
@@ -36,25 +37,9 @@ impl Fronts {
     /// An address is taken, or is none of this machine, or a certificate cannot be used: the message says what
     /// to do.
     pub async fn bind(settings: &Settings) -> Result<Self, Error> {
-        // Small files, before there is anybody to keep waiting.
-        let tls = settings.tls.clone().map(tls::Server::open).transpose()?;
-        let limits = Limits {
-            host: settings.proxy(),
-            proxies: settings.trusted_proxies.clone(),
-            tls: tls.clone(),
-            ..Limits::default()
-        };
-        let tally = limits.tally.clone();
-        let public = Front::bind(settings.listen, limits).await?;
-        let inside = tls.clone().filter(|_| settings.admin_certificate().is_some());
-        let limits = Limits { tls: inside, ..Limits::default() };
-        let admin = Front::bind(settings.admin_listen, limits).await?;
-        let control = Control {
-            gate: Gate::new(settings.access.clone()),
-            tls,
-            tally,
-            calling: calling(settings)?,
-        };
+        let control = Control::open(settings)?;
+        let public = Front::public(settings, settings.listen, &control).await?;
+        let admin = Front::admin(settings, &control).await?;
         Ok(Self { public, admin, control })
     }
 
@@ -76,11 +61,11 @@ impl Fronts {
     /// Waits for `opening`, and says at both that the daemon lives and is not ready until then; see
     /// [`opening::meanwhile`]. `kind` is the daemon's (`gatherer`, `broker` …).
     pub async fn meanwhile<T>(&self, kind: &'static str, opening: impl Future<Output = T>) -> T {
-        let fronts = [&self.public, &self.admin].map(|it| (&it.listener, it.limits.clone()));
-        opening::meanwhile(kind, fronts, opening).await
+        opening::meanwhile(kind, [&self.public, &self.admin], opening).await
     }
 
-    /// Serves until `stop` starts, then lets requests in progress go on for `drain`. One that fails stops the other by `stop`.
+    /// Serves until `stop` starts, then lets requests in progress go on for `drain`. One that fails stops the other
+    /// by `stop`.
     ///
     /// # Errors
     ///
@@ -93,35 +78,77 @@ impl Fronts {
         stop: Shutdown,
     ) -> Result<(), Error> {
         let serve = async |front: Front, router| {
-            let limits = Limits { drain, ..front.limits };
-            let served = net::server::serve(front.listener, router, limits, stop.clone()).await;
+            let served = front.serve(router, drain, stop.clone()).await;
             stop.start();
             served
         };
-        let public = self.control.gate.before(public);
         let (public, admin, ()) = tokio::join!(
             serve(self.public, public),
             serve(self.admin, admin),
             self.control.keep(&stop),
         );
-        Ok(public.and(admin)?)
+        public.and(admin)
     }
-}
-
-/// How others are called.
-fn calling(settings: &Settings) -> Result<net::client::Settings, Error> {
-    let mut extra_roots = Vec::new();
-    for path in &settings.trust {
-        extra_roots.append(&mut tls::certificates(path)?);
-    }
-    let contact = settings.base_url.as_ref().map(ToString::to_string);
-    Ok(net::client::Settings { contact, extra_roots, ..Default::default() })
 }
 
 impl Front {
-    async fn bind(address: SocketAddr, limits: Limits) -> Result<Self, Error> {
+    /// Binds the public listener at `address`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Fronts::bind`].
+    pub async fn public(
+        settings: &Settings,
+        address: SocketAddr,
+        control: &Control,
+    ) -> Result<Self, Error> {
+        let limits = Limits {
+            host: settings.proxy(),
+            proxies: settings.trusted_proxies.clone(),
+            tls: control.tls.clone(),
+            tally: control.tally.clone(),
+            ..Limits::default()
+        };
+        Self::bind(address, limits, Some(control.gate.clone())).await
+    }
+
+    /// Binds the administration listener.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Fronts::bind`].
+    pub async fn admin(settings: &Settings, control: &Control) -> Result<Self, Error> {
+        let tls = control.tls.clone().filter(|_| settings.admin_certificate().is_some());
+        Self::bind(settings.admin_listen, Limits { tls, ..Limits::default() }, None).await
+    }
+
+    async fn bind(address: SocketAddr, limits: Limits, gate: Option<Gate>) -> Result<Self, Error> {
         let listener = net::server::bind(address).await?;
         let bound = listener.local_addr().map_err(|source| net::Error::Bind { address, source })?;
-        Ok(Self { listener, address: bound, limits })
+        Ok(Self { listener, address: bound, limits, gate })
+    }
+
+    /// Returns its address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The socket, and what may be asked of it.
+    pub(crate) fn parts(&self) -> (&TcpListener, Limits) {
+        (&self.listener, self.limits.clone())
+    }
+
+    /// Serves until `stop` starts, then lets requests in progress go on for `drain`.
+    ///
+    /// # Errors
+    ///
+    /// The listener is of no further use.
+    pub async fn serve(self, router: Router, drain: Duration, stop: Shutdown) -> Result<(), Error> {
+        let router = match &self.gate {
+            Some(gate) => gate.before(router),
+            None => router,
+        };
+        let limits = Limits { drain, ..self.limits };
+        Ok(net::server::serve(self.listener, router, limits, stop).await?)
     }
 }

@@ -28,6 +28,6 @@ mod token;
 pub use control::{Control, Listening};
 pub use data::Data;
 pub use error::Error;
-pub use fronts::Fronts;
+pub use fronts::{Front, Fronts};
 pub use settings::Settings;
 pub use token::Token;

@@ -15,24 +15,22 @@ use net::shutdown::Shutdown;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
+use crate::Front;
 use crate::health::{self, Check, Readiness};
 
 /// How long an answer under way may take once the daemon itself can answer.
 const DRAIN: Duration = Duration::from_millis(200);
 
-/// A listener, and what may be asked of it.
-pub type Front<'a> = (&'a TcpListener, Limits);
-
 /// Waits for `opening`, and answers `/healthz` and `/readyz` at `fronts` until it is over; everything else is
 /// to come again later. `service` is the daemon's kind (`gatherer`, `broker` …).
 pub async fn meanwhile<T>(
     service: &'static str,
-    fronts: impl IntoIterator<Item = Front<'_>>,
+    fronts: impl IntoIterator<Item = &Front>,
     opening: impl Future<Output = T>,
 ) -> T {
     let stop = Shutdown::new();
     let mut tasks = JoinSet::new();
-    for (listener, limits) in fronts {
+    for (listener, limits) in fronts.into_iter().map(Front::parts) {
         match again(listener) {
             Ok(listener) => {
                 let limits = Limits { drain: DRAIN, ..limits };
@@ -76,11 +74,15 @@ mod tests {
     use url::Url;
 
     use super::*;
+    use crate::Control;
 
     #[tokio::test]
     async fn who_is_opening_lives_and_is_not_ready_and_then_answers_itself() {
-        let listener = net::server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-        let base = format!("http://{}/", listener.local_addr().unwrap());
+        let any = "127.0.0.1:0".parse().unwrap();
+        let settings = crate::Settings::new(any, any, "/none");
+        let control = Control::open(&settings).unwrap();
+        let front = Front::public(&settings, any, &control).await.unwrap();
+        let base = format!("http://{}/", front.address());
         let client = Client::new(Settings { allow_private: true, ..Settings::default() });
         let ask = async |path: &str| {
             let url = Url::parse(&base).unwrap().join(path).unwrap();
@@ -97,12 +99,11 @@ mod tests {
             assert_eq!(ask("feed").await.0, 503);
             opened.send(7).unwrap();
         };
-        let (opened, ()) =
-            tokio::join!(meanwhile("broker", [(&listener, Limits::default())], opening), asking);
+        let (opened, ()) = tokio::join!(meanwhile("broker", [&front], opening), asking);
         assert_eq!(opened, Ok(7));
         let router = Router::new().route("/feed", get(|| async { "the feed" }));
         let stop = Shutdown::new();
-        let serving = net::server::serve(listener, router, Limits::default(), stop.clone());
+        let serving = front.serve(router, DRAIN, stop.clone());
         let asking = async {
             assert_eq!(ask("feed").await, (200, "the feed".to_owned()));
             stop.start();

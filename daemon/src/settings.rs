@@ -71,14 +71,18 @@ impl Settings {
             let message = format!("both listeners are at {listen}");
             root.mistake("admin_listen", message, "another port for \"admin_listen\"");
         }
+        Self { listen, admin_listen, ..self }.read_common(root, data_example)
+    }
+
+    /// Reads them all but for the listeners' addresses.
+    #[must_use]
+    pub fn read_common(self, root: &Table<'_>, data_example: &str) -> Self {
         let is_there = root.require("data", &format!("{data_example:?}"));
         let data = if is_there { root.path("data").unwrap_or_default() } else { self.data };
         let base_url = root.base_url("base_url");
         let (tls, trust) = read_tls(&root.table("tls"), base_url.as_ref());
         let asks_certificates = tls.as_ref().is_some_and(|it| it.client_ca.is_some());
         Self {
-            listen,
-            admin_listen,
             admin_read: AdminRead::read(root),
             base_url,
             data,
@@ -88,6 +92,7 @@ impl Settings {
             trusted_proxies: access::networks(root, "trusted_proxies"),
             administrator: line(root, "administrator"),
             location: line(root, "location"),
+            ..self
         }
     }
 

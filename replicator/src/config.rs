@@ -57,7 +57,6 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use daemon::auth::AdminRead;
 use settings::{Document, Mistake, Table};
 use url::Url;
 
@@ -86,18 +85,13 @@ pub const GROUPS_MAX: usize = 16;
 /// A replicator's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Where its keys, its state and its trees are.
-    pub data: PathBuf,
+    /// Where page, status and administration are, and who may have what; where its keys, its state and its trees are.
+    /// Its public listener is that of the feeds.
+    pub daemon: daemon::Settings,
     /// Links and null calls.
     pub listen: SocketAddr,
-    /// Page, status, administration.
-    pub admin_listen: SocketAddr,
-    /// Who may read what that shows.
-    pub admin_read: AdminRead,
     /// Where the feeds of collections are served to others, besides the admin listener.
     pub feed_listen: Option<SocketAddr>,
-    /// The URL of that listener as others see it through a proxy.
-    pub base_url: Option<Url>,
     /// Where the other members reach it.
     pub address: Address,
     /// Its site.
@@ -218,11 +212,6 @@ pub struct ReplicaConfig {
 }
 
 impl Config {
-    /// What a proxy in front of the feeds is called.
-    pub(crate) fn proxy(&self) -> Option<String> {
-        self.base_url.as_ref()?.host_str().map(str::to_owned)
-    }
-
     /// Reads a settings file's text.
     ///
     /// # Errors
@@ -231,11 +220,6 @@ impl Config {
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         let document = Document::parse(text)?;
         let root = document.root();
-        let data = if root.require("data", "\"/var/lib/harvest/replicator\"") {
-            root.path("data").unwrap_or_default()
-        } else {
-            PathBuf::new()
-        };
         let address = read_address(&root);
         let groups = read_groups(&root);
         let names: Vec<&Name> = groups.iter().map(|it| it.entry.name()).collect();
@@ -252,12 +236,12 @@ impl Config {
             true => read_name(&root, "site"),
             false => Name::new(SITE).ok(),
         };
-        let (listen, admin_listen) =
-            (root.addr("listen", LISTEN), root.addr("admin_listen", ADMIN_LISTEN));
-        let admin_read = AdminRead::read(&root);
+        let listen = root.addr("listen", LISTEN);
+        let admin_listen = root.addr("admin_listen", ADMIN_LISTEN);
         let feed_listen = root.has("feed_listen").then(|| root.addr("feed_listen", LISTEN));
-        let base_url = root.base_url("base_url");
-        if base_url.is_some() && feed_listen.is_none() {
+        let daemon = daemon::Settings::new(feed_listen.unwrap_or(LISTEN), admin_listen, "")
+            .read_common(&root, "/var/lib/harvest/replicator");
+        if daemon.base_url.is_some() && feed_listen.is_none() {
             let message = "no feeds are served to others";
             root.mistake("base_url", message, "feed_listen = \"127.0.0.1:4001\" besides");
         }
@@ -275,12 +259,9 @@ impl Config {
         // What is none by now is among the mistakes.
         let (Some(address), Some(site)) = (address, site) else { return Err(Vec::new()) };
         Ok(Self {
-            data,
+            daemon,
             listen,
-            admin_listen,
-            admin_read,
             feed_listen,
-            base_url,
             address,
             site,
             link_rate,

@@ -18,6 +18,7 @@ pub mod link;
 pub mod message;
 mod metrics;
 pub mod node;
+mod overview;
 mod ready;
 pub mod replica;
 mod serve;

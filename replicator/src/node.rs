@@ -38,6 +38,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use daemon::Control;
 use net::identity::Identity;
 use tokio::sync::{mpsc, oneshot};
 
@@ -62,13 +63,15 @@ use crate::version::Name;
 #[derive(Clone, Debug)]
 pub struct Handle {
     ask: mpsc::Sender<Ask>,
+    /// Its listeners.
+    control: Control,
 }
 
 impl Handle {
     /// A handle on a member that is to run, and where that takes what is asked.
-    pub(crate) fn new() -> (Self, Asks) {
+    pub(crate) fn new(control: Control) -> (Self, Asks) {
         let (ask, asks) = mpsc::channel(ASKS_MAX);
-        (Self { ask }, asks)
+        (Self { ask, control }, asks)
     }
 
     async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Result<T, Error> {
@@ -156,7 +159,10 @@ impl Handle {
     ///
     /// They differ where only a restart helps; then nothing is changed. Or it has stopped.
     pub async fn reload(&self, config: Config) -> Result<(), Error> {
-        self.ask(|reply| Ask::Reload(Arc::new(config), reply)).await?
+        let settings = config.daemon.clone();
+        self.ask(|reply| Ask::Reload(Arc::new(config), reply)).await??;
+        self.control.reload(&settings);
+        Ok(())
     }
 }
 

@@ -10,8 +10,10 @@ use axum::extract::{Path, Query, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
+use daemon::Control;
 use daemon::auth::{self, Guard};
 use daemon::health::{self, Readiness};
+use daemon::overview::Overview;
 use http::header::CONTENT_TYPE;
 use http::{StatusCode, Uri};
 use serde::{Deserialize, Serialize};
@@ -24,14 +26,20 @@ use crate::error::Error;
 use crate::id::InvitationId;
 use crate::node::{Feeds, GroupStatus, Handle, Printed, Status};
 use crate::version::Name;
-use crate::{drawing, metrics, ready};
+use crate::{drawing, metrics, overview, ready};
 
 /// The pages that are only ours.
 pub(crate) const TEMPLATES: &[Source] =
     &[Source { name: "replicator.html", text: include_str!("../templates/replicator.html") }];
 
 /// Returns the routes of the admin listener.
-pub(crate) fn admin(handle: Handle, feeds: Feeds, guard: Guard, pages: Pages) -> Router {
+pub(crate) fn admin(
+    handle: Handle,
+    feeds: Feeds,
+    guard: Guard,
+    pages: Pages,
+    control: Control,
+) -> Router {
     let router = Router::new()
         .route("/", get(page))
         .route("/status", get(status))
@@ -43,18 +51,19 @@ pub(crate) fn admin(handle: Handle, feeds: Feeds, guard: Guard, pages: Pages) ->
         .route("/invite", post(invite))
         .route("/lead", post(lead))
         .route("/readyz", get(readyz))
-        .with_state(Admin { handle, pages: pages.clone() })
+        .with_state(Admin { handle, pages: pages.clone(), control })
         .merge(feed_routes(feeds))
         .layer(axum::middleware::from_fn_with_state(guard, auth::guard));
     pages.frame(router)
 }
 
 /// Returns the routes of the listener that has the feeds alone.
-pub(crate) fn feeds(handle: Handle, feeds: Feeds, pages: &Pages) -> Router {
+pub(crate) fn feeds(handle: Handle, feeds: Feeds, describe: Router, pages: &Pages) -> Router {
     let router = Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(public_readyz))
         .with_state(handle)
+        .merge(describe)
         .merge(feed_routes(feeds));
     pages.frame(router)
 }
@@ -98,6 +107,7 @@ async fn respond(feeds: &Feeds, name: &str, path: &str, request: Request) -> Res
 struct Admin {
     handle: Handle,
     pages: Pages,
+    control: Control,
 }
 
 fn fail(error: &Error) -> Response {
@@ -110,16 +120,20 @@ fn fail(error: &Error) -> Response {
 
 #[derive(Serialize)]
 struct PageContext {
+    #[serde(flatten)]
+    overview: Overview,
     status: Status,
     /// Of each group, as SVG.
     drawings: Vec<String>,
 }
 
-async fn page(State(Admin { handle, pages }): State<Admin>) -> Response {
+async fn page(State(Admin { handle, pages, control }): State<Admin>) -> Response {
     match handle.status().await {
         Ok(status) => {
             let drawings = status.groups.iter().map(drawing::inline).collect();
-            pages.respond(StatusCode::OK, "replicator.html", &PageContext { status, drawings })
+            let overview = overview::overview(&status, &control.listening());
+            let context = PageContext { overview, status, drawings };
+            pages.respond(StatusCode::OK, "replicator.html", &context)
         }
         Err(error) => fail(&error),
     }
@@ -132,9 +146,13 @@ async fn status(State(Admin { handle, .. }): State<Admin>) -> Response {
     }
 }
 
-async fn samples(State(Admin { handle, .. }): State<Admin>) -> Response {
+async fn samples(State(Admin { handle, control, .. }): State<Admin>) -> Response {
     match handle.status().await {
-        Ok(status) => health::metrics(&metrics::samples(&status)),
+        Ok(status) => {
+            let mut samples = metrics::samples(&status);
+            samples.extend(control.listening().samples());
+            health::metrics(&samples)
+        }
         Err(error) => fail(&error),
     }
 }

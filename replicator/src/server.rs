@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use daemon::auth::{AdminToken, Guard, Whereabouts};
+use daemon::auth::{AdminToken, Guard};
+use daemon::describe::Describer;
+use daemon::{Control, Front};
 use net::peer::Endpoint;
-use net::server::Limits;
 use net::shutdown::Shutdown;
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::runtime;
@@ -33,9 +34,11 @@ pub struct Server {
     events: (mpsc::Sender<Event>, mpsc::Receiver<Event>),
     commands: mpsc::Receiver<Command>,
     listener: TcpListener,
-    admin: TcpListener,
+    admin: Front,
     /// Where feeds are served to others.
-    feeds: Option<TcpListener>,
+    feeds: Option<Front>,
+    control: Control,
+    describer: Describer,
     token: AdminToken,
     pages: Pages,
     /// As others see them.
@@ -52,38 +55,40 @@ impl Server {
     pub async fn bind(config: Config) -> Result<Self, Error> {
         let listen = |error: net::Error| Error::Listen(error.to_string());
         let listener = net::server::bind(config.listen).await.map_err(listen)?;
-        let admin = net::server::bind(config.admin_listen).await.map_err(listen)?;
+        let control = Control::open(&config.daemon)?;
+        let admin = Front::admin(&config.daemon, &control).await?;
         let feeds = match config.feed_listen {
-            Some(at) => Some(net::server::bind(at).await.map_err(listen)?),
+            Some(at) => Some(Front::public(&config.daemon, at, &control).await?),
             None => None,
         };
         let gone = |source: std::io::Error| Error::Listen(source.to_string());
-        let (at, admin_at) =
-            (listener.local_addr().map_err(gone)?, admin.local_addr().map_err(gone)?);
+        let (at, admin_at) = (listener.local_addr().map_err(gone)?, admin.address());
         let socket = UdpSocket::bind(at).await.map_err(|source| {
             Error::Listen(format!("cannot listen on UDP {at} for null calls: {source}"))
         })?;
         let started = net::clock::monotonic();
         let caller = Arc::new(Caller::new(socket, started));
         let (to_hub, commands) = mpsc::channel(COMMANDS_MAX);
-        let (handle, asks) = Handle::new();
-        let outside = Limits { host: config.proxy(), ..Limits::default() };
+        let (handle, asks) = Handle::new(control.clone());
         let calling = caller.clone();
         let opened = tokio::task::spawn_blocking(move || {
-            let data = config.data.clone();
+            let settings = config.daemon.clone();
             let core = Core::open(config, calling, started, to_hub, asks)?;
-            Whereabouts { address: admin_at, certificate: None }.write(&data)?;
-            let token = AdminToken::load_or_create(&data)?;
+            settings.write_whereabouts(admin_at)?;
+            let token = AdminToken::load_or_create(&settings.data)?;
+            let (id, key) = (core.id().to_string(), core.identity());
+            let describer = Describer::open(&settings.data, "replicator", &id, key.key())?;
             let site = web::Site::new(format!("Replicator {}", core.id()));
-            let feed_pages =
-                Pages::new(site.clone().at(core.config().base_url.as_ref()), &[], None)?;
-            let pages = Pages::new(site, serve::TEMPLATES, None)?;
-            Ok::<_, Error>((Box::new(core), token, pages, feed_pages))
+            let feed_pages = Pages::new(site.at(settings.base_url.as_ref()), &[], None)?;
+            let templates = [daemon::overview::TEMPLATES, serve::TEMPLATES].concat();
+            // The overview says what it is.
+            let pages = Pages::new(web::Site::new(core.id().to_string()), &templates, None)?;
+            Ok::<_, Error>((Box::new(core), token, describer, pages, feed_pages))
         });
-        let fronts = [(&admin, Limits::default())].into_iter();
-        let fronts = fronts.chain(feeds.as_ref().map(|it| (it, outside)));
+        let fronts = [&admin].into_iter().chain(&feeds);
         let opened = daemon::opening::meanwhile("replicator", fronts, opened).await;
-        let (core, token, pages, feed_pages) = opened.map_err(|_ended| Error::Stopped)??;
+        let (core, token, describer, pages, feed_pages) =
+            opened.map_err(|_ended| Error::Stopped)??;
         let events = mpsc::channel(EVENTS_MAX);
         let endpoint = Endpoint::new(core.identity())?;
         let hub = Hub::new(endpoint, core.known(), started, events.0.clone());
@@ -97,6 +102,8 @@ impl Server {
             listener,
             admin,
             feeds,
+            control,
+            describer,
             token,
             pages,
             feed_pages,
@@ -113,22 +120,13 @@ impl Server {
     }
 
     /// The address of the admin listener.
-    ///
-    /// # Errors
-    ///
-    /// The socket has no address any more.
-    pub fn admin_addr(&self) -> Result<SocketAddr, Error> {
-        self.admin.local_addr().map_err(|error| Error::Listen(error.to_string()))
+    pub fn admin_addr(&self) -> SocketAddr {
+        self.admin.address()
     }
 
     /// The address at which feeds are served to others, if that is wanted.
-    ///
-    /// # Errors
-    ///
-    /// The socket has no address any more.
-    pub fn feed_addr(&self) -> Result<Option<SocketAddr>, Error> {
-        let at = self.feeds.as_ref().map(TcpListener::local_addr).transpose();
-        at.map_err(|error| Error::Listen(error.to_string()))
+    pub fn feed_addr(&self) -> Option<SocketAddr> {
+        self.feeds.as_ref().map(Front::address)
     }
 
     /// The member's id.
@@ -166,8 +164,8 @@ impl Server {
             hub.run(listener, commands, stop).await;
             Ok(())
         });
-        let feeds = core.feeds();
-        let (proxy, read) = (core.config().proxy(), core.config().admin_read);
+        let (feeds, identity) = (core.feeds(), core.identity());
+        let read = core.config().daemon.admin_read;
         let guard = Guard { token: self.token, read };
         let stop = child.clone();
         let on = runtime::Handle::current();
@@ -175,18 +173,25 @@ impl Server {
             on.block_on(core.run(receiver, stop));
             Ok(())
         });
-        let public = self
-            .feeds
-            .map(|it| (it, serve::feeds(handle.clone(), feeds.clone(), &self.feed_pages), proxy));
-        let admin = (self.admin, serve::admin(handle, feeds, guard, self.pages), None);
-        for (listener, router, host) in [Some(admin), public].into_iter().flatten() {
+        let (teller, signer) = (handle.clone(), identity);
+        let on = runtime::Handle::current();
+        let look = move || on.block_on(teller.status()).map(|it| it.facts).unwrap_or_default();
+        let describe = self.describer.route(look, move |text| signer.sign(text));
+        let public = self.feeds.map(|it| {
+            (it, serve::feeds(handle.clone(), feeds.clone(), describe, &self.feed_pages))
+        });
+        let control = self.control.clone();
+        let admin = (self.admin, serve::admin(handle, feeds, guard, self.pages, control));
+        for (front, router) in [Some(admin), public].into_iter().flatten() {
             let stop = child.clone();
-            tasks.spawn(async move {
-                let limits = Limits { host, ..Limits::default() };
-                let served = net::server::serve(listener, router, limits, stop).await;
-                served.map_err(|error| Error::Listen(error.to_string()))
-            });
+            tasks.spawn(async move { Ok(front.serve(router, net::server::DRAIN, stop).await?) });
         }
+        let (control, stop) = (self.control, child.clone());
+        tasks.spawn(async move {
+            control.keep(&stop).await;
+            stop.started().await;
+            Ok(())
+        });
         let mut outcome = Ok(());
         while let Some(ended) = tasks.join_next().await {
             child.start();

@@ -2,6 +2,7 @@
 //! and its readiness.
 
 use collection::feed::Counters;
+use daemon::describe::Facts;
 use daemon::health::Readiness;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,9 @@ pub struct Status {
     pub notes: Vec<NoteStatus>,
     /// How often something was noted since the start.
     pub notes_total: u64,
+    /// What everybody is told.
+    #[serde(default)]
+    pub facts: Facts,
 }
 
 /// A group.

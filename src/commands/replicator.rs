@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
-use daemon::auth::Whereabouts;
 use net::shutdown::Shutdown;
 use replicator::config::TreeConfig;
 use replicator::group::charter::Address;
@@ -310,8 +309,7 @@ fn named(group: Option<&Name>) -> Vec<(&'static str, &str)> {
 }
 
 fn admin(config: &Config) -> anyhow::Result<Admin> {
-    let at = Whereabouts { address: config.admin_listen, certificate: None };
-    Admin::new("replicator", &at, &config.data)
+    Admin::new("replicator", &config.daemon.whereabouts(), &config.daemon.data)
 }
 
 /// The name of the tree, or of the collection, that is meant.
@@ -356,7 +354,7 @@ fn init(
 ) -> anyhow::Result<ExitCode> {
     let text = written(&format!("name = \"{group}\""), place, publishing)?;
     let path = make(directory, &text, publishing)?;
-    let data = load(&path)?.data;
+    let data = load(&path)?.daemon.data;
     let (id, printed) = replicator::node::invitation(&data, group, &place.address)?;
     let shown = path.display();
     output::line(&format!(
@@ -377,7 +375,7 @@ fn join(
 ) -> anyhow::Result<ExitCode> {
     let text = written(&format!("join = \"{invitation}\""), place, publishing)?;
     let path = make(directory, &text, publishing)?;
-    let id = replicator::node::identity(&load(&path)?.data)?;
+    let id = replicator::node::identity(&load(&path)?.daemon.data)?;
     let shown = path.display();
     output::line(&format!(
         "{shown} is written; this member is {id}.\n\nStart it:\n  harvest replicator run -c {shown}"
@@ -388,16 +386,16 @@ fn join(
 async fn serve(path: &Path, new_identity: bool) -> anyhow::Result<ExitCode> {
     let mut signals = process::Signals::listen()?;
     let config = load(path)?;
-    if let Some(wrong) = keyless(&config.data).filter(|_| !new_identity) {
+    if let Some(wrong) = keyless(&config.daemon.data).filter(|_| !new_identity) {
         bail!(wrong);
     }
     let opening = async { Ok(Server::bind(config).await?) };
     let Some(server) = signals.during(opening).await? else { return Ok(ExitCode::SUCCESS) };
-    let (links, admin, id) = (server.local_addr()?, server.admin_addr()?, server.id());
+    let (links, admin, id) = (server.local_addr()?, server.admin_addr(), server.id());
     tracing::info!(%links, %admin, "replicator {id} runs");
     let handle = server.handle();
     let shutdown = Shutdown::new();
-    let serving = server.run(shutdown.clone());
+    let serving = Box::pin(server.run(shutdown.clone()));
     let serving = async { serving.await.context("the replicator stopped") };
     let reload = async || {
         let outcome = reload(&handle, path).await;

@@ -10,7 +10,7 @@ fn mistakes(text: &str) -> String {
 #[test]
 fn what_is_not_said_has_a_default() {
     let config = Config::parse(LEAST).unwrap();
-    assert_eq!((config.listen, config.admin_listen), (LISTEN, ADMIN_LISTEN));
+    assert_eq!((config.listen, config.daemon.admin_listen), (LISTEN, ADMIN_LISTEN));
     assert_eq!(config.site.as_str(), SITE);
     assert_eq!(config.groups.len(), 1);
     let group = &config.groups[0];
@@ -19,7 +19,7 @@ fn what_is_not_said_has_a_default() {
     assert!(group.connectivity.is_none() && group.allow.is_empty());
     assert!(config.trees.is_empty() && config.replicas.is_empty());
     assert!(config.collections.is_empty() && config.feed_listen.is_none());
-    assert_eq!(config.base_url, None);
+    assert_eq!(config.daemon.base_url, None);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn all_that_can_be_said_is_read() {
     assert_eq!(config.replicas[0].passage, opened);
     assert_eq!(config.replicas[1].passage, PassageConfig::default());
     assert_eq!(config.feed_listen, Some("127.0.0.1:3".parse().unwrap()));
-    assert_eq!(config.base_url.as_ref().unwrap().as_str(), "https://h/feeds/");
+    assert_eq!(config.daemon.base_url.as_ref().unwrap().as_str(), "https://h/feeds/");
     let [collection] = config.collections.as_slice() else { panic!("{config:?}") };
     assert_eq!((collection.name.as_str(), collection.feed.as_str()), ("c", "http://h:8501/"));
     assert_eq!((collection.token.as_deref(), collection.allow_private), (Some("x"), false));

@@ -105,7 +105,7 @@ pub(super) fn invite_first(
     notes: &mut Notes,
 ) -> Result<(), Error> {
     let now = own.now();
-    let Some(invited) = first(&own.config.data, id)? else { return Ok(()) };
+    let Some(invited) = first(&own.config.daemon.data, id)? else { return Ok(()) };
     if let Err(error) = group.add_invited(invited, now) {
         notes.add(format!("the invitation that `init` printed does not hold: {error}"), now);
     }
@@ -114,7 +114,7 @@ pub(super) fn invite_first(
 
 /// Lets go of the secret of an invitation that a group knows.
 pub(super) fn forget_first(id: GroupId, own: &Own, notes: &mut Notes) {
-    let path = path(&own.config.data, id);
+    let path = path(&own.config.daemon.data, id);
     let is_of_before = fs::metadata(&path).is_ok_and(|it| it.len() == 32);
     // If it stays, it is as good as the charter says.
     let is_gone = fs::remove_file(path).is_ok();

@@ -33,7 +33,7 @@ impl Own {
     ///
     /// It cannot be used, or is in use.
     pub(super) fn open(config: Config, started: Instant) -> Result<Self, Error> {
-        let data = &config.data;
+        let data = &config.daemon.data;
         if !data.exists() {
             make_private(data)?;
         }

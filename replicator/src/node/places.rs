@@ -49,7 +49,7 @@ pub(super) fn note_closed(of: &Namespace, why: &str, own: &Own, notes: &mut Note
 
 /// Makes the files of the data directory the owner's alone: before, others could read them.
 pub(super) fn close_data(own: &Own, notes: &mut Notes) {
-    if let Err(error) = hide(&own.config.data, FILE, false) {
+    if let Err(error) = hide(&own.config.daemon.data, FILE, false) {
         notes.add(format!("others may read it as before: {error}; chmod it"), own.now());
     }
 }
@@ -58,7 +58,7 @@ pub(super) fn close_data(own: &Own, notes: &mut Notes) {
 pub(super) fn link_replicas(own: &Own, notes: &mut Notes) {
     for it in &own.config.replicas {
         let namespace = Namespace { origin: it.writer, name: it.name.clone() };
-        let dir = spaces_dir(&own.config.data, it.kind);
+        let dir = spaces_dir(&own.config.daemon.data, it.kind);
         let target = dir.join(namespace.to_string()).join("current");
         if let Err(error) = kept::link(&target, &it.directory) {
             notes.add(format!("{namespace} is not linked: {error}"), own.now());

@@ -39,7 +39,7 @@ pub(super) enum Due {
 impl Sources {
     /// What the settings say; `stop` ends what is done about any of it.
     pub(super) fn new(own: &Own, started: Instant, stop: &Shutdown) -> Self {
-        let data = own.config.data.clone();
+        let data = own.config.daemon.data.clone();
         let mut sources = Self {
             watching: Watching::new(started, stop.clone()),
             following: Following::new(own.me, data, stop.clone()),

@@ -101,7 +101,7 @@ impl Spaces {
     }
 
     fn open_all(&mut self, kind: Kind, own: &Own, notes: &mut Notes) -> Result<(), Error> {
-        let dir = spaces_dir(&own.config.data, kind);
+        let dir = spaces_dir(&own.config.daemon.data, kind);
         if kind == Kind::Collection || !dir.exists() {
             make_private(&dir)?;
         }
@@ -151,7 +151,7 @@ impl Spaces {
     /// Has the data directory let through those alone who get at a tree in it, by what came of opening the trees.
     fn open_data(&self, own: &Own, notes: &mut Notes) {
         let above = Passage::above(self.stores().map(|it| it.1.passage()));
-        let data = &own.config.data;
+        let data = &own.config.daemon.data;
         for dir in [data.clone(), spaces_dir(data, Kind::Tree)] {
             if let Err(error) = above.apply(&dir) {
                 let shown = dir.display();
@@ -338,7 +338,7 @@ fn open_store(
     own: &Own,
     notes: &mut Notes,
 ) -> Result<Store, Error> {
-    let dir = spaces_dir(&own.config.data, kind).join(of.to_string());
+    let dir = spaces_dir(&own.config.daemon.data, kind).join(of.to_string());
     match Store::open(&dir, store_options(kind, passage)) {
         Err(error) if passage != Passage::default() => {
             note_closed(of, &error.to_string(), own, notes);

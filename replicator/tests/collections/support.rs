@@ -295,7 +295,7 @@ impl World {
     pub(crate) async fn resume(&mut self, member: usize) {
         let server = Server::bind(self.members[member].config.clone()).await.unwrap();
         let (handle, shutdown) = (server.handle(), Shutdown::new());
-        let (admin, feeds) = (server.admin_addr().unwrap(), server.feed_addr().unwrap());
+        let (admin, feeds) = (server.admin_addr(), server.feed_addr());
         let task = tokio::spawn(server.run(shutdown.clone()));
         self.members[member].running = Some(Running { handle, admin, feeds, shutdown, task });
     }

@@ -225,7 +225,7 @@ impl World {
     pub(crate) async fn bind_again(&self, member: usize) -> Result<(), replicator::error::Error> {
         let mut config = self.members[member].config.clone();
         let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
-        (config.listen, config.admin_listen) = (any, any);
+        (config.listen, config.daemon.admin_listen) = (any, any);
         Server::bind(config).await.map(drop)
     }
 

@@ -17,7 +17,7 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
     let mut config = settings::load(path, Config::parse)?;
     // Whole, since they are shown to those who work in other folders.
     let whole = |it: &Path| std::path::absolute(settings::beside(path, it));
-    config.data = whole(&config.data)?;
+    config.daemon.resolve(&std::path::absolute(settings::folder(path))?);
     for it in &mut config.trees {
         it.directory = whole(&it.directory)?;
     }
@@ -43,7 +43,7 @@ pub(super) fn check(path: &Path, config: &Config) -> anyhow::Result<()> {
     wrong.extend(
         passages.filter_map(|(name, it)| Some(format!("tree {name}: {}", it.resolve().err()?))),
     );
-    wrong.extend(keyless(&config.data));
+    wrong.extend(keyless(&config.daemon.data));
     if wrong.is_empty() {
         return Ok(());
     }
@@ -169,7 +169,7 @@ mod tests {
         let publishing = Publishing { tree, collection: collections };
         let text = written("name = \"g\"", &place, &publishing).unwrap();
         let config = Config::parse(&text).unwrap();
-        assert_eq!((config.listen.port(), config.admin_listen.port()), (4_100, 5_100));
+        assert_eq!((config.listen.port(), config.daemon.admin_listen.port()), (4_100, 5_100));
         assert_eq!(config.trees[0].directory, publishing.tree[0].1);
         assert_eq!(config.collections[0].feed, publishing.collection[0].1);
         // Whatever the port of links is, there is another for the page.

@@ -54,16 +54,14 @@ impl Core {
             all.map(|it| (it.group(&key), matches!(it, Entry::Found(_)))).collect()
         };
         let fixed: Vec<&'static str> = [
-            ("data", before.data != config.data),
             ("listen", before.listen != config.listen),
-            ("admin_listen", before.admin_listen != config.admin_listen),
-            ("admin_read", before.admin_read != config.admin_read),
             ("feed_listen", before.feed_listen != config.feed_listen),
-            ("base_url", before.base_url != config.base_url),
             ("the groups", entries(before) != entries(&config)),
         ]
         .into_iter()
         .filter_map(|(name, differs)| differs.then_some(name))
+        // Where feeds are served is said by a name of its own.
+        .chain(before.daemon.differences(&config.daemon).into_iter().filter(|it| *it != "listen"))
         .collect();
         if !fixed.is_empty() {
             return Err(Error::NeedsRestart(fixed));

@@ -1,5 +1,6 @@
 //! What a member says of itself: to its administrator, to its page, and to metrics.
 
+use daemon::describe::Facts;
 use std::time::Duration;
 
 use super::super::telling::group_status;
@@ -21,6 +22,12 @@ impl Core {
         });
         let (groups, trees) = (groups.collect::<Vec<_>>(), self.tree_status(now));
         let at = |it: Duration| (self.own.started_ms + millis(it)) / 1_000;
+        let name = format!("Replicator {}", self.own.me);
+        let collections = trees.iter().filter_map(|it| it.collection.as_ref());
+        let facts = Facts {
+            objects: collections.map(|it| it.objects).sum(),
+            ..Facts::new(&name, &self.own.config.daemon, None)
+        };
         Status {
             id: self.own.me.to_string(),
             key: self.own.identity.key().to_owned(),
@@ -43,6 +50,7 @@ impl Core {
                 })
                 .collect(),
             notes_total: self.notes.total(),
+            facts,
         }
     }
 
@@ -113,7 +121,7 @@ impl Core {
             let remedy = "all of it came from others; free some room, or `verify` it";
             Some(FailureStatus { text: format!("{why}; {remedy}"), ago })
         });
-        let base_url = self.own.config.base_url.as_ref();
+        let base_url = self.own.config.daemon.base_url.as_ref();
         Some(CollectionStatus {
             reached: reached.map(|it| it.version.to_string()),
             objects: reached.map_or(0, |it| it.objects),
