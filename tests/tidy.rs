@@ -134,11 +134,8 @@ const UNNAMED: &[(&str, &str, &str)] = &[
 /// Outside names that may stand only in files whose path has one of the given parts.
 const NAMED_ONLY_IN: &[(&str, &[&str])] = &[
     ("tantivy::", &["broker/src/index/"]),
-    // The seam to the engines, and what feeds this one. (The collection has an index of its own.)
-    (
-        "crate::index::",
-        &["broker/src/index/", "broker/src/engine.rs", "broker/src/indexer.rs", "collection/src/"],
-    ),
+    // The seam to the engines, and what feeds this one.
+    ("crate::index::", &["broker/src/index/", "broker/src/engine.rs", "broker/src/indexer.rs"]),
     (
         "axum::",
         &[

@@ -15,14 +15,14 @@ use crate::log::manifest::{Manifest, Unwritten};
 
 impl Collection {
     /// Tells what may take long (compaction, sweep, release of a source, verification) to end with
-    /// [`Error::Stopped`] at its next step, well under a second. Commits and reads go on.
+    /// [`Error::Stopped`](crate::Error::Stopped) at its next step, well under a second. Commits and reads go on.
     pub fn begin_close(&self) {
         self.inner.closing.store(true, Ordering::Release);
     }
 
     /// Frees the directory, for all clones: waits for the commit under way, then makes the key
     /// index durable and gives the lock back. From then on commits and look-ups end with
-    /// [`Error::Stopped`]; files that are being read stay readable. Closing again does nothing.
+    /// [`Error::Stopped`](crate::Error::Stopped); files that are being read stay readable. Closing again does nothing.
     pub fn close(&self) {
         self.begin_close();
         let inner = &self.inner;
