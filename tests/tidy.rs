@@ -160,7 +160,7 @@ const PURE_CRATES: &[&str] = &["soif", "oai", "query", "freshness", "study", "se
 const CIRCLES: &[(&str, usize)] = &[("broker", 6), ("gatherer", 15)];
 
 /// Folders that have more than 25 Rust files, and how many. These may only fall.
-const CROWDED: &[(&str, usize)] = &[("fuzz/fuzz_targets", 26), ("gatherer/src", 29)];
+const CROWDED: &[(&str, usize)] = &[("fuzz/fuzz_targets", 26), ("gatherer/src", 28)];
 
 fn ours() -> House {
     let tables = Tables {

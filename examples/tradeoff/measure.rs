@@ -9,6 +9,7 @@ use broker::index::{Index, IndexOptions};
 use collection::feed::{FeedOptions, FeedServer};
 use collection::{Collection, Options, Stamp};
 use gatherer::config::Watch;
+use gatherer::spec::Root;
 use gatherer::{Config, Phase, Server};
 use http::{Request, header};
 use net::clock;
@@ -52,8 +53,10 @@ pub(crate) fn gather(tree: &Path, data: &Path, point: &Point) -> f64 {
     };
     config.essence.detail = point.detail;
     for root in &mut config.roots {
-        // Every file is to count.
-        root.gitignore = false;
+        if let Root::Tree(tree) = root {
+            // Every file is to count.
+            tree.gitignore = false;
+        }
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -26,6 +26,7 @@ use essence::extract::{EssenceSettings, extract};
 use essence::worker::{Program, serve};
 use formats::object::Object;
 use gatherer::config::Watch as Watching;
+use gatherer::spec::Root;
 use gatherer::{Config, Handle, Phase, Server};
 use net::clock;
 use net::shutdown::Shutdown;
@@ -70,9 +71,11 @@ fn gather(root: &str, data: &str, exclude: &[&str]) {
     };
     let watch = Watch::start(LOOK);
     for root in &mut config.roots {
-        root.exclude = exclude.iter().map(ToString::to_string).collect();
-        // Every file is to count.
-        root.gitignore = false;
+        if let Root::Tree(tree) = root {
+            tree.exclude = exclude.iter().map(ToString::to_string).collect();
+            // Every file is to count.
+            tree.gitignore = false;
+        }
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {

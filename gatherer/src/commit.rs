@@ -177,7 +177,7 @@ impl<'a> Committer<'a> {
         // A watcher sees both ends of a move, so only what makes the root smaller is a loss, and no
         // more so when a pass has to stand in for events that were lost. Any other pass may have
         // found anything in the old one's place, so there whatever is gone counts.
-        let directory = &self.run.plan.root.directory;
+        let directory = &self.run.plan.tree.directory;
         let watched = |vigil: &Vigil| vigil.has_lost_events(directory);
         let on_balance = !order.whole || order.vigil.as_ref().is_some_and(watched);
         let lost =
@@ -227,11 +227,11 @@ impl<'a> Committer<'a> {
         let plan = self.run.plan;
         let Top::Present { device, .. } = seen.top else {
             let message = "the root is not there: mount it, or correct the settings".to_owned();
-            let directory = plan.root.directory.clone();
+            let directory = plan.tree.directory.clone();
             self.run.site.problem_met(self.run.walk, directory, ROOT_PROBLEM, message);
             return;
         };
-        if seen.unread.contains(&plan.root.directory) {
+        if seen.unread.contains(&plan.tree.directory) {
             return;
         }
         let at = clock::now_ms();
@@ -266,7 +266,7 @@ impl<'a> Committer<'a> {
              that they are gone"
         );
         tracing::warn!(root = url, held, "{why}: nothing is deleted");
-        let directory = self.run.plan.root.directory.clone();
+        let directory = self.run.plan.tree.directory.clone();
         self.run.site.problem_met(self.run.walk, directory, "held", message);
     }
 

@@ -54,13 +54,12 @@ use std::time::Duration;
 
 use essence::config::{Essence, Files, list_folder, read_types};
 use essence::typing::Recognizer;
-use essence::{glob, worker};
+use essence::worker;
 use exchange::push;
 use formats::FullText;
 use settings::{Document, Mistake, Table};
 
-use crate::repository::Repository;
-use crate::spec::{self, Map, Root, Symlinks};
+use crate::spec::{self, Map, Root, Tree};
 
 /// Where a gatherer serves its feed unless told otherwise.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8500);
@@ -111,10 +110,8 @@ pub struct Config {
     pub name: String,
     /// Where it listens, and where it keeps what it has. The data folder is never gathered itself.
     pub daemon: daemon::Settings,
-    /// The trees to gather; none lies inside another.
+    /// What to gather, each once; no tree lies inside another.
     pub roots: Vec<Root>,
-    /// The OAI-PMH repositories to harvest, each once.
-    pub repositories: Vec<Repository>,
     /// Public URLs of directories.
     pub maps: Vec<Map>,
     /// Which types carry their full text.
@@ -186,22 +183,14 @@ impl Config {
             config.workers = usize::try_from(workers).unwrap_or(1);
         }
         config.oai = exchange::repository::Settings::read(&root.table("oai"));
-        let tables = root.tables("root");
+        let mut tables = root.tables("root");
         if !root.has("root") {
             root.mistake("root", "there is nothing to gather", "[[root]] with url = \"file:///…\"");
         }
-        let is_oai = |table: &Table<'_>| {
-            let access = table.string("access").unwrap_or_else(|| "file".to_owned());
-            if !["file", "oai"].iter().any(|it| access.eq_ignore_ascii_case(it)) {
-                table.mistake("access", format!("{access:?} is none"), "\"file\" or \"oai\"");
-            }
-            access.eq_ignore_ascii_case("oai")
-        };
-        let (repositories, trees): (Vec<_>, Vec<_>) = tables.into_iter().partition(is_oai);
-        config.roots = trees.iter().filter_map(read_root).collect();
-        let read = |table| Repository::read(table, INTERVAL_MAX, config.ttl);
-        config.repositories = repositories.iter().filter_map(read).collect();
-        settings::refuse_repeats(&repositories, "url");
+        let read = |table| Root::read(table, INTERVAL_MAX, config.ttl);
+        config.roots = tables.iter().filter_map(read).collect();
+        tables.retain(spec::is_repository);
+        settings::refuse_repeats(&tables, "url");
         config.push = push::Settings::read(&root.table("push"), config.daemon.base_url.as_ref());
         config.maps = root.tables("map").iter().filter_map(read_map).collect();
         for conflict in spec::conflicts(&config.roots, &config.maps) {
@@ -217,12 +206,12 @@ impl Config {
     /// honored: in a project's folder, what is built there is not what is looked for.
     pub fn for_paths(paths: &[PathBuf], data: &Path) -> Self {
         let local = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
-        let mut roots: Vec<Root> = Vec::new();
+        let mut trees: Vec<Tree> = Vec::new();
         let mut sorted: Vec<&PathBuf> = paths.iter().collect();
         sorted.sort();
         for path in sorted {
-            if !roots.iter().any(|root| path.starts_with(&root.directory)) {
-                roots.push(Root { gitignore: true, ..Root::new(path) });
+            if !trees.iter().any(|tree| path.starts_with(&tree.directory)) {
+                trees.push(Tree { gitignore: true, ..Tree::new(path) });
             }
         }
         Self {
@@ -230,7 +219,7 @@ impl Config {
                 path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
             }),
             daemon: daemon::Settings::new(local, local, data),
-            roots,
+            roots: trees.into_iter().map(Root::Tree).collect(),
             ..Self::new(data)
         }
     }
@@ -253,7 +242,6 @@ impl Config {
             name: String::new(),
             daemon: daemon::Settings::new(LISTEN, ADMIN_LISTEN, data),
             roots: Vec::new(),
-            repositories: Vec::new(),
             maps: Vec::new(),
             full_text: FullText::None,
             essence: Essence::default(),
@@ -280,41 +268,6 @@ fn full_text(table: &Table<'_>, known: Option<&Recognizer>) -> FullText {
     if types.is_empty() { FullText::None } else { FullText::Types(types) }
 }
 
-fn read_root(table: &Table<'_>) -> Option<Root> {
-    const EXPECTED: &str = "the URL of a folder on this machine, such as \"file:///srv/docs\"";
-    table.require("url", "\"file:///srv/docs\"");
-    let mut root = Root::new("");
-    for key in ["include", "exclude"] {
-        let patterns = table.strings(key);
-        for (i, pattern) in patterns.iter().enumerate() {
-            if let Some(mistake) = glob::mistake(pattern) {
-                table.mistake_in(key, i, format!("pattern {pattern:?}: {mistake}"), "a glob");
-            }
-        }
-        if key == "include" {
-            root.include = patterns;
-        } else {
-            root.exclude = patterns;
-        }
-    }
-    root.hidden = table.boolean("hidden", false);
-    root.gitignore = table.boolean("gitignore", false);
-    root.file_bytes_max = table.bytes("max_size");
-    root.symlinks = match table.choice("symlinks", &["skip", "follow", "record"]) {
-        Some("follow") => Symlinks::Follow,
-        Some("record") => Symlinks::Record,
-        _ => Symlinks::Skip,
-    };
-    match spec::path_of(&table.string("url")?) {
-        Ok(directory) => root.directory = directory,
-        Err(message) => {
-            table.mistake("url", message, EXPECTED);
-            return None;
-        }
-    }
-    Some(root)
-}
-
 fn read_map(table: &Table<'_>) -> Option<Map> {
     table.require("url_prefix", "\"https://www.example.org/\"");
     table.require("directory", "\"/srv/docs\"");
@@ -334,6 +287,7 @@ mod tests {
     use url::Url;
 
     use super::*;
+    use crate::spec::{Repository, Symlinks};
 
     /// Reads a file whose mistakes are `expected`: `LINE: part of the message`.
     #[track_caller]
@@ -362,8 +316,8 @@ mod tests {
     #[test]
     fn a_small_file_has_the_documented_defaults() {
         let config = Config::parse(SMALL).unwrap();
-        let expected =
-            Config { name: "a".into(), roots: vec![Root::new("/srv/docs")], ..Config::new("/d") };
+        let roots = vec![Root::Tree(Tree::new("/srv/docs"))];
+        let expected = Config { name: "a".into(), roots, ..Config::new("/d") };
         assert_eq!(config, expected);
         assert_eq!(
             (config.daemon.listen.port(), config.daemon.admin_listen.port()),
@@ -388,16 +342,16 @@ mod tests {
         assert_eq!(config.watch, Watch::Poll(Duration::from_secs(5)));
         assert_eq!(config.full_text, FullText::Types([Type::Text].into()));
         assert_eq!((config.read_bytes_max, config.workers), (1024 * 1024, 3));
-        let root = Root {
+        let tree = Tree {
             include: vec!["*.a".into()],
             exclude: vec!["*.b".into()],
             hidden: true,
             gitignore: true,
             file_bytes_max: Some(2_048),
             symlinks: Symlinks::Follow,
-            ..Root::new("/s p")
+            ..Tree::new("/s p")
         };
-        assert_eq!(config.roots, [root]);
+        assert_eq!(config.roots, [Root::Tree(tree)]);
         assert_eq!(spec::public_url(&config.maps, Path::new("/s p/x")), "http://h/x");
     }
 
@@ -421,7 +375,7 @@ mod tests {
     fn a_root_may_be_a_repository() {
         let config = Config::parse(
             "name = \"a\"\ndata = \"/d\"\n[[root]]\nurl = \"https://h.example/oai\"\naccess = \"OAI\"\n\
-             [[root]]\nurl = \"http://i.example/oai\"\naccess = \"oai\"\nprefixes = [\"marc21\", \"oai_dc\"]\n\
+             [[root]]\nurl = \"file:///srv\"\naccess = \"file\"\n[[root]]\nurl = \"http://i.example/oai\"\naccess = \"oai\"\nprefixes = [\"marc21\", \"oai_dc\"]\n\
              sets = [\"a:b\"]\nfrom = \"2020-01-31\"\ninterval = \"2 h\"\ndelay = \"1 s\"\n\
              keep_original = true\noverlap = \"2 h\"\ntoken = \"t\"\nallow_private = false\n",
         )
@@ -443,8 +397,10 @@ mod tests {
             allow_private: false,
             ..Repository::new(url("http://i.example/oai"))
         };
-        assert_eq!(config.repositories, [Repository::new(url("https://h.example/oai")), full]);
-        assert_eq!(config.roots, []);
+        let plain = Repository::new(url("https://h.example/oai"));
+        let tree = Root::Tree(Tree::new("/srv"));
+        let expected = [Root::Repository(plain), tree, Root::Repository(full)];
+        assert_eq!(config.roots, expected, "in the order of the settings");
         let text = |more: &str| format!("{SMALL}[[root]]\naccess = \"oai\"\n{more}");
         let one = "url = \"http://h/oai\"\n";
         check(&text("url = \"http://h/oai?verb=Identify\"\n"), &["7: no base URL"]);

@@ -20,7 +20,7 @@ use essence::glob::globs;
 use globset::GlobSet;
 
 use crate::error::Error;
-use crate::spec::Root;
+use crate::spec::Tree;
 
 /// Why a file or directory is left out, as counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,13 +50,13 @@ impl Filter {
     /// # Errors
     ///
     /// The first pattern that is not a glob: the settings are to be corrected.
-    pub fn new(root: &Root) -> Result<Self, Error> {
-        let include = if root.include.is_empty() { None } else { Some(set(root, &root.include)?) };
+    pub fn new(tree: &Tree) -> Result<Self, Error> {
+        let include = if tree.include.is_empty() { None } else { Some(set(tree, &tree.include)?) };
         Ok(Self {
             include,
-            exclude: set(root, &root.exclude)?,
-            hidden: root.hidden,
-            file_bytes_max: root.file_bytes_max,
+            exclude: set(tree, &tree.exclude)?,
+            hidden: tree.hidden,
+            file_bytes_max: tree.file_bytes_max,
         })
     }
 
@@ -95,9 +95,9 @@ fn is_hidden(below: &Path) -> bool {
     })
 }
 
-fn set(root: &Root, patterns: &[String]) -> Result<GlobSet, Error> {
+fn set(tree: &Tree, patterns: &[String]) -> Result<GlobSet, Error> {
     globs(patterns).map_err(|(pattern, error)| Error::Pattern {
-        root: root.url(),
+        root: tree.url(),
         pattern,
         message: error.kind().to_string(),
     })
@@ -111,11 +111,11 @@ mod tests {
 
     #[track_caller]
     fn check(include: &[&str], exclude: &[&str], path: &str, expected: Option<LeftOut>) {
-        let root = Root {
+        let root = Tree {
             include: include.iter().map(ToString::to_string).collect(),
             exclude: exclude.iter().map(ToString::to_string).collect(),
             file_bytes_max: Some(10),
-            ..Root::new("/r")
+            ..Tree::new("/r")
         };
         let filter = Filter::new(&root).unwrap();
         assert_eq!(filter.leaves_out(Path::new(path), 10), expected, "{path}");
@@ -142,17 +142,17 @@ mod tests {
     fn hidden_and_large_files_are_left_out_unless_asked_for() {
         check(&[], &[], ".git/config", Some(LeftOut::Hidden));
         check(&[], &[], "a/.b/c", Some(LeftOut::Hidden));
-        let filter = Filter::new(&Root { hidden: true, ..Root::new("/r") }).unwrap();
+        let filter = Filter::new(&Tree { hidden: true, ..Tree::new("/r") }).unwrap();
         assert_eq!(filter.leaves_out(Path::new(".git/config"), u64::MAX), None);
         check(&[], &[], "a/b.c/d..e/../f./.", None);
         check(&[], &[], "a/..b", Some(LeftOut::Hidden));
-        let filter = Filter::new(&Root { file_bytes_max: Some(9), ..Root::new("/r") }).unwrap();
+        let filter = Filter::new(&Tree { file_bytes_max: Some(9), ..Tree::new("/r") }).unwrap();
         assert_eq!(filter.leaves_out(Path::new("a"), 10), Some(LeftOut::TooLarge));
     }
 
     #[test]
     fn a_name_that_is_not_utf8_is_matched_by_its_bytes() {
-        let root = Root { exclude: vec!["*.tmp".into()], ..Root::new("/r") };
+        let root = Tree { exclude: vec!["*.tmp".into()], ..Tree::new("/r") };
         let filter = Filter::new(&root).unwrap();
         let name = Path::new(OsStr::from_bytes(b"\xff.tmp"));
         assert_eq!(filter.leaves_out(name, 0), Some(LeftOut::Excluded));
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_bad_pattern_is_named() {
-        let root = Root { exclude: vec!["a[".into()], ..Root::new("/r") };
+        let root = Tree { exclude: vec!["a[".into()], ..Tree::new("/r") };
         let said = Filter::new(&root).unwrap_err().to_string();
         assert!(said.contains("\"a[\"") && said.contains("file:///r"), "{said}");
     }

@@ -9,13 +9,14 @@ use essence::select::{LeftOut, Selection};
 use crate::config::Config;
 use crate::error::Error;
 use crate::filter::{self, Filter};
+use crate::spec::{self, Tree};
 
 /// Which files a gatherer takes, to be asked for one at a time. What `.gitignore` files say is not asked.
 #[derive(Debug)]
 pub struct Gathered {
     select: Selection,
-    /// The tops of roots, with what is taken of each.
-    roots: Vec<(PathBuf, Filter)>,
+    /// The tops of trees, with what is taken of each.
+    trees: Vec<(PathBuf, Filter)>,
 }
 
 impl Gathered {
@@ -25,15 +26,15 @@ impl Gathered {
     ///
     /// A pattern is not a glob.
     pub fn new(config: &Config) -> Result<Self, Error> {
-        let root = |it: &crate::spec::Root| Ok((it.directory.clone(), Filter::new(it)?));
-        let roots = config.roots.iter().map(root).collect::<Result<_, Error>>()?;
-        Ok(Self { select: Selection::new(&config.essence.select)?, roots })
+        let tree = |it: &Tree| Ok((it.directory.clone(), Filter::new(it)?));
+        let trees = spec::trees(&config.roots).map(tree).collect::<Result<_, Error>>()?;
+        Ok(Self { select: Selection::new(&config.essence.select)?, trees })
     }
 
     /// Says why the file at `path` (absolute) with `size` bytes is left out, if it is, in kebab case. One
     /// that lies in no root is looked at by its name. Blocks.
     pub fn leaves_out(&self, path: &Path, size: u64) -> Option<&'static str> {
-        let around = self.roots.iter().filter(|(top, _)| path.starts_with(top));
+        let around = self.trees.iter().filter(|(top, _)| path.starts_with(top));
         let Some((top, filter)) = around.max_by_key(|(top, _)| top.as_os_str().len()) else {
             let name = Path::new(path.file_name()?);
             return self.select.by_name(name, size).map(LeftOut::name);
@@ -87,8 +88,8 @@ mod tests {
         for name in ["root/d/a.c", "root/d/a.o", "root/d/b.o", "a.c", "a.o"] {
             std::fs::write(at(name), "x").unwrap();
         }
-        let root = Root { exclude: vec!["*.log".to_owned()], ..Root::new(at("root")) };
-        let mut config = Config { roots: vec![root], ..Config::new("data") };
+        let tree = Tree { exclude: vec!["*.log".to_owned()], ..Tree::new(at("root")) };
+        let mut config = Config { roots: vec![Root::Tree(tree)], ..Config::new("data") };
         config.essence.select.stop_names = vec!["/d/*.bak".to_owned(), "*.tmp".to_owned()];
         config.essence.select.size_max = Some(9);
         let pair = SourceFor { made: "*.o".to_owned(), from: vec!["*.c".to_owned()] };

@@ -18,10 +18,10 @@ use tokio::task::{self, JoinError, JoinSet};
 
 use crate::error::Error;
 use crate::fetch::oai::{self, Ended, Harvesting};
-use crate::repository::Repository;
 use crate::rounds::Requests;
 use crate::server::Shared;
 use crate::site::lock;
+use crate::spec::{self, Repository};
 
 /// Most repositories that are harvested at once.
 const HARVESTS_MAX: usize = 4;
@@ -127,9 +127,9 @@ impl Harvests {
         let is_start = self.standings.is_empty();
         let known = self.shared.site.repositories.known();
         let urls: BTreeSet<String> =
-            config.repositories.iter().map(|it| it.url().to_owned()).chain(known).collect();
+            spec::repositories(&config.roots).map(|it| it.url().to_owned()).chain(known).collect();
         for url in urls {
-            let wanted = config.repositories.iter().find(|it| it.url() == url).cloned();
+            let wanted = spec::repositories(&config.roots).find(|it| it.url() == url).cloned();
             let standing = self.standings.entry(url).or_insert_with(|| Standing {
                 repository: None,
                 due: now,

@@ -22,7 +22,6 @@ mod prepare;
 pub mod problems;
 pub mod progress;
 mod repositories;
-pub mod repository;
 mod room;
 mod rounds;
 mod serve;

@@ -45,7 +45,7 @@ pub(crate) fn pass(
         let tract = site.tract(&plan.url)?;
         site.enter(Phase::Walking);
         let order = Order {
-            scopes: vec![plan.root.directory.clone()],
+            scopes: vec![plan.tree.directory.clone()],
             whole: true,
             confirmed: asked.confirmed.contains(&plan.url),
             vigil: asked.vigil.clone(),
@@ -73,7 +73,7 @@ pub(crate) fn look(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<(), collection::Error> {
     for plan in plans {
-        let top = &plan.root.directory;
+        let top = &plan.tree.directory;
         let scopes = scopes(plan, paths);
         if scopes.is_empty() {
             continue;
@@ -94,7 +94,7 @@ pub(crate) fn look(
 fn scopes(plan: &Plan, paths: &[PathBuf]) -> Vec<PathBuf> {
     let select = &plan.essence.select;
     let mut scopes = Vec::new();
-    for path in paths.iter().filter(|path| path.starts_with(&plan.root.directory)) {
+    for path in paths.iter().filter(|path| path.starts_with(&plan.tree.directory)) {
         let name = path.file_name().unwrap_or_default();
         let made = select.made_of(name.as_bytes()).into_iter().map(OsString::from_vec);
         let made = made.map(|it| path.with_file_name(it));

@@ -106,7 +106,7 @@ pub(crate) fn run(
     // After the walk has its number: a later one knows no older annotations.
     let annotations = site.annotating.current();
     let (room, failed) = (Room::new(PREPARED_BYTES_MAX), AtomicBool::new(false));
-    let real = without_links(&plan.root.directory);
+    let real = without_links(&plan.tree.directory);
     let own = without_links(&plan.data);
     let regather = lock(&tract.note).regather;
     let prints = lock(&tract.known).prints();
@@ -162,7 +162,7 @@ impl Run<'_> {
         let sender = Mutex::new(candidates);
         let stage = &self.site.metrics.walk;
         let ground = Ground {
-            root: &self.plan.root,
+            tree: &self.plan.tree,
             filter: &self.plan.filter,
             data: &self.plan.data,
             threads: self.plan.workers,
@@ -188,7 +188,7 @@ impl Run<'_> {
         ground.walk(&order.scopes, &meet);
         stage.drop_many("unchanged", unchanged.into_inner());
         let unread = unread.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let device = std::fs::metadata(&self.plan.root.directory);
+        let device = std::fs::metadata(&self.plan.tree.directory);
         let top = device.map_or(Top::Missing, |metadata| Top::Present {
             device: std::os::unix::fs::MetadataExt::dev(&metadata),
             is_empty: order.whole && files.load(Relaxed) == 0,
@@ -202,7 +202,7 @@ impl Run<'_> {
 
     /// Says why a file is none to summarize, as far as that can be told before it is read.
     fn leaves_out(&self, path: &Path, size: u64) -> Option<LeftOut> {
-        let (plan, top) = (self.plan, &self.plan.root.directory);
+        let (plan, top) = (self.plan, &self.plan.tree.directory);
         gathered::leaves_out(&plan.essence.select, (top, &plan.filter), path, size)
     }
 
@@ -245,10 +245,10 @@ impl Run<'_> {
 
     fn handle_trouble(&self, trouble: Trouble, unread: &Mutex<BTreeSet<PathBuf>>) {
         self.site.metrics.walk.drop_one(trouble.kind);
-        let path = trouble.path.unwrap_or_else(|| self.plan.root.directory.clone());
+        let path = trouble.path.unwrap_or_else(|| self.plan.tree.directory.clone());
         self.site.problem_met(self.walk, path.clone(), trouble.kind, trouble.message);
         if trouble.unseen {
-            spare(&mut lock(unread), path, &self.plan.root.directory);
+            spare(&mut lock(unread), path, &self.plan.tree.directory);
         }
     }
 

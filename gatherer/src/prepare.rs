@@ -162,7 +162,7 @@ fn fetch(run: &Run<'_>, candidate: &Candidate) -> Option<Content> {
     let (now_ms, stopped) = (clock::now_ms(), || run.is_stopped());
     let place = (&*run.real, &*run.own);
     let mut read = file::read(path, place, most, candidate.linked, now_ms, &stopped);
-    if matches!(read, Err(Refused::NotAFile)) && run.plan.root.symlinks == Symlinks::Record {
+    if matches!(read, Err(Refused::NotAFile)) && run.plan.tree.symlinks == Symlinks::Record {
         read = file::read_link(path, place, now_ms);
     }
     let reason = match read {

@@ -25,9 +25,9 @@ use crate::error::Error;
 use crate::metrics::StageCount;
 use crate::problems::Entry;
 use crate::progress::{Progress, Status, Watching};
-use crate::repository::Repository;
 use crate::rounds::{self, Requests};
 use crate::site::{Plan, Site, lock};
+use crate::spec::{self, Repository};
 use crate::{harvests, serve};
 
 /// Name of the collection's directory within the data directory.
@@ -223,10 +223,11 @@ impl Handle {
         let (shared, site) = (&self.shared, &self.shared.site);
         let health = site.collection.health();
         let order: Vec<String> = shared.plans().iter().map(|plan| plan.url.clone()).collect();
-        let repositories = shared.config().repositories.clone();
-        let repositories: Vec<String> = repositories.iter().map(|it| it.url().to_owned()).collect();
+        let config = shared.config();
+        let repositories = spec::repositories(&config.roots).map(|it| it.url().to_owned());
+        let repositories: Vec<String> = repositories.collect();
         Status {
-            name: shared.config().name.clone(),
+            name: config.name.clone(),
             id: site.id.clone(),
             software: env!("CARGO_PKG_VERSION").to_owned(),
             started: shared.started,
@@ -329,7 +330,7 @@ impl Handle {
 /// Puts what the opening found on the list of problems.
 fn tell(site: &Site, recovery: &Recovery) {
     for cut in &recovery.cut {
-        let object = crate::spec::file_url(&cut.file);
+        let object = spec::file_url(&cut.file);
         let what = "an unfinished commit was cut off";
         let message = format!("{what}: {} bytes at {}: {}", cut.bytes, cut.offset, cut.why);
         tracing::warn!(file = %cut.file.display(), "{message}");
@@ -387,7 +388,7 @@ fn open(
     for plan in &plans {
         site.tract(&plan.url).map_err(failed)?;
     }
-    let wanted = config.repositories.len();
+    let wanted = spec::repositories(&config.roots).count();
     site.repositories.load(&site.collection, wanted).map_err(failed)?;
     // Before the first pass, which then gathers again what was damaged.
     let faced = site.follow_lifts().and_then(|()| site.face_aftermath());

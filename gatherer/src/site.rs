@@ -30,7 +30,7 @@ use crate::note::{self, Brief, RootNote};
 use crate::problems::{Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
 use crate::repositories::Repositories;
-use crate::spec::{self, Map, Root};
+use crate::spec::{self, Map, Tree};
 
 /// Notes that are read at once when a root's are loaded, and how often that before they are looked at.
 const CHUNK_NOTES: usize = 1_024;
@@ -42,12 +42,12 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A root with everything that its settings mean, ready to use.
+/// A tree with everything that its settings mean, ready to use.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The root's URL.
     pub(crate) url: String,
-    pub(crate) root: Root,
+    pub(crate) tree: Tree,
     pub(crate) filter: Filter,
     pub(crate) maps: Vec<Map>,
     pub(crate) data: PathBuf,
@@ -67,7 +67,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Returns the plans of all roots, in the order of the settings, for the gatherer `id` that
+    /// Returns the plans of all trees, in the order of the settings, for the gatherer `id` that
     /// others reach at `host` and `port`.
     ///
     /// # Errors
@@ -83,10 +83,10 @@ impl Plan {
         }
         let library = Arc::new(library);
         let settings = fingerprint::of_files(config, library.print());
-        let plan = |root: &Root| {
-            let url = root.url();
+        let plan = |tree: &Tree| {
+            let url = tree.url();
             Ok(Self {
-                filter: Filter::new(root)?,
+                filter: Filter::new(tree)?,
                 maps: config.maps.clone(),
                 data: std::path::absolute(&config.daemon.data)
                     .unwrap_or_else(|_odd| config.daemon.data.clone()),
@@ -105,11 +105,11 @@ impl Plan {
                 .concat(),
                 read_bytes_max: config.read_bytes_max,
                 workers: config.workers.max(1),
-                root: root.clone(),
+                tree: tree.clone(),
                 url,
             })
         };
-        config.roots.iter().map(plan).collect()
+        spec::trees(&config.roots).map(plan).collect()
     }
 
     /// Whether programs of the site are run, be it for rules.

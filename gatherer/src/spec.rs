@@ -1,153 +1,74 @@
-//! What to gather: roots, and the maps that give their objects public URLs.
+//! What to gather: the roots, and the maps that give files public URLs.
 //!
-//! Source: TR §3 (RootNodes) and the manual's `Local-Mapping` (URL prefix → directory).
+//! Source: TR §3 and the manual's RootNodes (`URL Access=types Delay=seconds …`).
 //!
 //! # Differences from the original
 //!
-//! * A local path becomes a `file://` URL by percent-encoding every byte that is not unreserved, so
-//!   names with line feeds or bytes that are not UTF-8 have a URL of their own, and get their name
-//!   back from it. Unicode is not normalized: two names that look alike are two objects.
-//! * `Local-Mapping` sped up the fetching of a URL; a [`Map`] names the objects of a directory.
+//! * `Access` names one way to reach a root, and each has settings of its own.
 //!
 //! Sans-I/O.
 
-use std::borrow::Cow;
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+mod repository;
+mod tree;
+mod urls;
 
-use formats::path::encode;
-use percent_encoding::percent_decode;
-use url::Url;
+use std::time::Duration;
 
-/// What to do with a symbolic link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Symlinks {
-    /// Do not follow. What a link shows inside its root is gathered under its own name; a link that
-    /// leads out of the root, nowhere, or around in a circle is a problem.
-    #[default]
-    Skip,
-    /// Gather what a link shows under the link's name too, as long as it lies inside the root, and
-    /// one link deep: links below a linked directory are not followed again.
-    Follow,
-    /// Do not follow, but gather the link itself: its record says where it leads. What lies out of
-    /// the root stays a problem.
-    Record,
-}
+use settings::Table;
 
-/// A tree to gather.
+pub use self::repository::{INTERVAL, Repository};
+pub use self::tree::{Symlinks, Tree};
+pub(crate) use self::urls::decode_bytes;
+pub use self::urls::{Map, decode, file_url, path_of, public_url};
+
+/// Where objects are gathered from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Root {
-    /// The tree's top, absolute; a directory or a single file.
-    pub directory: PathBuf,
-    /// Glob patterns, relative to the top; a file must match one of them unless there are none.
-    pub include: Vec<String>,
-    /// Glob patterns, relative to the top; a file or directory that matches is left out.
-    pub exclude: Vec<String>,
-    /// Whether to gather files and directories whose name begins with a dot. Default: false.
-    pub hidden: bool,
-    /// Whether to honor `.gitignore` and `.ignore` files. Default: false.
-    pub gitignore: bool,
-    /// Leave out files larger than this, in bytes. Default: none.
-    pub file_bytes_max: Option<u64>,
-    /// What to do with symbolic links.
-    pub symlinks: Symlinks,
+pub enum Root {
+    /// Files, to be walked.
+    Tree(Tree),
+    /// The records of an OAI-PMH repository, to be harvested.
+    Repository(Repository),
 }
 
 impl Root {
-    /// Returns the root at `directory` with every setting at its default.
-    pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self {
-            directory: directory.into(),
-            include: Vec::new(),
-            exclude: Vec::new(),
-            hidden: false,
-            gitignore: false,
-            file_bytes_max: None,
-            symlinks: Symlinks::Skip,
-        }
-    }
-
-    /// Returns the root's own `file://` URL: its name in notes, confirmations and status.
+    /// Returns its URL: its name in notes, confirmations and status.
     pub fn url(&self) -> String {
-        file_url(&self.directory)
-    }
-}
-
-/// Gives what lies below a directory URLs that begin with a prefix.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Map {
-    /// What a public URL begins with; ends with a slash.
-    pub url_prefix: Url,
-    /// The directory that the prefix stands for, absolute.
-    pub directory: PathBuf,
-}
-
-/// Returns the `file://` URL of an absolute path.
-pub fn file_url(path: &Path) -> String {
-    format!("file://{}", encode(path.as_os_str()))
-}
-
-/// Returns the path that [`encode`] was given.
-pub fn decode(encoded: &str) -> PathBuf {
-    PathBuf::from(std::ffi::OsString::from_vec(decode_bytes(encoded).into_owned()))
-}
-
-/// As [`decode`], as bytes.
-pub(crate) fn decode_bytes(encoded: &str) -> Cow<'_, [u8]> {
-    match memchr::memchr(b'%', encoded.as_bytes()) {
-        None => Cow::Borrowed(encoded.as_bytes()),
-        Some(_) => Cow::Owned(percent_decode(encoded.as_bytes()).collect()),
-    }
-}
-
-/// Returns the absolute path of a `file://` URL with no host (or `localhost`), or why there is none.
-///
-/// # Errors
-///
-/// A sentence for the one who wrote the URL.
-pub fn path_of(url: &str) -> Result<PathBuf, String> {
-    let Some(rest) = url.strip_prefix("file://") else {
-        return Err(format!("{url:?} is not a file:// URL"));
-    };
-    let rest = rest.strip_prefix("localhost").unwrap_or(rest);
-    if !rest.starts_with('/') {
-        return Err(format!("{url:?} names a host; only local trees (file:///…) can be gathered"));
-    }
-    let path = decode(rest);
-    if path.components().any(|part| matches!(part, std::path::Component::ParentDir)) {
-        return Err(format!("{url:?} contains \"..\""));
-    }
-    Ok(path.components().collect())
-}
-
-/// Returns the URL under which to publish the file at the absolute `path`: the longest mapped
-/// directory above it decides, and without one it is a `file://` URL.
-pub fn public_url(maps: &[Map], path: &Path) -> String {
-    let best = maps
-        .iter()
-        .filter_map(|map| Some((map, path.strip_prefix(&map.directory).ok()?)))
-        .max_by_key(|(map, _)| map.directory.as_os_str().len());
-    match best {
-        None => file_url(path),
-        Some((map, below)) => {
-            let prefix = map.url_prefix.as_str();
-            let slash = if prefix.ends_with('/') { "" } else { "/" };
-            format!("{prefix}{slash}{}", encode(below.as_os_str()))
+        match self {
+            Self::Tree(tree) => tree.url(),
+            Self::Repository(repository) => repository.url().to_owned(),
         }
     }
+
+    /// Reads a `[[root]]`, recording what is wrong with it. What is confirmed lives for `ttl`.
+    pub(crate) fn read(table: &Table<'_>, interval_max: Duration, ttl: Duration) -> Option<Self> {
+        if is_repository(table) {
+            return Repository::read(table, interval_max, ttl).map(Self::Repository);
+        }
+        let access = table.string("access").unwrap_or_else(|| "file".to_owned());
+        if !access.eq_ignore_ascii_case("file") {
+            table.mistake("access", format!("{access:?} is none"), "\"file\" or \"oai\"");
+        }
+        Tree::read(table).map(Self::Tree)
+    }
+}
+
+/// Whether a `[[root]]` is one of a repository.
+pub(crate) fn is_repository(table: &Table<'_>) -> bool {
+    table.string("access").is_some_and(|it| it.eq_ignore_ascii_case("oai"))
 }
 
 /// Says which roots and maps cannot stand beside each other: a tree inside another would be
 /// gathered twice under one URL. Empty when all is well.
 pub fn conflicts(roots: &[Root], maps: &[Map]) -> Vec<String> {
+    let trees: Vec<&Tree> = trees(roots).collect();
     let mut found = Vec::new();
-    for (n, root) in roots.iter().enumerate() {
-        for (m, other) in roots.iter().enumerate() {
-            if n != m && root.directory.starts_with(&other.directory) {
-                if root.directory == other.directory && m < n {
+    for (n, tree) in trees.iter().enumerate() {
+        for (m, other) in trees.iter().enumerate() {
+            if n != m && tree.directory.starts_with(&other.directory) {
+                if tree.directory == other.directory && m < n {
                     continue;
                 }
-                found.push(format!("root {} lies inside root {}", root.url(), other.url()));
+                found.push(format!("root {} lies inside root {}", tree.url(), other.url()));
             }
         }
     }
@@ -164,78 +85,38 @@ pub fn conflicts(roots: &[Root], maps: &[Map]) -> Vec<String> {
     found
 }
 
+/// Returns the roots that are trees.
+pub(crate) fn trees(roots: &[Root]) -> impl Iterator<Item = &Tree> {
+    roots.iter().filter_map(|it| match it {
+        Root::Tree(tree) => Some(tree),
+        Root::Repository(_) => None,
+    })
+}
+
+/// Returns the roots that are repositories.
+pub(crate) fn repositories(roots: &[Root]) -> impl Iterator<Item = &Repository> {
+    roots.iter().filter_map(|it| match it {
+        Root::Repository(repository) => Some(repository),
+        Root::Tree(_) => None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt as _;
-
-    use proptest::prelude::*;
+    use url::Url;
 
     use super::*;
 
-    fn map(url_prefix: &str, directory: &str) -> Map {
-        Map { url_prefix: Url::parse(url_prefix).unwrap(), directory: directory.into() }
-    }
-
-    #[track_caller]
-    fn check(path: &[u8], expected: &str) {
-        let path = Path::new(OsStr::from_bytes(path));
-        assert_eq!(file_url(path), expected);
-        assert_eq!(path_of(expected).unwrap(), path);
-    }
-
-    #[test]
-    fn odd_names_have_urls() {
-        check(b"/srv/docs/a.txt", "file:///srv/docs/a.txt");
-        check(b"/a\nb", "file:///a%0Ab");
-        check(b"/\xff\xfe", "file:///%FF%FE");
-        check(b"/50% #1?.txt", "file:///50%25%20%231%3F.txt");
-        check("/\u{e9}".as_bytes(), "file:///%C3%A9");
-        check("/e\u{301}".as_bytes(), "file:///e%CC%81");
-        check(b"/-rf", "file:///-rf");
-    }
-
-    #[test]
-    fn a_url_of_elsewhere_is_refused() {
-        for url in ["http://a/", "file://host/a", "file:///a/../b", "/a"] {
-            assert!(path_of(url).is_err(), "{url}");
-        }
-        assert_eq!(path_of("file://localhost/a//b/").unwrap(), Path::new("/a/b"));
-    }
-
-    #[test]
-    fn the_longest_directory_names_the_object() {
-        let maps = [
-            map("https://a.example/", "/srv"),
-            map("https://a.example/papers/", "/srv/docs/papers"),
-            map("https://b.example/x", "/opt"),
-        ];
-        for (path, expected) in [
-            ("/srv/docs/papers/1.pdf", "https://a.example/papers/1.pdf"),
-            ("/srv/docs/a b.txt", "https://a.example/docs/a%20b.txt"),
-            ("/srvx/a", "file:///srvx/a"),
-            ("/opt/y", "https://b.example/x/y"),
-        ] {
-            assert_eq!(public_url(&maps, Path::new(path)), expected);
-        }
-    }
-
     #[test]
     fn trees_inside_trees_are_conflicts() {
-        let roots = [Root::new("/a"), Root::new("/a/b"), Root::new("/ab"), Root::new("/a")];
+        let roots = ["/a", "/a/b", "/ab", "/a"].map(|it| Root::Tree(Tree::new(it)));
         let said = conflicts(&roots, &[]);
         assert_eq!(said.len(), 3, "{said:?}");
+        let map = |url_prefix: &str, directory: &str| Map {
+            url_prefix: Url::parse(url_prefix).unwrap(),
+            directory: directory.into(),
+        };
         let maps = [map("http://a/", "/a"), map("http://a/", "/b"), map("http://c/", "/a")];
         assert_eq!(conflicts(&[], &maps).len(), 2);
-    }
-
-    proptest! {
-        #[test]
-        fn encoding_loses_nothing(bytes in proptest::collection::vec(1u8..=255, 0..64)) {
-            let encoded = encode(OsStr::from_bytes(&bytes));
-            prop_assert!(encoded.bytes().all(|byte| byte.is_ascii_graphic()));
-            let decoded = decode(&encoded);
-            prop_assert_eq!(decoded.as_os_str().as_bytes(), &bytes[..]);
-        }
     }
 }

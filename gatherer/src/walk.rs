@@ -1,7 +1,7 @@
 //! Walks a root, or a part of it, on several threads: every entry is met once, in no order.
 //!
 //! Hidden names are left out by default, `.gitignore` files are not honored by default, and symbolic
-//! links are not followed by default; see [`Root`]. What cannot be looked at is reported, so that
+//! links are not followed by default; see [`Tree`]. What cannot be looked at is reported, so that
 //! nothing below it counts as gone.
 //!
 //! What is met is decided here; who finds it is either `direct` or, where `.gitignore` files count,
@@ -21,13 +21,13 @@ use rustix::fs::FileType;
 
 use crate::filter::{Filter, LeftOut};
 use crate::known::Stat;
-use crate::spec::{Root, Symlinks};
+use crate::spec::{Symlinks, Tree};
 
 /// What a walk is over.
 #[derive(Clone, Debug)]
 pub struct Ground<'a> {
-    /// The root.
-    pub root: &'a Root,
+    /// The tree.
+    pub tree: &'a Tree,
     /// Its patterns.
     pub filter: &'a Filter,
     /// Where everything of the gatherer itself is stored: never gathered.
@@ -79,7 +79,7 @@ struct Real {
 
 impl Real {
     fn of(ground: &Ground<'_>) -> Self {
-        let top = ground.root.directory.as_path();
+        let top = ground.tree.directory.as_path();
         Self {
             top: fs::canonicalize(top).unwrap_or_else(|_gone| top.to_path_buf()),
             data: identity(ground.data),
@@ -147,7 +147,7 @@ impl Ground<'_> {
     /// is not met.
     pub fn walk(&self, starts: &[PathBuf], meet: &(dyn Fn(Met<'_>) -> Go + Sync)) {
         let real = Real::of(self);
-        if self.root.gitignore {
+        if self.tree.gitignore {
             ignoring::walk(self, starts, &real, meet);
         } else {
             direct::walk(self, starts, &real, meet);
@@ -162,14 +162,14 @@ impl Ground<'_> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => None,
             // A top that is a link is walked through, whatever the policy for links.
-            _ if start == self.root.directory && is_link => Some(start.join("")),
+            _ if start == self.tree.directory && is_link => Some(start.join("")),
             _ => Some(start.to_path_buf()),
         }
     }
 
     /// Looks at an entry.
     fn visit(&self, entry: &Entry<'_>, real: &Real, meet: &(dyn Fn(Met<'_>) -> Go + Sync)) -> Next {
-        let (path, top) = (entry.path, self.root.directory.as_path());
+        let (path, top) = (entry.path, self.tree.directory.as_path());
         let (below, is_dir) = (below(path, top), entry.kind.is_dir());
         // What lies in it is met only by way of it, by a link, or as a start.
         if is_dir && real.is_data(path) || entry.is_start && real.is_in_data(path) {
@@ -201,7 +201,7 @@ impl Ground<'_> {
         if let Some(left) = self.filter.leaves_out_directory(below) {
             return Met::LeftOut(reason(left));
         }
-        let is_recorded = entry.kind.is_symlink() && self.root.symlinks == Symlinks::Record;
+        let is_recorded = entry.kind.is_symlink() && self.tree.symlinks == Symlinks::Record;
         if !entry.kind.is_file() && !is_recorded {
             return Met::Trouble(Trouble {
                 path: Some(entry.path.to_path_buf()),
@@ -220,14 +220,14 @@ impl Ground<'_> {
         match self.filter.leaves_out_file(below, stat.size) {
             Some(left) => Met::LeftOut(reason(left)),
             None => {
-                Met::File { path: entry.path, stat, linked: self.root.symlinks == Symlinks::Follow }
+                Met::File { path: entry.path, stat, linked: self.tree.symlinks == Symlinks::Follow }
             }
         }
     }
 
     /// Reports what is wrong with an entry, unless that is left out.
     fn report(&self, trouble: Trouble, meet: &(dyn Fn(Met<'_>) -> Go + Sync)) -> Go {
-        let below = trouble.path.as_deref().map(|path| below(path, &self.root.directory));
+        let below = trouble.path.as_deref().map(|path| below(path, &self.tree.directory));
         let left = below.and_then(|below| self.filter.leaves_out_directory(below));
         meet(left.map_or(Met::Trouble(trouble), |left| Met::LeftOut(reason(left))))
     }
@@ -262,8 +262,8 @@ impl Ground<'_> {
             let message = format!("the link leads to a directory above it, {}", target.display());
             return bad("link-loop", message);
         }
-        let below = parent.strip_prefix(&self.root.directory).unwrap_or(parent);
-        match self.root.symlinks {
+        let below = parent.strip_prefix(&self.tree.directory).unwrap_or(parent);
+        match self.tree.symlinks {
             Symlinks::Record => Ok(()),
             Symlinks::Follow if real_parent == real.top.join(below) => Ok(()),
             Symlinks::Follow | Symlinks::Skip => Err(Met::LeftOut("link")),
@@ -358,19 +358,19 @@ mod tests {
     /// Walks `root` from `start` and compares what is met: files by their path below the top, other
     /// things by reason or kind, sorted.
     #[track_caller]
-    fn check(root: &Root, start: &Path, expected: &[&str]) {
+    fn check(root: &Tree, start: &Path, expected: &[&str]) {
         check_all(root, &[start.to_path_buf()], expected);
     }
 
     #[track_caller]
-    fn check_all(root: &Root, starts: &[PathBuf], expected: &[&str]) {
+    fn check_all(root: &Tree, starts: &[PathBuf], expected: &[&str]) {
         check_with(root, starts, Path::new("/none"), expected);
     }
 
     #[track_caller]
-    fn check_with(root: &Root, starts: &[PathBuf], data: &Path, expected: &[&str]) {
+    fn check_with(root: &Tree, starts: &[PathBuf], data: &Path, expected: &[&str]) {
         let filter = Filter::new(root).unwrap();
-        let ground = Ground { root, filter: &filter, data, threads: 2 };
+        let ground = Ground { tree: root, filter: &filter, data, threads: 2 };
         let met = Mutex::new(Vec::new());
         ground.walk(starts, &|it| {
             let line = match it {
@@ -392,14 +392,14 @@ mod tests {
         assert_eq!(met, expected);
     }
 
-    fn tree(files: &[&str]) -> (tempfile::TempDir, Root) {
+    fn tree(files: &[&str]) -> (tempfile::TempDir, Tree) {
         let folder = tempfile::tempdir().unwrap();
         for file in files {
             let path = folder.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, file).unwrap();
         }
-        let root = Root::new(folder.path());
+        let root = Tree::new(folder.path());
         (folder, root)
     }
 
@@ -442,7 +442,7 @@ mod tests {
         let (home, nfs) = (folder.path().join("home"), folder.path().join("nfs"));
         for gitignore in [false, true] {
             for (top, data) in [(&home, &nfs), (&nfs, &home), (&nfs, &nfs)] {
-                let root = Root { gitignore, ..Root::new(top) };
+                let root = Tree { gitignore, ..Tree::new(top) };
                 let data = data.join("data");
                 check_with(&root, std::slice::from_ref(top), &data, &["- own-data", "a/f"]);
                 // What a watcher names.
@@ -537,8 +537,8 @@ mod tests {
     fn a_root_may_be_one_file_or_a_link() {
         let (folder, _) = tree(&["d/f"]);
         symlink("d", folder.path().join("link")).unwrap();
-        check(&Root::new(folder.path().join("d/f")), &folder.path().join("d/f"), &[""]);
-        check(&Root::new(folder.path().join("link")), &folder.path().join("link"), &["f"]);
+        check(&Tree::new(folder.path().join("d/f")), &folder.path().join("d/f"), &[""]);
+        check(&Tree::new(folder.path().join("link")), &folder.path().join("link"), &["f"]);
     }
 
     #[test]
@@ -553,7 +553,7 @@ mod tests {
             at = rustix::fs::openat(&at, &name, flags, rustix::fs::Mode::empty()).unwrap().into();
         }
         let filter = Filter::new(&root).unwrap();
-        let ground = Ground { root: &root, filter: &filter, data: Path::new("/none"), threads: 1 };
+        let ground = Ground { tree: &root, filter: &filter, data: Path::new("/none"), threads: 1 };
         let kinds = Mutex::new(Vec::new());
         ground.walk(&[folder.path().to_path_buf()], &|it| {
             match it {
@@ -630,16 +630,16 @@ mod tests {
             let top = fs::canonicalize(folder.path()).unwrap();
             grow(&top, &steps);
             let patterns: [&[&str]; 4] = [&[], &["*.o"], &["/a/"], &["b/a", "d*"]];
-            let root = Root {
+            let root = Tree {
                 hidden: hidden == 1,
                 symlinks: if follow == 1 { Symlinks::Follow } else { Symlinks::Skip },
                 exclude: patterns[exclude].iter().map(ToString::to_string).collect(),
                 file_bytes_max: Some(limit),
-                ..Root::new(&top)
+                ..Tree::new(&top)
             };
             let filter = Filter::new(&root).unwrap();
             let data = top.join("b");
-            let ground = Ground { root: &root, filter: &filter, data: &data, threads };
+            let ground = Ground { tree: &root, filter: &filter, data: &data, threads };
             // What a watcher has named. Of links `ignore` knows only what lies below the start.
             let mut starts: Vec<PathBuf> = ["a", "b", ".h", "none"].map(|it| top.join(it)).into();
             starts.sort();
@@ -670,7 +670,7 @@ mod tests {
     fn a_walk_stops_when_it_is_told_to_and_passes_a_fault_on() {
         let (_folder, root) = tree(&["a/f", "b/f", "c/f", "d/e/f", "d/g/f"]);
         let filter = Filter::new(&root).unwrap();
-        let ground = Ground { root: &root, filter: &filter, data: Path::new("/none"), threads: 1 };
+        let ground = Ground { tree: &root, filter: &filter, data: Path::new("/none"), threads: 1 };
         let count = std::sync::atomic::AtomicUsize::new(0);
         ground.walk(std::slice::from_ref(&root.directory), &|_| {
             count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);

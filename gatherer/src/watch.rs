@@ -223,13 +223,13 @@ impl Watcher {
         let watched: Vec<Watched> = plans
             .iter()
             .map(|plan| Watched {
-                directory: plan.root.directory.clone(),
-                data: as_seen_from(&plan.root.directory, &plan.data),
-                hidden: plan.root.hidden,
-                gitignore: plan.root.gitignore,
+                directory: plan.tree.directory.clone(),
+                data: as_seen_from(&plan.tree.directory, &plan.data),
+                hidden: plan.tree.hidden,
+                gitignore: plan.tree.gitignore,
             })
             .collect();
-        let follow = plans.iter().any(|plan| plan.root.symlinks == Symlinks::Follow);
+        let follow = plans.iter().any(|plan| plan.tree.symlinks == Symlinks::Follow);
         // The watcher's thread may outlive the watcher by a moment: it must not keep the collection
         // open.
         let counters = Arc::downgrade(&site);
@@ -298,10 +298,10 @@ impl Watcher {
 
     /// Returns what is to be watched, each with its URL: the roots, and annotations that lie in none.
     fn watched(&self, plans: &[Plan]) -> Vec<(PathBuf, String)> {
-        let is_in = |path: &Path| plans.iter().any(|it| path.starts_with(&it.root.directory));
+        let is_in = |path: &Path| plans.iter().any(|it| path.starts_with(&it.tree.directory));
         let annotations = self.annotations.iter().filter(|it| !is_in(it));
         let annotations = annotations.map(|it| (it.clone(), spec::file_url(it)));
-        let roots = plans.iter().map(|it| (it.root.directory.clone(), it.url.clone()));
+        let roots = plans.iter().map(|it| (it.tree.directory.clone(), it.url.clone()));
         roots.chain(annotations).collect()
     }
 

@@ -16,7 +16,7 @@ use gatherer::Config;
 use gatherer::config::Watch;
 use gatherer::spec::{self, Map, Root};
 use net::client::{Client, Settings};
-use support::{Bench, Tree};
+use support::{Bench, Tree, settings_of};
 use url::Url;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -123,9 +123,9 @@ async fn whatever_is_in_a_tree_it_is_gathered_or_named() {
     symlink("plain.txt", tree.path("alias")).unwrap();
     fs::File::create(tree.path("sparse")).unwrap().set_len(1 << 40).unwrap();
 
-    let config = Config { read_bytes_max: 1 << 20, ..tree.config() };
-    let roots = vec![Root { exclude: vec!["*.o".into()], ..config.roots[0].clone() }];
-    let bench = Bench::start_with(tree, Config { roots, ..config }).await;
+    let mut config = Config { read_bytes_max: 1 << 20, ..tree.config() };
+    settings_of(&mut config).exclude = vec!["*.o".into()];
+    let bench = Bench::start_with(tree, config).await;
     bench.assert_conserved();
     for name in &odd {
         let record = bench.file(name).await;
@@ -157,7 +157,7 @@ async fn a_file_that_cannot_be_read_is_a_problem_and_stops_nothing() {
     let tree = Tree::with(&["a.txt"]);
     let mut config = tree.config();
     // A regular file that refuses to be read, even by root.
-    config.roots.push(Root::new("/proc/self/mem"));
+    config.roots.push(Root::Tree(spec::Tree::new("/proc/self/mem")));
     let bench = Bench::start_with(tree, config).await;
     bench.file("a.txt").await;
     assert_eq!(bench.problems(), ["unreadable mem"]);
@@ -312,8 +312,8 @@ async fn what_lies_in_the_data_directory_is_not_gathered() {
     let data = tree.path("var/data");
     let mut config = tree.config();
     config.daemon.data.clone_from(&data);
-    let roots = vec![Root { hidden: true, ..config.roots[0].clone() }];
-    let bench = Bench::start_with(tree, Config { roots, ..config }).await;
+    settings_of(&mut config).hidden = true;
+    let bench = Bench::start_with(tree, config).await;
     assert!(data.join("collection").is_dir());
     assert_eq!(bench.handle.status().objects, 1);
 }
@@ -347,8 +347,8 @@ async fn new_settings_apply_without_a_restart_or_say_that_they_need_one() {
     let bench = Bench::start_with(tree, config.clone()).await;
 
     let mut new = config.clone();
-    new.roots[0].exclude = vec!["*.md".into()];
-    new.roots.push(Root::new(other.path()));
+    settings_of(&mut new).exclude = vec!["*.md".into()];
+    new.roots.push(Root::Tree(spec::Tree::new(other.path())));
     bench.handle.reload(new.clone()).unwrap();
     bench.until("b.md", false).await;
     bench.until_url(&spec::file_url(&other.path().join("c.txt")), |it| it.is_some()).await;
@@ -361,7 +361,7 @@ async fn new_settings_apply_without_a_restart_or_say_that_they_need_one() {
     let said = bench.handle.reload(listen).unwrap_err().to_string();
     assert!(said.contains("listen") && said.contains("restart"), "{said}");
     let mut bad = new.clone();
-    bad.roots[0].include = vec!["a[".into()];
+    settings_of(&mut bad).include = vec!["a[".into()];
     let said = bench.handle.reload(bad).unwrap_err().to_string();
     assert!(said.contains("\"a[\""), "{said}");
 

@@ -8,18 +8,15 @@ use collection::{Change, Collection, Options, Stamp};
 use gatherer::Config;
 use gatherer::config::Watch;
 use gatherer::progress::{Hold, RootStatus};
-use gatherer::repository::Repository;
+use gatherer::spec::{Repository, Root};
 use oai::crosswalk::SourceIdentity;
 use support::archive::{Archive, PAGE};
 use support::{Bench, Tree};
 
 fn config(tree: &Tree, archive: &Archive) -> Config {
-    Config {
-        watch: Watch::Off,
-        name: "Gatherer".to_owned(),
-        repositories: vec![Repository::new(archive.url.clone())],
-        ..tree.config()
-    }
+    let mut config = Config { watch: Watch::Off, name: "Gatherer".to_owned(), ..tree.config() };
+    config.roots.push(Root::Repository(Repository::new(archive.url.clone())));
+    config
 }
 
 async fn start(tree: Tree, archive: &Archive) -> Bench {
@@ -135,7 +132,9 @@ async fn a_large_loss_is_held_until_it_is_confirmed() {
     archive.lose(|number| 5 <= number);
     // Other records are to be made of the same metadata: everything is harvested again.
     let mut settings = config(&bench.tree, &archive);
-    settings.repositories[0].oai.keep_original = true;
+    let mut repository = Repository::new(archive.url.clone());
+    repository.oai.keep_original = true;
+    settings.roots[1] = Root::Repository(repository);
     bench.handle.reload(settings).unwrap();
     let hold = Some(Hold::Lost { lost: 145, of: 150 });
     bench.status(|it| it.roots.iter().any(|it| it.hold == hold)).await;
@@ -177,11 +176,12 @@ async fn a_repository_that_is_no_longer_a_root_is_forgotten() {
     let (small, large) = (Archive::start(5).await, Archive::start(120).await);
     let tree = Tree::with(&["a.txt"]);
     let mut settings = config(&tree, &small);
-    settings.repositories.push(Repository::new(large.url.clone()));
+    settings.roots.push(Root::Repository(Repository::new(large.url.clone())));
     let bench = Bench::start_with(tree, settings).await;
     harvested(&bench).await;
     assert_eq!(bench.handle.status().objects, 126);
-    let settings = Config { repositories: Vec::new(), ..config(&bench.tree, &small) };
+    let mut settings = config(&bench.tree, &small);
+    settings.roots.truncate(1);
     bench.handle.reload(settings).unwrap();
     let is_held = |it: &RootStatus| it.hold == Some(Hold::Removed) && it.held == 120;
     bench.status(|it| it.objects == 121 && it.roots.iter().any(is_held)).await;
@@ -212,7 +212,8 @@ async fn a_gatherer_is_a_root_of_another() {
     let base = origin.public.join("oai").unwrap();
     let mut soif = Repository::new(base);
     soif.oai.prefixes = vec!["soif".to_owned()];
-    let settings = Config { watch: Watch::Off, repositories: vec![soif], ..tree.config() };
+    let mut settings = Config { watch: Watch::Off, ..tree.config() };
+    settings.roots.push(Root::Repository(soif));
     let bench = Bench::start_with(tree, settings).await;
     until_objects(&bench, 3).await;
     // It is the same object, and says what it says at its origin.

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use gatherer::spec::Symlinks;
-use support::{Bench, Tree};
+use support::{Bench, Tree, settings_of};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_has_a_record_that_says_where_it_leads() {
@@ -17,7 +17,7 @@ async fn a_link_has_a_record_that_says_where_it_leads() {
     symlink("papers", tree.path("all")).unwrap();
     symlink("/etc/hostname", tree.path("out")).unwrap();
     let mut config = tree.config();
-    config.roots[0].symlinks = Symlinks::Record;
+    settings_of(&mut config).symlinks = Symlinks::Record;
     let bench = Bench::start_with(tree, config).await;
     let record = bench.file("newest.txt").await;
     assert_eq!(record.text("Type").as_deref(), Some("SymbolicLink"));

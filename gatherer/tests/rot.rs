@@ -10,8 +10,7 @@ use std::path::Path;
 
 use collection::member::{Decoder, MEMBER_BYTES_MAX, Member};
 use collection::{Batch, Change, Collection, Note, Options, Stamp};
-use gatherer::Config;
-use gatherer::repository::Repository;
+use gatherer::spec::{Repository, Root};
 use net::client::{Client, Request, Settings};
 use net::clock;
 use support::archive::Archive;
@@ -126,8 +125,8 @@ async fn a_gatherer_whose_feed_is_not_whole_is_not_ready_until_it_is() {
 async fn check_harvested(sealed: bool) {
     let archive = Archive::start(u32::try_from(FILES).unwrap()).await;
     let start = async |tree: Tree| {
-        let repositories = vec![Repository::new(archive.url.clone())];
-        let config = Config { repositories, ..tree.config() };
+        let mut config = tree.config();
+        config.roots.push(Root::Repository(Repository::new(archive.url.clone())));
         let bench = Bench::start_with(tree, config).await;
         bench.progress(|it| it.harvests_due == 0).await;
         bench

@@ -12,7 +12,7 @@ use essence::select::{Choice, SourceFor};
 use essence::typing::Recognizer;
 use formats::Type;
 use gatherer::Config;
-use support::{Bench, Tree};
+use support::{Bench, Tree, settings_of};
 
 fn with_choice(config: &Config, choice: Choice) -> Config {
     let mut config = config.clone();
@@ -29,7 +29,7 @@ async fn what_is_made_of_something_comes_and_goes_with_it() {
     let tree = Tree::with(&["a.md", "a.html", "d/b.html", "c.md", "c.html"]);
     let choice = Choice { source_for: vec![pair("*.html", "*.md")], ..Choice::default() };
     let mut config = with_choice(&tree.config(), choice);
-    config.roots[0].exclude = vec!["c.md".into()];
+    settings_of(&mut config).exclude = vec!["c.md".into()];
     let bench = Bench::start_with(tree, config).await;
     // A source that is excluded is not gathered, so that what is made of it is.
     assert_eq!(bench.handle.status().objects, 3);

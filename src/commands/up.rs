@@ -19,7 +19,7 @@ use broker::config::Config;
 use broker::error::Error;
 use broker::source::Source;
 use broker::status::SourceStatus;
-use gatherer::repository::Repository;
+use gatherer::spec::{Repository, Root};
 use indicatif::MultiProgress;
 use net::clock;
 use net::shutdown::Shutdown;
@@ -193,7 +193,8 @@ impl Pair {
         let mut config = gatherer::Config::for_paths(&places.folders, &data.join("gatherer"));
         config.wait_for_space = !once;
         config.worker = Some(worker::program());
-        config.repositories = places.repositories.iter().cloned().map(Repository::new).collect();
+        let repositories = places.repositories.iter().cloned().map(Repository::new);
+        config.roots.extend(repositories.map(Root::Repository));
         if let Some(host) = places.repositories.first().and_then(Url::host_str)
             && config.name.is_empty()
         {

@@ -18,8 +18,8 @@ use soif::digest::Md5;
 
 use crate::progress::Hold;
 use crate::repositories::{Regather, RepositoryNote};
-use crate::repository::Repository;
 use crate::site::{Site, lock};
+use crate::spec::Repository;
 
 /// Form of the records of repositories: a new number has all of them harvested again.
 const FORM: &str = "2";

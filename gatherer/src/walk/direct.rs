@@ -34,7 +34,7 @@ pub(super) fn walk(
     real: &Real,
     meet: &(dyn Fn(Met<'_>) -> Go + Sync),
 ) {
-    let (queue, follow) = (Queue::default(), ground.root.symlinks == Symlinks::Follow);
+    let (queue, follow) = (Queue::default(), ground.tree.symlinks == Symlinks::Follow);
     let walk = Walk { ground, real, meet, queue: &queue, follow };
     for start in starts.iter().rev() {
         if let Some(path) = ground.find(start)
@@ -193,7 +193,7 @@ impl Walk<'_> {
     /// Returns the directory on the way to a link to which the link leads back.
     fn leads_above<'p>(&self, place: Place<'p>) -> Option<&'p Path> {
         let target = rustix::fs::statat(place.directory, place.name, AtFlags::empty()).ok()?;
-        let top = &self.ground.root.directory;
+        let top = &self.ground.tree.directory;
         place.path.ancestors().skip(1).take_while(|above| above.starts_with(top)).find(|above| {
             rustix::fs::stat(*above)
                 .is_ok_and(|it| (it.st_dev, it.st_ino) == (target.st_dev, target.st_ino))
@@ -292,16 +292,16 @@ mod tests {
 
     use super::*;
     use crate::filter::Filter;
-    use crate::spec::Root;
+    use crate::spec::Tree;
 
     #[test]
     fn a_link_is_known_as_one_where_its_directory_does_not_say_it() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("a")).unwrap();
         std::os::unix::fs::symlink("a", folder.path().join("link")).unwrap();
-        let root = Root { symlinks: Symlinks::Follow, ..Root::new(folder.path()) };
+        let root = Tree { symlinks: Symlinks::Follow, ..Tree::new(folder.path()) };
         let filter = Filter::new(&root).unwrap();
-        let ground = Ground { root: &root, filter: &filter, data: Path::new("/none"), threads: 1 };
+        let ground = Ground { tree: &root, filter: &filter, data: Path::new("/none"), threads: 1 };
         let (real, queue) = (Real::of(&ground), Queue::default());
         let meet = |_: Met<'_>| Go::On;
         let walk = Walk { ground: &ground, real: &real, meet: &meet, queue: &queue, follow: true };

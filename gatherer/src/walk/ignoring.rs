@@ -28,23 +28,23 @@ pub(super) fn walk(
 ) {
     // With `.gitignore` files, every one on the way down counts: walk from the top, once, and leave
     // out what is not on the way.
-    let top_only = [ground.root.directory.clone()];
-    let from = if ground.root.gitignore && !starts.is_empty() { &top_only } else { starts };
+    let top_only = [ground.tree.directory.clone()];
+    let from = if ground.tree.gitignore && !starts.is_empty() { &top_only } else { starts };
     // The crate reads a directory's rules before it asks whether to go there.
     let shut = Shut::default();
-    let opens = |from: &PathBuf| !ground.root.gitignore || shut.opens(from);
+    let opens = |from: &PathBuf| !ground.tree.gitignore || shut.opens(from);
     let mut found = from.iter().filter_map(|from| ground.find(from)).filter(opens);
     let Some(first) = found.next() else { return shut.report(ground, meet) };
-    let narrowed = (ground.root.gitignore && starts != top_only).then_some(starts);
+    let narrowed = (ground.tree.gitignore && starts != top_only).then_some(starts);
     let mut builder = WalkBuilder::new(first);
     for from in found {
         builder.add(from);
     }
     builder
         .standard_filters(false)
-        .follow_links(ground.root.symlinks == Symlinks::Follow)
+        .follow_links(ground.tree.symlinks == Symlinks::Follow)
         .threads(ground.threads);
-    if ground.root.gitignore {
+    if ground.tree.gitignore {
         builder.git_ignore(true).ignore(true).git_exclude(true).require_git(false);
         let shut = shut.clone();
         builder.filter_entry(move |entry| {
@@ -97,7 +97,7 @@ impl Shut {
         let mut shut = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some((last, _)) = shut.get_mut(SHUT_MAX) {
             // There may be more of them anywhere.
-            last.clone_from(&ground.root.directory);
+            last.clone_from(&ground.tree.directory);
         }
         for (directory, name) in shut {
             let message = format!("{name} is no file; remove it, or put a file in its place");

@@ -9,7 +9,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use gatherer::metrics::StageCount;
 use gatherer::progress::{Phase, Progress, RootStatus, Status};
-use gatherer::{Config, Error, Handle, Server, spec};
+use gatherer::spec::{self, Root};
+use gatherer::{Config, Error, Handle, Server};
 use net::client::{Client, Request, Settings};
 use net::clock;
 use net::shutdown::Shutdown;
@@ -69,6 +70,14 @@ impl Tree {
 
     pub(crate) fn config(&self) -> Config {
         Config { workers: 2, ..Config::for_paths(&[self.root()], &self.data()) }
+    }
+}
+
+/// Returns what these settings say of the tree, their first root.
+pub(crate) fn settings_of(config: &mut Config) -> &mut spec::Tree {
+    match config.roots.first_mut() {
+        Some(Root::Tree(tree)) => tree,
+        other => panic!("{other:?}"),
     }
 }
 

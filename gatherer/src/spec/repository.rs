@@ -1,14 +1,10 @@
-//! A root that is no tree but an OAI-PMH repository, to be harvested: `access = "oai"`.
+//! A root that is an OAI-PMH repository, to be harvested: `access = "oai"`.
 //!
-//! Source: the manual's RootNodes (`URL Access=types Delay=seconds …`); OAI-PMH §2.7 (what can be
-//! selected).
+//! Source: OAI-PMH §2.7 (what can be selected).
 //!
-//! # Differences from the original
-//!
-//! * `Access` names one way to reach a root, and each has settings of its own.
-//! * What is harvested belongs to the repository: its records have the `Gatherer-Id` that every
-//!   harvester gives them (`oai::crosswalk`), so that two gatherers of one repository do not bring
-//!   every record twice.
+//! What is harvested belongs to the repository: its records have the `Gatherer-Id` that every
+//! harvester gives them (`oai::crosswalk`), so that two gatherers of one repository do not bring
+//! every record twice.
 //!
 //! Sans-I/O.
 
@@ -24,7 +20,7 @@ pub const INTERVAL: Duration = Duration::from_secs(24 * 3_600);
 /// A repository to harvest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repository {
-    /// Its base URL: its name in notes, confirmations and status.
+    /// Its base URL.
     pub base_url: Url,
     /// What is harvested of it, and how.
     pub oai: Oai,

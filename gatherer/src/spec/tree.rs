@@ -1,0 +1,100 @@
+//! A root that is a tree of files.
+//!
+//! Sans-I/O.
+
+use std::path::PathBuf;
+
+use essence::glob;
+use settings::Table;
+
+use super::urls::{file_url, path_of};
+
+/// What to do with a symbolic link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Symlinks {
+    /// Do not follow. What a link shows inside its root is gathered under its own name; a link that
+    /// leads out of the root, nowhere, or around in a circle is a problem.
+    #[default]
+    Skip,
+    /// Gather what a link shows under the link's name too, as long as it lies inside the root, and
+    /// one link deep: links below a linked directory are not followed again.
+    Follow,
+    /// Do not follow, but gather the link itself: its record says where it leads. What lies out of
+    /// the root stays a problem.
+    Record,
+}
+
+/// A tree to gather.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    /// The tree's top, absolute; a directory or a single file.
+    pub directory: PathBuf,
+    /// Glob patterns, relative to the top; a file must match one of them unless there are none.
+    pub include: Vec<String>,
+    /// Glob patterns, relative to the top; a file or directory that matches is left out.
+    pub exclude: Vec<String>,
+    /// Whether to gather files and directories whose name begins with a dot. Default: false.
+    pub hidden: bool,
+    /// Whether to honor `.gitignore` and `.ignore` files. Default: false.
+    pub gitignore: bool,
+    /// Leave out files larger than this, in bytes. Default: none.
+    pub file_bytes_max: Option<u64>,
+    /// What to do with symbolic links.
+    pub symlinks: Symlinks,
+}
+
+impl Tree {
+    /// Returns the tree at `directory` with every setting at its default.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            include: Vec::new(),
+            exclude: Vec::new(),
+            hidden: false,
+            gitignore: false,
+            file_bytes_max: None,
+            symlinks: Symlinks::Skip,
+        }
+    }
+
+    /// Returns the `file://` URL of its top.
+    pub fn url(&self) -> String {
+        file_url(&self.directory)
+    }
+
+    /// Reads a `[[root]]` with `access = "file"`, recording what is wrong with it.
+    pub(crate) fn read(table: &Table<'_>) -> Option<Self> {
+        const EXPECTED: &str = "the URL of a folder on this machine, such as \"file:///srv/docs\"";
+        table.require("url", "\"file:///srv/docs\"");
+        let mut tree = Self::new("");
+        for key in ["include", "exclude"] {
+            let patterns = table.strings(key);
+            for (i, pattern) in patterns.iter().enumerate() {
+                if let Some(mistake) = glob::mistake(pattern) {
+                    table.mistake_in(key, i, format!("pattern {pattern:?}: {mistake}"), "a glob");
+                }
+            }
+            if key == "include" {
+                tree.include = patterns;
+            } else {
+                tree.exclude = patterns;
+            }
+        }
+        tree.hidden = table.boolean("hidden", false);
+        tree.gitignore = table.boolean("gitignore", false);
+        tree.file_bytes_max = table.bytes("max_size");
+        tree.symlinks = match table.choice("symlinks", &["skip", "follow", "record"]) {
+            Some("follow") => Symlinks::Follow,
+            Some("record") => Symlinks::Record,
+            _ => Symlinks::Skip,
+        };
+        match path_of(&table.string("url")?) {
+            Ok(directory) => tree.directory = directory,
+            Err(message) => {
+                table.mistake("url", message, EXPECTED);
+                return None;
+            }
+        }
+        Some(tree)
+    }
+}

@@ -1,0 +1,151 @@
+//! The URLs of files: their own, and those that maps give them.
+//!
+//! Source: the manual's `Local-Mapping` (URL prefix → directory).
+//!
+//! # Differences from the original
+//!
+//! * A local path becomes a `file://` URL by percent-encoding every byte that is not unreserved, so
+//!   names with line feeds or bytes that are not UTF-8 have a URL of their own, and get their name
+//!   back from it. Unicode is not normalized: two names that look alike are two objects.
+//! * `Local-Mapping` sped up the fetching of a URL; a [`Map`] names the objects of a directory.
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use formats::path::encode;
+use percent_encoding::percent_decode;
+use url::Url;
+
+/// Gives what lies below a directory URLs that begin with a prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Map {
+    /// What a public URL begins with; ends with a slash.
+    pub url_prefix: Url,
+    /// The directory that the prefix stands for, absolute.
+    pub directory: PathBuf,
+}
+
+/// Returns the `file://` URL of an absolute path.
+pub fn file_url(path: &Path) -> String {
+    format!("file://{}", encode(path.as_os_str()))
+}
+
+/// Returns the path that [`encode`] was given.
+pub fn decode(encoded: &str) -> PathBuf {
+    PathBuf::from(std::ffi::OsString::from_vec(decode_bytes(encoded).into_owned()))
+}
+
+/// As [`decode`], as bytes.
+pub(crate) fn decode_bytes(encoded: &str) -> Cow<'_, [u8]> {
+    match memchr::memchr(b'%', encoded.as_bytes()) {
+        None => Cow::Borrowed(encoded.as_bytes()),
+        Some(_) => Cow::Owned(percent_decode(encoded.as_bytes()).collect()),
+    }
+}
+
+/// Returns the absolute path of a `file://` URL with no host (or `localhost`), or why there is none.
+///
+/// # Errors
+///
+/// A sentence for the one who wrote the URL.
+pub fn path_of(url: &str) -> Result<PathBuf, String> {
+    let Some(rest) = url.strip_prefix("file://") else {
+        return Err(format!("{url:?} is not a file:// URL"));
+    };
+    let rest = rest.strip_prefix("localhost").unwrap_or(rest);
+    if !rest.starts_with('/') {
+        return Err(format!("{url:?} names a host; only local trees (file:///…) can be gathered"));
+    }
+    let path = decode(rest);
+    if path.components().any(|part| matches!(part, std::path::Component::ParentDir)) {
+        return Err(format!("{url:?} contains \"..\""));
+    }
+    Ok(path.components().collect())
+}
+
+/// Returns the URL under which to publish the file at the absolute `path`: the longest mapped
+/// directory above it decides, and without one it is a `file://` URL.
+pub fn public_url(maps: &[Map], path: &Path) -> String {
+    let best = maps
+        .iter()
+        .filter_map(|map| Some((map, path.strip_prefix(&map.directory).ok()?)))
+        .max_by_key(|(map, _)| map.directory.as_os_str().len());
+    match best {
+        None => file_url(path),
+        Some((map, below)) => {
+            let prefix = map.url_prefix.as_str();
+            let slash = if prefix.ends_with('/') { "" } else { "/" };
+            format!("{prefix}{slash}{}", encode(below.as_os_str()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn map(url_prefix: &str, directory: &str) -> Map {
+        Map { url_prefix: Url::parse(url_prefix).unwrap(), directory: directory.into() }
+    }
+
+    #[track_caller]
+    fn check(path: &[u8], expected: &str) {
+        let path = Path::new(OsStr::from_bytes(path));
+        assert_eq!(file_url(path), expected);
+        assert_eq!(path_of(expected).unwrap(), path);
+    }
+
+    #[test]
+    fn odd_names_have_urls() {
+        check(b"/srv/docs/a.txt", "file:///srv/docs/a.txt");
+        check(b"/a\nb", "file:///a%0Ab");
+        check(b"/\xff\xfe", "file:///%FF%FE");
+        check(b"/50% #1?.txt", "file:///50%25%20%231%3F.txt");
+        check("/\u{e9}".as_bytes(), "file:///%C3%A9");
+        check("/e\u{301}".as_bytes(), "file:///e%CC%81");
+        check(b"/-rf", "file:///-rf");
+    }
+
+    #[test]
+    fn a_url_of_elsewhere_is_refused() {
+        for url in ["http://a/", "file://host/a", "file:///a/../b", "/a"] {
+            assert!(path_of(url).is_err(), "{url}");
+        }
+        assert_eq!(path_of("file://localhost/a//b/").unwrap(), Path::new("/a/b"));
+    }
+
+    #[test]
+    fn the_longest_directory_names_the_object() {
+        let maps = [
+            map("https://a.example/", "/srv"),
+            map("https://a.example/papers/", "/srv/docs/papers"),
+            map("https://b.example/x", "/opt"),
+        ];
+        for (path, expected) in [
+            ("/srv/docs/papers/1.pdf", "https://a.example/papers/1.pdf"),
+            ("/srv/docs/a b.txt", "https://a.example/docs/a%20b.txt"),
+            ("/srvx/a", "file:///srvx/a"),
+            ("/opt/y", "https://b.example/x/y"),
+        ] {
+            assert_eq!(public_url(&maps, Path::new(path)), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn encoding_loses_nothing(bytes in proptest::collection::vec(1u8..=255, 0..64)) {
+            let encoded = encode(OsStr::from_bytes(&bytes));
+            prop_assert!(encoded.bytes().all(|byte| byte.is_ascii_graphic()));
+            let decoded = decode(&encoded);
+            prop_assert_eq!(decoded.as_os_str().as_bytes(), &bytes[..]);
+        }
+    }
+}
