@@ -1,18 +1,17 @@
 //! A gatherer's annotations: read before each pass, and compared with what there is after it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use collection::Oid;
 use essence::annotations::Annotations;
-use essence::annotations::sources::Sources;
 use net::clock;
 
+use crate::lock::lock;
 use crate::note::{self, FileNote};
-use crate::progress::Annotated;
-use crate::site::{Site, lock};
+use crate::site::Site;
 use crate::spec;
 
 /// Kind of the problem of a file of annotations.
@@ -23,35 +22,6 @@ const UNMATCHED: &str = "annotation-unmatched";
 
 /// Most annotations about nothing that are named.
 const UNMATCHED_MAX: usize = 100;
-
-/// What a gatherer knows of its annotations.
-#[derive(Debug, Default)]
-pub(crate) struct Annotating {
-    sources: Mutex<Sources>,
-    current: Mutex<Arc<Annotations>>,
-    /// Problems on the list, as object and kind.
-    told: Mutex<BTreeSet<(String, &'static str)>>,
-    counts: Mutex<Annotated>,
-    /// Whether a file is to be looked at again soon.
-    again: AtomicBool,
-}
-
-impl Annotating {
-    /// Returns the annotations as they were last read.
-    pub(crate) fn current(&self) -> Arc<Annotations> {
-        lock(&self.current).clone()
-    }
-
-    /// Returns what status says of them.
-    pub(crate) fn counts(&self) -> Annotated {
-        lock(&self.counts).clone()
-    }
-
-    /// Whether a file has changed so lately that it was not read yet.
-    pub(crate) fn is_unquiet(&self) -> bool {
-        self.again.load(Relaxed)
-    }
-}
 
 impl Site {
     /// Reads what has changed of the annotations at `paths`, and returns whether they say something else than

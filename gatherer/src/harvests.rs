@@ -6,6 +6,8 @@
 //! again after a while, and goes on from where it came to; one that would lose much is held, as a tree's
 //! pass is, until an administrator confirms it.
 
+mod harvest;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,11 +18,12 @@ use net::clock;
 use net::shutdown::Shutdown;
 use tokio::task::{self, JoinError, JoinSet};
 
+use self::harvest::{Ended, Harvesting};
 use crate::error::Error;
-use crate::fetch::oai::{self, Ended, Harvesting};
-use crate::rounds::Requests;
-use crate::server::Shared;
-use crate::site::lock;
+use crate::lock::lock;
+use crate::problems::HARVEST_PROBLEM;
+use crate::requests::Requests;
+use crate::shared::Shared;
 use crate::spec::{self, Repository};
 
 /// Most repositories that are harvested at once.
@@ -201,11 +204,11 @@ impl Harvests {
                         identity,
                         confirmed,
                     };
-                    self.tasks.spawn(oai::harvest(site, harvesting, stop))
+                    self.tasks.spawn(harvest::harvest(site, harvesting, stop))
                 }
                 None => {
                     let url = url.clone();
-                    self.tasks.spawn_blocking(move || site.forget_repository(&url, confirmed))
+                    self.tasks.spawn_blocking(move || harvest::forget(&site, &url, confirmed))
                 }
             };
             self.urls.insert(task.id(), url.clone());
@@ -222,7 +225,7 @@ impl Harvests {
             Ok((_, Ok(ended))) => ended,
             Ok((_, Err(error))) if error.may_pass() && self.shared.config().wait_for_space => {
                 tracing::error!(root = url, %error, "cannot commit a harvest; trying again");
-                self.shared.site.problem(url.clone(), oai::HARVEST_PROBLEM, error.to_string());
+                self.shared.site.problem(url.clone(), HARVEST_PROBLEM, error.to_string());
                 Ended::Failed
             }
             Ok((_, Err(error))) => return Err(self.failed(&error)),

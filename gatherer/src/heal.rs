@@ -7,9 +7,10 @@ use collection::{Batch, Change, Compacted, Healing, Note, Oid, Stamp};
 use net::clock;
 use tokio::task::JoinError;
 
+use crate::lock::lock;
 use crate::note::{self, FileNote};
 use crate::progress::Hold;
-use crate::site::{Site, lock, path_bytes};
+use crate::site::{Site, path_bytes};
 
 /// How much of the log is checked at a time, in bytes.
 const SCRUB_BYTES: u64 = 16 << 20;
@@ -69,7 +70,7 @@ impl Site {
             is_whole &= !note.regather || note.hold == Some(Hold::Removed);
         }
         if !known {
-            self.doubt_repositories()?;
+            self.repositories.doubt(&self.collection)?;
         }
         *lock(&self.distrusted) = Some(loss);
         if known && is_whole {
@@ -119,7 +120,7 @@ impl Site {
         // Without any object it is what was said of a root, and a pass says it again.
         let mut is_due = lost.is_empty();
         if lost.iter().any(|it| it.gatherer != self.id) {
-            self.doubt_repositories()?;
+            self.repositories.doubt(&self.collection)?;
         }
         let own = lost.into_iter().filter(|it| it.gatherer == self.id);
         let mut lost: HashSet<String> = own.map(|it| it.url).collect();

@@ -4,35 +4,28 @@
 //! stages of an object's route on one screen.
 
 mod annotating;
-mod commit;
 pub mod config;
-pub mod debounce;
 mod error;
-pub mod fetch;
-pub mod filter;
-pub mod gathered;
 mod harvests;
 mod heal;
 pub mod known;
+mod lock;
 pub mod metrics;
 pub mod note;
-mod pass;
 mod pipeline;
-mod prepare;
 pub mod problems;
 pub mod progress;
-mod repositories;
-mod room;
+mod requests;
 mod rounds;
 mod serve;
 mod server;
+mod shared;
 mod site;
 pub mod spec;
-pub mod walk;
-mod watch;
+pub mod tree;
 
 pub use config::Config;
 pub use error::Error;
-pub use fetch::oai::HARVEST_PROBLEM;
+pub use problems::HARVEST_PROBLEM;
 pub use progress::{Phase, Progress, Status};
 pub use server::{Handle, Server};

@@ -5,6 +5,8 @@
 //!
 //! Sans-I/O.
 
+mod root;
+
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -15,8 +17,11 @@ use serde::{Deserialize, Serialize};
 use soif::Record;
 use soif::digest::Md5;
 
+pub use self::root::{
+    Regather, RepositoryNote, RootNote, repositories_prefix, repository_key, repository_of,
+    root_key, root_of, roots_prefix,
+};
 use crate::known::Stat;
-use crate::progress::Hold;
 use crate::spec;
 
 /// One record that a file gave.
@@ -168,32 +173,8 @@ fn number<T: std::str::FromStr>(rest: &mut &[u8], before: &[u8]) -> Option<T> {
     std::str::from_utf8(number).ok()?.parse().ok()
 }
 
-/// What is remembered of a root.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RootNote {
-    /// The device that the root was on.
-    pub device: Option<u64>,
-    /// When its last finished pass ended, in Unix milliseconds.
-    pub confirmed: Option<u64>,
-    /// Files known at the end of that pass, or later if there were more.
-    pub files: u64,
-    /// Files lost since.
-    pub lost: u64,
-    /// Whether the collection has lost records of this root, so that every file is to be published
-    /// again whatever its note says, until a pass has finished.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub regather: bool,
-    /// Why deletions are held.
-    pub hold: Option<Hold>,
-    /// How many files were gone when they were.
-    pub held: u64,
-}
-
 /// Begins the key of every file's note.
 const FILE: &str = "file ";
-
-/// Begins the key of every root's note.
-const ROOT: &str = "root ";
 
 /// Returns the key of the note of the file at `path` under the root with this URL.
 pub fn file_key(root: &str, path: &Path) -> Vec<u8> {
@@ -232,21 +213,6 @@ pub(crate) fn path_bytes_of<'k>(root: &str, key: &'k [u8]) -> Option<Cow<'k, [u8
 fn encoded_path<'k>(root: &str, key: &'k [u8]) -> Option<&'k str> {
     let rest = std::str::from_utf8(key).ok()?.strip_prefix(FILE)?;
     rest.strip_prefix(root)?.strip_prefix(' ')
-}
-
-/// Returns the key of a root's note.
-pub fn root_key(root: &str) -> Vec<u8> {
-    format!("{ROOT}{root}").into_bytes()
-}
-
-/// Returns what the keys of all roots' notes begin with.
-pub fn roots_prefix() -> Vec<u8> {
-    ROOT.as_bytes().to_vec()
-}
-
-/// Returns the URL of the root whose note has this key.
-pub fn root_of(key: &[u8]) -> Option<String> {
-    Some(std::str::from_utf8(key).ok()?.strip_prefix(ROOT)?.to_owned())
 }
 
 /// Returns a note's value as stored.

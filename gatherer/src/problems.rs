@@ -15,6 +15,12 @@ use crate::known::Walk;
 /// How many problems are kept with their names. The counts go on beyond it.
 pub const PROBLEMS_MAX: usize = 1_000;
 
+/// Kind of the problem of a root that is not there.
+pub const ROOT_PROBLEM: &str = "root-missing";
+
+/// Kind of the problem that a repository could not be harvested to its end.
+pub const HARVEST_PROBLEM: &str = "harvest";
+
 /// Longest message kept, in bytes; of a longer one the middle is left out.
 const MESSAGE_BYTES_MAX: usize = 500;
 

@@ -3,6 +3,7 @@
 //! Two things may be under way at once, one of each kind: a pass, and a look at touched paths, so that
 //! a file saved during a long pass is published within a second or two all the same.
 
+mod pass;
 mod reading;
 mod retry;
 mod tidying;
@@ -17,17 +18,17 @@ use net::clock;
 use net::shutdown::Shutdown;
 use tokio::task::{self, JoinError, JoinSet};
 
+use self::pass::{Asked, look, pass};
 use self::retry::retry_wait;
 use self::tidying::{HEAL_PAUSE_MIN, TIDY_EVERY};
 use crate::config::{POLL, Watch};
-use crate::debounce::Touched;
 use crate::error::Error;
 use crate::heal::Tidied;
-use crate::pass::{Asked, look, pass};
+use crate::lock::lock;
 use crate::progress::{Phase, Watching};
-use crate::server::Shared;
-use crate::site::lock;
-use crate::watch::{Inbox, Places, Vigil, Watcher};
+use crate::shared::Shared;
+use crate::tree::debounce::Touched;
+use crate::tree::watch::{Inbox, Places, Vigil, Watcher};
 
 /// How often it is looked whether the roots are still those that are watched.
 const ROOT_CHECK: Duration = Duration::from_secs(10);
@@ -43,17 +44,6 @@ const STOP_WAIT: Duration = Duration::from_millis(900);
 
 /// Longer than any pass takes: when the next one is due is set at its end, unless it is asked for.
 const UNASKED: Duration = Duration::from_secs(365 * 24 * 3_600);
-
-/// What has been asked for and is still to be done.
-#[derive(Debug, Default)]
-pub(crate) struct Requests {
-    /// A pass over all roots.
-    pub(crate) gather: bool,
-    /// Roots whose held deletions are released.
-    pub(crate) confirm: BTreeSet<String>,
-    /// New settings are in force.
-    pub(crate) reload: bool,
-}
 
 /// What has come to its end.
 enum Done {

@@ -29,7 +29,8 @@ use web::failure::{Failure, Wants};
 use web::templates::Source;
 
 use crate::progress::Status;
-use crate::server::{Handle, Shared};
+use crate::server::Handle;
+use crate::shared::Shared;
 
 /// The pages that are only ours.
 pub(crate) const TEMPLATES: &[Source] =

@@ -15,19 +15,20 @@ use essence::worker::program::Programs;
 use exchange::push::Notifier;
 use net::clock;
 use net::shutdown::Shutdown;
-use oai::crosswalk::SourceIdentity;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use web::Pages;
 
 use crate::config::Config;
 use crate::error::Error;
+use crate::lock::lock;
 use crate::metrics::StageCount;
 use crate::problems::Entry;
-use crate::progress::{Progress, Status, Watching};
-use crate::rounds::{self, Requests};
-use crate::site::{Plan, Site, lock};
-use crate::spec::{self, Repository};
+use crate::progress::{Progress, Status};
+use crate::rounds;
+use crate::shared::Shared;
+use crate::site::{Plan, Site};
+use crate::spec;
 use crate::{harvests, serve};
 
 /// Name of the collection's directory within the data directory.
@@ -44,55 +45,6 @@ const REQUESTS_DRAIN: Duration = Duration::from_millis(1_000);
 
 /// How long a commit under way may take at the end; then it is left to end by itself.
 const CLOSE: Duration = Duration::from_millis(600);
-
-/// What the server, its handles and its pages share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) site: Arc<Site>,
-    /// Id and key.
-    pub(crate) author: Author,
-    config: Mutex<Arc<Config>>,
-    plans: Mutex<Arc<Vec<Plan>>>,
-    pub(crate) requests: Mutex<Requests>,
-    /// Wakes the rounds when something has been asked for.
-    pub(crate) asked: Notify,
-    /// How changes are noticed.
-    pub(crate) watching: Mutex<Watching>,
-    /// Tells subscribers of changes.
-    pub(crate) notifier: Notifier,
-    /// Its listeners.
-    pub(crate) control: Control,
-    /// Tells what the gatherer is.
-    pub(crate) describer: Describer,
-    /// What it is to harvesters.
-    pub(crate) repository: exchange::repository::Repository,
-    /// When the server started, in Unix seconds.
-    started: u64,
-    /// Host and port that others reach it at.
-    host: String,
-    port: u16,
-}
-
-impl Shared {
-    pub(crate) fn config(&self) -> Arc<Config> {
-        lock(&self.config).clone()
-    }
-
-    pub(crate) fn plans(&self) -> Arc<Vec<Plan>> {
-        lock(&self.plans).clone()
-    }
-
-    /// Whose records a repository's become: its own, under our name. It does not speak for what is ours.
-    pub(crate) fn identity_of(&self, repository: &Repository) -> SourceIdentity {
-        let attributes = self.config().attributes(&self.host, self.port);
-        let owned = |(name, value): (&'static str, String)| (name.to_owned(), value);
-        SourceIdentity {
-            attributes: attributes.into_iter().map(owned).collect(),
-            refused_gatherer_id: Some(self.site.id.clone()),
-            ..SourceIdentity::new(repository.url())
-        }
-    }
-}
 
 /// A gatherer, bound and ready to run.
 #[derive(Debug)]

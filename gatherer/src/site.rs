@@ -1,13 +1,15 @@
 //! What all parts of a running gatherer share: the collection, what is known of each root, counters,
 //! problems, and the progress that others watch.
 
+mod annotations;
 mod fingerprint;
+mod repositories;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use collection::{Batch, Collection, Note, Stamp, Version};
@@ -20,27 +22,22 @@ use essence::worker::program::Programs;
 use net::clock;
 use tokio::sync::watch;
 
-use crate::annotating::Annotating;
+use self::annotations::Annotating;
+use self::repositories::Repositories;
 use crate::config::Config;
 use crate::error::Error;
-use crate::filter::Filter;
 use crate::known::{Known, Walk};
+use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::note::{self, Brief, RootNote};
 use crate::problems::{Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
-use crate::repositories::Repositories;
 use crate::spec::{self, Map, Tree};
+use crate::tree::filter::Filter;
 
 /// Notes that are read at once when a root's are loaded, and how often that before they are looked at.
 const CHUNK_NOTES: usize = 1_024;
 const CHUNKS_MAX: usize = 16;
-
-/// Locks, whatever became of the thread that held the lock before: what these locks guard is whole
-/// between any two statements.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A tree with everything that its settings mean, ready to use.
 #[derive(Debug)]

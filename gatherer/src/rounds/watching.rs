@@ -4,9 +4,9 @@ use net::clock;
 
 use super::Rounds;
 use crate::config::POLL;
+use crate::lock::lock;
 use crate::progress::Watching;
-use crate::site::lock;
-use crate::watch::{Watcher, in_words};
+use crate::tree::watch::{Watcher, in_words};
 
 impl Rounds {
     /// From here on a pass may find anything in a root's place.

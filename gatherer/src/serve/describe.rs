@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use daemon::describe::{Facts, NAMED_MAX};
 
-use crate::server::Shared;
+use crate::shared::Shared;
 
 /// Returns the route that tells it.
 pub(super) fn route(shared: &Arc<Shared>) -> Router {

@@ -5,9 +5,7 @@
 use daemon::overview::{Overview, PROBLEMS_MAX, Problem, Trouble};
 use web::templates::grouped;
 
-use crate::commit::ROOT_PROBLEM;
-use crate::fetch::oai::HARVEST_PROBLEM;
-use crate::problems::Entry;
+use crate::problems::{Entry, HARVEST_PROBLEM, ROOT_PROBLEM};
 use crate::progress::{Hold, Phase, RootStatus, Status};
 
 /// What the administration has beside the page.

@@ -32,7 +32,7 @@ use essence::chain::{Chain, Host};
 use essence::worker::{Program, serve};
 use formats::object::{Object, ProblemKind, Summary};
 use gatherer::config::READ_BYTES_MAX;
-use gatherer::fetch::file;
+use gatherer::tree::file;
 use gatherer::{Config, spec};
 use net::clock;
 use peak::{Peak, Watch};

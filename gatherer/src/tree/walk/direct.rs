@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use super::{Entry, Go, Ground, Met, Next, Real, link_loop, trouble};
 use crate::known::Stat;
-use crate::site::lock;
+use crate::lock::lock;
 use crate::spec::Symlinks;
 
 /// Room for the names that are read at once, in bytes; a name takes up to 280.
@@ -291,8 +291,8 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::filter::Filter;
     use crate::spec::Tree;
+    use crate::tree::filter::Filter;
 
     #[test]
     fn a_link_is_known_as_one_where_its_directory_does_not_say_it() {

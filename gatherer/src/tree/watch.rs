@@ -18,10 +18,11 @@ use tokio::sync::Notify;
 use watcher::event::{CreateKind, EventKind, ModifyKind, RemoveKind};
 use watcher::{Error, ErrorKind, Heard, RecursiveMode};
 
-use crate::debounce::{Debounce, Touched};
+use crate::lock::lock;
 use crate::problems::shortened;
-use crate::site::{Plan, Site, lock};
+use crate::site::{Plan, Site};
 use crate::spec::{self, Symlinks};
+use crate::tree::debounce::{Debounce, Touched};
 
 /// How long after something has happened to a file of annotations these are read: later than it is quiet, if
 /// nothing more happens.

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use collection::Stamp;
 use essence::print::front;
 use exchange::harvester::{self, Bounds, Running, Step, Stored, Target};
 use net::clock;
@@ -16,16 +17,16 @@ use oai::crosswalk::SourceIdentity;
 use oai::harvest::{Checkpoint, End, Failure};
 use soif::digest::Md5;
 
+use crate::known::LOST_FILES_MAX;
+use crate::lock::lock;
+use crate::note::{Regather, RepositoryNote};
+use crate::problems::HARVEST_PROBLEM;
 use crate::progress::Hold;
-use crate::repositories::{Regather, RepositoryNote};
-use crate::site::{Site, lock};
+use crate::site::Site;
 use crate::spec::Repository;
 
 /// Form of the records of repositories: a new number has all of them harvested again.
 const FORM: &str = "2";
-
-/// Kind of the problem that a repository could not be harvested to its end.
-pub const HARVEST_PROBLEM: &str = "harvest";
 
 /// Kind of the problem that a repository cannot send records of some dates; all others came.
 const GAPS_PROBLEM: &str = "gaps";
@@ -244,13 +245,43 @@ async fn finish(site: &Arc<Site>, it: &Harvesting) -> Result<(), collection::Err
     Ok(())
 }
 
+/// Deletes what a repository brought that is no longer in the settings; much of it only once
+/// confirmed. Blocks.
+///
+/// # Errors
+///
+/// The collection cannot be read or written.
+pub(crate) fn forget(site: &Site, url: &str, confirmed: bool) -> Result<Ended, collection::Error> {
+    let objects = site.held_of(url)?;
+    if LOST_FILES_MAX < objects && !confirmed {
+        site.repositories.change(&site.collection, url, |it| {
+            if it.hold != Some(Hold::Removed) {
+                (it.hold, it.held) = (Some(Hold::Removed), objects);
+            }
+        })?;
+        let message = format!(
+            "the root is no longer in the settings: its {objects} records are kept until it is \
+             back or POST /confirm?root={url} says that it is gone"
+        );
+        site.problem(url.to_owned(), "held", message);
+        return Ok(Ended::Held);
+    }
+    let applied = site.collection.remove_source(url, Stamp(clock::now_ms()))?;
+    site.metrics.deleted.fetch_add(applied.deleted, Relaxed);
+    site.counts.deleted.fetch_add(applied.deleted, Relaxed);
+    site.repositories.forget(&site.collection, url)?;
+    let mut problems = lock(&site.problems);
+    ["held", HARVEST_PROBLEM].iter().for_each(|kind| problems.cure(url, kind));
+    Ok(Ended::Forgotten)
+}
+
 async fn change(
     site: &Arc<Site>,
     url: &str,
     change: impl FnOnce(&mut RepositoryNote) + Send + 'static,
 ) -> Result<(), collection::Error> {
     let (site, url) = (site.clone(), url.to_owned());
-    let commit = move || site.change_repository(&url, change);
+    let commit = move || site.repositories.change(&site.collection, &url, change);
     let done = tokio::task::spawn_blocking(commit).await;
     done.unwrap_or_else(|fault| std::panic::resume_unwind(fault.into_panic()))
 }

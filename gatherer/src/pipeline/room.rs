@@ -4,7 +4,7 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::site::lock;
+use crate::lock::lock;
 
 /// How often one who waits looks whether to give up.
 const LOOK: Duration = Duration::from_millis(50);

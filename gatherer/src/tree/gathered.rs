@@ -8,8 +8,8 @@ use essence::select::{LeftOut, Selection};
 
 use crate::config::Config;
 use crate::error::Error;
-use crate::filter::{self, Filter};
 use crate::spec::{self, Tree};
+use crate::tree::filter::{self, Filter};
 
 /// Which files a gatherer takes, to be asked for one at a time. What `.gitignore` files say is not asked.
 #[derive(Debug)]

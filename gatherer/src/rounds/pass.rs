@@ -10,11 +10,12 @@ use collection::{Batch, Change, Note, Oid, Stamp};
 use net::clock;
 
 use crate::known::LOST_FILES_MAX;
+use crate::lock::lock;
 use crate::note::{self, FileNote};
 use crate::pipeline::{self, Order};
 use crate::progress::{Hold, Phase};
-use crate::site::{Plan, Site, lock};
-use crate::watch::Vigil;
+use crate::site::{Plan, Site};
+use crate::tree::watch::Vigil;
 
 /// Most deletions of one commit when a removed root is forgotten.
 const FORGET_MAX: usize = 4_096;

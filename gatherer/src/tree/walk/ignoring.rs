@@ -10,8 +10,8 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use rustix::fs::FileType;
 
 use super::{Entry, Go, Ground, Met, Next, Real, Trouble, is_within, link_loop, trouble};
-use crate::fetch::file::stat_of;
 use crate::spec::Symlinks;
+use crate::tree::file::stat_of;
 
 /// Where rules may stand in a directory.
 const RULES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];

@@ -7,47 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use collection::{Batch, Collection, Note, Stamp};
 use net::clock;
-use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
-use crate::fetch::oai::{Ended, HARVEST_PROBLEM};
-use crate::known::LOST_FILES_MAX;
-use crate::note;
-use crate::progress::{Hold, RootStatus};
-use crate::rounds::Requests;
-use crate::site::{Site, lock};
-
-/// Begins the key of every repository's note.
-const REPOSITORY: &str = "repository ";
-
-/// Whether everything is to be harvested again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Regather {
-    /// No.
-    #[default]
-    No,
-    /// The next harvest is to begin anew.
-    Asked,
-    /// The harvest under way has begun anew, and goes on from its checkpoint.
-    UnderWay,
-}
-
-/// What is remembered of a repository.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RepositoryNote {
-    /// When its last finished harvest ended, in Unix milliseconds.
-    pub(crate) confirmed: Option<u64>,
-    /// Fingerprint of the settings that its records depend on.
-    pub(crate) settings: u64,
-    /// Whether the collection has lost records of it.
-    #[serde(default)]
-    pub(crate) regather: Regather,
-    /// Why deletions are held.
-    pub(crate) hold: Option<Hold>,
-    /// How many records were gone when they were.
-    pub(crate) held: u64,
-}
+use super::Site;
+use crate::lock::lock;
+use crate::note::{self, Regather, RepositoryNote};
+use crate::progress::RootStatus;
+use crate::requests::Requests;
 
 /// The repositories of a running gatherer.
 #[derive(Debug, Default)]
@@ -75,11 +41,10 @@ impl Repositories {
         wanted: usize,
     ) -> Result<(), collection::Error> {
         let mut notes = lock(&self.notes);
-        for entry in collection.notes(REPOSITORY.as_bytes()) {
+        for entry in collection.notes(&note::repositories_prefix()) {
             let (key, value) = entry?;
-            let url = std::str::from_utf8(&key).ok().and_then(|it| it.strip_prefix(REPOSITORY));
-            if let Some(url) = url {
-                notes.insert(url.to_owned(), note::from_bytes(&value).unwrap_or_default());
+            if let Some(url) = note::repository_of(&key) {
+                notes.insert(url, note::from_bytes(&value).unwrap_or_default());
             }
         }
         self.due.store(wanted as u64, Relaxed);
@@ -129,30 +94,47 @@ impl Repositories {
         change(&mut lock(&self.requests));
         self.asked.notify_one();
     }
-}
 
-impl Site {
     /// Changes a repository's note, and commits it if that made a difference. Blocks.
     ///
     /// # Errors
     ///
     /// The collection cannot be written.
-    pub(crate) fn change_repository(
+    pub(crate) fn change(
         &self,
+        collection: &Collection,
         url: &str,
         change: impl FnOnce(&mut RepositoryNote),
     ) -> Result<(), collection::Error> {
-        let _changing = lock(&self.repositories.changing);
-        let known = lock(&self.repositories.notes).get(url).cloned();
+        let _changing = lock(&self.changing);
+        let known = lock(&self.notes).get(url).cloned();
         let mut note = known.clone().unwrap_or_default();
         change(&mut note);
         if known.as_ref() == Some(&note) {
             return Ok(());
         }
-        let stored = Note { key: key(url), value: Some(note::to_bytes(&note)) };
+        let stored = Note { key: note::repository_key(url), value: Some(note::to_bytes(&note)) };
         let batch = Batch { changes: Vec::new(), notes: vec![stored] };
-        self.collection.commit(batch, Stamp(clock::now_ms()))?;
-        lock(&self.repositories.notes).insert(url.to_owned(), note);
+        collection.commit(batch, Stamp(clock::now_ms()))?;
+        lock(&self.notes).insert(url.to_owned(), note);
+        Ok(())
+    }
+
+    /// Forgets a repository of which nothing is left. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be written.
+    pub(crate) fn forget(
+        &self,
+        collection: &Collection,
+        url: &str,
+    ) -> Result<(), collection::Error> {
+        let notes = vec![Note { key: note::repository_key(url), value: None }];
+        let batch = Batch { changes: Vec::new(), notes };
+        let _changing = lock(&self.changing);
+        collection.commit(batch, Stamp(clock::now_ms()))?;
+        lock(&self.notes).remove(url);
         Ok(())
     }
 
@@ -161,59 +143,22 @@ impl Site {
     /// # Errors
     ///
     /// The collection cannot be written.
-    pub(crate) fn doubt_repositories(&self) -> Result<(), collection::Error> {
-        for url in self.repositories.known() {
-            self.change_repository(&url, |it| {
+    pub(crate) fn doubt(&self, collection: &Collection) -> Result<(), collection::Error> {
+        for url in self.known() {
+            self.change(collection, &url, |it| {
                 if it.regather == Regather::No {
                     it.regather = Regather::Asked;
                 }
             })?;
         }
-        self.repositories.asked.notify_one();
+        self.asked.notify_one();
         Ok(())
     }
+}
 
-    /// Deletes what a repository brought that is no longer in the settings; much of it only once
-    /// confirmed. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be read or written.
-    pub(crate) fn forget_repository(
-        &self,
-        url: &str,
-        confirmed: bool,
-    ) -> Result<Ended, collection::Error> {
-        let objects = self.held_of(url)?;
-        if LOST_FILES_MAX < objects && !confirmed {
-            self.change_repository(url, |it| {
-                if it.hold != Some(Hold::Removed) {
-                    (it.hold, it.held) = (Some(Hold::Removed), objects);
-                }
-            })?;
-            let message = format!(
-                "the root is no longer in the settings: its {objects} records are kept until it is \
-                 back or POST /confirm?root={url} says that it is gone"
-            );
-            self.problem(url.to_owned(), "held", message);
-            return Ok(Ended::Held);
-        }
-        let applied = self.collection.remove_source(url, Stamp(clock::now_ms()))?;
-        self.metrics.deleted.fetch_add(applied.deleted, Relaxed);
-        self.counts.deleted.fetch_add(applied.deleted, Relaxed);
-        let notes = vec![Note { key: key(url), value: None }];
-        let batch = Batch { changes: Vec::new(), notes };
-        let changing = lock(&self.repositories.changing);
-        self.collection.commit(batch, Stamp(clock::now_ms()))?;
-        lock(&self.repositories.notes).remove(url);
-        drop(changing);
-        let mut problems = lock(&self.problems);
-        ["held", HARVEST_PROBLEM].iter().for_each(|kind| problems.cure(url, kind));
-        Ok(Ended::Forgotten)
-    }
-
+impl Site {
     /// How many objects a repository has brought that live.
-    fn held_of(&self, url: &str) -> Result<u64, collection::Error> {
+    pub(crate) fn held_of(&self, url: &str) -> Result<u64, collection::Error> {
         let sources = self.collection.sources()?;
         Ok(sources.into_iter().find(|it| it.source == url).map_or(0, |it| it.objects))
     }
@@ -236,10 +181,6 @@ impl Site {
     }
 }
 
-fn key(url: &str) -> Vec<u8> {
-    format!("{REPOSITORY}{url}").into_bytes()
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
@@ -254,27 +195,26 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stamp = Stamp(clock::now_ms());
         let (collection, _) = Collection::open(dir.path(), Options::default(), stamp).unwrap();
-        let site = Site::new("00000000000000aa".to_owned(), collection, (None, None));
+        let (collection, repositories) = (&collection, &Repositories::default());
         let url = "http://a/oai";
-        site.change_repository(url, |it| it.settings = 1).unwrap();
-        let before = site.collection.version();
-        site.change_repository(url, |it| it.settings = 1).unwrap();
-        assert_eq!(site.collection.version(), before, "nothing has changed");
+        repositories.change(collection, url, |it| it.settings = 1).unwrap();
+        let before = collection.version();
+        repositories.change(collection, url, |it| it.settings = 1).unwrap();
+        assert_eq!(collection.version(), before, "nothing has changed");
         let (doubt, doubts) = mpsc::channel();
         std::thread::scope(|scope| {
-            let site = &site;
             scope.spawn(move || {
                 let () = doubts.recv().unwrap();
-                site.doubt_repositories().unwrap();
+                repositories.doubt(collection).unwrap();
             });
             let finish = |it: &mut RepositoryNote| {
-                assert!(site.repositories.changing.try_lock().is_err(), "nobody else changes it");
+                assert!(repositories.changing.try_lock().is_err(), "nobody else changes it");
                 doubt.send(()).unwrap();
                 it.confirmed = Some(7);
             };
-            site.change_repository(url, finish).unwrap();
+            repositories.change(collection, url, finish).unwrap();
         });
-        let note = site.repositories.note(url);
+        let note = repositories.note(url);
         assert_eq!((note.confirmed, note.regather), (Some(7), Regather::Asked));
     }
 

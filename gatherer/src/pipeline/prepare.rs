@@ -13,12 +13,12 @@ use formats::object::{Object, ProblemKind, Summary};
 use net::clock;
 use soif::Record;
 
-use crate::commit::Prepared;
-use crate::fetch::file::{self, Content, Refused};
+use super::run::{Candidate, Prepared, Run};
+use crate::lock::lock;
 use crate::note::{self, Basis, Difference, FileNote};
-use crate::pipeline::{Candidate, Run};
-use crate::site::{lock, path_bytes};
+use crate::site::path_bytes;
 use crate::spec::{self, Symlinks};
+use crate::tree::file::{self, Content, Refused};
 
 /// The attribute that says when a record was made.
 const UPDATE_TIME: &str = "Update-Time";

@@ -10,19 +10,17 @@ use std::time::{Duration, Instant};
 
 use collection::{Batch, Change, Note, Oid, Stamp};
 use net::clock;
-use soif::Record;
 
-use crate::known::{Losses, Stat, Top, Walk, hold};
+use super::prepare::prepare;
+use super::run::{Candidate, Order, Prepared, Run, Seen};
+use crate::known::{Losses, Stat, Top, hold};
+use crate::lock::lock;
 use crate::note::{self, FileNote, RootNote};
-use crate::pipeline::{Candidate, Order, Run, Seen};
-use crate::prepare::prepare;
+use crate::problems::ROOT_PROBLEM;
 use crate::progress::Hold;
-use crate::site::{lock, path_bytes, root_note};
-use crate::walk::is_within;
-use crate::watch::Vigil;
-
-/// Kind of the problem of a root that is not there.
-pub(crate) const ROOT_PROBLEM: &str = "root-missing";
+use crate::site::{path_bytes, root_note};
+use crate::tree::walk::is_within;
+use crate::tree::watch::Vigil;
 
 /// Most changes of one commit, beyond the file that reaches it. A commit takes many times the memory
 /// of its records while it is written.
@@ -31,41 +29,8 @@ const CHANGES_MAX: usize = 1_024;
 /// Most bytes of memory that one commit's records and notes take, beyond the file that reaches it.
 const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// What an attribute, or another text that is kept by itself, takes beside its bytes.
-const TEXT_BYTES: usize = 64;
-
 /// How long a record waits for others to be committed with.
 const WAIT_MAX: Duration = Duration::from_secs(1);
-
-/// A file ready to be committed.
-#[derive(Debug)]
-pub(crate) struct Prepared {
-    pub(crate) path: PathBuf,
-    /// Whether the path is a link, or leads through one.
-    pub(crate) linked: bool,
-    pub(crate) key: Vec<u8>,
-    /// The walk that had committed the note which the records were compared with, if there was one.
-    pub(crate) against: Option<Walk>,
-    pub(crate) note: FileNote,
-    /// Records that are new or have changed.
-    pub(crate) updated: Vec<Record>,
-    /// URLs of records that are no more.
-    pub(crate) deleted: Vec<String>,
-}
-
-impl Prepared {
-    /// Returns about how much memory it takes, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        let text = |text: &str| TEXT_BYTES + text.len();
-        let record = |record: &Record| {
-            let values = record.attributes().iter().map(|it| 2 * TEXT_BYTES + it.value.len());
-            text(&record.url) + values.sum::<usize>()
-        };
-        self.updated.iter().map(record).sum::<usize>()
-            + self.deleted.iter().map(|url| text(url)).sum::<usize>()
-            + self.note.records.iter().map(|it| 2 * text(&it.url)).sum::<usize>()
-    }
-}
 
 /// A file that waits to be committed with others.
 #[derive(Debug)]
@@ -442,6 +407,8 @@ fn count(run: &Run<'_>, batch: &Batch, files: &[(PathBuf, Option<Learned>)]) {
 
 #[cfg(test)]
 mod tests {
+    use soif::Record;
+
     use super::*;
 
     #[test]

@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
-use crate::filter::{Filter, LeftOut};
 use crate::known::Stat;
 use crate::spec::{Symlinks, Tree};
+use crate::tree::filter::{Filter, LeftOut};
 
 /// What a walk is over.
 #[derive(Clone, Debug)]
