@@ -8,7 +8,7 @@
 
 mod harvest;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ use crate::lock::lock;
 use crate::problems::HARVEST_PROBLEM;
 use crate::requests::Requests;
 use crate::shared::Shared;
-use crate::spec::{self, Repository};
+use crate::site::plan::{self, RepositoryPlan};
 
 /// Most repositories that are harvested at once.
 const HARVESTS_MAX: usize = 4;
@@ -45,7 +45,7 @@ const UNASKED: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// A repository and its schedule.
 struct Standing {
     /// `None` when it is no longer in the settings: what it brought is to be deleted.
-    repository: Option<Repository>,
+    plan: Option<RepositoryPlan>,
     due: Instant,
     /// What stops the harvest under way, if one is.
     under_way: Option<Shutdown>,
@@ -126,27 +126,29 @@ impl Harvests {
 
     /// Sees which repositories there are: those of the settings, and others that were harvested before.
     fn stand(&mut self) {
-        let (config, now) = (self.shared.config(), clock::monotonic());
+        let (plans, now) = (self.shared.plans(), clock::monotonic());
         let is_start = self.standings.is_empty();
-        let known = self.shared.site.repositories.known();
-        let urls: BTreeSet<String> =
-            spec::repositories(&config.roots).map(|it| it.url().to_owned()).chain(known).collect();
-        for url in urls {
-            let wanted = spec::repositories(&config.roots).find(|it| it.url() == url).cloned();
+        let mut wanted: BTreeMap<String, Option<RepositoryPlan>> =
+            self.shared.site.repositories.known().into_iter().map(|url| (url, None)).collect();
+        wanted.extend(
+            plan::repositories(&plans).map(|it| (it.repository.url().to_owned(), Some(it.clone()))),
+        );
+        for (url, plan) in wanted {
             let standing = self.standings.entry(url).or_insert_with(|| Standing {
-                repository: None,
+                plan: None,
                 due: now,
                 under_way: None,
                 failures: 0,
                 confirmed: false,
-                awaited: (u64::from(is_start && wanted.is_some()), 0),
+                awaited: (u64::from(is_start && plan.is_some()), 0),
             });
-            if standing.repository != wanted {
-                standing.repository = wanted;
+            let before = standing.plan.as_ref().map(|it| &it.repository);
+            if before != plan.as_ref().map(|it| &it.repository) {
                 (standing.due, standing.failures) = (now, 0);
                 // One under way is of other settings.
                 standing.under_way.iter().for_each(Shutdown::start);
             }
+            standing.plan = plan;
         }
     }
 
@@ -190,20 +192,16 @@ impl Harvests {
             // Whatever asks for a harvest from here on is not served by this one.
             standing.due = now + UNASKED;
             let confirmed = standing.confirmed;
-            let task = match standing.repository.clone() {
-                Some(repository) => {
+            let task = match standing.plan.clone() {
+                Some(plan) => {
+                    let repository = &plan.repository;
                     let token = repository.token.as_ref();
                     let credentials = exchange::source::credentials(token, None);
                     let access = repository.oai.access(credentials, repository.allow_private);
                     let base = repository.base_url.clone();
-                    let identity = self.shared.identity_of(&repository);
-                    let harvesting = Harvesting {
-                        repository: harvester::Repository::new(self.client.clone(), base, access)
-                            .pacing(self.hosts.clone(), repository.oai.delay),
-                        settings: repository,
-                        identity,
-                        confirmed,
-                    };
+                    let asking = harvester::Repository::new(self.client.clone(), base, access)
+                        .pacing(self.hosts.clone(), repository.oai.delay);
+                    let harvesting = Harvesting { asking, plan, confirmed };
                     self.tasks.spawn(harvest::harvest(site, harvesting, stop))
                 }
                 None => {
@@ -239,7 +237,7 @@ impl Harvests {
         let Some(standing) = self.standings.get_mut(&url) else { return Ok(()) };
         standing.under_way = None;
         self.shared.site.repositories.ended(std::mem::take(&mut standing.awaited.1));
-        let interval = standing.repository.as_ref().map_or(RETRY_MAX, |it| it.interval);
+        let interval = standing.plan.as_ref().map_or(RETRY_MAX, |it| it.repository.interval);
         let next = match ended {
             Ended::Finished => {
                 (standing.failures, standing.confirmed) = (0, false);

@@ -24,7 +24,8 @@ use self::room::Room;
 pub(crate) use self::run::Order;
 use self::run::{Candidate, Prepared, Run};
 use crate::lock::lock;
-use crate::site::{Plan, Site, Tract};
+use crate::site::plan::TreePlan;
+use crate::site::{Site, Tract};
 
 /// Most files found that wait to be read.
 const CANDIDATES_MAX: usize = 1_024;
@@ -42,7 +43,7 @@ const PREPARED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The collection failed: what was committed stays, and the same order may be given again.
 pub(crate) fn run(
     site: &Site,
-    plan: &Plan,
+    plan: &TreePlan,
     tract: &Tract,
     order: &Order,
     stop: &(dyn Fn() -> bool + Sync),
@@ -75,7 +76,7 @@ pub(crate) fn run(
     let mut committer = Committer::new(&run);
     let seen = thread::scope(|scope| {
         let walker = scope.spawn(|| run.walk(order, candidates));
-        for _ in 0..plan.workers {
+        for _ in 0..plan.making.workers {
             let (to_read, prepared) = (to_read.clone(), prepared.clone());
             let run = &run;
             scope.spawn(move || run.fetch_and_summarize(&to_read, prepared));
@@ -140,6 +141,7 @@ fn without_links(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::site::plan::Plan;
     use crate::{Config, Server};
 
     /// Writes a tar file with these members.
@@ -168,14 +170,15 @@ mod tests {
         let config = Config::for_paths(std::slice::from_ref(&root), &folder.path().join("data"));
         let shared = Server::bind(config).await.unwrap().handle().shared;
         let (site, plans, path) = (&shared.site, shared.plans(), root.join("a.tar"));
-        let tract = site.tract(&plans[0].url).unwrap();
+        let Plan::Tree(plan) = &plans[0] else { panic!("{plans:?}") };
+        let tract = site.tract(&plan.url).unwrap();
         let walk = || Run {
             site,
-            plan: &plans[0],
+            plan,
             tract: &tract,
             walk: site.next_walk(),
             real: root.clone(),
-            own: without_links(&plans[0].data),
+            own: without_links(&plan.data),
             room: Room::new(PREPARED_BYTES_MAX),
             regather: false,
             annotations: Arc::default(),

@@ -489,7 +489,7 @@ mod tests {
         rounds.start_pass(BTreeSet::new());
         run_until(rounds, |it| !it.passing).await;
         let plan = &rounds.shared.plans()[0];
-        let tract = rounds.shared.site.tract(&plan.url).unwrap();
+        let tract = rounds.shared.site.tract(plan.url()).unwrap();
         lock(&tract.note).hold.clone()
     }
 

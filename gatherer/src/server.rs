@@ -27,7 +27,8 @@ use crate::problems::Entry;
 use crate::progress::{Progress, Status};
 use crate::rounds;
 use crate::shared::Shared;
-use crate::site::{Plan, Site};
+use crate::site::Site;
+use crate::site::plan::{self, Plan};
 use crate::spec;
 use crate::{harvests, serve};
 
@@ -174,12 +175,8 @@ impl Handle {
     pub fn status(&self) -> Status {
         let (shared, site) = (&self.shared, &self.shared.site);
         let health = site.collection.health();
-        let order: Vec<String> = shared.plans().iter().map(|plan| plan.url.clone()).collect();
-        let config = shared.config();
-        let repositories = spec::repositories(&config.roots).map(|it| it.url().to_owned());
-        let repositories: Vec<String> = repositories.collect();
         Status {
-            name: config.name.clone(),
+            name: shared.config().name.clone(),
             id: site.id.clone(),
             software: env!("CARGO_PKG_VERSION").to_owned(),
             started: shared.started,
@@ -198,7 +195,7 @@ impl Handle {
             push: shared.notifier.status(),
             progress: site.progress.borrow().clone(),
             problems: lock(&site.problems).by_kind().clone(),
-            roots: [site.roots(&order), site.repository_roots(&repositories)].concat(),
+            roots: site.roots(&shared.plans()),
         }
     }
 
@@ -337,10 +334,10 @@ fn open(
     tell(&site, &recovery);
     // Before the first look at a file, or it would be published without them.
     site.read_annotations(&config.essence.annotations);
-    for plan in &plans {
+    for plan in plan::trees(&plans) {
         site.tract(&plan.url).map_err(failed)?;
     }
-    let wanted = spec::repositories(&config.roots).count();
+    let wanted = plan::repositories(&plans).count();
     site.repositories.load(&site.collection, wanted).map_err(failed)?;
     // Before the first pass, which then gathers again what was damaged.
     let faced = site.follow_lifts().and_then(|()| site.face_aftermath());

@@ -6,15 +6,14 @@ use collection::Author;
 use daemon::Control;
 use daemon::describe::Describer;
 use exchange::push::Notifier;
-use oai::crosswalk::SourceIdentity;
 use tokio::sync::Notify;
 
 use crate::config::Config;
 use crate::lock::lock;
 use crate::progress::Watching;
 use crate::requests::Requests;
-use crate::site::{Plan, Site};
-use crate::spec::Repository;
+use crate::site::Site;
+use crate::site::plan::Plan;
 
 /// What the server, its loops, its handles and its pages share.
 #[derive(Debug)]
@@ -51,16 +50,5 @@ impl Shared {
 
     pub(crate) fn plans(&self) -> Arc<Vec<Plan>> {
         lock(&self.plans).clone()
-    }
-
-    /// Whose records a repository's become: its own, under our name. It does not speak for what is ours.
-    pub(crate) fn identity_of(&self, repository: &Repository) -> SourceIdentity {
-        let attributes = self.config().attributes(&self.host, self.port);
-        let owned = |(name, value): (&'static str, String)| (name.to_owned(), value);
-        SourceIdentity {
-            attributes: attributes.into_iter().map(owned).collect(),
-            refused_gatherer_id: Some(self.site.id.clone()),
-            ..SourceIdentity::new(repository.url())
-        }
     }
 }

@@ -3,6 +3,7 @@
 
 mod annotations;
 mod fingerprint;
+pub(crate) mod plan;
 mod repositories;
 
 use std::collections::BTreeMap;
@@ -13,107 +14,26 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use collection::{Batch, Collection, Note, Stamp, Version};
-use essence::extract::EssenceSettings;
-use essence::rules::Rules;
 use essence::worker;
-use essence::worker::library::Library;
 use essence::worker::pool::Pool;
 use essence::worker::program::Programs;
 use net::clock;
 use tokio::sync::watch;
 
 use self::annotations::Annotating;
+use self::plan::{Plan, TreePlan};
 use self::repositories::Repositories;
-use crate::config::Config;
-use crate::error::Error;
 use crate::known::{Known, Walk};
 use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::note::{self, Brief, RootNote};
 use crate::problems::{Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
-use crate::spec::{self, Map, Tree};
-use crate::tree::filter::Filter;
+use crate::spec;
 
 /// Notes that are read at once when a root's are loaded, and how often that before they are looked at.
 const CHUNK_NOTES: usize = 1_024;
 const CHUNKS_MAX: usize = 16;
-
-/// A tree with everything that its settings mean, ready to use.
-#[derive(Debug)]
-pub(crate) struct Plan {
-    /// The root's URL.
-    pub(crate) url: String,
-    pub(crate) tree: Tree,
-    pub(crate) filter: Filter,
-    pub(crate) maps: Vec<Map>,
-    pub(crate) data: PathBuf,
-    pub(crate) essence: EssenceSettings,
-    /// The site's programs that summarize.
-    pub(crate) library: Arc<Library>,
-    /// What is changed in records.
-    pub(crate) rules: Arc<Rules>,
-    /// What the commands of those may read.
-    pub(crate) programs_read: Vec<PathBuf>,
-    /// Fingerprint of the settings that records depend on.
-    pub(crate) settings: u64,
-    /// Attributes that every record gets, in order.
-    pub(crate) attributes: Vec<(&'static str, String)>,
-    pub(crate) read_bytes_max: u64,
-    pub(crate) workers: usize,
-}
-
-impl Plan {
-    /// Returns the plans of all trees, in the order of the settings, for the gatherer `id` that
-    /// others reach at `host` and `port`.
-    ///
-    /// # Errors
-    ///
-    /// A pattern is not a glob, the folder of programs cannot be read, or roots or maps are in conflict.
-    pub(crate) fn of(config: &Config, id: &str, host: &str, port: u16) -> Result<Vec<Self>, Error> {
-        if let Some(conflict) = spec::conflicts(&config.roots, &config.maps).pop() {
-            return Err(Error::Spec(conflict));
-        }
-        let (essence, library) = EssenceSettings::of(&config.essence, &config.full_text)?;
-        for (path, why) in library.unused() {
-            tracing::warn!(program = %path.display(), "is not used: {why}");
-        }
-        let library = Arc::new(library);
-        let settings = fingerprint::of_files(config, library.print());
-        let plan = |tree: &Tree| {
-            let url = tree.url();
-            Ok(Self {
-                filter: Filter::new(tree)?,
-                maps: config.maps.clone(),
-                data: std::path::absolute(&config.daemon.data)
-                    .unwrap_or_else(|_odd| config.daemon.data.clone()),
-                essence: essence.clone(),
-                library: library.clone(),
-                rules: config.essence.rules.clone(),
-                programs_read: config.essence.programs_read.clone(),
-                settings,
-                attributes: [
-                    config.attributes(host, port),
-                    vec![
-                        (collection::GATHERER_ID, id.to_owned()),
-                        (collection::GATHERER_ROOT, url.clone()),
-                    ],
-                ]
-                .concat(),
-                read_bytes_max: config.read_bytes_max,
-                workers: config.workers.max(1),
-                tree: tree.clone(),
-                url,
-            })
-        };
-        spec::trees(&config.roots).map(plan).collect()
-    }
-
-    /// Whether programs of the site are run, be it for rules.
-    fn runs_programs(&self) -> bool {
-        self.rules.run_commands() || !self.library.types().is_empty()
-    }
-}
 
 /// What is known of a root.
 #[derive(Debug, Default)]
@@ -203,8 +123,9 @@ impl Site {
     /// Sees which fences there are where programs of the site are run: workers may never be needed.
     /// Blocks.
     pub(crate) fn probe_fences(&self, plans: &[Plan]) {
-        if let Some(plan) = plans.iter().find(|it| it.runs_programs()) {
-            self.workers.probe(&plan.essence, plan.settings);
+        let making = plan::trees(plans).map(|it| &it.making).find(|it| it.runs_programs());
+        if let Some(making) = making {
+            self.workers.probe(&making.essence, making.settings);
         }
     }
 
@@ -317,7 +238,7 @@ impl Site {
     }
 
     /// Takes the problems of a file off the list: it is gathered anew, or gone.
-    pub(crate) fn resolve(&self, plan: &Plan, path: &Path) {
+    pub(crate) fn resolve(&self, plan: &TreePlan, path: &Path) {
         let (file, url) = (spec::file_url(path), spec::public_url(&plan.maps, path));
         let mut problems = lock(&self.problems);
         problems.resolve(&file);
@@ -360,22 +281,51 @@ impl Site {
         }
     }
 
-    /// Returns the status of the roots, those in `order` first.
-    pub(crate) fn roots(&self, order: &[String]) -> Vec<RootStatus> {
-        let tracts = lock(&self.tracts).clone();
-        let others = tracts.keys().filter(|url| !order.contains(*url));
-        let status = |url: &String| {
-            let tract = tracts.get(url).cloned().unwrap_or_default();
-            let note = lock(&tract.note).clone();
-            RootStatus {
-                url: url.clone(),
-                files: lock(&tract.known).len(),
-                confirmed: note.confirmed.map(|ms| ms / 1_000),
-                hold: note.hold,
-                held: note.held,
-            }
-        };
-        order.iter().chain(others).map(status).collect()
+    /// Returns the status of all roots: those of the plans in their order, then what is left of others.
+    pub(crate) fn roots(&self, plans: &[Plan]) -> Vec<RootStatus> {
+        let planned = plans.iter().map(|plan| match plan {
+            Plan::Tree(plan) => self.tree(&plan.url),
+            Plan::Repository(plan) => self.repository(plan.repository.url()),
+        });
+        let is_left = |url: &String| plans.iter().all(|plan| plan.url() != url);
+        let trees: Vec<String> = lock(&self.tracts).keys().cloned().collect();
+        let trees = trees.into_iter().filter(is_left).map(|url| self.tree(&url));
+        let repositories = self.repositories.known().into_iter().filter(is_left);
+        let repositories = repositories.map(|url| self.repository(&url));
+        planned.chain(trees).chain(repositories).collect()
+    }
+
+    fn tree(&self, url: &str) -> RootStatus {
+        let tract = lock(&self.tracts).get(url).cloned().unwrap_or_default();
+        let note = lock(&tract.note).clone();
+        RootStatus {
+            url: url.to_owned(),
+            files: lock(&tract.known).len(),
+            confirmed: note.confirmed.map(|ms| ms / 1_000),
+            hold: note.hold,
+            held: note.held,
+        }
+    }
+
+    fn repository(&self, url: &str) -> RootStatus {
+        let note = self.repositories.note(url);
+        RootStatus {
+            url: url.to_owned(),
+            files: self.held_of(url).unwrap_or_default(),
+            confirmed: note.confirmed.map(|ms| ms / 1_000),
+            hold: note.hold,
+            held: note.held,
+        }
+    }
+
+    /// Returns how many objects a repository has brought that live.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be read.
+    pub(crate) fn held_of(&self, url: &str) -> Result<u64, collection::Error> {
+        let sources = self.collection.sources()?;
+        Ok(sources.into_iter().find(|it| it.source == url).map_or(0, |it| it.objects))
     }
 }
 

@@ -93,14 +93,6 @@ pub(crate) fn trees(roots: &[Root]) -> impl Iterator<Item = &Tree> {
     })
 }
 
-/// Returns the roots that are repositories.
-pub(crate) fn repositories(roots: &[Root]) -> impl Iterator<Item = &Repository> {
-    roots.iter().filter_map(|it| match it {
-        Root::Repository(repository) => Some(repository),
-        Root::Tree(_) => None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use url::Url;

@@ -176,10 +176,14 @@ async fn a_repository_that_is_no_longer_a_root_is_forgotten() {
     let (small, large) = (Archive::start(5).await, Archive::start(120).await);
     let tree = Tree::with(&["a.txt"]);
     let mut settings = config(&tree, &small);
-    settings.roots.push(Root::Repository(Repository::new(large.url.clone())));
+    settings.roots.insert(0, Root::Repository(Repository::new(large.url.clone())));
+    let urls: Vec<String> = settings.roots.iter().map(Root::url).collect();
     let bench = Bench::start_with(tree, settings).await;
     harvested(&bench).await;
-    assert_eq!(bench.handle.status().objects, 126);
+    let status = bench.handle.status();
+    assert_eq!(status.objects, 126);
+    let shown: Vec<String> = status.roots.into_iter().map(|it| it.url).collect();
+    assert_eq!(shown, urls, "in the order of the settings");
     let mut settings = config(&bench.tree, &small);
     settings.roots.truncate(1);
     bench.handle.reload(settings).unwrap();

@@ -13,7 +13,6 @@ use essence::print::front;
 use exchange::harvester::{self, Bounds, Running, Step, Stored, Target};
 use net::clock;
 use net::shutdown::Shutdown;
-use oai::crosswalk::SourceIdentity;
 use oai::harvest::{Checkpoint, End, Failure};
 use soif::digest::Md5;
 
@@ -23,7 +22,7 @@ use crate::note::{Regather, RepositoryNote};
 use crate::problems::HARVEST_PROBLEM;
 use crate::progress::Hold;
 use crate::site::Site;
-use crate::spec::Repository;
+use crate::site::plan::RepositoryPlan;
 
 /// Form of the records of repositories: a new number has all of them harvested again.
 const FORM: &str = "2";
@@ -34,11 +33,8 @@ const GAPS_PROBLEM: &str = "gaps";
 /// What is to be harvested, and how.
 pub(crate) struct Harvesting {
     /// How it is reached.
-    pub(crate) repository: harvester::Repository,
-    /// The root's settings.
-    pub(crate) settings: Repository,
-    /// Whose records they become.
-    pub(crate) identity: SourceIdentity,
+    pub(crate) asking: harvester::Repository,
+    pub(crate) plan: RepositoryPlan,
     /// Whether an administrator has released what is held.
     pub(crate) confirmed: bool,
 }
@@ -63,15 +59,15 @@ pub(crate) enum Ended {
 
 impl Harvesting {
     fn url(&self) -> &str {
-        self.settings.url()
+        self.plan.repository.url()
     }
 
     /// Fingerprint of what records depend on beside the metadata. As with files, not all is harvested again
     /// because the gatherer goes by another name or port.
     fn print(&self) -> u64 {
-        let keep_original = self.settings.oai.keep_original.to_string();
+        let keep_original = self.plan.repository.oai.keep_original.to_string();
         let lives = ["Time-to-Live", "Refresh-Rate"];
-        let attributes = self.identity.attributes.iter();
+        let attributes = self.plan.identity.attributes.iter();
         let lives = attributes.filter(|(name, _)| lives.contains(&name.as_str()));
         let parts = lives.map(|(_, value)| value.as_str());
         let parts: Vec<&str> = [FORM, &keep_original].into_iter().chain(parts).collect();
@@ -90,11 +86,12 @@ pub(crate) async fn harvest(
     stop: Shutdown,
 ) -> Result<Ended, collection::Error> {
     let url = it.url().to_owned();
-    let target = Target::new(site.collection.clone(), url.clone(), it.identity.clone());
-    let mut target = target.keep_original(it.settings.oai.keep_original).confirmed(it.confirmed);
+    let settings = &it.plan.repository.oai;
+    let target = Target::new(site.collection.clone(), url.clone(), it.plan.identity.clone());
+    let mut target = target.keep_original(settings.keep_original).confirmed(it.confirmed);
     let checkpoint = begin(&site, &it, &mut target).await?;
-    let (repository, settings) = (it.repository.clone(), it.settings.oai.settings(&url));
-    let mut running = Running::new(repository, settings, checkpoint, Bounds::default(), stop);
+    let (asking, settings) = (it.asking.clone(), settings.settings(&url));
+    let mut running = Running::new(asking, settings, checkpoint, Bounds::default(), stop);
     let mut came = false;
     loop {
         match running.next().await {

@@ -46,7 +46,7 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
     let annotations = run.annotations.print_of_file(&url);
     let same_content = !run.regather
         && old.as_ref().is_some_and(|old| {
-            old.is_of(&content.md5, content.stat.size, plan.settings)
+            old.is_of(&content.md5, content.stat.size, plan.making.settings)
                 && old.records.first().is_some_and(|record| record.url == url)
         });
     let same = same_content && old.as_ref().is_some_and(|old| old.annotations == annotations);
@@ -70,7 +70,7 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
         inode: stat.inode,
         unsure: !content.sure,
         // No settings are these: what was lacking may be there at the next pass, and be it time.
-        settings: if again { !plan.settings } else { plan.settings },
+        settings: if again { !plan.making.settings } else { plan.making.settings },
         annotations,
         md5: content.md5.to_string(),
         late,
@@ -136,7 +136,7 @@ fn compare(
         let annotations = run.annotations.lay_over(&mut record);
         (record, annotations)
     };
-    let settings = if run.regather { !run.plan.settings } else { run.plan.settings };
+    let settings = if run.regather { !run.plan.making.settings } else { run.plan.making.settings };
     let basis = Basis { settings, same_content };
     let mut difference = note::compare(old, basis, records.into_iter().map(annotated).collect());
     if !run.regather && old.is_some_and(|old| old.settings != settings) {
@@ -158,7 +158,7 @@ fn is_published(run: &Run<'_>, record: &Record) -> bool {
 /// Stage 2: reads the file.
 fn fetch(run: &Run<'_>, candidate: &Candidate) -> Option<Content> {
     let (site, path) = (run.site, &candidate.path);
-    let most = run.plan.read_bytes_max;
+    let most = run.plan.making.read_bytes_max;
     let (now_ms, stopped) = (clock::now_ms(), || run.is_stopped());
     let place = (&*run.real, &*run.own);
     let mut read = file::read(path, place, most, candidate.linked, now_ms, &stopped);
@@ -229,9 +229,9 @@ fn summarize(
         md5: (!content.truncated).then_some(content.md5),
     };
     let means = Means {
-        settings: &plan.essence,
-        print: plan.settings,
-        library: &plan.library,
+        settings: &plan.making.essence,
+        print: plan.making.settings,
+        library: &plan.making.library,
         workers: &site.workers,
         programs: site.programs.as_ref(),
     };
@@ -299,11 +299,11 @@ fn tune(
     may_pass: &mut bool,
 ) -> Option<Record> {
     let (site, plan) = (run.site, run.plan);
-    if plan.rules.is_empty() {
+    if plan.making.rules.is_empty() {
         return Some(record);
     }
-    let commands = Commands { programs: site.programs.as_ref(), read: &plan.programs_read };
-    let tuned = commands.tune(&plan.rules, &mut record, spent, &|| run.is_stopped());
+    let commands = Commands { programs: site.programs.as_ref(), read: &plan.making.programs_read };
+    let tuned = commands.tune(&plan.making.rules, &mut record, spent, &|| run.is_stopped());
     *may_pass |= tuned.may_pass;
     for rule in &tuned.applied {
         for (action, outcome) in &rule.done {

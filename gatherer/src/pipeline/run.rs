@@ -11,7 +11,8 @@ use soif::Record;
 use super::room::Room;
 use crate::known::{Prints, Top, Walk};
 use crate::note::FileNote;
-use crate::site::{Plan, Site, Tract};
+use crate::site::plan::TreePlan;
+use crate::site::{Site, Tract};
 use crate::tree::watch::Vigil;
 
 /// What an attribute, or another text that is kept by itself, takes beside its bytes.
@@ -51,7 +52,7 @@ pub(crate) struct Seen {
 /// One order under way.
 pub(crate) struct Run<'a> {
     pub(crate) site: &'a Site,
-    pub(crate) plan: &'a Plan,
+    pub(crate) plan: &'a TreePlan,
     pub(crate) tract: &'a Tract,
     pub(crate) walk: Walk,
     /// The root without links.

@@ -31,7 +31,7 @@ impl Run<'_> {
             tree: &self.plan.tree,
             filter: &self.plan.filter,
             data: &self.plan.data,
-            threads: self.plan.workers,
+            threads: self.plan.making.workers,
         };
         let meet = |met: Met<'_>| {
             stage.enter(1);
@@ -69,12 +69,12 @@ impl Run<'_> {
     /// Says why a file is none to summarize, as far as that can be told before it is read.
     fn leaves_out(&self, path: &Path, size: u64) -> Option<LeftOut> {
         let (plan, top) = (self.plan, &self.plan.tree.directory);
-        gathered::leaves_out(&plan.essence.select, (top, &plan.filter), path, size)
+        gathered::leaves_out(&plan.making.essence.select, (top, &plan.filter), path, size)
     }
 
     /// Returns a fingerprint of all that a file's records depend on beside its content.
     fn basis(&self, path: &Path) -> u64 {
-        let settings = self.plan.settings;
+        let settings = self.plan.making.settings;
         if self.annotations.is_empty() {
             return settings;
         }

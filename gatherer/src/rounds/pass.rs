@@ -14,7 +14,8 @@ use crate::lock::lock;
 use crate::note::{self, FileNote};
 use crate::pipeline::{self, Order};
 use crate::progress::{Hold, Phase};
-use crate::site::{Plan, Site};
+use crate::site::Site;
+use crate::site::plan::{Plan, TreePlan, trees};
 use crate::tree::watch::Vigil;
 
 /// Most deletions of one commit when a removed root is forgotten.
@@ -30,7 +31,7 @@ pub(crate) struct Asked {
     pub(crate) vigil: Option<Vigil>,
 }
 
-/// Goes over all roots, one after the other. Blocks.
+/// Goes over all trees, one after the other. Blocks.
 pub(crate) fn pass(
     site: &Site,
     plans: &[Plan],
@@ -39,7 +40,8 @@ pub(crate) fn pass(
 ) -> Result<(), collection::Error> {
     site.read_annotations(&asked.annotations);
     site.annotating.current().forget_met();
-    for plan in plans {
+    // Repositories have a schedule of their own.
+    for plan in trees(plans) {
         if stop() {
             return Ok(());
         }
@@ -55,7 +57,7 @@ pub(crate) fn pass(
     }
     site.workers.rest();
     for url in site.known_roots()? {
-        if !plans.iter().any(|plan| plan.url == url) {
+        if !plans.iter().any(|plan| plan.url() == url) {
             forget_root(site, &url, asked.confirmed.contains(&url), stop)?;
         }
     }
@@ -73,7 +75,7 @@ pub(crate) fn look(
     paths: &[PathBuf],
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<(), collection::Error> {
-    for plan in plans {
+    for plan in trees(plans) {
         let top = &plan.tree.directory;
         let scopes = scopes(plan, paths);
         if scopes.is_empty() {
@@ -92,8 +94,8 @@ pub(crate) fn look(
 
 /// Returns which of `paths` concern a root, in order, none below another, and with them what is made
 /// of these: whether that is left out depends on them.
-fn scopes(plan: &Plan, paths: &[PathBuf]) -> Vec<PathBuf> {
-    let select = &plan.essence.select;
+fn scopes(plan: &TreePlan, paths: &[PathBuf]) -> Vec<PathBuf> {
+    let select = &plan.making.essence.select;
     let mut scopes = Vec::new();
     for path in paths.iter().filter(|path| path.starts_with(&plan.tree.directory)) {
         let name = path.file_name().unwrap_or_default();

@@ -9,10 +9,8 @@ use collection::{Batch, Collection, Note, Stamp};
 use net::clock;
 use tokio::sync::Notify;
 
-use super::Site;
 use crate::lock::lock;
 use crate::note::{self, Regather, RepositoryNote};
-use crate::progress::RootStatus;
 use crate::requests::Requests;
 
 /// The repositories of a running gatherer.
@@ -153,31 +151,6 @@ impl Repositories {
         }
         self.asked.notify_one();
         Ok(())
-    }
-}
-
-impl Site {
-    /// How many objects a repository has brought that live.
-    pub(crate) fn held_of(&self, url: &str) -> Result<u64, collection::Error> {
-        let sources = self.collection.sources()?;
-        Ok(sources.into_iter().find(|it| it.source == url).map_or(0, |it| it.objects))
-    }
-
-    /// Returns the status of the repositories, those in `order` first.
-    pub(crate) fn repository_roots(&self, order: &[String]) -> Vec<RootStatus> {
-        let known = self.repositories.known();
-        let others = known.iter().filter(|url| !order.contains(url));
-        let status = |url: &String| {
-            let note = self.repositories.note(url);
-            RootStatus {
-                url: url.clone(),
-                files: self.held_of(url).unwrap_or_default(),
-                confirmed: note.confirmed.map(|ms| ms / 1_000),
-                hold: note.hold,
-                held: note.held,
-            }
-        };
-        order.iter().chain(others).map(status).collect()
     }
 }
 

@@ -20,7 +20,8 @@ use watcher::{Error, ErrorKind, Heard, RecursiveMode};
 
 use crate::lock::lock;
 use crate::problems::shortened;
-use crate::site::{Plan, Site};
+use crate::site::Site;
+use crate::site::plan::{Plan, trees};
 use crate::spec::{self, Symlinks};
 use crate::tree::debounce::{Debounce, Touched};
 
@@ -221,8 +222,7 @@ impl Watcher {
         let absolute = |it: PathBuf| std::path::absolute(&it).unwrap_or(it);
         let annotations: Vec<PathBuf> = annotations.into_iter().map(absolute).collect();
         let annotated = annotations.clone();
-        let watched: Vec<Watched> = plans
-            .iter()
+        let watched: Vec<Watched> = trees(plans)
             .map(|plan| Watched {
                 directory: plan.tree.directory.clone(),
                 data: as_seen_from(&plan.tree.directory, &plan.data),
@@ -230,7 +230,7 @@ impl Watcher {
                 gitignore: plan.tree.gitignore,
             })
             .collect();
-        let follow = plans.iter().any(|plan| plan.tree.symlinks == Symlinks::Follow);
+        let follow = trees(plans).any(|plan| plan.tree.symlinks == Symlinks::Follow);
         // The watcher's thread may outlive the watcher by a moment: it must not keep the collection
         // open.
         let counters = Arc::downgrade(&site);
@@ -299,10 +299,10 @@ impl Watcher {
 
     /// Returns what is to be watched, each with its URL: the roots, and annotations that lie in none.
     fn watched(&self, plans: &[Plan]) -> Vec<(PathBuf, String)> {
-        let is_in = |path: &Path| plans.iter().any(|it| path.starts_with(&it.tree.directory));
+        let is_in = |path: &Path| trees(plans).any(|it| path.starts_with(&it.tree.directory));
         let annotations = self.annotations.iter().filter(|it| !is_in(it));
         let annotations = annotations.map(|it| (it.clone(), spec::file_url(it)));
-        let roots = plans.iter().map(|it| (it.tree.directory.clone(), it.url.clone()));
+        let roots = trees(plans).map(|it| (it.tree.directory.clone(), it.url.clone()));
         roots.chain(annotations).collect()
     }
 
