@@ -10,7 +10,7 @@ use essence::annotations::Annotations;
 use net::clock;
 
 use crate::lock::lock;
-use crate::note::{self, FileNote};
+use crate::note::{self, ObjectNote};
 use crate::site::Site;
 use crate::spec;
 
@@ -80,8 +80,8 @@ impl Site {
             return Ok(());
         }
         for root in self.known_roots()? {
-            for entry in self.collection.notes(&note::files_prefix(&root)) {
-                let file = note::from_bytes::<FileNote>(&entry?.1);
+            for entry in self.collection.notes(&note::objects_prefix(&root)) {
+                let file = note::from_bytes::<ObjectNote>(&entry?.1);
                 let records = file.map(|it| it.records).unwrap_or_default();
                 for record in records {
                     sought -= annotations.find(&record.url).min(sought);

@@ -8,9 +8,9 @@ use net::clock;
 use tokio::task::JoinError;
 
 use crate::lock::lock;
-use crate::note::{self, FileNote};
+use crate::note::{self, ObjectNote};
 use crate::progress::Hold;
-use crate::site::{Site, path_bytes};
+use crate::site::Site;
 
 /// How much of the log is checked at a time, in bytes.
 const SCRUB_BYTES: u64 = 16 << 20;
@@ -88,9 +88,9 @@ impl Site {
     /// Returns the prints of all URLs that files have given.
     fn given(&self) -> Result<HashSet<u64>, collection::Error> {
         let mut given = HashSet::new();
-        for entry in self.collection.notes(&note::every_file_prefix()) {
+        for entry in self.collection.notes(&note::every_object_prefix()) {
             let (_key, value) = entry?;
-            let file: Option<FileNote> = note::from_bytes(&value);
+            let file: Option<ObjectNote> = note::from_bytes(&value);
             given.extend(file.iter().flat_map(|it| &it.records).map(|it| print(&it.url)));
         }
         Ok(given)
@@ -143,16 +143,16 @@ impl Site {
     ) -> Result<bool, collection::Error> {
         let tract = self.tract(root)?;
         let mut any = false;
-        for entry in self.collection.notes(&note::files_prefix(root)) {
+        for entry in self.collection.notes(&note::objects_prefix(root)) {
             let (key, value) = entry?;
-            let gave = |file: &FileNote| file.records.iter().any(|it| lost.contains(&it.url));
+            let gave = |file: &ObjectNote| file.records.iter().any(|it| lost.contains(&it.url));
             if !note::from_bytes(&value).is_some_and(|file| gave(&file)) {
                 continue;
             }
             let _still = lock(&tract.commit);
             // It may have been gathered anew just now.
             let stored = self.collection.note(&key)?;
-            let Some(mut file) = stored.as_deref().and_then(note::from_bytes::<FileNote>) else {
+            let Some(mut file) = stored.as_deref().and_then(note::from_bytes::<ObjectNote>) else {
                 continue;
             };
             for record in &file.records {
@@ -162,8 +162,8 @@ impl Site {
                 any = true;
                 file.settings = DOUBTED;
                 let value = Some(note::to_bytes(&file));
-                if let Some(path) = note::path_of(root, &key) {
-                    lock(&tract.known).doubt(path_bytes(&path));
+                if let Some(url) = note::url_of(root, &key) {
+                    lock(&tract.known).doubt(&url);
                 }
                 let notes = vec![Note { key, value }];
                 self.collection.commit(Batch { changes: Vec::new(), notes }, now())?;

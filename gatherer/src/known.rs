@@ -1,8 +1,8 @@
-//! What is known of each file of a root, what a walk has seen, and what may therefore be deleted.
+//! What is known of each object of a root, what a walk has seen, and what may therefore be deleted.
 //!
-//! A file is not read again while its fingerprint (size, modification time, inode, and the settings
-//! that its record depends on) stays the same. A file that a finished pass has not seen has vanished,
-//! unless the root is *held*: an empty mount point must not delete a collection.
+//! An object is not read again while its fingerprint (that of its validator, and of the settings that
+//! its record depends on) stays the same. One that a finished pass has not seen has vanished, unless
+//! the root is *held*: an empty mount point must not delete a collection.
 //!
 //! # Differences from the original
 //!
@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
 use crate::progress::Hold;
+use crate::validator::Validator;
 
 /// A pass that loses no more files than this is never held for it.
 pub const LOST_FILES_MAX: u64 = 100;
@@ -25,23 +26,10 @@ pub const LOST_PERCENT_MAX: u64 = 30;
 /// Identifies one walk over a root or a part of it; later walks have higher numbers.
 pub type Walk = u32;
 
-/// What one look at a file's metadata says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Stat {
-    /// Size in bytes.
-    pub size: u64,
-    /// Modification time: seconds since 1970, may be negative.
-    pub modified: i64,
-    /// Modification time: nanoseconds within the second.
-    pub modified_nanos: u32,
-    /// Inode number.
-    pub inode: u64,
-}
-
-/// What is known of a file: 16 bytes beside its hashed path, so that ten million fit in memory.
+/// What is known of an object: 16 bytes beside its hashed URL, so that ten million fit in memory.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
-    /// Fingerprint of the file as last committed; [`UNSURE`] never matches.
+    /// Fingerprint of the object as last committed; [`UNSURE`] never matches.
     print: u64,
     /// The last walk that has seen it.
     seen: Walk,
@@ -49,22 +37,22 @@ struct Mark {
     committed: Walk,
 }
 
-/// The fingerprint of a file that is to be read again whatever its metadata says.
+/// The fingerprint of an object that is to be read again whatever its validator says.
 const UNSURE: u64 = 0;
 
-/// The files of one root as last committed.
+/// The objects of one root as last committed.
 ///
 /// Two walks may be under way at once: a pass, and a look at what a watcher has named. The later one
 /// has the higher number and looked later, so what it has committed is not overtaken by the earlier.
 #[derive(Debug, Default)]
 pub struct Known {
-    files: HashMap<Key, Mark, BuildHasherDefault<Half>>,
-    /// Files deleted, and by which walk, since [`Known::handle_quiet`].
+    objects: HashMap<Key, Mark, BuildHasherDefault<Half>>,
+    /// Objects deleted, and by which walk, since [`Known::handle_quiet`].
     gone: HashMap<Key, Walk>,
     prints: Prints,
 }
 
-/// A path, hashed with two random keys: names cannot be made to collide.
+/// A URL, hashed with two random keys: names cannot be made to collide.
 type Key = u128;
 
 /// Hashes a [`Key`], which is random already, to half of itself.
@@ -85,14 +73,14 @@ impl Hasher for Half {
     }
 }
 
-/// Hashes paths and metadata for one [`Known`], with random keys of its own.
+/// Hashes URLs and validators for one [`Known`], with random keys of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Prints {
     low: RandomState,
     high: RandomState,
 }
 
-/// A file that a walk has found, hashed.
+/// An object that a walk has found, hashed.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
     key: Key,
@@ -100,58 +88,58 @@ pub struct Found {
 }
 
 impl Prints {
-    /// Returns what a [`Known`] needs of the file at `path`.
-    pub fn found(&self, path: &[u8], stat: Stat, settings: u64) -> Found {
-        Found { key: self.key(path), print: self.print(stat, settings) }
+    /// Returns what a [`Known`] needs of the object at `url`.
+    pub fn found(&self, url: &str, validator: &Validator, settings: u64) -> Found {
+        Found { key: self.key(url), print: self.print(validator, settings) }
     }
 
-    fn key(&self, path: &[u8]) -> Key {
-        (Key::from(self.high.hash_one(path)) << 64) | Key::from(self.low.hash_one(path))
+    fn key(&self, url: &str) -> Key {
+        (Key::from(self.high.hash_one(url)) << 64) | Key::from(self.low.hash_one(url))
     }
 
-    fn print(&self, stat: Stat, settings: u64) -> u64 {
-        self.low.hash_one((stat, settings)).max(UNSURE + 1)
+    fn print(&self, validator: &Validator, settings: u64) -> u64 {
+        self.low.hash_one((validator, settings)).max(UNSURE + 1)
     }
 }
 
 impl Known {
-    /// Returns the number of files known.
+    /// Returns the number of objects known.
     pub fn len(&self) -> u64 {
-        self.files.len() as u64
+        self.objects.len() as u64
     }
 
-    /// Returns whether no file is known.
+    /// Returns whether no object is known.
     pub fn is_empty(&self) -> bool {
-        self.files.is_empty()
+        self.objects.is_empty()
     }
 
-    /// Notes that the file at `path` was committed as it was at `stat` (`None`: it may have changed
+    /// Notes that the object at `url` was committed as `validator` has it (`None`: it may have changed
     /// while it was read, so the next walk shall read it again), seen by `walk`.
-    pub fn learn(&mut self, path: &[u8], stat: Option<Stat>, settings: u64, walk: Walk) {
-        let print = stat.map_or(UNSURE, |stat| self.prints.print(stat, settings));
-        let key = self.key(path);
-        let seen = self.files.get(&key).map_or(walk, |mark| mark.seen.max(walk));
-        self.files.insert(key, Mark { print, seen, committed: walk });
+    pub fn learn(&mut self, url: &str, validator: Option<&Validator>, settings: u64, walk: Walk) {
+        let print = validator.map_or(UNSURE, |it| self.prints.print(it, settings));
+        let key = self.key(url);
+        let seen = self.objects.get(&key).map_or(walk, |mark| mark.seen.max(walk));
+        self.objects.insert(key, Mark { print, seen, committed: walk });
     }
 
-    /// Has the next walk read a file again.
-    pub fn doubt(&mut self, path: &[u8]) {
-        let key = self.key(path);
-        if let Some(mark) = self.files.get_mut(&key) {
+    /// Has the next walk read an object again.
+    pub fn doubt(&mut self, url: &str) {
+        let key = self.key(url);
+        if let Some(mark) = self.objects.get_mut(&key) {
             mark.print = UNSURE;
         }
     }
 
-    /// Returns whether a later walk than `walk` has committed the file at `path`, or its deletion.
-    pub fn is_overtaken(&self, path: &[u8], walk: Walk) -> bool {
-        let key = self.key(path);
-        self.files.get(&key).is_some_and(|mark| walk < mark.committed)
+    /// Returns whether a later walk than `walk` has committed the object at `url`, or its deletion.
+    pub fn is_overtaken(&self, url: &str, walk: Walk) -> bool {
+        let key = self.key(url);
+        self.objects.get(&key).is_some_and(|mark| walk < mark.committed)
             || self.gone.get(&key).is_some_and(|gone| walk < *gone)
     }
 
-    /// Returns the walk by which the file at `path` was committed; `None` when it is not known.
-    pub fn committed(&self, path: &[u8]) -> Option<Walk> {
-        self.files.get(&self.key(path)).map(|mark| mark.committed)
+    /// Returns the walk by which the object at `url` was committed; `None` when it is not known.
+    pub fn committed(&self, url: &str) -> Option<Walk> {
+        self.objects.get(&self.key(url)).map(|mark| mark.committed)
     }
 
     /// Notes that no walk is under way.
@@ -159,14 +147,14 @@ impl Known {
         self.gone = HashMap::new();
     }
 
-    /// Returns what hashes for this: most of the work on a file, which many threads can do at once.
+    /// Returns what hashes for this: most of the work on an object, which many threads can do at once.
     pub fn prints(&self) -> Prints {
         self.prints.clone()
     }
 
-    /// Takes a file that `walk` has found, and returns whether it is to be read.
-    pub fn handle_file(&mut self, found: Found, walk: Walk) -> bool {
-        match self.files.get_mut(&found.key) {
+    /// Takes an object that `walk` has found, and returns whether it is to be read.
+    pub fn handle_object(&mut self, found: Found, walk: Walk) -> bool {
+        match self.objects.get_mut(&found.key) {
             None => true,
             Some(mark) => {
                 mark.seen = mark.seen.max(walk);
@@ -175,34 +163,34 @@ impl Known {
         }
     }
 
-    /// Forgets a file whose deletion `walk` has committed.
-    pub fn forget(&mut self, path: &[u8], walk: Walk) {
-        let key = self.key(path);
-        self.files.remove(&key);
+    /// Forgets an object whose deletion `walk` has committed.
+    pub fn forget(&mut self, url: &str, walk: Walk) {
+        let key = self.key(url);
+        self.objects.remove(&key);
         self.gone.insert(key, walk);
     }
 
-    /// Returns how many known files neither `walk` nor a later one has seen.
+    /// Returns how many known objects neither `walk` nor a later one has seen.
     pub fn unseen(&self, walk: Walk) -> u64 {
-        self.files.values().filter(|mark| mark.seen < walk).count() as u64
+        self.objects.values().filter(|mark| mark.seen < walk).count() as u64
     }
 
-    /// Returns whether the file at `path` is known, and seen neither by `walk` nor by a later one.
-    pub fn is_unseen(&self, path: &[u8], walk: Walk) -> bool {
-        self.files.get(&self.key(path)).is_some_and(|mark| mark.seen < walk)
+    /// Returns whether the object at `url` is known, and seen neither by `walk` nor by a later one.
+    pub fn is_unseen(&self, url: &str, walk: Walk) -> bool {
+        self.objects.get(&self.key(url)).is_some_and(|mark| mark.seen < walk)
     }
 
-    /// Counts a known file as seen although the walk could not look: what lies below a directory
+    /// Counts a known object as seen although the walk could not look: what lies below a directory
     /// that cannot be read is not gone.
-    pub fn spare(&mut self, path: &[u8], walk: Walk) {
-        let key = self.key(path);
-        if let Some(mark) = self.files.get_mut(&key) {
+    pub fn spare(&mut self, url: &str, walk: Walk) {
+        let key = self.key(url);
+        if let Some(mark) = self.objects.get_mut(&key) {
             mark.seen = mark.seen.max(walk);
         }
     }
 
-    fn key(&self, path: &[u8]) -> Key {
-        self.prints.key(path)
+    fn key(&self, url: &str) -> Key {
+        self.prints.key(url)
     }
 }
 
@@ -266,60 +254,78 @@ pub fn hold(losses: &Losses<'_>) -> Option<Hold> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::validator::Stat;
 
     const STAT: Stat = Stat { size: 1, modified: 2, modified_nanos: 3, inode: 4 };
+    const FILE: Validator = Validator::File(STAT);
 
-    fn handle(known: &mut Known, path: &[u8], stat: Stat, settings: u64, walk: Walk) -> bool {
-        known.handle_file(known.prints().found(path, stat, settings), walk)
+    fn handle(known: &mut Known, url: &str, stat: Stat, settings: u64, walk: Walk) -> bool {
+        known.handle_object(known.prints().found(url, &Validator::File(stat), settings), walk)
     }
 
     #[test]
     fn a_file_is_read_when_any_part_of_its_fingerprint_changes() {
         let mut known = Known::default();
-        assert!(handle(&mut known, b"/a", STAT, 7, 1));
-        known.learn(b"/a", Some(STAT), 7, 1);
-        assert!(!handle(&mut known, b"/a", STAT, 7, 2));
+        assert!(handle(&mut known, "file:///a", STAT, 7, 1));
+        known.learn("file:///a", Some(&FILE), 7, 1);
+        assert!(!handle(&mut known, "file:///a", STAT, 7, 2));
         for other in [
             Stat { size: 9, ..STAT },
             Stat { modified: 9, ..STAT },
             Stat { modified_nanos: 9, ..STAT },
             Stat { inode: 9, ..STAT },
         ] {
-            assert!(handle(&mut known, b"/a", other, 7, 2), "{other:?}");
+            assert!(handle(&mut known, "file:///a", other, 7, 2), "{other:?}");
         }
-        assert!(handle(&mut known, b"/a", STAT, 8, 2), "other settings");
-        known.learn(b"/a", None, 7, 2);
-        assert!(handle(&mut known, b"/a", STAT, 7, 3), "changed while it was read");
+        assert!(handle(&mut known, "file:///a", STAT, 8, 2), "other settings");
+        known.learn("file:///a", None, 7, 2);
+        assert!(handle(&mut known, "file:///a", STAT, 7, 3), "changed while it was read");
+    }
+
+    #[test]
+    fn a_page_is_read_when_its_server_says_anything_else_of_it() {
+        let page = |etag: &str, last_modified: &str, md5: &str| Validator::Http {
+            etag: Some(etag.to_owned()),
+            last_modified: Some(last_modified.to_owned()),
+            md5: md5.to_owned(),
+        };
+        let (mut known, url) = (Known::default(), "https://a.example/");
+        known.learn(url, Some(&page("\"1\"", "now", "00")), 7, 1);
+        let mut is_read = |it| known.handle_object(known.prints().found(url, &it, 7), 2);
+        assert!(!is_read(page("\"1\"", "now", "00")));
+        assert!(is_read(page("\"2\"", "now", "00")));
+        assert!(is_read(page("\"1\"", "then", "00")));
+        assert!(is_read(page("\"1\"", "now", "11")));
     }
 
     #[test]
     fn what_a_walk_has_not_seen_is_unseen() {
         let mut known = Known::default();
-        for path in [b"/a", b"/b", b"/c"] {
-            known.learn(path, Some(STAT), 0, 1);
+        for url in ["file:///a", "file:///b", "file:///c"] {
+            known.learn(url, Some(&FILE), 0, 1);
         }
-        handle(&mut known, b"/a", STAT, 0, 2);
-        known.spare(b"/b", 2);
+        handle(&mut known, "file:///a", STAT, 0, 2);
+        known.spare("file:///b", 2);
         assert_eq!(known.unseen(2), 1);
-        assert!(known.is_unseen(b"/c", 2) && !known.is_unseen(b"/a", 2));
-        assert!(!known.is_unseen(b"/never", 2));
-        known.forget(b"/c", 2);
+        assert!(known.is_unseen("file:///c", 2) && !known.is_unseen("file:///a", 2));
+        assert!(!known.is_unseen("file:///never", 2));
+        known.forget("file:///c", 2);
         assert_eq!((known.unseen(2), known.len()), (0, 2));
     }
 
     #[test]
     fn a_later_walk_is_not_overtaken_by_an_earlier_one() {
         let mut known = Known::default();
-        known.learn(b"/a", Some(STAT), 0, 2);
-        known.learn(b"/b", Some(STAT), 0, 1);
-        known.forget(b"/c", 2);
-        let overtaken = |known: &Known, path| known.is_overtaken(path, 1);
-        assert!(overtaken(&known, b"/a") && overtaken(&known, b"/c"));
-        assert!(!overtaken(&known, b"/b") && !overtaken(&known, b"/d"));
-        assert!(!known.is_overtaken(b"/a", 2));
+        known.learn("file:///a", Some(&FILE), 0, 2);
+        known.learn("file:///b", Some(&FILE), 0, 1);
+        known.forget("file:///c", 2);
+        let overtaken = |known: &Known, url| known.is_overtaken(url, 1);
+        assert!(overtaken(&known, "file:///a") && overtaken(&known, "file:///c"));
+        assert!(!overtaken(&known, "file:///b") && !overtaken(&known, "file:///d"));
+        assert!(!known.is_overtaken("file:///a", 2));
         assert_eq!(known.unseen(1), 0, "what a later walk has brought is not gone");
         known.handle_quiet();
-        assert!(!overtaken(&known, b"/c"));
+        assert!(!overtaken(&known, "file:///c"));
     }
 
     #[track_caller]

@@ -23,6 +23,7 @@ mod shared;
 mod site;
 pub mod spec;
 pub mod tree;
+pub mod validator;
 
 pub use config::Config;
 pub use error::Error;

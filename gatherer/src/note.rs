@@ -1,4 +1,4 @@
-//! What is remembered of a file beside its records: a note in the gatherer's collection.
+//! What is remembered of an object beside its records: a note in the gatherer's collection, by URL.
 //!
 //! A note is committed with the records it speaks of, so neither can be without the other. Its key is
 //! printable text, and its value a JSON object, so that an administrator can read both.
@@ -8,9 +8,6 @@
 mod root;
 
 use std::borrow::Cow;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
 
 use essence::print::print_of;
 use serde::{Deserialize, Serialize};
@@ -21,13 +18,12 @@ pub use self::root::{
     Regather, RepositoryNote, RootNote, repositories_prefix, repository_key, repository_of,
     root_key, root_of, roots_prefix,
 };
-use crate::known::Stat;
-use crate::spec;
+use crate::validator::{Stat, Validator};
 
-/// One record that a file gave.
+/// One record that an object gave.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Published {
-    /// The record's URL: the file's own, or a member's.
+    /// The record's URL: the object's own, or a member's.
     #[serde(rename = "u")]
     pub url: String,
     /// The `MD5` attribute of the record, if it had one: whether a member has changed.
@@ -42,22 +38,13 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// What is remembered of a file.
+/// What is remembered of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileNote {
-    /// Size in bytes.
-    #[serde(rename = "s")]
-    pub size: u64,
-    /// Modification time in seconds since 1970.
-    #[serde(rename = "t")]
-    pub modified: i64,
-    /// Nanoseconds of the modification time.
-    #[serde(rename = "n")]
-    pub modified_nanos: u32,
-    /// Inode number.
-    #[serde(rename = "i")]
-    pub inode: u64,
-    /// Whether the file may have changed while it was read.
+pub struct ObjectNote {
+    /// What it looked like when it was read.
+    #[serde(flatten)]
+    pub validator: Validator,
+    /// Whether it may have changed while it was read.
     #[serde(rename = "q", default, skip_serializing_if = "std::ops::Not::not")]
     pub unsure: bool,
     /// Fingerprint of the settings that its records depend on.
@@ -77,15 +64,10 @@ pub struct FileNote {
     pub records: Vec<Published>,
 }
 
-impl FileNote {
-    /// Returns the file's metadata when it was read; `None` if that cannot be relied on.
-    pub fn stat(&self) -> Option<Stat> {
-        (!self.unsure).then_some(Stat {
-            size: self.size,
-            modified: self.modified,
-            modified_nanos: self.modified_nanos,
-            inode: self.inode,
-        })
+impl ObjectNote {
+    /// Returns what the object is known by; `None` if that cannot be relied on.
+    pub fn known_by(&self) -> Option<&Validator> {
+        (!self.unsure).then_some(&self.validator)
     }
 
     /// Returns a fingerprint of all that its records depend on beside its content.
@@ -93,25 +75,21 @@ impl FileNote {
         basis_print(self.settings, self.annotations)
     }
 
-    /// Returns whether the file's content and settings are those of this note, so that its records
+    /// Returns whether the object's content and settings are those of this note, so that its records
     /// are as they were.
-    pub fn is_of(&self, md5: &Md5, size: u64, settings: u64) -> bool {
-        self.settings == settings && self.size == size && self.md5 == md5.to_string()
+    pub fn is_of(&self, md5: &Md5, validator: &Validator, settings: u64) -> bool {
+        self.settings == settings
+            && self.validator.size() == validator.size()
+            && self.md5 == md5.to_string()
     }
 }
 
-/// What says of a file's note whether the file has changed: reading no more of it is what lets a
+/// What says of an object's note whether the object has changed: reading no more of it is what lets a
 /// gatherer of many files start soon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Brief {
-    #[serde(rename = "s")]
-    size: u64,
-    #[serde(rename = "t")]
-    modified: i64,
-    #[serde(rename = "n")]
-    modified_nanos: u32,
-    #[serde(rename = "i")]
-    inode: u64,
+    #[serde(flatten)]
+    validator: Validator,
     #[serde(rename = "q", default)]
     unsure: bool,
     #[serde(rename = "g")]
@@ -126,7 +104,7 @@ impl Brief {
         Self::front(bytes).or_else(|| from_bytes(bytes))
     }
 
-    /// Reads the front of a value that [`to_bytes`] wrote: ten times as fast as all of its JSON is.
+    /// Reads the front of a file's value that [`to_bytes`] wrote: ten times as fast as all of its JSON is.
     fn front(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
         let size = number(&mut rest, b"{\"s\":")?;
@@ -140,26 +118,18 @@ impl Brief {
         let annotated = rest.starts_with(b",\"a\":");
         let annotations = if annotated { number(&mut rest, b",\"a\":")? } else { 0 };
         // A number that goes on is none of ours.
-        rest.starts_with(b",\"d\":").then_some(Self {
-            size,
-            modified,
-            modified_nanos,
-            inode,
-            unsure,
-            settings,
-            annotations,
-        })
+        let validator = Validator::File(Stat { size, modified, modified_nanos, inode });
+        rest.starts_with(b",\"d\":").then_some(Self { validator, unsure, settings, annotations })
     }
 
-    /// As [`FileNote::print`].
+    /// As [`ObjectNote::print`].
     pub fn print(&self) -> u64 {
         basis_print(self.settings, self.annotations)
     }
 
-    /// As [`FileNote::stat`].
-    pub fn stat(&self) -> Option<Stat> {
-        let Self { size, modified, modified_nanos, inode, .. } = *self;
-        (!self.unsure).then_some(Stat { size, modified, modified_nanos, inode })
+    /// As [`ObjectNote::known_by`].
+    pub fn known_by(&self) -> Option<&Validator> {
+        (!self.unsure).then_some(&self.validator)
     }
 }
 
@@ -173,46 +143,42 @@ fn number<T: std::str::FromStr>(rest: &mut &[u8], before: &[u8]) -> Option<T> {
     std::str::from_utf8(number).ok()?.parse().ok()
 }
 
-/// Begins the key of every file's note.
-const FILE: &str = "file ";
+/// Begins the key of every object's note.
+const OBJECT: &str = "file ";
 
-/// Returns the key of the note of the file at `path` under the root with this URL.
-pub fn file_key(root: &str, path: &Path) -> Vec<u8> {
-    format!("{FILE}{root} {}", formats::path::encode(path.as_os_str())).into_bytes()
+/// Left out of the URLs of files in keys.
+const FILE: &str = "file://";
+
+/// Returns the key of the note of the object at `url` under the root with that URL.
+pub fn object_key(root: &str, url: &str) -> Vec<u8> {
+    format!("{OBJECT}{root} {}", url.strip_prefix(FILE).unwrap_or(url)).into_bytes()
 }
 
-/// Returns what the keys of all files' notes begin with, whatever their root.
-pub fn every_file_prefix() -> Vec<u8> {
-    FILE.as_bytes().to_vec()
+/// Returns what the keys of all objects' notes begin with, whatever their root.
+pub fn every_object_prefix() -> Vec<u8> {
+    OBJECT.as_bytes().to_vec()
 }
 
-/// Returns what the keys of all files' notes of a root begin with.
-pub fn files_prefix(root: &str) -> Vec<u8> {
-    format!("{FILE}{root} ").into_bytes()
+/// Returns what the keys of all objects' notes of a root begin with.
+pub fn objects_prefix(root: &str) -> Vec<u8> {
+    format!("{OBJECT}{root} ").into_bytes()
 }
 
-/// Returns what the keys of the files below a directory begin with.
-pub fn below_prefix(root: &str, directory: &Path) -> Vec<u8> {
-    let mut key = file_key(root, directory);
+/// Returns what the keys of the objects below a URL begin with.
+pub fn below_prefix(root: &str, url: &str) -> Vec<u8> {
+    let mut key = object_key(root, url);
     if key.last() != Some(&b'/') {
         key.push(b'/');
     }
     key
 }
 
-/// Returns the path that a file's key under this root names.
-pub fn path_of(root: &str, key: &[u8]) -> Option<PathBuf> {
-    encoded_path(root, key).map(spec::decode)
-}
-
-/// As [`path_of`], as bytes.
-pub(crate) fn path_bytes_of<'k>(root: &str, key: &'k [u8]) -> Option<Cow<'k, [u8]>> {
-    encoded_path(root, key).map(spec::decode_bytes)
-}
-
-fn encoded_path<'k>(root: &str, key: &'k [u8]) -> Option<&'k str> {
-    let rest = std::str::from_utf8(key).ok()?.strip_prefix(FILE)?;
-    rest.strip_prefix(root)?.strip_prefix(' ')
+/// Returns the URL that an object's key under this root names.
+pub fn url_of(root: &str, key: &[u8]) -> Option<String> {
+    let rest = std::str::from_utf8(key).ok()?.strip_prefix(OBJECT)?;
+    let name = rest.strip_prefix(root)?.strip_prefix(' ')?;
+    let scheme = if name.starts_with('/') { FILE } else { "" };
+    Some([scheme, name].concat())
 }
 
 /// Returns a note's value as stored.
@@ -222,12 +188,12 @@ pub fn to_bytes(note: &impl Serialize) -> Vec<u8> {
 }
 
 /// Returns the note that a stored value holds; `None` for one of another release or a damaged one,
-/// which counts as none: the file is read again.
+/// which counts as none: the object is read again.
 pub fn from_bytes<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Option<T> {
     serde_json::from_slice(bytes).ok()
 }
 
-/// What a file's new records change.
+/// What an object's new records change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// Records that are new or have changed.
@@ -238,19 +204,19 @@ pub struct Difference {
     pub records: Vec<Published>,
 }
 
-/// What a file's new records were made of.
+/// What an object's new records were made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Basis {
     /// Fingerprint of the settings.
     pub settings: u64,
-    /// Whether the file itself is as its old note has it, and only what is said of it may differ.
+    /// Whether the object itself is as its old note has it, and only what is said of it may differ.
     pub same_content: bool,
 }
 
-/// Compares a file's new records, each with the fingerprint of its annotations, with what its old note
-/// says it gave. A member whose MD5 and annotations are the same is not published again, unless the
+/// Compares an object's new records, each with the fingerprint of its annotations, with what its old
+/// note says it gave. A member whose MD5 and annotations are the same is not published again, unless the
 /// settings have changed.
-pub fn compare(old: Option<&FileNote>, basis: Basis, records: Vec<(Record, u64)>) -> Difference {
+pub fn compare(old: Option<&ObjectNote>, basis: Basis, records: Vec<(Record, u64)>) -> Difference {
     let before = old.map(|note| note.records.as_slice()).unwrap_or_default();
     let same_settings = old.is_some_and(|note| note.settings == basis.settings);
     let by_url: std::collections::HashMap<&str, &Published> =
@@ -263,7 +229,7 @@ pub fn compare(old: Option<&FileNote>, basis: Basis, records: Vec<(Record, u64)>
         }
         let md5 = record.text("MD5").map(Cow::into_owned);
         let it = Published { url: record.url.clone(), md5, annotations };
-        // The file's own record is first: it also says when the file was modified.
+        // The object's own record is first: it also says when the object was modified.
         let same = same_settings
             && (basis.same_content || 0 < place && it.md5.is_some())
             && by_url.get(it.url.as_str()).is_some_and(|before| **before == it);
@@ -282,13 +248,6 @@ pub(crate) fn basis_print(settings: u64, annotations: u64) -> u64 {
         return settings;
     }
     print_of(&[&settings.to_be_bytes(), &annotations.to_be_bytes()])
-}
-
-/// Returns a file's name as text; bytes that are not UTF-8 become U+FFFD.
-pub fn name_of(path: &Path) -> String {
-    path.file_name().map_or_else(String::new, |name| {
-        String::from_utf8_lossy(OsStr::as_bytes(name)).into_owned()
-    })
 }
 
 #[cfg(test)]
@@ -310,13 +269,10 @@ mod tests {
         Basis { settings, same_content: false }
     }
 
-    fn note(settings: u64, records: &[(&str, &str)]) -> FileNote {
+    fn note(settings: u64, records: &[(&str, &str)]) -> ObjectNote {
         let records: Vec<_> = records.iter().map(|(url, md5)| (record(url, md5), 0)).collect();
-        FileNote {
-            size: 1,
-            modified: -2,
-            modified_nanos: 3,
-            inode: 4,
+        ObjectNote {
+            validator: Validator::File(Stat { size: 1, modified: -2, modified_nanos: 3, inode: 4 }),
             unsure: false,
             settings,
             annotations: 0,
@@ -394,12 +350,12 @@ mod tests {
         ) {
             let note = note(settings, &[("file:///a", "00"), ("file:///a#b", "")]);
             let annotations = if annotated { annotations } else { 0 };
-            let note =
-                FileNote { size, modified, modified_nanos, inode, unsure, annotations, ..note };
+            let validator = Validator::File(Stat { size, modified, modified_nanos, inode });
+            let note = ObjectNote { validator, unsure, annotations, ..note };
             let bytes = to_bytes(&note);
             let brief = Brief::front(&bytes).unwrap();
-            prop_assert_eq!(Some(brief), from_bytes::<Brief>(&bytes));
-            prop_assert_eq!((brief.stat(), brief.print()), (note.stat(), note.print()));
+            prop_assert_eq!(from_bytes::<Brief>(&bytes), Some(brief.clone()));
+            prop_assert_eq!((brief.known_by(), brief.print()), (note.known_by(), note.print()));
             // What is cut short says the same or nothing.
             let part = Brief::front(&bytes[..cut.min(bytes.len())]);
             prop_assert!(part.is_none_or(|it| it == brief));
@@ -411,25 +367,54 @@ mod tests {
         let said = br#"{"t":-2,"s":1,"i":4,"g":7,"n":3}"#;
         let brief = Brief::of(said).unwrap();
         assert_eq!((Brief::front(said), brief.settings), (None, 7));
-        assert_eq!(brief.stat(), note(7, &[]).stat());
+        assert_eq!(brief.known_by(), note(7, &[]).known_by());
         assert_eq!(Brief::of(b"{\"s\":1.5,\"t\":2,\"n\":3,\"i\":4,\"g\":7}"), None);
         assert_eq!(Brief::of(b"{\"s\":1,"), None);
     }
 
+    /// What is stored stays as it is: by another form every gatherer would read everything again.
+    #[test]
+    fn notes_of_before_are_those_of_now() {
+        let stored = br#"{"s":1,"t":-2,"n":3,"i":4,"g":9223372036854775808,"d":"9dd4e461268c8034f5c8564e155c67a6","r":[{"u":"file:///a","m":"00"}]}"#;
+        let note = note(1 << 63, &[("file:///a", "00")]);
+        assert_eq!(from_bytes::<ObjectNote>(stored).as_ref(), Some(&note));
+        assert_eq!(to_bytes(&note), stored);
+        assert!(Brief::front(stored).is_some());
+        let key = b"file file:///r /r/a%20b".to_vec();
+        assert_eq!(url_of("file:///r", &key).as_deref(), Some("file:///r/a%20b"));
+        assert_eq!(object_key("file:///r", "file:///r/a%20b"), key);
+    }
+
     #[test]
     fn notes_and_keys_are_read_back() {
-        let note = note(1 << 63, &[("file:///a", "00")]);
-        assert_eq!(from_bytes::<FileNote>(&to_bytes(&note)), Some(note.clone()));
-        assert_eq!(from_bytes::<FileNote>(b"{}"), None);
-        assert!(note.is_of(&Md5::of(b"x"), 1, 1 << 63) && !note.is_of(&Md5::of(b"y"), 1, 1 << 63));
-        let path = Path::new(OsStr::from_bytes(b"/r/a b\n\xff"));
-        let key = file_key("file:///r", path);
-        assert!(key.starts_with(&files_prefix("file:///r")));
-        assert!(key.starts_with(&below_prefix("file:///r", Path::new("/r"))));
-        assert!(below_prefix("file:///", Path::new("/")).ends_with(b" /"));
-        assert_eq!(path_of("file:///r", &key).unwrap(), path);
-        assert_eq!(path_of("file:///other", &key), None);
+        let mut note = note(1 << 63, &[("file:///a", "00")]);
+        assert_eq!(from_bytes::<ObjectNote>(b"{}"), None);
+        let file = note.validator.clone();
+        let is_of = |note: &ObjectNote, of: &[u8]| note.is_of(&Md5::of(of), &file, 1 << 63);
+        assert!(is_of(&note, b"x") && !is_of(&note, b"y"));
+        for (etag, last_modified) in [(Some("W/\"1\""), None), (None, Some("then")), (None, None)] {
+            note.validator = Validator::Http {
+                etag: etag.map(str::to_owned),
+                last_modified: last_modified.map(str::to_owned),
+                md5: note.md5.clone(),
+            };
+            let stored = to_bytes(&note);
+            assert_eq!(from_bytes::<ObjectNote>(&stored).as_ref(), Some(&note));
+            let brief = Brief::of(&stored).unwrap();
+            assert_eq!((brief.known_by(), brief.print()), (note.known_by(), note.print()));
+            assert!(!is_of(&note, b"x"), "another kind of object");
+        }
+        for (root, url) in [
+            ("file:///r", "file:///r/a%20b%0A%FF"),
+            ("file:///", "file:///a"),
+            ("https://h.example/", "https://h.example/a?b"),
+        ] {
+            let key = object_key(root, url);
+            assert!(key.starts_with(&objects_prefix(root)));
+            assert!(key.starts_with(&below_prefix(root, root)), "{url}");
+            assert_eq!(url_of(root, &key).as_deref(), Some(url));
+            assert_eq!(url_of("file:///other", &key), None);
+        }
         assert_eq!(root_of(&root_key("file:///r")).unwrap(), "file:///r");
-        assert_eq!(name_of(path), "a b\n\u{fffd}");
     }
 }

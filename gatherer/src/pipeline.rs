@@ -112,7 +112,7 @@ impl Run<'_> {
                 fetch.drop_one("stopped");
                 None
             } else {
-                prepare::prepare(self, candidate)
+                prepare::prepare(self, &candidate)
             };
             let send = |ready: Prepared| {
                 self.room.enter(ready.bytes(), &|| self.is_stopped());
@@ -142,7 +142,8 @@ fn without_links(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
     use crate::site::plan::Plan;
-    use crate::{Config, Server};
+    use crate::validator::{Stat, Validator};
+    use crate::{Config, Server, spec};
 
     /// Writes a tar file with these members.
     fn archive(path: &Path, members: &[(&str, &str)]) {
@@ -187,8 +188,9 @@ mod tests {
             failed: AtomicBool::new(false),
         };
         let read = |run: &Run<'_>| {
-            let candidate = Candidate { path: path.clone(), linked: false };
-            prepare::prepare(run, candidate).unwrap()
+            let validator = Validator::File(Stat::default());
+            let candidate = Candidate { url: spec::file_url(&path), validator };
+            prepare::prepare(run, &candidate).unwrap()
         };
         let [first, pass, look] = [walk(), walk(), walk()];
         archive(&path, &[("a", "one")]);

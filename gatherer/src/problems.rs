@@ -6,7 +6,6 @@
 //! Sans-I/O.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -44,8 +43,8 @@ pub struct Entry {
 #[derive(Clone, Debug)]
 struct Kept {
     entry: Entry,
-    /// The walk that has met it, and where, if a walk over that place tells whether it is cured.
-    met: Option<(Walk, PathBuf)>,
+    /// The walk that has met it, and at which URL, if a walk over that place tells whether it is cured.
+    met: Option<(Walk, String)>,
 }
 
 /// The problems of a gatherer.
@@ -64,12 +63,13 @@ impl Problems {
         self.keep(entry, None);
     }
 
-    /// Adds a problem that `walk` has met at `path`; see [`Problems::settle`].
-    pub fn push_met(&mut self, entry: Entry, walk: Walk, path: PathBuf) {
-        self.keep(entry, Some((walk, path)));
+    /// Adds a problem of an object that `walk` has met at its place; see [`Problems::settle`].
+    pub fn push_met(&mut self, entry: Entry, walk: Walk) {
+        let place = entry.object.clone();
+        self.keep(entry, Some((walk, place)));
     }
 
-    fn keep(&mut self, mut entry: Entry, met: Option<(Walk, PathBuf)>) {
+    fn keep(&mut self, mut entry: Entry, met: Option<(Walk, String)>) {
         entry.message = shortened(&entry.message, MESSAGE_BYTES_MAX).into_owned();
         entry.object = shortened(&entry.object, OBJECT_BYTES_MAX).into_owned();
         let same = |it: &Kept| it.entry.object == entry.object && it.entry.kind == entry.kind;
@@ -92,9 +92,9 @@ impl Problems {
 
     /// Takes off the list what earlier walks than `walk`, which is over, have met at places where it
     /// has looked too: it is cured, or was met again.
-    pub fn settle(&mut self, walk: Walk, has_looked: impl Fn(&Path) -> bool) {
+    pub fn settle(&mut self, walk: Walk, has_looked: impl Fn(&str) -> bool) {
         self.take_off(|it| {
-            it.met.as_ref().is_some_and(|(met, path)| *met < walk && has_looked(path))
+            it.met.as_ref().is_some_and(|(met, url)| *met < walk && has_looked(url))
         });
     }
 
@@ -218,14 +218,14 @@ mod tests {
         let mut problems = Problems::default();
         let met = |problems: &mut Problems, name: &str, walk| {
             let entry = entry(&format!("file:///r/{name}"), "link-broken", 1);
-            problems.push_met(entry, walk, format!("/r/{name}").into());
+            problems.push_met(entry, walk);
         };
         met(&mut problems, "a", 1);
         met(&mut problems, "b", 1);
         met(&mut problems, "d/c", 1);
         problems.push(entry("file:///r/a", "broken", 1));
         met(&mut problems, "b", 2);
-        problems.settle(2, |path| path.starts_with("/r/d"));
+        problems.settle(2, |url| url.starts_with("file:///r/d"));
         assert_eq!(problems.newest().count(), 3, "only what lies there");
         problems.settle(2, |_| true);
         let left: Vec<_> =

@@ -7,7 +7,6 @@ pub(crate) mod plan;
 mod repositories;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
@@ -21,7 +20,7 @@ use net::clock;
 use tokio::sync::watch;
 
 use self::annotations::Annotating;
-use self::plan::{Plan, TreePlan};
+use self::plan::Plan;
 use self::repositories::Repositories;
 use crate::known::{Known, Walk};
 use crate::lock::lock;
@@ -29,7 +28,6 @@ use crate::metrics::Metrics;
 use crate::note::{self, Brief, RootNote};
 use crate::problems::{Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
-use crate::spec;
 
 /// Notes that are read at once when a root's are loaded, and how often that before they are looked at.
 const CHUNK_NOTES: usize = 1_024;
@@ -160,12 +158,12 @@ impl Site {
         Ok(tract)
     }
 
-    /// Reads what the notes of a root's files say: one thread reads them, another makes sense of them,
-    /// since a new gatherer of many files waits for this.
+    /// Reads what the notes of a root's objects say: one thread reads them, another makes sense of them,
+    /// since a new gatherer of many objects waits for this.
     fn known(&self, url: &str) -> Result<Known, collection::Error> {
         let mut known = Known::default();
         let (sender, chunks) = sync_channel(CHUNKS_MAX);
-        let mut notes = self.collection.notes(&note::files_prefix(url)).fuse();
+        let mut notes = self.collection.notes(&note::objects_prefix(url)).fuse();
         let read = move || -> Result<(), collection::Error> {
             loop {
                 let chunk = notes.by_ref().take(CHUNK_NOTES).collect::<Result<Vec<_>, _>>()?;
@@ -177,9 +175,9 @@ impl Site {
         thread::scope(|scope| {
             let reader = scope.spawn(read);
             for (key, value) in chunks.iter().flatten() {
-                let path = note::path_bytes_of(url, &key);
-                if let (Some(path), Some(file)) = (path, Brief::of(&value)) {
-                    known.learn(&path, file.stat(), file.print(), 0);
+                let object = note::url_of(url, &key);
+                if let (Some(object), Some(brief)) = (object, Brief::of(&value)) {
+                    known.learn(&object, brief.known_by(), brief.print(), 0);
                 }
             }
             reader.join().unwrap_or_else(|fault| std::panic::resume_unwind(fault))
@@ -231,19 +229,18 @@ impl Site {
         lock(&self.problems).push(entry(object, kind, message));
     }
 
-    /// Puts a problem on the list that `walk` has met at `path`, until a later one does not.
-    pub(crate) fn problem_met(&self, walk: Walk, path: PathBuf, kind: &str, message: String) {
-        let entry = entry(spec::file_url(&path), kind, message);
-        lock(&self.problems).push_met(entry, walk, path);
+    /// Puts a problem of an object on the list that `walk` has met, until a later one does not.
+    pub(crate) fn problem_met(&self, walk: Walk, object: String, kind: &str, message: String) {
+        lock(&self.problems).push_met(entry(object, kind, message), walk);
     }
 
-    /// Takes the problems of a file off the list: it is gathered anew, or gone.
-    pub(crate) fn resolve(&self, plan: &TreePlan, path: &Path) {
-        let (file, url) = (spec::file_url(path), spec::public_url(&plan.maps, path));
+    /// Takes the problems of the object at `url`, which is published as `public`, off the list: it is
+    /// gathered anew, or gone.
+    pub(crate) fn resolve(&self, url: &str, public: &str) {
         let mut problems = lock(&self.problems);
-        problems.resolve(&file);
-        if url != file {
-            problems.resolve(&url);
+        problems.resolve(url);
+        if public != url {
+            problems.resolve(public);
         }
     }
 
@@ -337,9 +334,4 @@ fn entry(object: String, kind: &str, message: String) -> Entry {
 /// Returns a root's note as a collection takes it.
 pub(crate) fn root_note(url: &str, root: &RootNote) -> Note {
     Note { key: note::root_key(url), value: Some(note::to_bytes(root)) }
-}
-
-/// Returns a path's bytes.
-pub(crate) fn path_bytes(path: &Path) -> &[u8] {
-    std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str())
 }

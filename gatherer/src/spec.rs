@@ -18,8 +18,8 @@ use settings::Table;
 
 pub use self::repository::{INTERVAL, Repository};
 pub use self::tree::{Symlinks, Tree};
-pub(crate) use self::urls::decode_bytes;
-pub use self::urls::{Map, decode, file_url, path_of, public_url};
+pub(crate) use self::urls::upwards;
+pub use self::urls::{Map, file_path, file_url, path_of, public_url};
 
 /// Where objects are gathered from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 //!
 //! A batch holds whole files: their records and their notes are committed together or not at all.
 
-use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -13,14 +12,13 @@ use net::clock;
 
 use super::prepare::prepare;
 use super::run::{Candidate, Order, Prepared, Run, Seen};
-use crate::known::{Losses, Stat, Top, hold};
+use crate::known::{Losses, Top, hold};
 use crate::lock::lock;
-use crate::note::{self, FileNote, RootNote};
+use crate::note::{self, ObjectNote, RootNote};
 use crate::problems::ROOT_PROBLEM;
 use crate::progress::Hold;
-use crate::site::{path_bytes, root_note};
-use crate::tree::walk::is_within;
-use crate::tree::watch::Vigil;
+use crate::site::root_note;
+use crate::validator::Validator;
 
 /// Most changes of one commit, beyond the file that reaches it. A commit takes many times the memory
 /// of its records while it is written.
@@ -38,7 +36,7 @@ enum Waiting {
     /// What it gave, and its note.
     Prepared(Prepared),
     /// It has vanished: its note is to be forgotten, and all records that it gave.
-    Vanished { path: PathBuf, key: Vec<u8> },
+    Vanished { url: String, key: Vec<u8> },
 }
 
 /// Collects and commits.
@@ -99,11 +97,11 @@ impl<'a> Committer<'a> {
         let mut batch = std::mem::take(&mut self.extra);
         let mut files = Vec::new();
         for file in self.waiting.drain(..) {
-            let path = match &file {
-                Waiting::Prepared(file) => &file.path,
-                Waiting::Vanished { path, .. } => path,
+            let url = match &file {
+                Waiting::Prepared(file) => &file.url,
+                Waiting::Vanished { url, .. } => url,
             };
-            let overtaken = lock(&run.tract.known).is_overtaken(path_bytes(path), run.walk);
+            let overtaken = lock(&run.tract.known).is_overtaken(url, run.walk);
             let file = if overtaken { None } else { up_to_date(run, file) };
             match file {
                 Some(file) => files.push(put(run, file, &mut batch)?),
@@ -122,10 +120,10 @@ impl<'a> Committer<'a> {
         }
         count(run, &batch, &files);
         let mut known = lock(&run.tract.known);
-        for (path, learned) in files {
+        for (url, learned) in files {
             match learned {
-                Some((stat, print)) => known.learn(path_bytes(&path), stat, print, run.walk),
-                None => known.forget(path_bytes(&path), run.walk),
+                Some((validator, print)) => known.learn(&url, validator.as_ref(), print, run.walk),
+                None => known.forget(&url, run.walk),
             }
         }
         Ok(())
@@ -139,14 +137,11 @@ impl<'a> Committer<'a> {
         let before = lock(&tract.note).clone();
         let vanished = self.count_vanished(order, seen)?;
         let left = lock(&tract.known).len().saturating_sub(vanished);
-        // A watcher sees both ends of a move, so only what makes the root smaller is a loss, and no
-        // more so when a pass has to stand in for events that were lost. Any other pass may have
-        // found anything in the old one's place, so there whatever is gone counts.
-        let directory = &self.run.plan.tree.directory;
-        let watched = |vigil: &Vigil| vigil.has_lost_events(directory);
-        let on_balance = !order.whole || order.vigil.as_ref().is_some_and(watched);
-        let lost =
-            if on_balance { before.files.saturating_sub(left) } else { before.lost + vanished };
+        let lost = if self.run.counts_on_balance(order) {
+            before.files.saturating_sub(left)
+        } else {
+            before.lost + vanished
+        };
         let decision = hold(&Losses {
             top: seen.top,
             device: before.device,
@@ -182,8 +177,7 @@ impl<'a> Committer<'a> {
         }
         self.flush()?;
         *lock(&tract.note) = after;
-        let has_looked = |path: &Path| is_within(path, &order.scopes);
-        lock(&self.run.site.problems).settle(seen.walk, has_looked);
+        lock(&self.run.site.problems).settle(seen.walk, |url| seen.has_looked_at(url));
         Ok(())
     }
 
@@ -192,11 +186,10 @@ impl<'a> Committer<'a> {
         let plan = self.run.plan;
         let Top::Present { device, .. } = seen.top else {
             let message = "the root is not there: mount it, or correct the settings".to_owned();
-            let directory = plan.tree.directory.clone();
-            self.run.site.problem_met(self.run.walk, directory, ROOT_PROBLEM, message);
+            self.run.site.problem_met(self.run.walk, plan.url.clone(), ROOT_PROBLEM, message);
             return;
         };
-        if seen.unread.contains(&plan.tree.directory) {
+        if seen.unread.contains(&plan.url) {
             return;
         }
         let at = clock::now_ms();
@@ -231,8 +224,7 @@ impl<'a> Committer<'a> {
              that they are gone"
         );
         tracing::warn!(root = url, held, "{why}: nothing is deleted");
-        let directory = self.run.plan.tree.directory.clone();
-        self.run.site.problem_met(self.run.walk, directory, "held", message);
+        self.run.site.problem_met(self.run.walk, url.clone(), "held", message);
     }
 
     /// Counts the files that have vanished; those that could not be looked at are spared.
@@ -250,12 +242,12 @@ impl<'a> Committer<'a> {
 
     fn delete_vanished(&mut self, order: &Order, seen: &Seen) -> Result<(), collection::Error> {
         let run = self.run;
-        for_each_vanished(run, order, seen, &mut |path, key| {
+        for_each_vanished(run, order, seen, &mut |url, key| {
             run.site.metrics.vanish.enter(1);
             run.site.metrics.vanish.leave(1);
-            run.site.resolve(run.plan, &path);
+            run.site.resolve(&url, &run.public_url(&url));
             run.site.metrics.commit.enter(1);
-            self.waiting.push(Waiting::Vanished { path, key });
+            self.waiting.push(Waiting::Vanished { url, key });
             self.changes += 1;
             if CHANGES_MAX <= self.changes { self.flush() } else { Ok(()) }
         })
@@ -269,77 +261,77 @@ impl<'a> Committer<'a> {
 /// such a file is read again, now that nobody else commits.
 fn up_to_date(run: &Run<'_>, file: Waiting) -> Option<Waiting> {
     let Waiting::Prepared(file) = file else { return Some(file) };
-    if lock(&run.tract.known).committed(path_bytes(&file.path)) == file.against {
+    if lock(&run.tract.known).committed(&file.url) == file.against {
         return Some(Waiting::Prepared(file));
     }
     run.site.metrics.fetch.enter(1);
-    let candidate = Candidate { path: file.path, linked: file.linked };
-    prepare(run, candidate).map(Waiting::Prepared)
+    let candidate = Candidate { url: file.url, validator: file.note.validator };
+    prepare(run, &candidate).map(Waiting::Prepared)
 }
 
-/// What is known of a file once it is committed: what it was, if that can be relied on, and the fingerprint
-/// of what its records depend on.
-type Learned = (Option<Stat>, u64);
+/// What is known of an object once it is committed: what it looked like, if that can be relied on, and the
+/// fingerprint of what its records depend on.
+type Learned = (Option<Validator>, u64);
 
-/// Puts a file into a batch; returns its path, and what is known of it once that is committed.
+/// Puts an object into a batch; returns its URL, and what is known of it once that is committed.
 fn put(
     run: &Run<'_>,
     file: Waiting,
     batch: &mut Batch,
-) -> Result<(PathBuf, Option<Learned>), collection::Error> {
+) -> Result<(String, Option<Learned>), collection::Error> {
     let delete = |url: &str| Change::Delete(Oid::new(&run.site.id, url));
     match file {
         Waiting::Prepared(file) => {
             batch.changes.extend(file.updated.into_iter().map(Change::Update));
             batch.changes.extend(file.deleted.iter().map(|url| delete(url)));
             batch.notes.push(Note { key: file.key, value: Some(note::to_bytes(&file.note)) });
-            Ok((file.path, Some((file.note.stat(), file.note.print()))))
+            Ok((file.url, Some((file.note.known_by().cloned(), file.note.print()))))
         }
-        Waiting::Vanished { path, key } => {
+        Waiting::Vanished { url, key } => {
             let stored = run.site.collection.note(&key)?;
-            let note: Option<FileNote> = stored.as_deref().and_then(note::from_bytes);
+            let note: Option<ObjectNote> = stored.as_deref().and_then(note::from_bytes);
             let records = note.map(|note| note.records).unwrap_or_default();
             batch.changes.extend(records.iter().map(|record| delete(&record.url)));
             batch.notes.push(Note { key, value: None });
-            Ok((path, None))
+            Ok((url, None))
         }
     }
 }
 
-/// Calls `each` with path and key of every known file within the order that the walk has not
+/// Calls `each` with URL and key of every known object within the order that the walk has not
 /// seen; those that could not be looked at are spared.
 fn for_each_vanished(
     run: &Run<'_>,
     order: &Order,
     seen: &Seen,
-    each: &mut dyn FnMut(PathBuf, Vec<u8>) -> Result<(), collection::Error>,
+    each: &mut dyn FnMut(String, Vec<u8>) -> Result<(), collection::Error>,
 ) -> Result<(), collection::Error> {
-    let (collection, url) = (&run.site.collection, run.plan.url.as_str());
+    let (collection, root) = (&run.site.collection, run.plan.url.as_str());
     let mut consider = |key: Vec<u8>| {
-        let Some(path) = note::path_of(url, &key) else { return Ok(()) };
+        let Some(url) = note::url_of(root, &key) else { return Ok(()) };
         let mut known = lock(&run.tract.known);
-        if !known.is_unseen(path_bytes(&path), seen.walk) {
+        if !known.is_unseen(&url, seen.walk) {
             return Ok(());
         }
-        if path.ancestors().any(|above| seen.unread.contains(above)) {
-            known.spare(path_bytes(&path), seen.walk);
+        if seen.spares(&url) {
+            known.spare(&url, seen.walk);
             return Ok(());
         }
         drop(known);
-        each(path, key)
+        each(url, key)
     };
     if order.whole {
-        for entry in collection.notes(&note::files_prefix(url)) {
+        for entry in collection.notes(&note::objects_prefix(root)) {
             consider(entry?.0)?;
         }
         return Ok(());
     }
-    for scope in &order.scopes {
-        let key = note::file_key(url, scope);
+    for scope in &seen.scopes {
+        let key = note::object_key(root, scope);
         if collection.note(&key)?.is_some() {
             consider(key)?;
         }
-        for entry in collection.notes(&note::below_prefix(url, scope)) {
+        for entry in collection.notes(&note::below_prefix(root, scope)) {
             consider(entry?.0)?;
         }
     }
@@ -390,7 +382,7 @@ fn refused_at(changes: &[Change], position: usize, object: &str) -> Option<usize
     Some(position + behind)
 }
 
-fn count(run: &Run<'_>, batch: &Batch, files: &[(PathBuf, Option<Learned>)]) {
+fn count(run: &Run<'_>, batch: &Batch, files: &[(String, Option<Learned>)]) {
     let (metrics, counts) = (&run.site.metrics, &run.site.counts);
     let of =
         |wanted: fn(&Change) -> bool| batch.changes.iter().filter(|it| wanted(it)).count() as u64;

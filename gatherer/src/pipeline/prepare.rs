@@ -1,7 +1,7 @@
-//! The middle of the route, one file at a time: read it, see whether its content is new, and make its
+//! The middle of the route, one object at a time: read it, see whether its content is new, and make its
 //! records.
 //!
-//! Nothing here stops a run: a file that cannot be read or understood is a problem on the list.
+//! Nothing here stops a run: an object that cannot be read or understood is a problem on the list.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -13,41 +13,38 @@ use formats::object::{Object, ProblemKind, Summary};
 use net::clock;
 use soif::Record;
 
-use super::run::{Candidate, Prepared, Run};
+use super::run::{Candidate, Fetched, Prepared, Run};
 use crate::lock::lock;
-use crate::note::{self, Basis, Difference, FileNote};
-use crate::site::path_bytes;
-use crate::spec::{self, Symlinks};
-use crate::tree::file::{self, Content, Refused};
+use crate::note::{self, Basis, Difference, ObjectNote};
 
 /// The attribute that says when a record was made.
 const UPDATE_TIME: &str = "Update-Time";
 
-/// Reads one file, and summarizes it if its content is new. `None`: there is nothing to commit, and
+/// Reads one object, and summarizes it if its content is new. `None`: there is nothing to commit, and
 /// it was counted why.
-pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
-    let (site, plan) = (run.site, run.plan);
-    let content = fetch(run, &candidate)?;
-    let key = note::file_key(&plan.url, &candidate.path);
+pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> {
+    let (site, settings) = (run.site, run.plan.making.settings);
+    let Fetched { object, md5, validator, sure } = run.fetch(candidate)?;
+    let url = candidate.url.clone();
+    let key = note::object_key(&run.plan.url, &url);
     // Asked before the note is read: what is committed in between shows when this is.
-    let against = lock(&run.tract.known).committed(path_bytes(&candidate.path));
-    // Only a file that is known has one.
+    let against = lock(&run.tract.known).committed(&url);
+    // Only an object that is known has one.
     let stored = against.map_or(Ok(None), |_walk| site.collection.note(&key));
     let stored = match stored {
         Ok(stored) => stored,
         Err(error) => {
             site.metrics.fetch.drop_one("unreadable-note");
-            site.problem_met(run.walk, candidate.path, "collection", error.to_string());
+            site.problem_met(run.walk, url, "collection", error.to_string());
             return None;
         }
     };
-    let old: Option<FileNote> = stored.as_deref().and_then(note::from_bytes);
-    let url = spec::public_url(&plan.maps, &candidate.path);
-    let annotations = run.annotations.print_of_file(&url);
+    let old: Option<ObjectNote> = stored.as_deref().and_then(note::from_bytes);
+    let annotations = run.annotations.print_of_file(&object.url);
     let same_content = !run.regather
         && old.as_ref().is_some_and(|old| {
-            old.is_of(&content.md5, content.stat.size, plan.making.settings)
-                && old.records.first().is_some_and(|record| record.url == url)
+            old.is_of(&md5, &validator, settings)
+                && old.records.first().is_some_and(|record| record.url == object.url)
         });
     let same = same_content && old.as_ref().is_some_and(|old| old.annotations == annotations);
     let was_late = old.as_ref().is_some_and(|old| old.late);
@@ -56,23 +53,19 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
         Outcome { difference: as_before(old.as_ref()), late: was_late, again: false }
     } else {
         site.metrics.fetch.leave(1);
-        site.resolve(plan, &candidate.path);
-        let made = summarize(run, &candidate, &content, url, old.is_some())?;
-        let is_of_now = |old: &FileNote| old.modified == content.stat.modified;
+        site.resolve(&url, &object.url);
+        let made = summarize(run, object, old.is_some())?;
+        let is_of_now = |old: &ObjectNote| old.validator.is_dated_as(&validator);
         let same_content = same_content && old.as_ref().is_some_and(is_of_now);
         judge(run, old.as_ref(), same_content, made)
     };
-    let stat = content.stat;
-    let note = FileNote {
-        size: stat.size,
-        modified: stat.modified,
-        modified_nanos: stat.modified_nanos,
-        inode: stat.inode,
-        unsure: !content.sure,
+    let note = ObjectNote {
+        validator,
+        unsure: !sure,
         // No settings are these: what was lacking may be there at the next pass, and be it time.
-        settings: if again { !plan.making.settings } else { plan.making.settings },
+        settings: if again { !settings } else { settings },
         annotations,
-        md5: content.md5.to_string(),
+        md5: md5.to_string(),
         late,
         records: difference.records,
     };
@@ -84,18 +77,11 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
     if same {
         site.metrics.fetch.drop_one("same-content");
     }
-    Some(Prepared {
-        path: candidate.path,
-        linked: candidate.linked,
-        key,
-        against,
-        note,
-        updated: difference.updated,
-        deleted: difference.deleted,
-    })
+    let Difference { updated, deleted, .. } = difference;
+    Some(Prepared { url, key, against, note, updated, deleted })
 }
 
-/// What becomes of a file's records.
+/// What becomes of an object's records.
 struct Outcome {
     difference: Difference,
     /// Whether there was not enough time for all of them.
@@ -104,11 +90,11 @@ struct Outcome {
     again: bool,
 }
 
-/// Says what becomes of a file's records: those that there are stay when the new ones are late for the first
+/// Says what becomes of an object's records: those that there are stay when the new ones are late for the first
 /// time.
-fn judge(run: &Run<'_>, old: Option<&FileNote>, same_content: bool, made: Made) -> Outcome {
+fn judge(run: &Run<'_>, old: Option<&ObjectNote>, same_content: bool, made: Made) -> Outcome {
     let Made { records, may_pass, late } = made;
-    // What was late before has had its second try, also where its content is another by now: else a file
+    // What was late before has had its second try, also where its content is another by now: else an object
     // that changes all the time would never be published.
     let first_late = late && !old.is_some_and(|old| old.late);
     let difference = if first_late && old.is_some() && !run.regather {
@@ -119,16 +105,16 @@ fn judge(run: &Run<'_>, old: Option<&FileNote>, same_content: bool, made: Made) 
     Outcome { difference, late, again: may_pass || first_late }
 }
 
-/// Leaves a file's records as they are.
-fn as_before(old: Option<&FileNote>) -> Difference {
+/// Leaves an object's records as they are.
+fn as_before(old: Option<&ObjectNote>) -> Difference {
     let records = old.map(|old| old.records.clone()).unwrap_or_default();
     Difference { updated: Vec::new(), deleted: Vec::new(), records }
 }
 
-/// Lays over a file's new records what people say of their objects, and compares them with the old.
+/// Lays over an object's new records what people say of their objects, and compares them with the old.
 fn compare(
     run: &Run<'_>,
-    old: Option<&FileNote>,
+    old: Option<&ObjectNote>,
     same_content: bool,
     records: Vec<Record>,
 ) -> Difference {
@@ -155,50 +141,7 @@ fn is_published(run: &Run<'_>, record: &Record) -> bool {
     before == *record
 }
 
-/// Stage 2: reads the file.
-fn fetch(run: &Run<'_>, candidate: &Candidate) -> Option<Content> {
-    let (site, path) = (run.site, &candidate.path);
-    let most = run.plan.making.read_bytes_max;
-    let (now_ms, stopped) = (clock::now_ms(), || run.is_stopped());
-    let place = (&*run.real, &*run.own);
-    let mut read = file::read(path, place, most, candidate.linked, now_ms, &stopped);
-    if matches!(read, Err(Refused::NotAFile)) && run.plan.tree.symlinks == Symlinks::Record {
-        read = file::read_link(path, place, now_ms);
-    }
-    let reason = match read {
-        Ok(content) => {
-            let count = content.bytes.len() as u64;
-            site.metrics.bytes.fetch_add(count, Relaxed);
-            site.counts.bytes.fetch_add(count, Relaxed);
-            return Some(content);
-        }
-        Err(Refused::Gone) => {
-            let message = "the file vanished before it was read".to_owned();
-            site.problem_met(run.walk, path.clone(), "vanished", message);
-            "vanished"
-        }
-        Err(Refused::NotAFile) => "special",
-        Err(Refused::Outside) => {
-            let message = "a link leads out of the root, or to the gatherer's own data".to_owned();
-            site.problem_met(run.walk, path.clone(), "link-escape", message);
-            "link-escape"
-        }
-        Err(Refused::Cancelled) => "stopped",
-        Err(Refused::Unreadable(error)) => {
-            let message = if error.kind() == std::io::ErrorKind::PermissionDenied {
-                "permission denied: grant it, or exclude this file".to_owned()
-            } else {
-                error.to_string()
-            };
-            site.problem_met(run.walk, path.clone(), "unreadable", message);
-            "unreadable"
-        }
-    };
-    site.metrics.fetch.drop_one(reason);
-    None
-}
-
-/// What a file's records have come to.
+/// What an object's records have come to.
 struct Made {
     records: Vec<Record>,
     /// Whether they are less than they might be, for a reason that may pass.
@@ -207,27 +150,12 @@ struct Made {
     late: bool,
 }
 
-/// Stage 3: makes the file's records, its own first. `None` when the run was stopped meanwhile, or when
+/// Stage 3: makes the object's records, its own first. `None` when the run was stopped meanwhile, or when
 /// what it takes could not be started and the records of an earlier pass (`has_old`) are better than these.
-fn summarize(
-    run: &Run<'_>,
-    candidate: &Candidate,
-    content: &Content,
-    url: String,
-    has_old: bool,
-) -> Option<Made> {
+fn summarize(run: &Run<'_>, object: Object, has_old: bool) -> Option<Made> {
     let (site, plan) = (run.site, run.plan);
     let stage = &site.metrics.summarize;
     stage.enter(1);
-    let object = Object {
-        url,
-        name: note::name_of(&candidate.path),
-        bytes: content.bytes.clone(),
-        modified: u64::try_from(content.stat.modified).ok(),
-        size: content.stat.size.max(content.bytes.len() as u64),
-        truncated: content.truncated,
-        md5: (!content.truncated).then_some(content.md5),
-    };
     let means = Means {
         settings: &plan.making.essence,
         print: plan.making.settings,
@@ -257,7 +185,7 @@ fn summarize(
     Some(made)
 }
 
-/// Makes a file's summaries the records of this gatherer; `None` if the run was stopped meanwhile.
+/// Makes an object's summaries the records of this gatherer; `None` if the run was stopped meanwhile.
 fn dress_all(run: &Run<'_>, summaries: Vec<Summary>) -> Option<Made> {
     let mut made = Made { records: Vec::new(), may_pass: false, late: false };
     let now = (clock::now_ms() / 1_000).to_string();

@@ -6,19 +6,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use essence::annotations::Annotations;
+use formats::object::Object;
 use soif::Record;
+use soif::digest::Md5;
 
 use super::room::Room;
 use crate::known::{Prints, Top, Walk};
-use crate::note::FileNote;
+use crate::note::ObjectNote;
 use crate::site::plan::TreePlan;
 use crate::site::{Site, Tract};
+use crate::spec::upwards;
 use crate::tree::watch::Vigil;
+use crate::validator::Validator;
 
 /// What an attribute, or another text that is kept by itself, takes beside its bytes.
 const TEXT_BYTES: usize = 64;
 
-/// What to look at.
+/// What to look at in a tree.
 #[derive(Debug)]
 pub(crate) struct Order {
     /// The paths to walk, in order; none lies below another.
@@ -31,11 +35,25 @@ pub(crate) struct Order {
     pub(crate) vigil: Option<Vigil>,
 }
 
-/// A file to read.
+/// An object to read.
 #[derive(Debug)]
 pub(crate) struct Candidate {
-    pub(crate) path: PathBuf,
-    pub(crate) linked: bool,
+    pub(crate) url: String,
+    /// What it looks like now.
+    pub(crate) validator: Validator,
+}
+
+/// An object that was read.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    /// The object under its public URL.
+    pub(crate) object: Object,
+    /// MD5 of the bytes read.
+    pub(crate) md5: Md5,
+    /// What it looked like when it was read.
+    pub(crate) validator: Validator,
+    /// Whether the validator will tell of any change since.
+    pub(crate) sure: bool,
 }
 
 /// What a walk has seen.
@@ -43,10 +61,24 @@ pub(crate) struct Candidate {
 pub(crate) struct Seen {
     pub(crate) walk: Walk,
     pub(crate) top: Top,
-    /// What could not be looked at: nothing at or below these paths counts as vanished.
-    pub(crate) unread: BTreeSet<PathBuf>,
+    /// Where it has looked: there and below.
+    pub(crate) scopes: BTreeSet<String>,
+    /// What could not be looked at: nothing at or below these URLs counts as vanished.
+    pub(crate) unread: BTreeSet<String>,
     /// Whether the walk came to its end.
     pub(crate) finished: bool,
+}
+
+impl Seen {
+    /// Whether the walk has looked at the place of `url`.
+    pub(crate) fn has_looked_at(&self, url: &str) -> bool {
+        upwards(url).any(|above| self.scopes.contains(above))
+    }
+
+    /// Whether what is at `url` may be there although the walk has not seen it.
+    pub(crate) fn spares(&self, url: &str) -> bool {
+        upwards(url).any(|above| self.unread.contains(above))
+    }
 }
 
 /// One order under way.
@@ -61,7 +93,7 @@ pub(crate) struct Run<'a> {
     pub(crate) own: PathBuf,
     /// Room for what waits to be committed.
     pub(crate) room: Room,
-    /// Whether every file is to be published again, whatever its note says.
+    /// Whether every object is to be published again, whatever its note says.
     pub(crate) regather: bool,
     /// What people say of objects.
     pub(crate) annotations: Arc<Annotations>,
@@ -77,16 +109,14 @@ impl Run<'_> {
     }
 }
 
-/// A file ready to be committed.
+/// An object ready to be committed.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    pub(crate) path: PathBuf,
-    /// Whether the path is a link, or leads through one.
-    pub(crate) linked: bool,
+    pub(crate) url: String,
     pub(crate) key: Vec<u8>,
     /// The walk that had committed the note which the records were compared with, if there was one.
     pub(crate) against: Option<Walk>,
-    pub(crate) note: FileNote,
+    pub(crate) note: ObjectNote,
     /// Records that are new or have changed.
     pub(crate) updated: Vec<Record>,
     /// URLs of records that are no more.

@@ -1,21 +1,27 @@
-//! A tree's own part of the route: finding its files.
+//! A tree's own part of the route: finding and reading its files. What lies elsewhere on the route knows
+//! them by their URLs.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, PoisonError};
 
 use essence::select::LeftOut;
+use formats::object::Object;
+use net::clock;
 
-use super::run::{Candidate, Order, Run, Seen};
-use crate::known::{Stat, Top};
+use super::run::{Candidate, Fetched, Order, Run, Seen};
+use crate::known::Top;
 use crate::lock::lock;
+use crate::note;
 use crate::progress::Phase;
-use crate::site::path_bytes;
+use crate::spec::{self, Symlinks};
+use crate::tree::file::{self, Content, Refused};
 use crate::tree::gathered;
 use crate::tree::walk::{Go, Ground, Met, Trouble};
-use crate::{note, spec};
+use crate::validator::{Stat, Validator};
 
 /// Most places that could not be looked at in one walk; of more, those above them count instead.
 const UNREAD_MAX: usize = 10_000;
@@ -38,7 +44,7 @@ impl Run<'_> {
             match met {
                 Met::LeftOut(reason) => stage.drop_one(reason),
                 Met::Trouble(trouble) => self.handle_trouble(trouble, &unread),
-                Met::File { path, stat, linked } => {
+                Met::File { path, stat } => {
                     if let Some(left_out) = self.leaves_out(path, stat.size) {
                         stage.drop_one(left_out.name());
                         self.site.metrics.left_out.add(left_out.name(), 1);
@@ -46,7 +52,7 @@ impl Run<'_> {
                     }
                     files.fetch_add(1, Relaxed);
                     self.site.counts.seen.fetch_add(1, Relaxed);
-                    self.consider(path, stat, linked, &sender, &unchanged);
+                    self.consider(path, stat, &sender, &unchanged);
                 }
             }
             if self.is_stopped() { Go::Stop } else { Go::On }
@@ -54,6 +60,10 @@ impl Run<'_> {
         ground.walk(&order.scopes, &meet);
         stage.drop_many("unchanged", unchanged.into_inner());
         let unread = unread.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // A path may end with a slash.
+        let url = |path: &PathBuf| spec::file_url(&path.components().collect::<PathBuf>());
+        let (scopes, unread) =
+            (order.scopes.iter().map(url).collect(), unread.iter().map(url).collect());
         let device = std::fs::metadata(&self.plan.tree.directory);
         let top = device.map_or(Top::Missing, |metadata| Top::Present {
             device: std::os::unix::fs::MetadataExt::dev(&metadata),
@@ -63,7 +73,7 @@ impl Run<'_> {
         if order.whole {
             self.site.enter(Phase::Gathering);
         }
-        Seen { walk: self.walk, top, unread, finished }
+        Seen { walk: self.walk, top, scopes, unread, finished }
     }
 
     /// Says why a file is none to summarize, as far as that can be told before it is read.
@@ -87,14 +97,13 @@ impl Run<'_> {
         &self,
         path: &Path,
         stat: Stat,
-        linked: bool,
         sender: &Mutex<SyncSender<Candidate>>,
         unchanged: &AtomicU64,
     ) {
         let (counts, stage) = (&self.site.counts, &self.site.metrics.walk);
-        let walk = self.walk;
-        let found = self.prints.found(path_bytes(path), stat, self.basis(path));
-        let read = lock(&self.tract.known).handle_file(found, walk) || self.regather;
+        let candidate = Candidate { url: spec::file_url(path), validator: Validator::File(stat) };
+        let found = self.prints.found(&candidate.url, &candidate.validator, self.basis(path));
+        let read = lock(&self.tract.known).handle_object(found, self.walk) || self.regather;
         if !read {
             counts.unchanged.fetch_add(1, Relaxed);
             counts.done.fetch_add(1, Relaxed);
@@ -103,7 +112,7 @@ impl Run<'_> {
             return;
         }
         let sender = lock(sender).clone();
-        match sender.send(Candidate { path: path.to_path_buf(), linked }) {
+        match sender.send(candidate) {
             Ok(()) => stage.leave(1),
             Err(_stopped) => stage.drop_one("stopped"),
         }
@@ -112,10 +121,81 @@ impl Run<'_> {
     fn handle_trouble(&self, trouble: Trouble, unread: &Mutex<BTreeSet<PathBuf>>) {
         self.site.metrics.walk.drop_one(trouble.kind);
         let path = trouble.path.unwrap_or_else(|| self.plan.tree.directory.clone());
-        self.site.problem_met(self.walk, path.clone(), trouble.kind, trouble.message);
+        self.site.problem_met(self.walk, spec::file_url(&path), trouble.kind, trouble.message);
         if trouble.unseen {
             spare(&mut lock(unread), path, &self.plan.tree.directory);
         }
+    }
+
+    /// Stage 2: reads a file.
+    pub(super) fn fetch(&self, candidate: &Candidate) -> Option<Fetched> {
+        let (site, path) = (self.site, spec::file_path(&candidate.url));
+        let content = match self.read(&path) {
+            Ok(content) => content,
+            Err(refused) => {
+                site.metrics.fetch.drop_one(self.name_refused(refused, &candidate.url));
+                return None;
+            }
+        };
+        let count = content.bytes.len() as u64;
+        site.metrics.bytes.fetch_add(count, Relaxed);
+        site.counts.bytes.fetch_add(count, Relaxed);
+        let name = path.file_name().unwrap_or_default();
+        let object = Object {
+            url: spec::public_url(&self.plan.maps, &path),
+            name: name.to_string_lossy().into_owned(),
+            modified: u64::try_from(content.stat.modified).ok(),
+            size: content.stat.size.max(count),
+            truncated: content.truncated,
+            md5: (!content.truncated).then_some(content.md5),
+            bytes: content.bytes,
+        };
+        let validator = Validator::File(content.stat);
+        Some(Fetched { object, md5: content.md5, validator, sure: content.sure })
+    }
+
+    fn read(&self, path: &Path) -> Result<Content, Refused> {
+        let (now_ms, symlinks) = (clock::now_ms(), self.plan.tree.symlinks);
+        let place = (&*self.real, &*self.own);
+        let (most, follow) = (self.plan.making.read_bytes_max, symlinks == Symlinks::Follow);
+        match file::read(path, place, most, follow, now_ms, &|| self.is_stopped()) {
+            Err(Refused::NotAFile) if symlinks == Symlinks::Record => {
+                file::read_link(path, place, now_ms)
+            }
+            read => read,
+        }
+    }
+
+    /// Names why the file at `url` was not read, and puts it on the list of problems if it is one.
+    fn name_refused(&self, refused: Refused, url: &str) -> &'static str {
+        let (kind, message) = match refused {
+            Refused::NotAFile => return "special",
+            Refused::Cancelled => return "stopped",
+            Refused::Gone => ("vanished", "the file vanished before it was read".to_owned()),
+            Refused::Outside => (
+                "link-escape",
+                "a link leads out of the root, or to the gatherer's own data".to_owned(),
+            ),
+            Refused::Unreadable(error) if error.kind() == ErrorKind::PermissionDenied => {
+                ("unreadable", "permission denied: grant it, or exclude this file".to_owned())
+            }
+            Refused::Unreadable(error) => ("unreadable", error.to_string()),
+        };
+        self.site.problem_met(self.walk, url.to_owned(), kind, message);
+        kind
+    }
+
+    /// Returns the URL that the object at `url` is published under.
+    pub(super) fn public_url(&self, url: &str) -> String {
+        spec::public_url(&self.plan.maps, &spec::file_path(url))
+    }
+
+    /// Whether only what makes the root smaller is a loss: a watcher sees both ends of a move, and it is
+    /// no other when a pass has to stand in for events that were lost. Any other pass may have found
+    /// anything in the old one's place, so there whatever is gone counts. Blocks.
+    pub(super) fn counts_on_balance(&self, order: &Order) -> bool {
+        let directory = &self.plan.tree.directory;
+        !order.whole || order.vigil.as_ref().is_some_and(|it| it.has_lost_events(directory))
     }
 }
 

@@ -11,7 +11,7 @@ use net::clock;
 
 use crate::known::LOST_FILES_MAX;
 use crate::lock::lock;
-use crate::note::{self, FileNote};
+use crate::note::{self, ObjectNote};
 use crate::pipeline::{self, Order};
 use crate::progress::{Hold, Phase};
 use crate::site::Site;
@@ -132,9 +132,9 @@ fn forget_root(
         return Ok(());
     }
     let mut batch = Batch::default();
-    for entry in site.collection.notes(&note::files_prefix(url)) {
+    for entry in site.collection.notes(&note::objects_prefix(url)) {
         let (key, value) = entry?;
-        if let Some(file) = note::from_bytes::<FileNote>(&value) {
+        if let Some(file) = note::from_bytes::<ObjectNote>(&value) {
             let oid = |record: note::Published| Oid::new(&site.id, &record.url);
             batch.changes.extend(file.records.into_iter().map(oid).map(Change::Delete));
         }

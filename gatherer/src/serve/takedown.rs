@@ -11,9 +11,10 @@ use exchange::takedown::{Refused, Takedown};
 use net::clock;
 
 use super::Admin;
-use crate::note::{self, FileNote};
+use crate::note::{self, ObjectNote};
 use crate::server::Handle;
 use crate::site::Site;
+use crate::spec;
 
 /// Most files that are named as the places of what is suppressed.
 const FILES_MAX: usize = 100;
@@ -29,13 +30,13 @@ impl Site {
         mut found: impl FnMut(String, String),
     ) -> Result<(), Error> {
         for root in self.known_roots()? {
-            for entry in self.collection.notes(&note::files_prefix(&root)) {
+            for entry in self.collection.notes(&note::objects_prefix(&root)) {
                 let (key, value) = entry?;
-                let Some(file) = note::from_bytes::<FileNote>(&value) else { continue };
+                let Some(file) = note::from_bytes::<ObjectNote>(&value) else { continue };
                 for record in file.records {
                     if meant(&Oid::new(&self.id, &record.url)) {
-                        let path = note::path_of(&root, &key).unwrap_or_default();
-                        found(path.display().to_string(), record.url);
+                        let url = note::url_of(&root, &key).unwrap_or_default();
+                        found(spec::file_path(&url).display().to_string(), record.url);
                     }
                 }
             }

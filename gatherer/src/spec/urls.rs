@@ -11,13 +11,16 @@
 //!
 //! Sans-I/O.
 
-use std::borrow::Cow;
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use formats::path::encode;
 use percent_encoding::percent_decode;
 use url::Url;
+
+/// Begins the URL of a file.
+const FILE: &str = "file://";
 
 /// Gives what lies below a directory URLs that begin with a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,20 +33,26 @@ pub struct Map {
 
 /// Returns the `file://` URL of an absolute path.
 pub fn file_url(path: &Path) -> String {
-    format!("file://{}", encode(path.as_os_str()))
+    [FILE, &encode(path.as_os_str())].concat()
 }
 
-/// Returns the path that [`encode`] was given.
-pub fn decode(encoded: &str) -> PathBuf {
-    PathBuf::from(std::ffi::OsString::from_vec(decode_bytes(encoded).into_owned()))
+/// Returns the path that [`file_url`] was given.
+pub fn file_path(url: &str) -> PathBuf {
+    decode(url.strip_prefix(FILE).unwrap_or(url))
 }
 
-/// As [`decode`], as bytes.
-pub(crate) fn decode_bytes(encoded: &str) -> Cow<'_, [u8]> {
-    match memchr::memchr(b'%', encoded.as_bytes()) {
-        None => Cow::Borrowed(encoded.as_bytes()),
-        Some(_) => Cow::Owned(percent_decode(encoded.as_bytes()).collect()),
-    }
+fn decode(encoded: &str) -> PathBuf {
+    PathBuf::from(OsString::from_vec(percent_decode(encoded.as_bytes()).collect()))
+}
+
+/// Returns a URL and those of all that it lies below, upwards.
+pub(crate) fn upwards(url: &str) -> impl Iterator<Item = &str> {
+    let path = url.find("://").map_or(0, |at| at + "://".len());
+    let top = url.get(path..).and_then(|it| it.find('/')).map_or(url.len(), |at| path + at + 1);
+    std::iter::successors(Some(url), move |below| {
+        let above = below.rfind('/').filter(|_| top < below.len())?;
+        url.get(..above.max(top))
+    })
 }
 
 /// Returns the absolute path of a `file://` URL with no host (or `localhost`), or why there is none.
@@ -52,7 +61,7 @@ pub(crate) fn decode_bytes(encoded: &str) -> Cow<'_, [u8]> {
 ///
 /// A sentence for the one who wrote the URL.
 pub fn path_of(url: &str) -> Result<PathBuf, String> {
-    let Some(rest) = url.strip_prefix("file://") else {
+    let Some(rest) = url.strip_prefix(FILE) else {
         return Err(format!("{url:?} is not a file:// URL"));
     };
     let rest = rest.strip_prefix("localhost").unwrap_or(rest);
@@ -101,6 +110,7 @@ mod tests {
         let path = Path::new(OsStr::from_bytes(path));
         assert_eq!(file_url(path), expected);
         assert_eq!(path_of(expected).unwrap(), path);
+        assert_eq!(file_path(expected), path);
     }
 
     #[test]
@@ -120,6 +130,19 @@ mod tests {
             assert!(path_of(url).is_err(), "{url}");
         }
         assert_eq!(path_of("file://localhost/a//b/").unwrap(), Path::new("/a/b"));
+    }
+
+    #[test]
+    fn what_a_url_lies_below_is_found_upwards() {
+        for (url, expected) in [
+            ("file:///a/b", &["file:///a/b", "file:///a", "file:///"][..]),
+            ("file:///a/", &["file:///a/", "file:///a", "file:///"]),
+            ("file:///", &["file:///"]),
+            ("https://h.example/a", &["https://h.example/a", "https://h.example/"]),
+            ("https://h.example", &["https://h.example"]),
+        ] {
+            assert_eq!(upwards(url).collect::<Vec<_>>(), expected);
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use formats::code::link::LINK_MARK;
 use rustix::fs::OFlags;
 use soif::digest::{Md5, Md5Writer};
 
-use crate::known::Stat;
+use crate::validator::Stat;
 
 /// How much is read at once, in bytes; between two pieces a run can be cancelled.
 const PIECE_BYTES: u64 = 256 * 1024;

@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
-use crate::known::Stat;
 use crate::spec::{Symlinks, Tree};
 use crate::tree::filter::{Filter, LeftOut};
+use crate::validator::Stat;
 
 /// What a walk is over.
 #[derive(Clone, Debug)]
@@ -45,8 +45,6 @@ pub enum Met<'a> {
         path: &'a Path,
         /// Its metadata.
         stat: Stat,
-        /// Whether the path is a symbolic link to the file, or leads through one.
-        linked: bool,
     },
     /// Something that is not gathered, and why. Directories that are walked are not reported.
     LeftOut(&'static str),
@@ -219,9 +217,7 @@ impl Ground<'_> {
         };
         match self.filter.leaves_out_file(below, stat.size) {
             Some(left) => Met::LeftOut(reason(left)),
-            None => {
-                Met::File { path: entry.path, stat, linked: self.tree.symlinks == Symlinks::Follow }
-            }
+            None => Met::File { path: entry.path, stat },
         }
     }
 
@@ -283,7 +279,7 @@ fn below<'p>(path: &'p Path, top: &Path) -> &'p Path {
 
 /// Whether `path` is one of `starts` or lies below one. They are in order, and so are paths by
 /// component: what lies below one comes directly after it.
-pub(crate) fn is_within(path: &Path, starts: &[PathBuf]) -> bool {
+fn is_within(path: &Path, starts: &[PathBuf]) -> bool {
     let after = starts.partition_point(|it| it.as_path() <= path);
     starts.get(..after).and_then(<[PathBuf]>::last).is_some_and(|it| path.starts_with(it))
 }

@@ -17,9 +17,9 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
 use super::{Entry, Go, Ground, Met, Next, Real, link_loop, trouble};
-use crate::known::Stat;
 use crate::lock::lock;
 use crate::spec::Symlinks;
+use crate::validator::Stat;
 
 /// Room for the names that are read at once, in bytes; a name takes up to 280.
 const NAMES_BYTES: usize = 32 * 1024;

@@ -1,0 +1,65 @@
+//! What an object looked like when it was last read: while it looks the same, it need not be read again.
+//!
+//! A validator is stored in the object's note, so the names and forms of its parts stay.
+//!
+//! Sans-I/O.
+
+use serde::{Deserialize, Serialize};
+
+/// What one look at a file's metadata says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Stat {
+    /// Size in bytes.
+    #[serde(rename = "s")]
+    pub size: u64,
+    /// Modification time: seconds since 1970, may be negative.
+    #[serde(rename = "t")]
+    pub modified: i64,
+    /// Modification time: nanoseconds within the second.
+    #[serde(rename = "n")]
+    pub modified_nanos: u32,
+    /// Inode number.
+    #[serde(rename = "i")]
+    pub inode: u64,
+}
+
+/// What an object looked like, as the kind of its root can tell.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Validator {
+    /// A file's metadata.
+    File(Stat),
+    /// What a web server said of it.
+    Http {
+        /// The entity tag as it came, quotes and all (RFC 9110 §8.8.3).
+        #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+        etag: Option<String>,
+        /// The date of its last modification as it came.
+        #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+        last_modified: Option<String>,
+        /// MD5 of what came, in hex: all there is where the server says neither.
+        #[serde(rename = "h")]
+        md5: String,
+    },
+}
+
+impl Validator {
+    /// Returns the object's size in bytes, where it is known without reading all of it.
+    pub fn size(&self) -> Option<u64> {
+        match self {
+            Self::File(stat) => Some(stat.size),
+            Self::Http { .. } => None,
+        }
+    }
+
+    /// Returns whether both give the object the same date, which its record tells.
+    pub fn is_dated_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File(own), Self::File(other)) => own.modified == other.modified,
+            (Self::Http { last_modified: own, .. }, Self::Http { last_modified: other, .. }) => {
+                own == other
+            }
+            (Self::File(_), Self::Http { .. }) | (Self::Http { .. }, Self::File(_)) => false,
+        }
+    }
+}
