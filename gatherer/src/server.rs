@@ -329,7 +329,7 @@ fn open(
     let programs = config.worker.clone().map(|starter| {
         Programs::new(starter, data.join(SCRATCH), clock::monotonic, clock::now_ms())
     });
-    let site = Site::new(id, collection, (config.worker.clone(), programs));
+    let site = Site::new(id, collection, &config.roots, (config.worker.clone(), programs));
     site.probe_fences(&plans);
     tell(&site, &recovery);
     // Before the first look at a file, or it would be published without them.

@@ -6,7 +6,7 @@ mod fingerprint;
 pub(crate) mod plan;
 mod repositories;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
@@ -28,6 +28,7 @@ use crate::metrics::Metrics;
 use crate::note::{self, Brief, RootNote};
 use crate::problems::{Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
+use crate::spec::Root;
 
 /// Notes that are read at once when a root's are loaded, and how often that before they are looked at.
 const CHUNK_NOTES: usize = 1_024;
@@ -88,15 +89,19 @@ pub(crate) struct Site {
     walks: AtomicU32,
     /// The loss for which every root is published again: the epoch that began with it.
     pub(crate) distrusted: Mutex<Option<Version>>,
+    /// The roots of the settings that were not gone through to their end since the collection was opened.
+    unseen: Mutex<BTreeSet<String>>,
     /// By root URL.
     tracts: Mutex<BTreeMap<String, Arc<Tract>>>,
 }
 
 impl Site {
-    /// Returns the shared state of the gatherer `id` with this collection, whose workers are started so.
+    /// Returns the shared state of the gatherer `id` with this collection, which gathers those `roots`, and whose
+    /// workers are started so.
     pub(crate) fn new(
         id: String,
         collection: Collection,
+        roots: &[Root],
         (worker, programs): (Option<worker::Program>, Option<Programs>),
     ) -> Self {
         Self {
@@ -114,8 +119,24 @@ impl Site {
             phase: Mutex::default(),
             walks: AtomicU32::new(0),
             distrusted: Mutex::default(),
+            unseen: Mutex::new(roots.iter().map(Root::url).collect()),
             tracts: Mutex::default(),
         }
+    }
+
+    /// Takes in that a root was gone through to its end, and nothing of it is held. Once all were, what the last stop
+    /// may have lost is there again. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be written.
+    pub(crate) fn handle_seen(&self, root: &str) -> Result<(), collection::Error> {
+        let is_all = {
+            let mut unseen = lock(&self.unseen);
+            unseen.remove(root);
+            unseen.is_empty()
+        };
+        if is_all { self.collection.handle_caught_up() } else { Ok(()) }
     }
 
     /// Sees which fences there are where programs of the site are run: workers may never be needed.

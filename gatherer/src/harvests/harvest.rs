@@ -235,6 +235,9 @@ async fn finish(site: &Arc<Site>, it: &Harvesting) -> Result<(), collection::Err
         };
     };
     change(site, it.url(), finished).await?;
+    let (seen, url) = (Arc::clone(site), it.url().to_owned());
+    let caught_up = tokio::task::spawn_blocking(move || seen.handle_seen(&url)).await;
+    caught_up.unwrap_or_else(|fault| std::panic::resume_unwind(fault.into_panic()))?;
     site.metrics.passes.fetch_add(1, Relaxed);
     let mut problems = lock(&site.problems);
     let cured = ["held", HARVEST_PROBLEM, GAPS_PROBLEM];

@@ -168,29 +168,31 @@ impl<'a> Committer<'a> {
                 self.delete_vanished(order, seen)?;
             }
         }
-        if order.whole {
-            self.end_pass(seen, &mut after);
-        }
+        let is_seen = order.whole && self.end_pass(seen, &mut after);
         // Growth alone is not worth a commit: the next pass counts anew.
         if after != (RootNote { files: after.files, ..before }) {
             self.extra.notes.push(root_note(url, &after));
         }
         self.flush()?;
+        if is_seen {
+            self.run.site.handle_seen(url)?;
+        }
         *lock(&tract.note) = after;
         lock(&self.run.site.problems).settle(seen.walk, |url| seen.has_looked_at(url));
         Ok(())
     }
 
-    /// Ends a pass over the whole root: everything that lives there is confirmed at once.
-    fn end_pass(&mut self, seen: &Seen, after: &mut RootNote) {
+    /// Ends a pass over the whole root: everything that lives there is confirmed at once. Returns whether all that is
+    /// there was seen.
+    fn end_pass(&mut self, seen: &Seen, after: &mut RootNote) -> bool {
         let plan = self.run.plan;
         let Top::Present { device, .. } = seen.top else {
             let message = "the root is not there: mount it, or correct the settings".to_owned();
             self.run.site.problem_met(self.run.walk, plan.url.clone(), ROOT_PROBLEM, message);
-            return;
+            return false;
         };
         if seen.unread.contains(&plan.url) {
-            return;
+            return false;
         }
         let at = clock::now_ms();
         if after.hold.is_none() {
@@ -208,6 +210,7 @@ impl<'a> Committer<'a> {
             at: Stamp(at),
         });
         self.run.site.metrics.passes.fetch_add(1, Relaxed);
+        after.hold.is_none()
     }
 
     fn report_hold(&self, hold: &Hold, held: u64) {

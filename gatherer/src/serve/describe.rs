@@ -6,6 +6,7 @@ use axum::Router;
 use daemon::describe::{Facts, NAMED_MAX};
 
 use crate::shared::Shared;
+use crate::spec::Root;
 
 /// Returns the route that tells it.
 pub(super) fn route(shared: &Arc<Shared>) -> Router {
@@ -24,7 +25,8 @@ pub(super) fn known(shared: &Shared) -> Facts {
 fn facts(shared: &Shared) -> Facts {
     let config = shared.config();
     let maps = config.maps.iter().map(|it| it.url_prefix.to_string());
-    let repositories = config.repositories.iter().map(|it| it.url().to_owned());
+    let repositories = config.roots.iter().filter(|it| matches!(it, Root::Repository(_)));
+    let repositories = repositories.map(Root::url);
     let mut gathers: Vec<String> = maps.chain(repositories).collect();
     gathers.sort();
     gathers.dedup();
