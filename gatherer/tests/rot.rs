@@ -121,6 +121,55 @@ async fn a_gatherer_whose_feed_is_not_whole_is_not_ready_until_it_is() {
     assert_eq!(bench.get("feed").await.0, 200);
 }
 
+/// Copies a folder as it is.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &target),
+            false => drop(fs::copy(entry.path(), target).unwrap()),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_last_stop_has_lost_is_released_by_nobody_until_all_was_gone_through() {
+    let tree = Tree::new();
+    tree.write("kept.txt", "kept");
+    let bench = Bench::start(tree).await;
+    bench.passes(1).await;
+    // What a power cut leaves of a disk that forgets the commits after this.
+    let (collection, before) =
+        (bench.tree.data().join("collection"), bench.tree.folder.path().join("before"));
+    copy(&collection, &before);
+    bench.tree.write("lost.txt", "lost");
+    bench.gather().await;
+    bench.file("lost.txt".to_owned()).await;
+    let told = bench.handle.version();
+    let (tree, _) = bench.stop().await;
+    fs::remove_dir_all(&collection).unwrap();
+    copy(&before, &collection);
+
+    let aside = tree.folder.path().join("aside");
+    fs::rename(tree.root(), &aside).unwrap();
+    let bench = Bench::start(tree).await;
+    let client = Client::new(Settings { allow_private: true, ..Settings::default() });
+    let feed = bench.public.join(&format!("feed?since={}&epoch={}", told.serial, told.epoch));
+    let feed = feed.unwrap();
+    let missing = async || {
+        let response = client.send(Request::get(feed.clone())).await.unwrap();
+        assert_eq!(response.header("harvest-kind"), Some("snapshot"));
+        response.header("harvest-missing").map(str::to_owned)
+    };
+    let held = bench.status(|it| it.roots.iter().any(|it| it.hold.is_some())).await;
+    assert!(missing().await.is_some(), "{held:#?}");
+    fs::rename(&aside, bench.tree.root()).unwrap();
+    bench.gather().await;
+    bench.file("lost.txt".to_owned()).await;
+    assert_eq!(missing().await, None);
+}
+
 /// The same with records that were harvested.
 async fn check_harvested(sealed: bool) {
     let archive = Archive::start(u32::try_from(FILES).unwrap()).await;
