@@ -23,11 +23,11 @@ use std::time::Duration;
 
 use collection::Collection;
 use collection::pull::{Asking, PullLimits, Puller, Summary};
-use exchange::harvester::Hosts;
 use freshness::history::Cost;
 use freshness::schedule::Expected;
 use net::client::Client;
 use net::clock;
+use net::pace::Hosts;
 use net::shutdown::Shutdown;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;

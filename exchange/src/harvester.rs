@@ -11,11 +11,9 @@
 
 mod ask;
 mod body;
-mod pace;
 mod run;
 mod target;
 
 pub use ask::{Access, Error, PAGE_BYTES_MAX, REQUEST_TIME_MAX, Repository, URL_BYTES_MAX};
-pub use pace::Hosts;
 pub use run::{Bounds, HELD_BYTES_MAX, HELD_RECORDS_MAX, Running, Step};
 pub use target::{PROBLEMS_MAX, Stored, Target};

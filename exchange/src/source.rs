@@ -90,7 +90,7 @@ impl Oai {
     }
 
     /// What the harvest of the repository at `base_url` is told. Its delay is that of the host, which
-    /// whoever makes the requests keeps: see [`crate::harvester::Hosts`].
+    /// whoever makes the requests keeps: see [`net::pace::Hosts`].
     pub fn settings(&self, base_url: &str) -> harvest::Settings {
         harvest::Settings {
             prefixes: self.prefixes.clone(),

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use exchange::harvester;
 use net::client::Client;
 use net::clock;
+use net::pace::Hosts;
 use net::shutdown::Shutdown;
 use tokio::task::{self, JoinError, JoinSet};
 
@@ -63,7 +64,7 @@ struct Harvests {
     shutdown: Shutdown,
     client: Client,
     /// When hosts may be asked: roots share them.
-    hosts: harvester::Hosts,
+    hosts: Hosts,
     /// By base URL.
     standings: BTreeMap<String, Standing>,
     tasks: JoinSet<Result<Ended, collection::Error>>,
@@ -82,7 +83,7 @@ pub(crate) async fn run(shared: Arc<Shared>, shutdown: Shutdown) -> Result<(), E
         shared,
         shutdown: shutdown.clone(),
         client,
-        hosts: harvester::Hosts::default(),
+        hosts: Hosts::default(),
         standings: BTreeMap::new(),
         tasks: JoinSet::new(),
         urls: HashMap::new(),

@@ -1,4 +1,4 @@
-//! Opening a connection: resolve, vet, connect to what was vetted, TLS.
+//! Opening a connection: resolve, vet, connect to what was vetted; and TLS, for the HTTP client.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -69,10 +69,9 @@ impl Connector {
         patience: Duration,
         shown: Option<&ClientFiles>,
     ) -> Result<Connected, Error> {
-        let addresses = vetted(resolve(url, host).await?, host, policy)?;
-        let stream = connect_first(&addresses, host, patience).await?;
-        let address = stream.peer_addr().map_err(|source| connect_error(host, source))?.ip();
-        stream.set_nodelay(true).map_err(|source| connect_error(host, source))?;
+        let named = url.host().ok_or_else(|| nameless(url))?;
+        let port = url.port_or_known_default().unwrap_or(0);
+        let Dialed { stream, address } = dial_at_leisure(named, port, policy, patience).await?;
         if url.scheme() != "https" {
             return Ok(Connected { stream: Stream::Plain(stream), address });
         }
@@ -135,6 +134,52 @@ fn tls_config(
     Ok(Arc::new(config))
 }
 
+/// A socket to a host, and its address there, which was vetted.
+#[derive(Debug)]
+pub struct Dialed {
+    /// The socket. Small pieces leave it at once.
+    pub stream: TcpStream,
+    /// The address.
+    pub address: IpAddr,
+}
+
+/// Connects to `port` of `host`, whatever is spoken there, within `patience`. Names are resolved, each address is
+/// vetted by the guard, and one of those that pass is connected to: no other.
+///
+/// # Errors
+///
+/// [`Error::Resolve`], [`Error::Refused`], [`Error::Connect`] or [`Error::Timeout`]: whose fault that is and whether
+/// to try again, says the error.
+pub async fn dial(
+    host: Host<&str>,
+    port: u16,
+    policy: Policy,
+    patience: Duration,
+) -> Result<Dialed, Error> {
+    match timeout(patience, dial_at_leisure(host.clone(), port, policy, patience)).await {
+        Ok(dialed) => dialed,
+        Err(_) => {
+            let host = format!("{host}:{port}");
+            Err(Error::Timeout { host, stage: Stage::Connect, after: patience })
+        }
+    }
+}
+
+async fn dial_at_leisure(
+    host: Host<&str>,
+    port: u16,
+    policy: Policy,
+    patience: Duration,
+) -> Result<Dialed, Error> {
+    let named = format!("{host}:{port}");
+    let addresses = vetted(resolve(&host, port, &named).await?, &named, policy)?;
+    let stream = connect_first(&addresses, &named, patience).await?;
+    let lost = |source| connect_error(&named, source);
+    let address = stream.peer_addr().map_err(lost)?.ip();
+    stream.set_nodelay(true).map_err(lost)?;
+    Ok(Dialed { stream, address })
+}
+
 /// Returns host and port as errors name them.
 pub(crate) fn authority(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
@@ -144,22 +189,21 @@ pub(crate) fn authority(url: &Url) -> String {
     }
 }
 
-async fn resolve(url: &Url, host: &str) -> Result<Vec<SocketAddr>, Error> {
-    let port = url.port_or_known_default().unwrap_or(0);
-    let found = match url.host() {
-        Some(Host::Ipv4(address)) => vec![SocketAddr::from((address, port))],
-        Some(Host::Ipv6(address)) => vec![SocketAddr::from((address, port))],
-        Some(Host::Domain(name)) => lookup_host((name, port))
-            .await
-            .map_err(|source| Error::Resolve { host: host.to_owned(), source })?
-            .collect(),
-        None => Vec::new(),
+async fn resolve(host: &Host<&str>, port: u16, named: &str) -> Result<Vec<SocketAddr>, Error> {
+    let failed = |source| Error::Resolve { host: named.to_owned(), source };
+    let found: Vec<SocketAddr> = match host {
+        Host::Ipv4(address) => vec![SocketAddr::from((*address, port))],
+        Host::Ipv6(address) => vec![SocketAddr::from((*address, port))],
+        Host::Domain(name) => lookup_host((*name, port)).await.map_err(failed)?.collect(),
     };
     if found.is_empty() {
-        let source = io::Error::new(io::ErrorKind::NotFound, "it has no address");
-        return Err(Error::Resolve { host: host.to_owned(), source });
+        return Err(failed(io::Error::new(io::ErrorKind::NotFound, "it has no address")));
     }
     Ok(found)
+}
+
+fn nameless(url: &Url) -> Error {
+    Error::Url { url: url.to_string(), message: "it names no host".to_owned() }
 }
 
 fn vetted(found: Vec<SocketAddr>, host: &str, policy: Policy) -> Result<Vec<SocketAddr>, Error> {
@@ -210,6 +254,32 @@ fn server_name(url: &Url) -> Result<ServerName<'static>, Error> {
         Some(Host::Ipv6(address)) => Ok(ServerName::from(IpAddr::V6(address))),
         Some(Host::Domain(name)) => ServerName::try_from(name.to_owned())
             .map_err(|error| Error::Url { url: url.to_string(), message: error.to_string() }),
-        None => Err(Error::Url { url: url.to_string(), message: "it names no host".to_owned() }),
+        None => Err(nameless(url)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::guard::Refusal;
+
+    #[tokio::test]
+    async fn whatever_is_spoken_a_host_is_vetted_and_reached_at_what_was_vetted() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let patience = Duration::from_secs(20);
+        let by_address = Host::Ipv4([127, 0, 0, 1].into());
+        for host in [by_address.clone(), Host::Domain("localhost")] {
+            let dialed = dial(host.clone(), port, Policy::AllowPrivate, patience).await.unwrap();
+            assert!(dialed.address.is_loopback());
+            let refused = dial(host, port, Policy::Public, patience).await.unwrap_err();
+            let is_loopback = matches!(refused, Error::Refused { refusal: Refusal::Loopback, .. });
+            assert!(is_loopback, "{refused}");
+        }
+        drop(listener);
+        let gone = dial(by_address, port, Policy::AllowPrivate, patience).await.unwrap_err();
+        assert!(matches!(gone, Error::Connect { .. }), "{gone}");
     }
 }

@@ -9,6 +9,7 @@
 //! [`Limits::peer_connections_max`] of them at most, so that it cannot take them all.
 
 mod bodies;
+mod tunnel;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -37,7 +38,7 @@ use crate::clock;
 use crate::error::{BoxError, Error};
 use crate::framing::Verdict;
 use crate::host::{self, HostPort};
-use crate::room::{Room, Seat, Seats};
+use crate::room::{Place, Room, Seat, Seats};
 use crate::shutdown::Shutdown;
 use crate::stream::Stream;
 use crate::tally::{Event, Tally};
@@ -45,6 +46,7 @@ use crate::tls::{self, Shown};
 use crate::wire::{Exchange, Wire};
 
 use bodies::{Answer, Inbound};
+pub use tunnel::{Open, Tunnel};
 
 /// How long requests in progress may go on after the shutdown starts.
 pub const DRAIN: Duration = Duration::from_millis(1_500);
@@ -62,6 +64,17 @@ const HANDSHAKE: u8 = 22;
 /// is served. A client that has shown a certificate adds it, as [`Shown`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub IpAddr);
+
+/// What requests a server is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Those for what is here: RFC 9112 §3.2.1, and whole URLs that name us.
+    #[default]
+    Origin,
+    /// Those for others as well: whole URLs of any host, and CONNECT (RFC 9112 §3.2.2 and §3.2.3, RFC 9110
+    /// §9.3.6). A request for CONNECT has a [`Tunnel`] as an extension.
+    Proxy,
+}
 
 /// What a peer may ask of the server. [`Default`] suits a public listener.
 #[derive(Clone, Debug)]
@@ -96,6 +109,8 @@ pub struct Limits {
     /// Proxies that are believed whom they ask for (`Forwarded`, `X-Forwarded-For`): what one address may have
     /// counts for those then, and the proxies may have any number. Default none.
     pub proxies: Vec<Network>,
+    /// What requests it is for. Default [`Mode::Origin`].
+    pub mode: Mode,
     /// What TLS is spoken with. Default none: it is not spoken.
     pub tls: Option<tls::Server>,
     /// Counts what peers do.
@@ -117,6 +132,7 @@ impl Default for Limits {
             drain: DRAIN,
             host: None,
             proxies: Vec::new(),
+            mode: Mode::Origin,
             tls: None,
             tally: Tally::default(),
         }
@@ -179,6 +195,7 @@ where
             exchange: Arc::default(),
             shed: Arc::clone(&room.shed),
             seats: Arc::clone(&room.seats),
+            place: Arc::new(place),
             shutdown: shutdown.clone(),
             shown: None,
             is_secure: false,
@@ -186,7 +203,6 @@ where
         let service = service.clone();
         connections.spawn(async move {
             connection.serve(stream, service).await;
-            drop(place);
         });
     };
     drop(listener);
@@ -222,6 +238,8 @@ struct Connection {
     exchange: Arc<Exchange>,
     shed: Arc<Notify>,
     seats: Arc<Seats>,
+    /// A tunnel keeps it.
+    place: Arc<Place>,
     shutdown: Shutdown,
     /// The certificate that the peer has shown.
     shown: Option<Shown>,
@@ -252,6 +270,7 @@ impl Connection {
                 .max_headers(self.limits.headers_max)
                 .header_read_timeout(None)
                 .serve_connection(TokioIo::new(wire), answer)
+                .with_upgrades()
         );
         let (began, mut closing) = (clock::monotonic(), false);
         loop {
@@ -313,7 +332,7 @@ impl Connection {
 
     async fn answer<S, B>(
         &self,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
         service: S,
     ) -> Result<Response<Answer>, Infallible>
     where
@@ -330,11 +349,20 @@ impl Connection {
                 (objection.response(), None, true)
             }
             Ok((client, seat)) => {
+                let tunnel = (*request.method() == Method::CONNECT)
+                    .then(|| Tunnel::new(&mut request, Arc::clone(&self.place)));
+                let is_tunnel = tunnel.is_some();
                 let mut request = request.map(|it| Inbound::body(it, &self.limits));
                 self.describe(client, request.extensions_mut());
+                if let Some(tunnel) = tunnel {
+                    request.extensions_mut().insert(tunnel);
+                }
                 name_host(&mut request);
                 let Ok(response) = service.oneshot(request).await;
                 let mut response = response.map(body::boxed);
+                if is_tunnel && response.status().is_success() {
+                    self.exchange.tunnel();
+                }
                 // What is encrypted cannot go past us.
                 if !self.is_secure {
                     self.exchange.outbox.body(&mut response);
@@ -399,14 +427,18 @@ impl Connection {
             let message = "TLS is spoken here: ask with https:// instead of http://";
             return Some(Objection::new(StatusCode::BAD_REQUEST, message));
         }
+        let is_proxy = self.limits.mode == Mode::Proxy;
         if request.method() == Method::CONNECT {
-            return Some(Objection::new(StatusCode::NOT_IMPLEMENTED, "this server is no proxy"));
+            let message = "this server is no proxy";
+            let objection = Objection::new(StatusCode::NOT_IMPLEMENTED, message);
+            return (!is_proxy).then_some(objection);
         }
         let host = match host::of_request(request.uri(), request.headers(), request.version()) {
             Ok(host) => host,
             Err(problem) => return Some(Objection::new(StatusCode::BAD_REQUEST, problem)),
         };
-        if let Some(host) = host.filter(|it| !self.serves(it)) {
+        let is_for_others = is_proxy && request.uri().authority().is_some();
+        if let Some(host) = host.filter(|it| !is_for_others && !self.serves(it)) {
             let message = format!(
                 "{host} is no name of this machine, and this listener is for it alone; for a proxy \
                  in front of it, set base_url to the URL that users see"

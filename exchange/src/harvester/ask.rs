@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use net::client::{Client, Credentials, Request as HttpRequest};
 use net::clock;
 use net::error::Stage;
+use net::pace::{Hosts, Turn};
 use oai::error::Fault;
 use oai::harvest::{Answer, Outcome, Remedy, retry_after_secs};
 use oai::repository::oap;
@@ -15,7 +16,6 @@ use oai::response::{Body, Format, Identify, Page, Reading, Record, Response, Set
 use url::Url;
 
 use super::body::{self, Coding, Problem};
-use super::pace::{Hosts, Turn};
 
 /// Largest response that is read, packed or unpacked, in bytes, where nothing else is said.
 pub const PAGE_BYTES_MAX: u64 = 64 << 20;

@@ -17,13 +17,12 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use collection::{Change, Collection, Oid, Options, Stamp, Swept};
-use exchange::harvester::{
-    Access, Bounds, Error, Hosts, Repository, Running, Step, Stored, Target,
-};
+use exchange::harvester::{Access, Bounds, Error, Repository, Running, Step, Stored, Target};
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 use net::client::Client;
 use net::clock;
+use net::pace::Hosts;
 use net::server::{self, Limits};
 use net::shutdown::Shutdown;
 use oai::crosswalk::SourceIdentity;

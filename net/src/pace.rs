@@ -1,12 +1,13 @@
-//! Requests to one host, one after the other: repositories share hosts.
+//! Requests to one host, one after the other, whatever protocol they are of: roots and sources share hosts.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use net::clock;
 use tokio::sync::{Mutex as Queue, OwnedMutexGuard};
 use tokio::time::sleep;
+
+use crate::clock;
 
 /// So many hosts are remembered before those are forgotten that may be asked at once.
 const HOSTS_MANY: usize = 1_024;
