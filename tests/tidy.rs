@@ -156,12 +156,6 @@ const NAMED_ONLY_IN: &[(&str, &[&str])] = &[
 /// Crates that never touch a runtime, a socket, a disk or a clock.
 const PURE_CRATES: &[&str] = &["soif", "oai", "query", "freshness", "study", "settings", "formats"];
 
-/// How many files of a crate are in circles of imports of more than three. These may only fall.
-const CIRCLES: &[(&str, usize)] = &[("broker", 6)];
-
-/// Folders that have more than 25 Rust files, and how many. These may only fall.
-const CROWDED: &[(&str, usize)] = &[("fuzz/fuzz_targets", 26)];
-
 fn ours() -> House {
     let tables = Tables {
         may_depend_on: MAY_DEPEND_ON,
@@ -170,8 +164,6 @@ fn ours() -> House {
         named_only_in: NAMED_ONLY_IN,
         unnamed: UNNAMED,
         pure_crates: PURE_CRATES,
-        circles: CIRCLES,
-        crowded: CROWDED,
     };
     House::new(PathBuf::from(env!("CARGO_MANIFEST_DIR")), tables)
 }
@@ -216,8 +208,8 @@ fn sans_io_modules_do_no_io() {
 }
 
 #[test]
-fn imports_go_in_no_new_circles() {
-    check(circles::no_new);
+fn imports_go_in_no_large_circles() {
+    check(circles::large);
 }
 
 #[test]

@@ -23,10 +23,10 @@ use net::clock;
 use net::shutdown::Shutdown;
 use soif::digest::Md5;
 
+use crate::blocking::blocking;
 use crate::config::Config;
 use crate::error::Error;
 use crate::memory;
-use crate::pipeline::blocking;
 use crate::status::Held;
 
 /// How often expired objects are looked for.

@@ -33,12 +33,12 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use crate::blocking::blocking;
 use crate::config::{Config, Patience};
 use crate::error::Error;
 use crate::failure::{Broke, Failure};
 use crate::live::Live;
 use crate::metrics::Counters;
-use crate::pipeline::blocking;
 use crate::pull_log;
 use crate::schedule::{Due, Planned, Schedule};
 use crate::source::{Kind, Source};

@@ -11,10 +11,10 @@ use collection::{Collection, Version};
 use net::shutdown::Shutdown;
 use tokio::time::sleep;
 
+use crate::blocking::blocking;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::index::Index;
-use crate::pipeline::blocking;
 
 /// Pause between two rounds: changes that come in a stream are indexed together.
 const PAUSE: Duration = Duration::from_millis(50);

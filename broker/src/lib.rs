@@ -6,6 +6,7 @@
 mod admin;
 pub mod answer;
 pub mod api;
+mod blocking;
 mod catalog;
 mod collect;
 pub mod config;

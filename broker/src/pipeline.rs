@@ -10,6 +10,7 @@ use net::shutdown::Shutdown;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::blocking::blocking;
 use crate::catalog::Catalog;
 use crate::collect::Collector;
 use crate::engine::Engine;
@@ -144,24 +145,4 @@ where
 
 fn flatten(ended: Result<Result<(), Error>, tokio::task::JoinError>) -> Result<(), Error> {
     ended.unwrap_or_else(|error| Err(Error::Worker { what: error.to_string() }))
-}
-
-/// Runs `work` where it may block, and waits for it.
-///
-/// # Errors
-///
-/// Those of `work`; [`Error::Worker`] if it panicked or the runtime is stopping.
-pub(crate) async fn blocking<T, E>(
-    what: &'static str,
-    work: impl FnOnce() -> Result<T, E> + Send + 'static,
-) -> Result<T, Error>
-where
-    T: Send + 'static,
-    E: Send + 'static,
-    Error: From<E>,
-{
-    match tokio::task::spawn_blocking(work).await {
-        Ok(outcome) => outcome.map_err(Error::from),
-        Err(error) => Err(Error::Worker { what: format!("{what}: {error}") }),
-    }
 }

@@ -27,6 +27,7 @@ use web::{Pages, Site};
 
 use crate::admin;
 use crate::admin::reload::ReadSettings;
+use crate::blocking::blocking;
 use crate::catalog::Catalog;
 use crate::collect::Collector;
 use crate::config::Config;
@@ -35,7 +36,7 @@ use crate::error::Error;
 use crate::indexer::Indexer;
 use crate::metrics::Counters;
 use crate::page::{self, PageState};
-use crate::pipeline::{self, Stages, Store, blocking};
+use crate::pipeline::{self, Stages, Store};
 use crate::status::{Expected, Status};
 
 /// Folder of the collection in the data directory.

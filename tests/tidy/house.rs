@@ -1,7 +1,7 @@
 //! A workspace as the rules see it: its crates, their manifests, their files.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,8 +18,6 @@ pub(crate) struct Tables {
     pub(crate) named_only_in: &'static [(&'static str, &'static [&'static str])],
     pub(crate) unnamed: &'static [(&'static str, &'static str, &'static str)],
     pub(crate) pure_crates: &'static [&'static str],
-    pub(crate) circles: &'static [(&'static str, usize)],
-    pub(crate) crowded: &'static [(&'static str, usize)],
 }
 
 /// A workspace.
@@ -174,28 +172,4 @@ pub(crate) fn room(path: &Path) -> PathBuf {
         Some("mod" | "lib" | "main") => path.parent().map(Path::to_owned).unwrap_or_default(),
         _ => path.with_extension(""),
     }
-}
-
-/// Numbers of a table that may only fall: what is above it, and what can be lowered, said aside.
-pub(crate) fn only_shrinks(
-    what: &str,
-    table: &[(&str, usize)],
-    found: &BTreeMap<String, usize>,
-) -> Vec<String> {
-    let known: BTreeMap<&str, usize> = table.iter().copied().collect();
-    let names: BTreeSet<&str> =
-        known.keys().copied().chain(found.keys().map(String::as_str)).collect();
-    let mut problems = Vec::new();
-    for name in names {
-        let most = known.get(name).copied().unwrap_or_default();
-        let count = found.get(name).copied().unwrap_or_default();
-        if most < count {
-            problems.push(format!("{name}: {count} {what}, {most} are known"));
-        } else if count < most {
-            println!(
-                "{name}: {count} {what}: the table in tests/tidy.rs has {most} and can be lowered"
-            );
-        }
-    }
-    problems
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::house::{House, has_extension, only_shrinks};
+use crate::house::{House, has_extension};
 
 /// Longest file, in lines outside its tests; of those that are tests, in all.
 const LINES_MAX: usize = 500;
@@ -40,15 +40,15 @@ pub(crate) fn other_files(house: &House) -> Vec<String> {
     problems
 }
 
-/// No folder has more files directly in it than one can look over, but for those that the table knows.
+/// No folder has more files directly in it than one can look over.
 pub(crate) fn folders(house: &House) -> Vec<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for path in rust_files(house) {
         let folder = path.parent().unwrap_or_else(|| Path::new("")).display().to_string();
         *counts.entry(folder).or_default() += 1;
     }
-    counts.retain(|_, count| FILES_MAX < *count);
-    only_shrinks("files in a folder", house.tables.crowded, &counts)
+    let crowded = counts.into_iter().filter(|(_, count)| FILES_MAX < *count);
+    crowded.map(|(folder, count)| format!("{folder}: {count} files in a folder")).collect()
 }
 
 /// The Rust files that the repository holds.
@@ -76,17 +76,21 @@ pub(crate) fn undone(house: &House) -> Vec<String> {
     problems
 }
 
-/// The fuzz targets.
-pub(crate) fn fuzz_targets(house: &House) -> Vec<PathBuf> {
-    let all = house.files(Path::new("fuzz/fuzz_targets"));
-    all.into_iter().filter(|path| has_extension(path, "rs")).collect()
+/// The names of the fuzz targets: those in a folder begin with its name.
+pub(crate) fn fuzz_targets(house: &House) -> Vec<String> {
+    let all = rust_files(house).into_iter().filter_map(|path| {
+        let path = path.strip_prefix("fuzz/fuzz_targets").ok()?.with_extension("");
+        // What targets share is no target.
+        (!path.ends_with("mod")).then(|| path.display().to_string().replace('/', "_"))
+    });
+    all.collect()
 }
 
 /// Every fuzz target has seeds.
 pub(crate) fn seeds(house: &House) -> Vec<String> {
     let mut problems = Vec::new();
-    for path in fuzz_targets(house) {
-        let folder = Path::new("fuzz/seeds").join(path.file_stem().unwrap());
+    for target in fuzz_targets(house) {
+        let folder = Path::new("fuzz/seeds").join(target);
         let is_seed = |it: &PathBuf| house.root.join(it).metadata().is_ok_and(|it| 0 < it.len());
         if !house.files(&folder).iter().any(is_seed) {
             problems.push(format!("{}: put some inputs of the format there", folder.display()));

@@ -25,8 +25,8 @@ use tokio::sync::Semaphore;
 use web::failure::{Failure, Wants};
 use web::templates::Source;
 
+use crate::blocking::blocking;
 use crate::error::Error;
-use crate::pipeline::blocking;
 use crate::server::Handle;
 use asked::Asked;
 use shown::Shown;

@@ -8,9 +8,9 @@ use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
 
 use super::failure;
+use crate::blocking::blocking;
 use crate::config::Config;
 use crate::error::Error;
-use crate::pipeline::blocking;
 use crate::server::{Handle, Server};
 
 /// How the settings are read again: whoever started the broker knows the file. Blocks; says what is wrong,

@@ -6,8 +6,8 @@ use collection::{Notice, PurgeReport, Stamp, Subject, Suppression, TakenDown};
 use exchange::takedown::{Refused, Takedown};
 use net::clock;
 
+use crate::blocking::blocking;
 use crate::error::Error;
-use crate::pipeline::blocking;
 use crate::server::Handle;
 
 impl Takedown for Handle {

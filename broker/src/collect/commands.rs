@@ -7,10 +7,10 @@ use net::clock;
 use net::shutdown::Shutdown;
 
 use super::{Collector, State};
+use crate::blocking::blocking;
 use crate::config::Config;
 use crate::error::Error;
 use crate::live::Live;
-use crate::pipeline::blocking;
 use crate::source::Source;
 
 impl Collector {

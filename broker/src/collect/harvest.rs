@@ -14,9 +14,9 @@ use oai::response::Identify;
 use oai::syndication;
 
 use super::Inner;
+use crate::blocking::blocking;
 use crate::error::Error;
 use crate::failure::{Broke, Failure};
-use crate::pipeline::blocking;
 use crate::source::{Oai, Source};
 
 /// Pages that come within so long are one commit.

@@ -7,10 +7,10 @@ use collection::{Batch, Note, Stamp};
 use net::clock;
 
 use super::{Collector, State};
+use crate::blocking::blocking;
 use crate::error::Error;
 use crate::live::Live;
 use crate::memory::{self, Memory};
-use crate::pipeline::blocking;
 use crate::source::Source;
 
 impl Collector {
