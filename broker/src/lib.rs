@@ -19,7 +19,6 @@ mod indexer;
 mod live;
 mod memory;
 pub mod metrics;
-mod outlook;
 pub mod page;
 mod pipeline;
 pub mod pull_log;

@@ -5,6 +5,8 @@
 //!
 //! Sans-I/O.
 
+pub(crate) mod outlook;
+
 use std::collections::BTreeMap;
 
 use collection::Takedowns;
@@ -14,8 +16,8 @@ use freshness::history::{self, History, Log};
 use freshness::interval::{Outcome, Policy};
 use serde::{Deserialize, Serialize};
 
+use self::outlook::Outlook;
 use crate::config::Freshness;
-use crate::outlook::{self, Outlook};
 use crate::schedule::Planned;
 
 /// Seconds of an hour.

@@ -15,8 +15,8 @@ use serde::Serialize;
 use super::asked::{Aim, Asked, Sort};
 use super::curve::{Curve, Spot};
 use crate::config::Freshness;
-use crate::outlook::{Outlook, hourly};
 use crate::schedule::Planned;
+use crate::status::outlook::{Outlook, hourly};
 use crate::status::{self, SourceStatus};
 
 /// Sources on one page, of the preview and of the list.
