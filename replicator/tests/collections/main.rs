@@ -264,3 +264,28 @@ async fn what_a_log_is_folded_to_does_not_travel() {
     assert_eq!(late.titles(), kept.titles());
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn feeds_are_for_consumers_once_there_is_one() {
+    let kept = Kept::new();
+    kept.fill(0..3, "first", 1);
+    let source = Source::start(&kept).await;
+    let world = World::of(&source, 1).await;
+    world.all_reach(&kept).await;
+    let feed = world.outside(0).path().to_owned() + "feed";
+    let status = async |path: &str| {
+        let head = world.answered(0, "127.0.0.1", path).await;
+        head.split(' ').nth(1).unwrap().to_owned()
+    };
+    assert_eq!(status(&feed).await, "303");
+    let consumer = "[[consumer]]\nname = \"x\"\ntoken = \"0123456789abcdef\"\nmay = [\"feed\"]\n";
+    world.reload_with(&source, consumer).await;
+    assert_eq!(status(&feed).await, "401");
+    assert_eq!(status("/.well-known/harvest").await, "200");
+    assert_eq!(status("/healthz").await, "200");
+    world.reload_with(&source, "[access]\ndeny = [\"127.0.0.0/8\"]\n").await;
+    assert_eq!(status(&feed).await, "403");
+    world.reload_with(&source, "").await;
+    assert_eq!(status(&feed).await, "303");
+    world.stop().await;
+}

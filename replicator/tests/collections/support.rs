@@ -292,6 +292,12 @@ impl World {
         self.running(0).handle.reload(config).await.unwrap();
     }
 
+    /// Has the first member take over what is said at the end of its settings besides, until the next reload.
+    pub(crate) async fn reload_with(&self, source: &Source, more: &str) {
+        let text = self.members[0].text.clone() + &published(source) + more;
+        self.running(0).handle.reload(Config::parse(&text).unwrap()).await.unwrap();
+    }
+
     pub(crate) async fn resume(&mut self, member: usize) {
         let server = Server::bind(self.members[member].config.clone()).await.unwrap();
         let (handle, shutdown) = (server.handle(), Shutdown::new());
