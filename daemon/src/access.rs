@@ -24,6 +24,10 @@ const NAME_BYTES_MAX: usize = 100;
 
 /// The name that stands for whoever comes.
 const ANYONE: &str = "anyone";
+/// The name that stands for nobody: what it may have, those alone have who are listed besides.
+const NOBODY: &str = "nobody";
+/// Names under which others are counted.
+const TAKEN: [&str; 2] = ["unknown", "address"];
 
 /// What a daemon has for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,6 +83,8 @@ pub enum Proof {
     Certificate(String),
     /// It is whoever comes.
     Anyone,
+    /// It is nobody.
+    Nobody,
 }
 
 /// Somebody who may have something.
@@ -97,7 +103,7 @@ impl Consumer {
         match &self.proof {
             Proof::Token(token) => asker.token.is_some_and(|it| token.is(it)),
             Proof::Certificate(name) => asker.shown.is_some_and(|it| it.is_for(name)),
-            Proof::Anyone => false,
+            Proof::Anyone | Proof::Nobody => false,
         }
     }
 }
@@ -150,7 +156,7 @@ impl Access {
             root.mistake("consumer", format!("more than {CONSUMERS_MAX} of them"), "fewer");
         }
         settings::refuse_repeats(&tables, "name");
-        settings::refuse_repeats(&tables, "token");
+        settings::refuse_repeated_secrets(&tables, "token");
         let read = |it| read_consumer(it, asks_certificates);
         Self { allow, deny, consumers: tables.iter().filter_map(read).collect() }
     }
@@ -169,6 +175,17 @@ impl Access {
             (None, Some((at, _))) => Verdict::Lacking(at),
             (None, None) => Verdict::Unknown,
         }
+    }
+
+    /// Whether what is asked for is for some alone, by their address or as consumers.
+    pub fn is_for_some(&self, thing: Thing) -> bool {
+        !self.is_free(thing) || !self.allow.is_empty() || !self.deny.is_empty()
+    }
+
+    /// What everybody may have by now and could not by the settings `before`.
+    pub fn opened_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = Thing> + 'a {
+        let opened = move |it: &Thing| self.is_free(*it) && !before.is_free(*it);
+        Thing::ALL.into_iter().filter(opened)
     }
 
     /// Whether everybody may have `thing`.
@@ -213,13 +230,20 @@ fn read_consumer(table: &Table<'_>, asks_certificates: bool) -> Option<Consumer>
             table.mistake("certificate", message, "client_ca in [tls], or a token instead");
         }
     }
+    if TAKEN.contains(&name.as_str()) {
+        let message = format!("{name:?} is who is not known");
+        table.mistake("name", message, "another name");
+    }
     let may = read_may(table);
-    let proof = match (token, certificate, name == ANYONE) {
-        (None, None, true) => Proof::Anyone,
+    let is_none = name == ANYONE || name == NOBODY;
+    let proof = match (token, certificate, is_none) {
+        (None, None, true) if name == ANYONE => Proof::Anyone,
+        (None, None, true) => Proof::Nobody,
         (Some(token), None, false) => Proof::Token(token),
         (None, Some(certificate), false) => Proof::Certificate(certificate),
         (_, _, true) => {
-            table.mistake("name", "\"anyone\" is whoever comes", "no token and no certificate");
+            let message = format!("{name:?} is no one in particular");
+            table.mistake("name", message, "no token and no certificate");
             return None;
         }
         (_, _, false) => {
@@ -292,6 +316,10 @@ mod tests {
         check(&anyone, Thing::Search, token, Verdict::Free);
         check(&anyone, Thing::Search, Some("another-token-of-16"), Verdict::Known(1));
         check(&anyone, Thing::Oai, None, Verdict::Unknown);
+        let nobody = "[[consumer]]\nname = 'nobody'\nmay = ['feed']\n";
+        check(nobody, Thing::Feed, None, Verdict::Unknown);
+        check(nobody, Thing::Oai, None, Verdict::Free);
+        check(&format!("{nobody}{KNOWN}"), Thing::Feed, token, Verdict::Known(1));
     }
 
     #[test]
@@ -333,10 +361,12 @@ mod tests {
         check(&one("certificate = 'a b'\n#ca\n"), &["no name of a certificate"]);
         let token = "token = 'a-token-of-16-or-more'\n";
         check(&one(&format!("certificate = 'a.example'\n#ca\n{token}")), &["is known"]);
-        check(&format!("[[consumer]]\nname = 'anyone'\nmay = ['feed']\n{token}"), &["whoever"]);
+        check(&format!("[[consumer]]\nname = 'anyone'\nmay = ['feed']\n{token}"), &["no one in"]);
+        check(&one(token).replace("'a'", "'unknown'"), &["not known"]);
         check("[[consumer]]\nname = 'anyone'\nmay = ['fed']\n", &["\"fed\" is none"]);
         check("[[consumer]]\nname = 'anyone'\n", &["what the consumer may have"]);
-        check(&format!("{KNOWN}{}", one(token)), &["already"]);
+        let said = read(&format!("{KNOWN}{}", one(token))).unwrap_err();
+        assert!(said[0].contains("already") && !said[0].contains("a-token"), "{said:?}");
         let same = KNOWN.replace("a-token", "b-token");
         check(&format!("{KNOWN}{same}"), &["already"]);
     }

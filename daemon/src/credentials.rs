@@ -24,7 +24,8 @@ pub(crate) fn password(headers: &HeaderMap) -> Option<Vec<u8>> {
 fn credentials(headers: &HeaderMap) -> Option<(&[u8], &[u8])> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (value, None) = (values.next()?, values.next()) else { return None };
-    value.as_bytes().split_once_at(b' ')
+    let (scheme, credentials) = value.as_bytes().split_once_at(b' ')?;
+    Some((scheme, credentials.trim_ascii()))
 }
 
 /// Decodes Base64 (RFC 4648 §4), padded or not.

@@ -149,17 +149,18 @@ impl Describer {
     ///
     /// # Errors
     ///
-    /// The file of the sequence cannot be read, or holds none.
+    /// The file of the sequence cannot be read.
     pub fn open(data: &Path, kind: &'static str, id: &str, key: &str) -> Result<Self, Error> {
         let path = data.join(FILE_NAME);
         let failed = |source| Error::Data { path: path.clone(), source };
-        let sequence = match fs::read_to_string(&path) {
-            Ok(text) => text.trim().parse().map_err(|error| {
-                failed(io::Error::new(io::ErrorKind::InvalidData, format!("{error}")))
-            })?,
+        let stored = match fs::read_to_string(&path) {
+            // What is torn is made good by the clock.
+            Ok(text) => text.trim().parse().unwrap_or(0),
             Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
             Err(error) => return Err(failed(error)),
         };
+        // Where the file is lost, the clock goes on from where it was.
+        let sequence = u64::max(stored, clock::now_ms() / 1_000);
         let state = Mutex::new(State { sequence, reserved: sequence, said: None });
         let (id, key) = (id.to_owned(), key.to_owned());
         Ok(Self(Arc::new(Shared { path, kind, id, key, state })))
@@ -289,7 +290,7 @@ mod tests {
         };
         let describer = open();
         let first = ask(&describer, &identity).await;
-        assert_eq!((first.kind.as_str(), first.facts.objects, first.sequence), ("broker", 3, 1));
+        assert_eq!((first.kind.as_str(), first.facts.objects), ("broker", 3));
         assert_eq!(first.id, identity::id_of(&first.key));
         assert_eq!(ask(&describer, &identity).await, first, "for a while it is the same");
         // As if it had crashed.
@@ -304,9 +305,11 @@ mod tests {
             let sequence = describer.next(&mut state).unwrap();
             assert!(sequence <= state.reserved);
         }
-        fs::write(folder.path().join(FILE_NAME), "no number").unwrap();
-        let said = Describer::open(folder.path(), "broker", "", "").unwrap_err().to_string();
-        assert!(said.contains(FILE_NAME), "{said}");
+        // As after a time ahead, and a file that is gone.
+        fs::write(folder.path().join(FILE_NAME), "99000000000\n").unwrap();
+        assert!(99_000_000_000 < ask(&open(), &identity).await.sequence);
+        fs::write(folder.path().join(FILE_NAME), "").unwrap();
+        assert!(first.sequence <= ask(&open(), &identity).await.sequence);
     }
 
     #[test]

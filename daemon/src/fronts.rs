@@ -8,6 +8,7 @@ use net::server::Limits;
 use net::shutdown::Shutdown;
 use tokio::net::TcpListener;
 
+use crate::auth::AdminRead;
 use crate::gate::Gate;
 use crate::{Control, Error, Settings, opening};
 
@@ -118,6 +119,12 @@ impl Front {
     ///
     /// As for [`Fronts::bind`].
     pub async fn admin(settings: &Settings, control: &Control) -> Result<Self, Error> {
+        if !settings.admin_listen.ip().is_loopback() && settings.admin_read == AdminRead::Local {
+            tracing::warn!(
+                admin_listen = %settings.admin_listen,
+                "whoever reaches the administration listener may read it: set admin_read = \"token\""
+            );
+        }
         let tls = control.tls.clone().filter(|_| settings.admin_certificate().is_some());
         Self::bind(settings.admin_listen, Limits { tls, ..Limits::default() }, None).await
     }

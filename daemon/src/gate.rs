@@ -12,7 +12,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use http::header::WWW_AUTHENTICATE;
+use http::header::{CACHE_CONTROL, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, StatusCode};
 use net::server::Peer;
 use net::tls::Shown;
@@ -57,7 +57,15 @@ impl Gate {
 
     /// Puts other settings in force.
     pub fn set(&self, access: Access) {
-        *self.0.access.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(access);
+        let mut current = self.0.access.write().unwrap_or_else(PoisonError::into_inner);
+        for thing in access.opened_since(&current) {
+            let thing = thing.name();
+            tracing::warn!(
+                thing,
+                "everybody may have it now: no consumer is listed for it any more"
+            );
+        }
+        *current = Arc::new(access);
     }
 
     /// Returns who asked how often, by name.
@@ -68,6 +76,11 @@ impl Gate {
     /// Puts the gate in front of `router`.
     pub fn before(&self, router: Router) -> Router {
         router.layer(axum::middleware::from_fn_with_state(self.clone(), pass))
+    }
+
+    fn is_for_some(&self, path: &str) -> bool {
+        let access = self.0.access.read().unwrap_or_else(PoisonError::into_inner);
+        Thing::at(path).is_some_and(|it| access.is_for_some(it))
     }
 
     /// Judges a request; the answer, if it is refused.
@@ -109,6 +122,19 @@ impl Gate {
     }
 }
 
+/// Keeps caches that many share from answering others with what is for some: RFC 9111 §3.5.
+fn keep_private(response: &mut Response) {
+    let said = response.headers().get(CACHE_CONTROL).and_then(|it| it.to_str().ok());
+    let kept = said.unwrap_or_default().replace("public", "private");
+    let kept = if kept.is_empty() { "private".to_owned() } else { kept };
+    let is_told = ["private", "no-store"].iter().any(|it| kept.contains(it));
+    let kept = if is_told { kept } else { format!("private, {kept}") };
+    // It was one, but for a word.
+    if let Ok(kept) = HeaderValue::try_from(kept) {
+        response.headers_mut().insert(CACHE_CONTROL, kept);
+    }
+}
+
 /// The samples of what a gate counts.
 pub fn samples(visits: &BTreeMap<String, Visits>) -> impl Iterator<Item = Sample> + '_ {
     let help = "Requests for what only known consumers may have, and those refused by address.";
@@ -123,7 +149,14 @@ pub fn samples(visits: &BTreeMap<String, Visits>) -> impl Iterator<Item = Sample
 
 async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Response {
     match gate.refusal(&request) {
-        None => next.run(request).await,
+        None => {
+            let is_private = gate.is_for_some(request.uri().path());
+            let mut response = next.run(request).await;
+            if is_private {
+                keep_private(&mut response);
+            }
+            response
+        }
         Some(refusal) => refusal,
     }
 }
@@ -145,7 +178,8 @@ fn forbidden(message: &str) -> Response {
 
 fn refused(status: StatusCode, message: &str) -> Response {
     let body = axum::Json(serde_json::json!({ "error": { "message": message } }));
-    (status, body).into_response()
+    let fresh = [(CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    (status, fresh, body).into_response()
 }
 
 #[cfg(test)]
@@ -172,7 +206,8 @@ mod tests {
              [[consumer]]\nname = 'union'\ntoken = 'aaaaaaaaaaaaaaaa'\nmay = ['feed']\n\
              [[consumer]]\nname = 'oai'\ntoken = 'bbbbbbbbbbbbbbbb'\nmay = ['oai']\n",
         ));
-        let route = || get(|| async { "it" }).post(|| async { "it" });
+        let it = || async { ([(CACHE_CONTROL, "public, max-age=9")], "it") };
+        let route = || get(it).post(it);
         let router = ["/", "/feed", "/oai", "/healthz"]
             .into_iter()
             .fold(Router::new(), |router, path| router.route(path, route()));
@@ -201,10 +236,18 @@ mod tests {
         check("192.0.2.7", get.clone(), "/", "x", 403).await;
         check("192.0.2.7", get.clone(), "/feed", &bearer("a"), 403).await;
         check("192.0.2.7", get.clone(), "/healthz", "x", 200).await;
+        let cached = async |path: &str| {
+            let request = http::Request::get(path).header(AUTHORIZATION, bearer("a"));
+            let request = request.body(Body::empty()).unwrap();
+            let response = router.clone().oneshot(request).await.unwrap();
+            response.headers().get(CACHE_CONTROL).cloned()
+        };
+        assert_eq!(cached("/feed").await.unwrap(), "private, max-age=9");
+        assert_eq!(cached("/healthz").await.unwrap(), "public, max-age=9");
         let said = |visits: &Visits| (visits.allowed, visits.refused);
         let visits: Vec<_> = gate.visits().into_iter().map(|(n, it)| (n, said(&it))).collect();
         let expected =
-            [("address", (0, 2)), ("oai", (1, 1)), ("union", (3, 0)), ("unknown", (0, 2))];
+            [("address", (0, 2)), ("oai", (1, 1)), ("union", (4, 0)), ("unknown", (0, 2))];
         assert_eq!(visits, expected.map(|(name, counts)| (name.to_owned(), counts)));
         let all: Vec<_> = samples(&gate.visits()).collect();
         let text = crate::metrics::render(&all);

@@ -7,7 +7,8 @@
 //! # Differences from RFC 7239
 //!
 //! A proxy adds to one of the two headers and passes the other on as it came, from whoever sent it. If both are
-//! there and say different things, nobody can tell which one is the proxy's word: the request is refused.
+//! there and say different things, nobody can tell which one is the proxy's word: the request is refused. So is one
+//! whose `Forwarded` cannot be read.
 //!
 //! Sans-I/O.
 
@@ -16,7 +17,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use http::{HeaderMap, HeaderName, header};
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 
 /// The older of the two headers.
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -36,8 +37,15 @@ impl FromStr for Network {
         let network = text.parse::<IpNet>().or_else(|_| one());
         let network =
             network.map_err(|_neither| format!("{text:?} is no address and no network"))?;
-        Ok(Self(network.trunc()))
+        Ok(Self(canonical(network).trunc()))
     }
+}
+
+/// The IPv4 network that an IPv6 network stands for, if it does.
+fn canonical(network: IpNet) -> IpNet {
+    let IpNet::V6(long) = network else { return network };
+    let short = long.addr().to_ipv4_mapped().zip(long.prefix_len().checked_sub(96));
+    short.and_then(|(it, bits)| Ipv4Net::new(it, bits).ok()).map_or(network, IpNet::V4)
 }
 
 impl fmt::Display for Network {
@@ -52,16 +60,24 @@ pub fn contains(networks: &[Network], address: IpAddr) -> bool {
     networks.iter().any(|it| it.0.contains(&address))
 }
 
-/// The request was passed on in two ways that do not agree.
+/// Why nobody knows whom a proxy asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Disagreement;
+pub(crate) enum Unclear {
+    /// It says so twice, and differently.
+    Twice,
+    /// What `Forwarded` says cannot be read: where the proxy's word begins in it is anybody's guess.
+    Unreadable,
+}
 
-impl fmt::Display for Disagreement {
+impl fmt::Display for Unclear {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "Forwarded and X-Forwarded-For name different clients: the proxy in front has to remove the one \
-             that it does not set",
-        )
+        f.write_str(match self {
+            Self::Twice => {
+                "Forwarded and X-Forwarded-For name different clients: the proxy in front has to remove the one \
+                 that it does not set"
+            }
+            Self::Unreadable => "the Forwarded header is not as RFC 7239 has it",
+        })
     }
 }
 
@@ -69,12 +85,12 @@ impl fmt::Display for Disagreement {
 ///
 /// # Errors
 ///
-/// It says so twice, and differently.
+/// It says so in a way that is not clear.
 pub(crate) fn client(
     peer: IpAddr,
     headers: &HeaderMap,
     proxies: &[Network],
-) -> Result<IpAddr, Disagreement> {
+) -> Result<IpAddr, Unclear> {
     if !contains(proxies, peer) {
         return Ok(peer);
     }
@@ -84,12 +100,19 @@ pub(crate) fn client(
         values.collect::<Vec<_>>().join(",")
     };
     let is_there = |name: &HeaderName| headers.contains_key(name);
-    let forwarded = is_there(&header::FORWARDED)
-        .then(|| last_untrusted(peer, values(header::FORWARDED).rsplit(',').map(node), proxies));
+    let forwarded = match is_there(&header::FORWARDED) {
+        true => {
+            let value = values(header::FORWARDED);
+            let hops: Option<Vec<_>> = split(&value, ',').into_iter().flatten().map(node).collect();
+            let hops = hops.filter(|it| !it.is_empty()).ok_or(Unclear::Unreadable)?;
+            Some(last_untrusted(peer, hops.into_iter().rev(), proxies))
+        }
+        false => None,
+    };
     let older = is_there(&X_FORWARDED_FOR)
         .then(|| last_untrusted(peer, values(X_FORWARDED_FOR).rsplit(',').map(address), proxies));
     match (forwarded, older) {
-        (Some(one), Some(other)) if one != other => Err(Disagreement),
+        (Some(one), Some(other)) if one != other => Err(Unclear::Twice),
         (one, other) => Ok(one.or(other).unwrap_or(peer)),
     }
 }
@@ -112,13 +135,26 @@ fn last_untrusted(
     client
 }
 
-/// Reads one element of `Forwarded`: RFC 7239 §4.
-fn node(element: &str) -> Option<IpAddr> {
-    element.split(';').find_map(|pair| {
-        let (name, value) = pair.split_once('=')?;
-        let is_for = name.trim().eq_ignore_ascii_case("for");
-        is_for.then(|| address(value.trim().trim_matches('"'))).flatten()
-    })
+/// Reads one element of `Forwarded` (RFC 7239 §4): the address that it is for, if it says one. `None`: it cannot
+/// be read.
+fn node(element: &str) -> Option<Option<IpAddr>> {
+    let pairs = split(element, ';')?.into_iter().filter_map(|it| it.split_once('='));
+    let mut all = pairs.filter(|(name, _)| name.trim().eq_ignore_ascii_case("for"));
+    let named = all.next().map(|(_, value)| address(value.trim().trim_matches('"')));
+    all.next().is_none().then_some(named.flatten())
+}
+
+/// Splits where no quotes are open; `None` if they stay open.
+fn split(text: &str, at: char) -> Option<Vec<&str>> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let parts = text.split(|it: char| {
+        let was_escaped = is_escaped;
+        is_escaped = is_quoted && !was_escaped && it == '\\';
+        is_quoted ^= !was_escaped && it == '"';
+        !is_quoted && it == at
+    });
+    let parts = parts.collect();
+    (!is_quoted).then_some(parts)
 }
 
 /// Reads an address, with or without a port and brackets: RFC 7239 §6.
@@ -156,12 +192,14 @@ mod tests {
             assert_eq!(contains(&all, address.parse().unwrap()), expected, "{address}");
         }
         assert_eq!("10.1.2.3/8".parse::<Network>().unwrap().to_string(), "10.0.0.0/8");
+        let mapped = networks(&["::ffff:192.0.2.0/120"]);
+        assert!(contains(&mapped, "192.0.2.9".parse().unwrap()), "{mapped:?}");
         for wrong in ["", "10.0.0.0/33", "host.example", "10.0.0.0-10.0.0.9", "fe80::1%eth0"] {
             assert!(wrong.parse::<Network>().unwrap_err().contains(wrong), "{wrong}");
         }
     }
 
-    fn check(peer: &str, headers: &[(&str, &str)], expected: Result<&str, Disagreement>) {
+    fn check(peer: &str, headers: &[(&str, &str)], expected: Result<&str, Unclear>) {
         let proxies = networks(&["10.0.0.0/24", "::1"]);
         let named = headers.iter().map(|(name, value)| {
             (HeaderName::try_from(*name).unwrap(), HeaderValue::try_from(*value).unwrap())
@@ -200,14 +238,20 @@ mod tests {
         check("proto=https; for=192.0.2.43, for=10.0.0.9", "192.0.2.43");
         check("for=_hidden", "10.0.0.1");
         check("for=unknown, for=\"10.0.0.7:_x\"", "10.0.0.1");
+        // What stands in quotes is no pair.
+        check("proto=https;host=\"a,for=10.0.0.9;x\";for=192.0.2.9", "192.0.2.9");
+        check("host=\"a\\\",for=1.1.1.1\";for=192.0.2.9", "192.0.2.9");
     }
 
     #[test]
     fn who_says_two_things_is_refused() {
         let both = |one, other| [("Forwarded", one), ("X-Forwarded-For", other)];
         check("10.0.0.1", &both("for=1.1.1.1", "1.1.1.1"), Ok("1.1.1.1"));
-        check("10.0.0.1", &both("for=1.1.1.1", "2.2.2.2"), Err(Disagreement));
-        check("10.0.0.1", &both("for=10.0.0.8", "2.2.2.2"), Err(Disagreement));
+        check("10.0.0.1", &both("for=1.1.1.1", "2.2.2.2"), Err(Unclear::Twice));
+        check("10.0.0.1", &both("for=10.0.0.8", "2.2.2.2"), Err(Unclear::Twice));
+        for unreadable in ["for=1.1.1.1;for=2.2.2.2", "host=\"a, for=1.1.1.1"] {
+            check("10.0.0.1", &[("Forwarded", unreadable)], Err(Unclear::Unreadable));
+        }
     }
 
     proptest! {

@@ -141,7 +141,9 @@ impl Room {
     /// Counts a peer in, unless its address has enough connections.
     fn enter(&self, peer: IpAddr) -> Option<Seat> {
         let limits = &self.limits;
-        let is_proxy = limits.host.is_some() && peer.to_canonical().is_loopback()
+        // Where TLS is spoken, the host is our own name.
+        let is_named = limits.host.is_some() && limits.tls.is_none();
+        let is_proxy = is_named && peer.to_canonical().is_loopback()
             || address::contains(&limits.proxies, peer);
         let most = match is_proxy {
             // All come from the proxy's address, long polls too: the bound is the proxy's to set.

@@ -9,10 +9,10 @@
 //! [`Limits::peer_connections_max`] of them at most, so that it cannot take them all.
 
 mod bodies;
+mod objection;
 mod tunnel;
 
 use std::convert::Infallible;
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
@@ -46,6 +46,7 @@ use crate::tls::{self, Shown};
 use crate::wire::{Exchange, Wire};
 
 use bodies::{Answer, Inbound};
+use objection::Objection;
 pub use tunnel::{Open, Tunnel};
 
 /// How long requests in progress may go on after the shutdown starts.
@@ -92,8 +93,9 @@ pub struct Limits {
     /// Most connections at once; further ones wait to be accepted. Default 1,024.
     pub connections_max: usize,
     /// Most connections of one address (of one /64 for IPv6) at once; further ones are closed.
-    /// Default 256. Where [`host`](Self::host) names a proxy, whoever comes from this machine may have
-    /// more: that is the proxy. One on another machine may not.
+    /// Default 256. Where [`host`](Self::host) names a proxy, and TLS is not spoken, whoever comes from this
+    /// machine may have more: that is the proxy. One on another machine may if it is one of
+    /// [`proxies`](Self::proxies).
     pub peer_connections_max: usize,
     /// Longest that a connection without a request stays open. Default 60 s.
     pub idle_timeout: Duration,
@@ -303,17 +305,28 @@ impl Connection {
     /// Speaks TLS if that is spoken here. Who does not is told so by [`objection`](Self::objection).
     async fn secure(&mut self, socket: TcpStream) -> Option<Stream> {
         let Some(tls) = &self.limits.tls else { return Some(Stream::Plain(socket)) };
-        let opening = timeout(self.limits.header_timeout, async {
+        let mut opening = pin!(timeout(self.limits.header_timeout, async {
             let mut first = [0];
             socket.peek(&mut first).await?;
             if first != [HANDSHAKE] {
                 return Ok(Stream::Plain(socket));
             }
             tls.acceptor().accept(socket).await.map(|it| Stream::Tls(Box::new(it.into())))
-        });
-        let opened = tokio::select! {
-            () = self.shutdown.started() => return None,
-            opened = opening => opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+        }));
+        let began = clock::monotonic();
+        let opened = loop {
+            tokio::select! {
+                () = self.shutdown.started() => return None,
+                () = self.shed.notified() => {
+                    // Who has not said who it is makes room for who has not come in.
+                    if GRACE <= clock::monotonic().duration_since(began) {
+                        break Err(io::ErrorKind::TimedOut.into());
+                    }
+                }
+                opened = opening.as_mut() => {
+                    break opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+                }
+            }
         };
         match opened {
             Ok(stream) => {
@@ -459,33 +472,5 @@ fn name_host<T>(request: &mut Request<T>) {
     let named = request.uri().authority().map(|it| HeaderValue::from_str(it.as_str()));
     if let Some(Ok(host)) = named {
         request.headers_mut().insert(header::HOST, host);
-    }
-}
-
-/// An answer that refuses a request.
-struct Objection {
-    status: StatusCode,
-    message: String,
-    /// What is counted.
-    event: Event,
-}
-
-impl Objection {
-    fn new(status: StatusCode, message: impl fmt::Display) -> Self {
-        Self { status, message: format!("{message}\n"), event: Event::Refused }
-    }
-
-    fn response(self) -> Response<Body> {
-        let mut response = Response::new(body::full(self.message));
-        *response.status_mut() = self.status;
-        let value = HeaderValue::from_static("text/plain; charset=utf-8");
-        response.headers_mut().insert(header::CONTENT_TYPE, value);
-        response
-    }
-}
-
-impl fmt::Display for Objection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.status.as_u16(), self.message.trim_end())
     }
 }

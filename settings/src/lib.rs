@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
-pub use table::{Table, refuse_repeats};
+pub use table::{Table, refuse_repeated_secrets, refuse_repeats};
 pub use units::{nearest, parse_bytes, parse_duration};
 
 /// One thing that is wrong with a settings file.

@@ -338,12 +338,21 @@ impl<'d> Table<'d> {
 
 /// Records a mistake for every table whose text `key` is that of one before it.
 pub fn refuse_repeats(tables: &[Table<'_>], key: &str) {
+    refuse(tables, key, |text| format!("{text:?}"));
+}
+
+/// As [`refuse_repeats`], without saying the text: it is a secret.
+pub fn refuse_repeated_secrets(tables: &[Table<'_>], key: &str) {
+    refuse(tables, key, |_secret| "the same".to_owned());
+}
+
+fn refuse(tables: &[Table<'_>], key: &str, said: impl Fn(&str) -> String) {
     let mut first = BTreeMap::new();
     for table in tables {
         let Some(value) = table.value(key) else { continue };
         let Some(text) = value.get_ref().as_str() else { continue };
         if let Some(path) = first.get(text) {
-            let message = format!("{key:?} is {text:?}, as in [{path}] already");
+            let message = format!("{key:?} is {}, as in [{path}] already", said(text));
             table.document.record(value.span().start, message, format!("each {key} once"));
         } else {
             first.insert(text, table.path.as_str());
