@@ -61,7 +61,7 @@ impl Admin {
     /// The settings leave the port to the system, so that nobody can know it.
     pub(crate) fn new(
         what: &'static str,
-        Whereabouts { address: listen, certificate }: &Whereabouts,
+        Whereabouts { address: listen, is_secure }: &Whereabouts,
         data: &Path,
     ) -> anyhow::Result<Self> {
         if listen.port() == 0 {
@@ -72,10 +72,16 @@ impl Admin {
             IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
             ip => ip,
         };
-        let scheme = if certificate.is_some() { "https" } else { "http" };
+        let scheme = if *is_secure { "https" } else { "http" };
         let base = Url::parse(&format!("{scheme}://{}/", SocketAddr::new(ip, listen.port())))?;
-        let shown = certificate.as_deref().map(net::tls::certificates).transpose()?;
-        let pinned = shown.and_then(|it| it.into_iter().next());
+        let shown = data.join(daemon::auth::CERTIFICATE_FILE_NAME);
+        let pinned = is_secure.then(|| std::fs::read(&shown)).transpose();
+        let pinned = pinned.with_context(|| {
+            format!(
+                "no {what} has said in {} which certificate it shows: start it",
+                shown.display()
+            )
+        })?;
         // Without the token, commands are refused with a message of the daemon's own.
         let token = AdminToken::load(&data.join(daemon::auth::FILE_NAME));
         let advice = format!("start it with `harvest {what} run -c FILE`");
@@ -209,7 +215,7 @@ mod tests {
     #[test]
     fn a_daemon_that_listens_everywhere_is_asked_here() {
         let admin = |text: &str| {
-            let at = Whereabouts { address: text.parse().unwrap(), certificate: None };
+            let at = Whereabouts { address: text.parse().unwrap(), is_secure: false };
             Admin::new("broker", &at, Path::new("/none"))
         };
         assert_eq!(admin("0.0.0.0:9501").unwrap().base.as_str(), "http://127.0.0.1:9501/");

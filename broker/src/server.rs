@@ -73,8 +73,8 @@ impl Server {
         let fronts = Fronts::bind(&config.daemon).await?;
         let (local_addr, admin_addr) = (fronts.public_addr(), fronts.admin_addr());
         let control = fronts.control();
-        let calling = control.calling();
-        let opening = blocking("opening", move || open(config, place, local_addr, &calling));
+        let listeners = control.clone();
+        let opening = blocking("opening", move || open(config, place, local_addr, &listeners));
         let opened = fronts.meanwhile("broker", opening).await?;
         let Opened {
             config,
@@ -163,7 +163,7 @@ fn open(
     config: Config,
     place: Place,
     local_addr: SocketAddr,
-    calling: &net::client::Settings,
+    control: &Control,
 ) -> Result<Opened, Error> {
     let data = config.daemon.data.as_path();
     let Data { id, identity, token } = Data::open(data)?;
@@ -191,7 +191,7 @@ fn open(
     }
     let engine = Engine::open(data, place, &collection)?;
     let timeouts = config.patience.request;
-    let client = Client::new(net::client::Settings { timeouts, ..calling.clone() });
+    let client = Client::new(net::client::Settings { timeouts, ..control.calling() });
     let collector = Collector::open(collection.clone(), client, &author.id, &config, now_ms)?;
     // Without a name of its own nobody is asked to tell it: see the settings.
     let base =
@@ -204,7 +204,7 @@ fn open(
         collector,
         catalog: Catalog::new(collection.clone()),
         indexer: Indexer::new(collection.clone(), &engine),
-        notifier: Notifier::open(data, base_url, settings, collection.clone(), calling)?,
+        notifier: Notifier::open(data, base_url, settings, collection.clone(), control)?,
         repository: exchange::repository::Repository::open(
             &collection,
             &config.oai,
@@ -372,6 +372,7 @@ impl Handle {
             current.oai.clone_from(&config.oai);
             current.daemon.take_over(&config.daemon);
             self.inner.control.reload(&config.daemon);
+            self.inner.stages.notifier.handle_access();
             let daemon = repository::daemon(&current, &self.inner.author.id);
             self.inner.stages.repository.set(config.oai.clone(), daemon);
         }

@@ -11,7 +11,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -30,6 +30,9 @@ use crate::credentials::{bearer, password};
 pub const FILE_NAME: &str = "admin.token";
 /// The file in the data directory with the address of the admin listener.
 pub const ADDRESS_FILE_NAME: &str = "admin.address";
+/// The file in the data directory with the certificate that the admin listener shows, as DER, where that speaks
+/// TLS: whatever is wrong with the files of the settings, the commands know the daemon by it.
+pub const CERTIFICATE_FILE_NAME: &str = "admin.certificate";
 /// Random bytes of a new token; it is written as twice as many hexadecimal digits.
 const TOKEN_BYTES: usize = 32;
 /// Fewest characters of a token that an admin wrote.
@@ -176,8 +179,8 @@ impl Objection {
 pub struct Whereabouts {
     /// Its address.
     pub address: SocketAddr,
-    /// The file of the certificate that it shows, if it speaks TLS.
-    pub certificate: Option<PathBuf>,
+    /// Whether it speaks TLS; the certificate that it shows is in [`CERTIFICATE_FILE_NAME`] then.
+    pub is_secure: bool,
 }
 
 impl Whereabouts {
@@ -193,10 +196,9 @@ impl Whereabouts {
         let new = path.with_extension("address.new");
         // What a start that was cut off has left may have another mode.
         let _ = fs::remove_file(&new);
-        let certificate = self.certificate.as_ref().map(std::path::absolute).transpose();
-        let certificate = certificate.map_err(failed)?.map(|it| format!(" {}", it.display()));
+        let tls = if self.is_secure { " tls" } else { "" };
         let (address, process) = (self.address, std::process::id());
-        let line = format!("{address} {process}{}\n", certificate.unwrap_or_default());
+        let line = format!("{address} {process}{tls}\n");
         Disk::System.replace(&path, &new, MODE, line.as_bytes()).map_err(failed).map(drop)
     }
 
@@ -214,9 +216,9 @@ impl Whereabouts {
         let mut words = text.trim().splitn(3, ' ');
         let mut word = || words.next().ok_or_else(wrong);
         let (address, process) = (word()?, word()?);
-        let certificate = words.next().map(PathBuf::from);
+        let is_secure = words.next() == Some("tls");
         let address = address.parse().map_err(|_error| wrong())?;
-        Ok((Self { address, certificate }, process.parse().map_err(|_error| wrong())?))
+        Ok((Self { address, is_secure }, process.parse().map_err(|_error| wrong())?))
     }
 }
 
@@ -316,7 +318,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert!(Whereabouts::read(dir.path()).is_err());
         let address = "127.0.0.1:9500".parse().unwrap();
-        let mut written = Whereabouts { address, certificate: None };
+        let mut written = Whereabouts { address, is_secure: false };
         // What was there may be open to others.
         fs::write(dir.path().join("admin.address.new"), "").unwrap();
         written.write(dir.path()).unwrap();
@@ -325,7 +327,7 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
         let ours = std::process::id();
         assert_eq!(Whereabouts::read(dir.path()).unwrap(), (written.clone(), ours));
-        written.certificate = Some("/etc/a name/c.pem".into());
+        written.is_secure = true;
         written.write(dir.path()).unwrap();
         assert_eq!(Whereabouts::read(dir.path()).unwrap(), (written, ours));
         fs::write(&path, "127.0.0.1:9500\n").unwrap();

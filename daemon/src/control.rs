@@ -1,13 +1,18 @@
 //! What the users of a daemon's listeners share: what can be asked of them while it runs, and changed.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use disk::Disk;
 
 use net::shutdown::Shutdown;
 use net::tally::Tally;
 use net::tls;
 use serde::{Deserialize, Serialize};
 
+use crate::access::Thing;
+use crate::auth::CERTIFICATE_FILE_NAME;
 use crate::gate::{Gate, Visits};
 use crate::metrics::Sample;
 use crate::overview::Trouble;
@@ -24,6 +29,8 @@ pub struct Control {
     /// What peers of the public listener do.
     pub(crate) tally: Tally,
     pub(crate) calling: net::client::Settings,
+    /// Where commands look for the certificate that the administration listener shows.
+    shown: Option<PathBuf>,
 }
 
 /// What a daemon says of its listeners in its status.
@@ -75,13 +82,19 @@ impl Control {
         let contact = settings.base_url.as_ref().map(ToString::to_string);
         let calling = net::client::Settings { contact, extra_roots, ..Default::default() };
         let gate = Gate::new(settings.access.clone());
-        Ok(Self { gate, tls, tally: Tally::default(), calling })
+        let shown = settings.is_admin_secure().then(|| settings.data.join(CERTIFICATE_FILE_NAME));
+        Ok(Self { gate, tls, tally: Tally::default(), calling, shown })
     }
 
     /// Puts in force what of `settings` can be while the daemon runs; the rest is what
     /// [`Settings::differences`] names.
     pub fn reload(&self, settings: &Settings) {
         self.gate.set(settings.access.clone());
+    }
+
+    /// Whether the consumer of that name, or whoever is nobody known, may have `thing`.
+    pub fn may(&self, consumer: Option<&str>, thing: Thing) -> bool {
+        self.gate.may(consumer, thing)
     }
 
     /// Returns how others are called: in whose name, and whom to trust.
@@ -102,17 +115,34 @@ impl Control {
 
     /// Looks at the files of certificates until `stop` starts.
     pub async fn keep(&self, stop: &Shutdown) {
+        let mut wait = Duration::ZERO;
         while let Some(tls) = self.tls.clone() {
             tokio::select! {
                 () = stop.started() => return,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(wait) => {}
             }
-            let looked = tokio::task::spawn_blocking(move || (tls.refresh(), tls.problem())).await;
+            let (shown, is_first) = (self.shown.clone(), wait.is_zero());
+            wait = LOOK_EVERY;
+            let looked = tokio::task::spawn_blocking(move || {
+                let is_new = tls.refresh();
+                if let Some(path) = shown.filter(|_| is_new || is_first) {
+                    keep_shown(&path, &tls.shown());
+                }
+                (is_new, tls.problem())
+            });
+            let looked = looked.await;
             match looked {
                 Ok((true, None)) => tracing::info!("new certificate in use"),
                 Ok((true, Some(problem))) => tracing::warn!("{problem}"),
                 Ok((false, _)) | Err(_) => {}
             }
         }
+    }
+}
+
+/// Writes the certificate for the commands. Without it they do not trust the listener, which nothing else needs.
+fn keep_shown(path: &Path, shown: &[u8]) {
+    if let Err(error) = Disk::System.replace(path, &path.with_extension("new"), disk::MODE, shown) {
+        tracing::warn!(path = %path.display(), %error, "the commands will not know the certificate");
     }
 }

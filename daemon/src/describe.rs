@@ -300,10 +300,12 @@ mod tests {
             assert!(last < said.sequence, "{} after {last}", said.sequence);
             last = said.sequence;
         }
-        let mut state = describer.state();
-        for _ in 0..2 * RESERVE {
-            let sequence = describer.next(&mut state).unwrap();
-            assert!(sequence <= state.reserved);
+        {
+            let mut state = describer.state();
+            for _ in 0..2 * RESERVE {
+                let sequence = describer.next(&mut state).unwrap();
+                assert!(sequence <= state.reserved);
+            }
         }
         // As after a time ahead, and a file that is gone.
         fs::write(folder.path().join(FILE_NAME), "99000000000\n").unwrap();

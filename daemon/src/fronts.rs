@@ -125,7 +125,7 @@ impl Front {
                 "whoever reaches the administration listener may read it: set admin_read = \"token\""
             );
         }
-        let tls = control.tls.clone().filter(|_| settings.admin_certificate().is_some());
+        let tls = control.tls.clone().filter(|_| settings.is_admin_secure());
         Self::bind(settings.admin_listen, Limits { tls, ..Limits::default() }, None).await
     }
 

@@ -36,6 +36,10 @@ pub struct Visits {
     pub refused: u64,
 }
 
+/// The name of the consumer whose request it is: an extension of requests for what only known ones may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visitor(pub String);
+
 /// The gate of a daemon. Clones are the same.
 #[derive(Clone, Debug, Default)]
 pub struct Gate(Arc<Inner>);
@@ -68,6 +72,16 @@ impl Gate {
         *current = Arc::new(access);
     }
 
+    /// Whether the consumer of that name, or whoever is nobody known, may have `thing`.
+    pub(crate) fn may(&self, consumer: Option<&str>, thing: Thing) -> bool {
+        let access = self.0.access.read().unwrap_or_else(PoisonError::into_inner);
+        access.is_free(thing)
+            || access
+                .consumers
+                .iter()
+                .any(|it| consumer.is_some_and(|name| it.name == name) && it.may.contains(&thing))
+    }
+
     /// Returns who asked how often, by name.
     pub fn visits(&self) -> BTreeMap<String, Visits> {
         self.0.visits.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -83,9 +97,9 @@ impl Gate {
         Thing::at(path).is_some_and(|it| access.is_for_some(it))
     }
 
-    /// Judges a request; the answer, if it is refused.
-    fn refusal(&self, request: &Request) -> Option<Response> {
-        let thing = Thing::at(request.uri().path())?;
+    /// Judges a request: whose it is, if it is somebody's who is known; or the answer, if it is refused.
+    fn judge(&self, request: &Request) -> Result<Option<Visitor>, Box<Response>> {
+        let Some(thing) = Thing::at(request.uri().path()) else { return Ok(None) };
         let access = Arc::clone(&self.0.access.read().unwrap_or_else(PoisonError::into_inner));
         let (headers, extensions) = (request.headers(), request.extensions());
         let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
@@ -100,7 +114,7 @@ impl Gate {
         let verdict = access.judge(thing, &asker);
         let name = |at: usize| access.consumers.get(at).map(|it| it.name.as_str());
         let (who, refusal) = match verdict {
-            Verdict::Free => return None,
+            Verdict::Free => return Ok(None),
             Verdict::Known(at) => (name(at), None),
             Verdict::Address => {
                 (Some("address"), Some(forbidden("your address is not let in here")))
@@ -112,13 +126,19 @@ impl Gate {
                 (name(at), Some(forbidden(&message)))
             }
         };
+        let who = who.unwrap_or_default().to_owned();
         let mut visits = self.0.visits.lock().unwrap_or_else(PoisonError::into_inner);
-        let visits = visits.entry(who.unwrap_or_default().to_owned()).or_default();
+        let visits = visits.entry(who.clone()).or_default();
         match refusal {
-            None => visits.allowed += 1,
-            Some(_) => visits.refused += 1,
+            None => {
+                visits.allowed += 1;
+                Ok(Some(Visitor(who)))
+            }
+            Some(refusal) => {
+                visits.refused += 1;
+                Err(Box::new(refusal))
+            }
         }
-        refusal
     }
 }
 
@@ -147,9 +167,12 @@ pub fn samples(visits: &BTreeMap<String, Visits>) -> impl Iterator<Item = Sample
     })
 }
 
-async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Response {
-    match gate.refusal(&request) {
-        None => {
+async fn pass(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
+    match gate.judge(&request) {
+        Ok(visitor) => {
+            if let Some(visitor) = visitor {
+                request.extensions_mut().insert(visitor);
+            }
             let is_private = gate.is_for_some(request.uri().path());
             let mut response = next.run(request).await;
             if is_private {
@@ -157,7 +180,7 @@ async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Respons
             }
             response
         }
-        Some(refusal) => refusal,
+        Err(refusal) => *refusal,
     }
 }
 

@@ -143,17 +143,14 @@ impl Settings {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// The certificate that the administration listener shows, if it speaks TLS: where it is not for this machine
-    /// alone.
-    pub fn admin_certificate(&self) -> Option<&Path> {
-        let tls = self.tls.as_ref().filter(|_| !self.admin_listen.ip().is_loopback());
-        tls.map(|it| it.certificate.as_path())
+    /// Whether the administration listener speaks TLS: where it is not for this machine alone.
+    pub fn is_admin_secure(&self) -> bool {
+        self.tls.is_some() && !self.admin_listen.ip().is_loopback()
     }
 
     /// Where the admin listener is, as far as the settings know.
     pub fn whereabouts(&self) -> Whereabouts {
-        let certificate = self.admin_certificate().map(Path::to_owned);
-        Whereabouts { address: self.admin_listen, certificate }
+        Whereabouts { address: self.admin_listen, is_secure: self.is_admin_secure() }
     }
 
     /// Writes where the admin listener is, which is bound to `address`; see [`Whereabouts::write`]. Blocks.

@@ -267,6 +267,7 @@ impl Handle {
         let daemon = serve::repository::daemon(&config, &shared.site.id, shared.started);
         shared.repository.set(config.oai.clone(), daemon);
         shared.control.reload(&config.daemon);
+        shared.notifier.handle_access();
         *lock(&shared.plans) = Arc::new(plans);
         *lock(&shared.config) = Arc::new(config);
         lock(&shared.requests).reload = true;
@@ -323,9 +324,8 @@ fn open(
     let options = Options { suppressed: Some(data.join(SUPPRESSED_FILE)), ..Options::default() };
     let (collection, recovery) = Collection::open(&path, options, now).map_err(failed)?;
     let (base_url, settings) = (config.daemon.base_url.clone(), config.push.clone());
-    let notifier =
-        Notifier::open(&data, base_url, settings, collection.clone(), &control.calling())
-            .map_err(|error| Error::Spec(error.to_string()))?;
+    let notifier = Notifier::open(&data, base_url, settings, collection.clone(), &control)
+        .map_err(|error| Error::Spec(error.to_string()))?;
     let programs = config.worker.clone().map(|starter| {
         Programs::new(starter, data.join(SCRATCH), clock::monotonic, clock::now_ms())
     });

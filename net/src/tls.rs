@@ -56,7 +56,7 @@ impl ServerFiles {
         self.paths().map(|path| fs::metadata(path).ok().map(stamp)).collect()
     }
 
-    fn config(&self) -> Result<ServerConfig, Error> {
+    fn config(&self) -> Result<(Arc<ServerConfig>, CertificateDer<'static>), Error> {
         let key = certified_key(&self.certificate, &self.key)?;
         let wrong = |error: rustls::Error| wrong(&self.certificate, error);
         let builder = ServerConfig::builder_with_provider(provider())
@@ -73,10 +73,12 @@ impl ServerFiles {
                 builder.with_client_cert_verifier(verifier)
             }
         };
+        // There is one, or there is no key.
+        let shown = key.cert.first().cloned().unwrap_or_else(|| Vec::new().into());
         let mut config =
             builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::new(key))));
         config.alpn_protocols = vec![ALPN.to_vec()];
-        Ok(config)
+        Ok((Arc::new(config), shown))
     }
 }
 
@@ -96,6 +98,8 @@ struct Shared {
 #[derive(Debug)]
 struct Current {
     config: Arc<ServerConfig>,
+    /// The certificate that is shown.
+    shown: CertificateDer<'static>,
     /// Of the files as they were looked at last.
     stamps: Vec<Option<Stamp>>,
     /// Why those are not in force.
@@ -110,8 +114,8 @@ impl Server {
     /// [`Error::Certificate`]: one of them is missing or wrong, or they do not belong together.
     pub fn open(files: ServerFiles) -> Result<Self, Error> {
         let stamps = files.stamps();
-        let config = Arc::new(files.config()?);
-        let current = RwLock::new(Current { config, stamps, problem: None });
+        let (config, shown) = files.config()?;
+        let current = RwLock::new(Current { config, shown, stamps, problem: None });
         Ok(Self(Arc::new(Shared { files, current })))
     }
 
@@ -126,13 +130,18 @@ impl Server {
         let mut current = self.0.current.write().unwrap_or_else(|it| it.into_inner());
         current.stamps = stamps;
         current.problem = match config {
-            Ok(config) => {
-                current.config = Arc::new(config);
+            Ok((config, shown)) => {
+                (current.config, current.shown) = (config, shown);
                 None
             }
             Err(error) => Some(format!("{error}; the certificate read before stays in use")),
         };
         true
+    }
+
+    /// Returns the certificate that is shown, as DER.
+    pub fn shown(&self) -> Vec<u8> {
+        self.current().shown.to_vec()
     }
 
     /// Returns what is wrong with the files as they are now, if anything is.

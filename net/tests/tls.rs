@@ -219,6 +219,22 @@ async fn who_is_slow_is_cut_off() {
 }
 
 #[tokio::test]
+async fn who_is_silent_makes_room_for_who_is_not() {
+    let header_timeout = Duration::from_secs(3_600);
+    let bench =
+        Bench::start(Limits { connections_max: 3, header_timeout, ..Limits::default() }).await;
+    let mut silent = Vec::new();
+    for bytes in [&b""[..], b"\x16", b"\x16\x03\x01\x02"] {
+        let mut stream = TcpStream::connect(bench.address).await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        silent.push(stream);
+    }
+    let client = bench.client();
+    let asked = timeout(SOON, said(&client, bench.request("/")));
+    assert_eq!(asked.await.unwrap().unwrap(), "127.0.0.1 None");
+}
+
+#[tokio::test]
 async fn new_files_are_taken_over_and_wrong_ones_are_not() {
     let bench = Bench::start(Limits::default()).await;
     assert!(!bench.server.refresh());

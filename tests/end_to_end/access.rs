@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use daemon::describe::Description;
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
 use net::client::{Client, Request, Settings};
 use net::clock;
 use net::tls;
@@ -34,8 +36,23 @@ impl Outsider {
 
     /// Status and text of the answer.
     fn ask(&self, url: &str, token: Option<&str>) -> (u16, String) {
+        self.send(Request::get(Url::parse(url).unwrap()), token)
+    }
+
+    /// What a hub says to who wants to be told of a topic, at an address that it does not ask.
+    fn subscribe(&self, hub: &str, topic: &str, token: &str) -> (u16, String) {
+        let topic = url::form_urlencoded::byte_serialize(topic.as_bytes()).collect::<String>();
+        let form = format!(
+            "hub.mode=subscribe&hub.topic={topic}&hub.callback=http%3A%2F%2F127.0.0.1%3A9%2F"
+        );
+        let media_type = HeaderValue::from_static("application/x-www-form-urlencoded");
+        let request = Request::post(Url::parse(hub).unwrap(), form);
+        self.send(request.header(CONTENT_TYPE, media_type), Some(token))
+    }
+
+    fn send(&self, request: Request, token: Option<&str>) -> (u16, String) {
         self.runtime.block_on(async {
-            let request = Request::get(Url::parse(url).unwrap()).token(token.map(str::to_owned));
+            let request = request.token(token.map(str::to_owned));
             let response = self.client.send(request).await.unwrap();
             let status = response.status.as_u16();
             let bytes = response.bytes(1 << 22).await.unwrap();
@@ -102,6 +119,7 @@ impl Union {
         let consumers = format!(
             "[[consumer]]\nname = \"union\"\ntoken = \"{TOKEN}\"\nmay = [\"feed\"]\n\
              [[consumer]]\nname = \"herbs\"\ncertificate = \"herbs.example\"\nmay = [\"feed\", \"oai\"]\n\
+             [push]\nhub = \"self\"\nallow_private = false\n\
              [[root]]\nurl = \"file://{}\"\n",
             root.join("tree").display()
         );
@@ -171,6 +189,15 @@ fn two_institutions_share_over_tls_and_a_stranger_gets_nothing() {
     union.check(&format!("{fruit}feed"), Some(TOKEN), 200, "");
     union.check(&format!("{}oai?verb=Identify", union.base), Some(TOKEN), 403, "may not have");
     union.check(&format!("{}healthz", union.base), None, 200, "ok");
+    // The hub tells nobody of what it may not have.
+    let hub = format!("{}hub", union.base);
+    for (topic, expected) in [
+        ("oai?verb=ListRecords&metadataPrefix=oai_dc", "does not tell you of"),
+        ("feed", "does not ask"),
+    ] {
+        let (status, text) = union.outsider.subscribe(&hub, &(union.base.clone() + topic), TOKEN);
+        assert!(status == 403 && text.contains(expected), "{topic}: {status} {text}");
+    }
 
     // What both are is told to everybody, and no file is named.
     let (_, told) = union.outsider.ask(&format!("{}.well-known/harvest", union.base), None);

@@ -300,11 +300,12 @@ impl Hub {
         topics.into_iter().map(str::to_owned).collect()
     }
 
-    /// Ends the subscriptions to topics that are told of no more, and says so to whoever had them.
-    pub fn handle_topics(&mut self, is_told: impl Fn(&str) -> bool, reason: &str) {
+    /// Ends the subscriptions to topics that are told of no more to whoever has them (the second is its name, if it
+    /// is somebody known), and says so to those.
+    pub fn handle_topics(&mut self, is_told: impl Fn(&str, Option<&str>) -> bool, reason: &str) {
         let (denials, changed) = (&mut self.denials, &mut self.changed);
         self.subscriptions.retain(|key, subscription| {
-            let stays = is_told(&key.topic);
+            let stays = is_told(&key.topic, subscription.consumer.as_deref());
             if !stays {
                 let (topic, reason) = (key.topic.to_string(), reason.to_owned());
                 let url = Question::Denied { topic, reason }.url(&subscription.callback);
@@ -313,7 +314,7 @@ impl Hub {
             }
             stays
         });
-        self.intents.retain(|key, _| is_told(&key.topic));
+        self.intents.retain(|key, it| is_told(&key.topic, it.asked.consumer.as_deref()));
     }
 
     /// Returns a request to make now, if there is one and not too many are under way.

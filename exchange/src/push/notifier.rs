@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use collection::{Collection, Version};
+use daemon::Control;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use net::client::{Client, Request, Timeouts};
 use net::clock;
@@ -99,6 +100,7 @@ pub struct Notifier {
 #[derive(Debug)]
 struct Shared {
     topics: Topics,
+    control: Control,
     settings: Settings,
     base_url: Option<Url>,
     data: PathBuf,
@@ -130,12 +132,12 @@ impl Notifier {
         base_url: Option<Url>,
         settings: Settings,
         collection: Collection,
-        calling: &net::client::Settings,
+        control: &Control,
     ) -> Result<Self, store::Error> {
         let topics = Topics::new(base_url.clone(), settings.clone());
         let now_ms = clock::now_ms();
-        let mut hub = Hub::restored(settings.limits, store::load(data)?, now_ms);
-        hub.handle_topics(|it| topics.find(it, None).is_some(), "this hub no longer tells of it");
+        let hub = Hub::restored(settings.limits, store::load(data)?, now_ms);
+        let calling = control.calling();
         let [client, questions] = [TIMEOUTS, QUESTION_TIMEOUTS].map(|timeouts| {
             Client::new(net::client::Settings {
                 timeouts,
@@ -146,6 +148,7 @@ impl Notifier {
         });
         let shared = Shared {
             topics,
+            control: control.clone(),
             settings,
             base_url,
             data: data.to_owned(),
@@ -159,7 +162,9 @@ impl Notifier {
             untold: Mutex::default(),
             unsaved: Mutex::default(),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        let notifier = Self { shared: Arc::new(shared) };
+        notifier.handle_access();
+        Ok(notifier)
     }
 
     /// Says in the head of an answer who tells of changes to it, if anybody does. `query`: that of the

@@ -73,6 +73,8 @@ pub struct Asked {
     pub secret: Option<Secret>,
     /// What it wants to get.
     pub content: Content,
+    /// Who asks, if it is somebody known. No part of the request.
+    pub consumer: Option<String>,
 }
 
 /// What a hub is asked.
@@ -169,7 +171,16 @@ pub fn read(form: &[u8]) -> Result<HubRequest, Wrong> {
     let fat = one("harvest.content")? == Some("fat");
     let content = if fat { Content::Fat } else { Content::Thin };
     let topic = topic.to_owned();
-    Ok(HubRequest::Subscription(Asked { mode, topic, callback, lease_secs, secret, content }))
+    let consumer = None;
+    Ok(HubRequest::Subscription(Asked {
+        mode,
+        topic,
+        callback,
+        lease_secs,
+        secret,
+        content,
+        consumer,
+    }))
 }
 
 /// Reads a URL that others may be sent to.
@@ -307,7 +318,8 @@ mod tests {
         let callback = Url::parse("http://c/").unwrap();
         let (mode, topic) = (Mode::Subscribe, "http://t/".to_owned());
         let (lease_secs, secret, content) = (None, None, Content::Thin);
-        let asked = Asked { mode, topic, callback, lease_secs, secret, content };
+        let consumer = None;
+        let asked = Asked { mode, topic, callback, lease_secs, secret, content, consumer };
         let read_as = |form: &str| read(form.as_bytes());
         assert_eq!(read_as(SMALL), Ok(HubRequest::Subscription(asked.clone())));
         let more = format!("{SMALL}&hub.secret=&hub.lease_seconds=&other=1&other=2");
@@ -379,7 +391,8 @@ mod tests {
             let callback = Url::parse(&callback).unwrap();
             let secret = secret.and_then(Secret::new);
             let content = if fat { Content::Fat } else { Content::Thin };
-            let asked = Asked { mode, topic, callback, lease_secs, secret, content };
+            let consumer = None;
+        let asked = Asked { mode, topic, callback, lease_secs, secret, content, consumer };
             prop_assert_eq!(read(asked.form().as_bytes()), Ok(HubRequest::Subscription(asked)));
         }
 

@@ -93,6 +93,7 @@ mod tests {
             callback: Url::parse("http://c/").unwrap(),
             secret: Secret::new("s"),
             content: Content::Fat,
+            consumer: Some("union".to_owned()),
             lease_until_ms: 7,
             told: None,
         };

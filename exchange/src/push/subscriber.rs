@@ -267,7 +267,8 @@ impl Subscriber {
         let (mode, topic) = (Mode::Subscribe, topic.to_string());
         subscription.topic = Some(topic.clone());
         let secret = Some(secret);
-        let asked = Asked { mode, topic, callback, lease_secs, secret, content };
+        let consumer = None;
+        let asked = Asked { mode, topic, callback, lease_secs, secret, content, consumer };
         // The hub may ask back before it has answered.
         subscription.ask(now_ms);
         Some(Action::Subscribe { source: source.to_owned(), hub, form: asked.form() })

@@ -98,10 +98,12 @@ impl Source {
     ) -> Self {
         let (collection, _) =
             Collection::open(&dir.path().join("c"), Options::default(), now()).unwrap();
-        let contact = base_url.as_ref().map(ToString::to_string);
-        let calling = net::client::Settings { contact, ..Default::default() };
+        let any = "127.0.0.1:0".parse().unwrap();
+        let mut own = daemon::Settings::new(any, any, dir.path());
+        own.base_url.clone_from(&base_url);
+        let control = daemon::Control::open(&own).unwrap();
         let notifier =
-            Notifier::open(dir.path(), base_url, settings, collection.clone(), &calling).unwrap();
+            Notifier::open(dir.path(), base_url, settings, collection.clone(), &control).unwrap();
         let server = FeedServer::new(collection.clone(), FeedOptions::default());
         let router = feed::routes(server, notifier.clone()).merge(notifier.routes());
         let (mut tasks, shutdown) = (JoinSet::new(), Shutdown::new());
@@ -136,7 +138,8 @@ async fn ask(url: Url, body: String) -> (StatusCode, String) {
 
 /// What asks for a subscription that is not signed, or for its end.
 fn asked(mode: Mode, topic: String, callback: Url) -> Asked {
-    Asked { mode, topic, callback, lease_secs: None, secret: None, content: Content::Thin }
+    let (content, consumer) = (Content::Thin, None);
+    Asked { mode, topic, callback, lease_secs: None, secret: None, content, consumer }
 }
 
 /// What a callback is to answer with, to say yes.

@@ -33,6 +33,9 @@ pub struct SavedSubscription {
     /// What it wants to get.
     #[serde(default)]
     pub content: Content,
+    /// Who has subscribed, if it was somebody known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consumer: Option<String>,
     /// Until when, Unix milliseconds.
     pub lease_until_ms: u64,
     /// The version that it was told of last.
@@ -55,8 +58,8 @@ impl Hub {
                 continue;
             }
             let (mode, lease_secs) = (Mode::Subscribe, None);
-            let (secret, content) = (one.secret, one.content);
-            let asked = Asked { mode, topic, callback, lease_secs, secret, content };
+            let (secret, content, consumer) = (one.secret, one.content, one.consumer);
+            let asked = Asked { mode, topic, callback, lease_secs, secret, content, consumer };
             let intent = Intent::new(asked, String::new(), host, 0, now_ms);
             let told = one.told.and_then(|it| it.parse().ok());
             let mut subscription = Subscription::new(intent, told, now_ms);
@@ -75,6 +78,7 @@ impl Hub {
             host: Some(it.host.clone()),
             secret: it.secret.clone(),
             content: it.content,
+            consumer: it.consumer.clone(),
             lease_until_ms: it.lease_until_ms,
             told: it.told.map(|it| it.to_string()),
         };

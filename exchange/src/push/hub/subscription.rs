@@ -102,6 +102,7 @@ pub(super) struct Subscription {
     pub(super) host: String,
     pub(super) secret: Option<Secret>,
     pub(super) content: Content,
+    pub(super) consumer: Option<String>,
     pub(super) lease_until_ms: u64,
     /// What it has been told last.
     pub(super) told: Option<Version>,
@@ -164,6 +165,7 @@ impl Subscription {
             host,
             secret: asked.secret,
             content: asked.content,
+            consumer: asked.consumer,
             lease_until_ms: now_ms.saturating_add(lease_secs.saturating_mul(1_000)),
             told: version,
             due_ms: now_ms,

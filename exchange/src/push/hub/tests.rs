@@ -23,6 +23,7 @@ fn asked(mode: Mode, callback: &str) -> Asked {
         lease_secs: Some(3_600),
         secret: Secret::new("s"),
         content: Content::Thin,
+        consumer: None,
     }
 }
 

@@ -8,6 +8,8 @@ use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use daemon::access::Thing;
+use daemon::gate::Visitor;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use net::clock;
 use net::guard::{self, Policy, Refusal};
@@ -41,11 +43,34 @@ impl Notifier {
         repository.routes().layer(middleware::from_fn_with_state(self.clone(), link_records))
     }
 
+    /// Ends the subscriptions of those who may not have any more what they are told of: the settings have changed.
+    pub fn handle_access(&self) {
+        let may =
+            |topic: &str, consumer: Option<&str>| self.may(topic, None, consumer) == Some(true);
+        self.hub().handle_topics(may, "this hub no longer tells you of it");
+        self.shared.changed.notify_one();
+    }
+
+    /// Whether a consumer, or whoever is nobody known, may have what a topic is of; `None`: it is not told of here.
+    /// `host` is what the daemon was asked by.
+    fn may(&self, topic: &str, host: Option<&str>, consumer: Option<&str>) -> Option<bool> {
+        let thing = match self.shared.topics.find(topic, host)? {
+            Topic::Own(Served::Records) => Thing::Oai,
+            Topic::Own(Served::Feed) | Topic::Others => Thing::Feed,
+        };
+        Some(self.shared.control.may(consumer, thing))
+    }
+
     async fn subscribe(&self, asked: Asked, host: Option<&str>) -> Response {
-        if self.shared.topics.find(&asked.topic, host).is_none() {
+        let may = self.may(&asked.topic, host, asked.consumer.as_deref());
+        if may != Some(true) {
             self.hub().handle_refusal();
-            let message = format!("this hub does not tell of {}", asked.topic);
-            return text(StatusCode::NOT_FOUND, &message);
+            let (status, whom) = match may {
+                None => (StatusCode::NOT_FOUND, ""),
+                Some(_) => (StatusCode::FORBIDDEN, " you"),
+            };
+            let message = format!("this hub does not tell{whom} of {}", asked.topic);
+            return text(status, &message);
         }
         let policy = Policy::from_allow_private(self.shared.settings.allow_private);
         if let Some(refusal) = refused(&asked.callback, policy) {
@@ -128,6 +153,8 @@ async fn hub(State(notifier): State<Notifier>, request: Request) -> Response {
     };
     match request::read(&form) {
         Ok(HubRequest::Subscription(asked)) => {
+            let consumer = parts.extensions.get().map(|Visitor(name)| name.clone());
+            let asked = Asked { consumer, ..asked };
             notifier.subscribe(asked, host(&parts.headers)).await
         }
         Ok(HubRequest::Publish { .. }) if !notifier.hears(&parts.headers) => {

@@ -28,6 +28,7 @@ fn who_is_next_is_found_as_fast_among_many_as_among_few() {
             host: None,
             secret: None,
             content: Content::Thin,
+            consumer: None,
             lease_until_ms: 1_000_000,
             told: None,
         };
@@ -165,9 +166,9 @@ fn what_waits_for_a_slow_host_does_not_hide_when_another_is_due() {
 #[test]
 fn a_topic_that_goes_is_denied() {
     let mut hub = subscribed("http://c/", 0);
-    hub.handle_topics(|it| it == TOPIC, "");
+    hub.handle_topics(|it, _| it == TOPIC, "");
     assert_eq!(hub.poll(0), None);
-    hub.handle_topics(|_| false, "no such feed");
+    hub.handle_topics(|_, _| false, "no such feed");
     let Some(Action::Deny { ticket, url }) = hub.poll(0) else { panic!() };
     assert_eq!(
         Question::read(url.query().unwrap()),
@@ -293,4 +294,32 @@ fn report(
         }
     }
     Ok(())
+}
+
+#[test]
+fn who_may_not_have_it_any_more_is_told_so_and_of_nothing_else() {
+    let mut hub = Hub::new(Limits::default());
+    for (callback, consumer) in
+        [("http://a/", Some("union")), ("http://b/", Some("gone")), ("http://c/", None)]
+    {
+        let consumer = consumer.map(str::to_owned);
+        let asked = Asked { consumer, ..asked(Mode::Subscribe, callback) };
+        ask(&mut hub, asked, "x", 0).unwrap();
+        let Some(Action::Verify { ticket, .. }) = hub.poll(0) else { panic!("it is verified") };
+        hub.handle_verified(ticket, Verdict::Yes, None, 0);
+    }
+    // It is kept who that was.
+    let mut hub = Hub::restored(Limits::default(), hub.saved(), 0);
+    hub.handle_topics(|_, consumer| consumer == Some("union"), "not yours");
+    assert_eq!(hub.len().0, 1);
+    hub.handle_change(TOPIC, Some(version(2)), 0);
+    let (mut told, mut denied) = (Vec::new(), 0);
+    while let Some(action) = hub.poll(0) {
+        match action {
+            Action::Deliver(delivery) => told.push(delivery.callback.to_string()),
+            Action::Deny { .. } => denied += 1,
+            Action::Verify { .. } => panic!("nobody is asked"),
+        }
+    }
+    assert_eq!((told, denied), (vec!["http://a/".to_owned()], 2));
 }
