@@ -35,7 +35,7 @@ pub(crate) struct TreePlan {
     pub(crate) making: Arc<Making>,
 }
 
-/// What records are made with, whatever the root.
+/// What records of objects are made with, whatever their root.
 #[derive(Debug)]
 pub(crate) struct Making {
     pub(crate) essence: EssenceSettings,
