@@ -205,7 +205,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     let push = table.boolean("push", false);
     let allow_private = table.boolean("allow_private", true);
     let (token, certificate) =
-        (exchange::source::token(table), exchange::source::certificate(table));
+        (exchange::source::token(table), exchange::source::client_certificate(table));
     let records_max = table.integer("records_max", 1..=u64::MAX);
     let bytes_max = table.bytes("bytes_max");
     let takedowns = table.choice("takedowns", &["own", "all"]);

@@ -30,4 +30,4 @@ pub use data::Data;
 pub use error::Error;
 pub use fronts::{Front, Fronts};
 pub use settings::Settings;
-pub use token::Token;
+pub use token::{Token, client_certificate};

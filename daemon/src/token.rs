@@ -1,7 +1,8 @@
-//! Tokens of the settings: secrets that are shown to others, or that others have to show.
+//! What is shown to others, or others have to show: tokens and certificates of the settings.
 
 use std::fmt;
 
+use net::tls::ClientFiles;
 use settings::Table;
 use subtle::ConstantTimeEq as _;
 
@@ -33,6 +34,17 @@ impl Token {
     pub(crate) fn is(&self, shown: &[u8]) -> bool {
         shown.ct_eq(self.0.as_bytes()).into()
     }
+}
+
+/// Reads what a source is shown that asks for a certificate.
+pub fn client_certificate(table: &Table<'_>) -> Option<ClientFiles> {
+    let [certificate, key] = ["client_certificate", "client_key"].map(|it| table.path(it));
+    if certificate.is_some() != key.is_some() {
+        table.require("client_certificate", "the file of the certificate, in PEM");
+        table.require("client_key", "the file of its key, in PEM");
+    }
+    let (certificate, key) = certificate.zip(key)?;
+    Some(ClientFiles { certificate, key })
 }
 
 impl fmt::Debug for Token {

@@ -14,7 +14,7 @@ use settings::Table;
 use url::Url;
 
 use crate::harvester::{Access, PAGE_BYTES_MAX};
-pub use daemon::Token;
+pub use daemon::{Token, client_certificate};
 
 /// Most metadata formats, or sets, of one repository.
 pub const NAMES_MAX: usize = 1_000;
@@ -142,17 +142,6 @@ fn problem_of(url: &Url) -> Option<&'static str> {
     } else {
         None
     }
-}
-
-/// Reads what a source is shown that asks for a certificate.
-pub fn certificate(table: &Table<'_>) -> Option<ClientFiles> {
-    let [certificate, key] = ["client_certificate", "client_key"].map(|it| table.path(it));
-    if certificate.is_some() != key.is_some() {
-        table.require("client_certificate", "the file of the certificate, in PEM");
-        table.require("client_key", "the file of its key, in PEM");
-    }
-    let (certificate, key) = certificate.zip(key)?;
-    Some(ClientFiles { certificate, key })
 }
 
 /// Returns what says at a source who asks.

@@ -196,8 +196,9 @@ impl Harvests {
             let task = match standing.plan.clone() {
                 Some(plan) => {
                     let repository = &plan.repository;
-                    let token = repository.token.as_ref();
-                    let credentials = exchange::source::credentials(token, None);
+                    let (token, shown) = (&repository.token, &repository.certificate);
+                    let credentials =
+                        exchange::source::credentials(token.as_ref(), shown.as_deref());
                     let access = repository.oai.access(credentials, repository.allow_private);
                     let base = repository.base_url.clone();
                     let asking = harvester::Repository::new(self.client.clone(), base, access)

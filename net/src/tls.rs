@@ -195,6 +195,13 @@ impl ClientFiles {
         certified_key(&self.certificate, &self.key).map(drop)
     }
 
+    /// Takes relative paths from `folder` on.
+    pub fn resolve(&mut self, folder: &Path) {
+        for path in [&mut self.certificate, &mut self.key] {
+            *path = folder.join(&path);
+        }
+    }
+
     pub(crate) fn resolver(&self) -> Result<Arc<SingleCertAndKey>, Error> {
         let key = certified_key(&self.certificate, &self.key)?;
         Ok(Arc::new(SingleCertAndKey::from(Arc::new(key))))

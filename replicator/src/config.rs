@@ -57,6 +57,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use net::tls::ClientFiles;
 use settings::{Document, Mistake, Table};
 use url::Url;
 
@@ -183,6 +184,8 @@ pub struct CollectionConfig {
     pub feed: Url,
     /// The bearer token that the feed asks for.
     pub token: Option<String>,
+    /// What the feed is shown, where it asks for a certificate.
+    pub certificate: Option<ClientFiles>,
     /// Whether the feed may be in a private network, or on this machine.
     pub allow_private: bool,
     /// The groups that have it; empty: all.
@@ -420,17 +423,14 @@ fn read_listed(table: &Table<'_>, groups: &[&Name]) -> BTreeSet<Name> {
 fn read_collection(table: &Table<'_>, groups: &[&Name]) -> Option<CollectionConfig> {
     let name = required_name(table);
     let listed = read_listed(table, groups);
-    let token = table.string("token");
-    if token.as_ref().is_some_and(|it| it.is_empty() || !it.bytes().all(|it| it.is_ascii_graphic()))
-    {
-        table.mistake("token", "the token is not one word", "visible ASCII without spaces");
-    }
+    let token = daemon::Token::read(table).map(|it| it.secret().to_owned());
+    let certificate = daemon::client_certificate(table);
     let allow_private = table.boolean("allow_private", true);
     if !table.require("feed", "where a gatherer or broker listens: \"http://127.0.0.1:8501/\"") {
         return None;
     }
     let (name, feed) = (name?, table.base_url("feed")?);
-    Some(CollectionConfig { name, feed, token, allow_private, groups: listed })
+    Some(CollectionConfig { name, feed, token, certificate, allow_private, groups: listed })
 }
 
 fn read_tree(table: &Table<'_>, groups: &[&Name]) -> Option<TreeConfig> {

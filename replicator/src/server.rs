@@ -6,6 +6,7 @@ use std::sync::Arc;
 use daemon::auth::{AdminToken, Guard};
 use daemon::describe::Describer;
 use daemon::{Control, Front};
+use net::client::Client;
 use net::peer::Endpoint;
 use net::shutdown::Shutdown;
 use tokio::net::{TcpListener, UdpSocket};
@@ -70,10 +71,10 @@ impl Server {
         let caller = Arc::new(Caller::new(socket, started));
         let (to_hub, commands) = mpsc::channel(COMMANDS_MAX);
         let (handle, asks) = Handle::new(control.clone());
-        let calling = caller.clone();
+        let (calling, client) = (caller.clone(), Client::new(control.calling()));
         let opened = tokio::task::spawn_blocking(move || {
             let settings = config.daemon.clone();
-            let core = Core::open(config, calling, started, to_hub, asks)?;
+            let core = Core::open(config, calling, started, to_hub, asks, client)?;
             settings.write_whereabouts(admin_at)?;
             let token = AdminToken::load_or_create(&settings.data)?;
             let (id, key) = (core.id().to_string(), core.identity());

@@ -170,9 +170,7 @@ fn load(path: &Path) -> anyhow::Result<Config> {
     let mut config = settings::load(path, Config::parse)?;
     config.daemon.resolve(&settings::folder(path));
     for files in config.sources.iter_mut().filter_map(|it| it.certificate.as_mut()) {
-        for it in [&mut files.certificate, &mut files.key] {
-            *it = settings::beside(path, it);
-        }
+        files.resolve(&settings::folder(path));
     }
     config.templates = config.templates.map(|templates| settings::beside(path, &templates));
     Ok(config)

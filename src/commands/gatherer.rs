@@ -11,6 +11,7 @@ use daemon::health::Readiness;
 use essence::annotations::sources::Sources;
 use essence::chain::unused_programs;
 use essence::config::{Files, list_folder};
+use gatherer::spec::{Repository, Root};
 use gatherer::{Config, Handle, Server};
 use indicatif::HumanCount;
 use net::clock;
@@ -125,6 +126,11 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
         *it = settings::beside(path, it);
     }
     config.daemon.resolve(&settings::folder(path));
+    for root in &mut config.roots {
+        if let Root::Repository(Repository { certificate: Some(files), .. }) = root {
+            files.resolve(&settings::folder(path));
+        }
+    }
     if let Some(programs) = &mut config.essence.programs {
         programs.folder = settings::beside(path, &programs.folder);
     }

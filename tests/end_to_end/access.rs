@@ -111,7 +111,7 @@ impl Union {
         small_tree(&root.join("tree"));
         let authority = Authority::new("of the union");
         let outsider = Outsider::new(&write(root, "union.pem", &authority.pem));
-        for name in ["orchard", "fruit", "herbs-broker", "stranger"] {
+        for name in ["orchard", "fruit", "herbs-broker", "stranger", "harvester"] {
             authority.write(root, name, &["localhost"]);
         }
         authority.write(root, "herbs", &["herbs.example"]);
@@ -172,6 +172,19 @@ fn two_institutions_share_over_tls_and_a_stranger_gets_nothing() {
     let last = said["sources"][0]["errors"]["last"].to_string();
     assert!(last.contains("401") && last.contains("token"), "{last}");
     assert_eq!(said["objects"], 0);
+
+    // One that harvests by OAI-PMH shows its certificate as well.
+    let root = format!(
+        "[[root]]\naccess = \"oai\"\nurl = \"{}oai\"\n{herbs}\
+         [[consumer]]\nname = \"nobody\"\nmay = [\"search\", \"objects\", \"oai\", \"feed\"]\n",
+        union.base
+    );
+    let (port, admin) = (free_port(), format!("127.0.0.1:{}", free_port()));
+    let harvester = settings(union.folder.path(), "harvester", port, &admin, &root);
+    let mut running = Running::start(harvest(["gatherer", "run", "-c", &harvester]));
+    running.line_with("https://");
+    wait_for("gatherer", &harvester, |it| it["objects"].as_u64() >= Some(7));
+    union.check(&format!("https://localhost:{port}/feed"), Some(TOKEN), 401, "needs a token");
 
     // The gatherer counts who was there.
     let said = status("gatherer", &union.orchard);

@@ -11,6 +11,7 @@
 use std::time::Duration;
 
 use exchange::source::{self, Oai, Token};
+use net::tls::ClientFiles;
 use settings::Table;
 use url::Url;
 
@@ -28,6 +29,8 @@ pub struct Repository {
     pub interval: Duration,
     /// Bearer token to send, where it asks for one.
     pub token: Option<Token>,
+    /// What it is shown, where it asks for a certificate.
+    pub certificate: Option<Box<ClientFiles>>,
     /// Whether its host may be in a private or loopback network.
     pub allow_private: bool,
 }
@@ -36,7 +39,8 @@ impl Repository {
     /// Returns the repository at `base_url` with every setting at its default.
     pub fn new(base_url: Url) -> Self {
         let oai = Oai::default();
-        Self { base_url, oai, interval: INTERVAL, token: None, allow_private: true }
+        let (token, certificate) = (None, None);
+        Self { base_url, oai, interval: INTERVAL, token, certificate, allow_private: true }
     }
 
     /// Returns what a base URL may be; `None` for other text.
@@ -66,9 +70,10 @@ impl Repository {
             );
             table.mistake("interval", message, "at most ttl, or a longer ttl");
         }
-        let token = source::token(table);
+        let (token, certificate) =
+            (source::token(table), source::client_certificate(table).map(Box::new));
         let allow_private = table.boolean("allow_private", true);
         let base_url = source::base_url(table)?;
-        Some(Self { base_url, oai, interval, token, allow_private })
+        Some(Self { base_url, oai, interval, token, certificate, allow_private })
     }
 }

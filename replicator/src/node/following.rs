@@ -238,8 +238,7 @@ pub(super) struct Told {
 
 impl Following {
     /// None yet; `stop` ends what is done for any.
-    pub(super) fn new(me: MemberId, data: PathBuf, stop: Shutdown) -> Self {
-        let client = Client::new(net::client::Settings::default());
+    pub(super) fn new(me: MemberId, client: Client, data: PathBuf, stop: Shutdown) -> Self {
         Self { all: BTreeMap::new(), client, data, me, stop }
     }
 

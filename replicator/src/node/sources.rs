@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use net::client::Client;
 use net::shutdown::Shutdown;
 use tokio::sync::{Notify, oneshot};
 
@@ -38,11 +39,11 @@ pub(super) enum Due {
 
 impl Sources {
     /// What the settings say; `stop` ends what is done about any of it.
-    pub(super) fn new(own: &Own, started: Instant, stop: &Shutdown) -> Self {
+    pub(super) fn new(own: &Own, client: Client, started: Instant, stop: &Shutdown) -> Self {
         let data = own.config.daemon.data.clone();
         let mut sources = Self {
             watching: Watching::new(started, stop.clone()),
-            following: Following::new(own.me, data, stop.clone()),
+            following: Following::new(own.me, client, data, stop.clone()),
             busy: BTreeSet::new(),
         };
         sources.set(&own.config, Duration::ZERO);

@@ -18,6 +18,10 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
     // Whole, since they are shown to those who work in other folders.
     let whole = |it: &Path| std::path::absolute(settings::beside(path, it));
     config.daemon.resolve(&std::path::absolute(settings::folder(path))?);
+    let folder = std::path::absolute(settings::folder(path))?;
+    for files in config.collections.iter_mut().filter_map(|it| it.certificate.as_mut()) {
+        files.resolve(&folder);
+    }
     for it in &mut config.trees {
         it.directory = whole(&it.directory)?;
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use net::client::Client;
 use net::shutdown::Shutdown;
 use tokio::sync::mpsc;
 
@@ -23,7 +24,7 @@ use crate::link::{Caller, Command};
 use crate::replica::Replica;
 
 impl Core {
-    /// Opens everything that is stored, or makes it. Blocks.
+    /// Opens everything that is stored, or makes it; feeds are asked by `client`. Blocks.
     ///
     /// # Errors
     ///
@@ -34,6 +35,7 @@ impl Core {
         started: Instant,
         commands: mpsc::Sender<Command>,
         asks: Asks,
+        client: Client,
     ) -> Result<Self, Error> {
         let own = Own::open(config, started)?;
         let stop = Shutdown::new();
@@ -44,7 +46,7 @@ impl Core {
             feeding: Feeding::new(stop.clone()),
             links: Links::new(commands),
             measuring: Measuring::new(caller),
-            sources: Sources::new(&own, started, &stop),
+            sources: Sources::new(&own, client, started, &stop),
             notes: Default::default(),
             jobs: Jobs::new(stop),
             look_at: Duration::ZERO,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use collection::Error;
 use collection::pull::Asking;
 use collection::replica::Follower;
-use net::client::Client;
+use net::client::{Client, Credentials};
 use net::shutdown::Shutdown;
 use tokio::sync::Notify;
 
@@ -82,7 +82,9 @@ async fn open(
     dir: PathBuf,
 ) -> Result<Follower, Error> {
     let ask = Asking::new(client, config.feed.clone(), config.name.as_str()).consumer(me);
-    let ask = ask.token(config.token.clone()).allow_private(config.allow_private);
+    let certificate = config.certificate.clone().map(Arc::new);
+    let credentials = Credentials { token: config.token.clone(), certificate };
+    let ask = ask.credentials(credentials).allow_private(config.allow_private);
     Follower::open(ask, dir).await
 }
 

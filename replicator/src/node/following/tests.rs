@@ -6,6 +6,7 @@ fn a_log_that_cannot_be_folded_is_named_once_and_tried_again_later() {
         name: Name::new("c").unwrap(),
         feed: "http://localhost/".parse().unwrap(),
         token: None,
+        certificate: None,
         allow_private: true,
         groups: Default::default(),
     };
