@@ -120,8 +120,17 @@ pub fn base_url(table: &Table<'_>) -> Option<Url> {
     let url = table.url("url")?;
     let Some(problem) = problem_of(&url) else { return Some(url) };
     let expected = "the repository's base URL, such as \"https://host/oai\"";
-    table.mistake("url", format!("the URL {url} is no base URL: it {problem}"), expected);
+    let shown = without_user(&url);
+    table.mistake("url", format!("the URL {shown} is no base URL: it {problem}"), expected);
     None
+}
+
+/// The URL without the name and password of a user, for messages.
+pub(crate) fn without_user(url: &Url) -> Url {
+    let mut shown = url.clone();
+    // One that cannot have them has none.
+    let _ = (shown.set_username(""), shown.set_password(None));
+    shown
 }
 
 /// Returns the base URL of a repository; `None` for other text.
@@ -251,6 +260,8 @@ mod tests {
             assert!(mistake.contains(part), "{lines}: {mistake}");
         }
         assert_eq!(base_url_of("oai"), None);
+        let mistake = read("url = 'http://u:secret@h/oai'").unwrap_err();
+        assert!(mistake.contains("http://h/oai") && !mistake.contains("secret"), "{mistake}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ use url::Url;
 
 use super::hub::Limits;
 use super::signature::{SECRET_BYTES_MAX, Secret};
+use crate::source::without_user;
 
 /// Most prefixes of topics of others.
 const PUBLISHERS_MAX: usize = 1_000;
@@ -66,6 +67,7 @@ impl Settings {
             false => table.url("hub").map_or(Teller::Nobody, Teller::Other),
         };
         if let (Teller::Other(hub), None) = (&settings.teller, base_url) {
+            let hub = without_user(hub);
             let message = format!("the hub {hub} cannot be told what this daemon is called");
             table.mistake("hub", message, BASE_URL);
         }
