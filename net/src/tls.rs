@@ -28,6 +28,9 @@ use crate::error::Error;
 /// The only protocol that is spoken over TLS here.
 pub(crate) const ALPN: &[u8] = b"http/1.1";
 
+/// What an encrypted key is called.
+const ENCRYPTED: &[u8] = b"ENCRYPTED PRIVATE KEY";
+
 /// The one provider of this build.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
@@ -291,7 +294,11 @@ fn roots(path: &Path) -> Result<RootCertStore, Error> {
 
 fn certified_key(certificate: &Path, key: &Path) -> Result<CertifiedKey, Error> {
     let chain = read_certificates(certificate)?;
-    let secret = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|error| match error {
+    let text = read(key)?;
+    let secret = PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
+        _ if text.windows(ENCRYPTED.len()).any(|it| it == ENCRYPTED) => {
+            wrong(key, "the key is encrypted (openssl pkey -in KEY -out KEY decrypts it)")
+        }
         rustls::pki_types::pem::Error::NoItemsFound => {
             wrong(key, "it holds no private key (-----BEGIN PRIVATE KEY-----)")
         }
@@ -301,6 +308,7 @@ fn certified_key(certificate: &Path, key: &Path) -> Result<CertifiedKey, Error> 
         rustls::Error::InconsistentKeys(_) => {
             wrong(key, format!("it is not the key of {}", certificate.display()))
         }
+        error @ rustls::Error::InvalidCertificate(_) => wrong(certificate, error),
         error => wrong(key, error),
     })
 }

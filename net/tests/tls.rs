@@ -271,6 +271,10 @@ fn what_cannot_be_used_is_named() {
     let empty = || folder.path().join("empty");
     check(ServerFiles { certificate: empty(), ..good.clone() }, ["empty", "no certificate"]);
     check(ServerFiles { key: empty(), ..good.clone() }, ["empty", "no private key"]);
+    let encrypted = folder.path().join("encrypted");
+    let text = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAA==\n-----END ENCRYPTED PRIVATE KEY-----\n";
+    fs::write(&encrypted, text).unwrap();
+    check(ServerFiles { key: encrypted, ..good.clone() }, ["encrypted", "decrypts it"]);
     check(ServerFiles { key: "/none".into(), ..good.clone() }, ["/none", "No such file"]);
     check(ServerFiles { key: other_key, ..good.clone() }, ["other.key", "not the key of"]);
     check(ServerFiles { client_ca: Some(empty()), ..good.clone() }, ["empty", "no certificate"]);
