@@ -32,7 +32,7 @@ const TAKEN: [&str; 2] = ["unknown", "address"];
 /// What a daemon has for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Thing {
-    /// Changes: feed and snapshots, the hub that tells of them, and ResourceSync.
+    /// Changes: feed and snapshots, and ResourceSync.
     Feed,
     /// The OAI-PMH repository.
     Oai,
@@ -40,9 +40,13 @@ pub enum Thing {
     Search,
     /// Single objects.
     Objects,
+    /// The hub that tells of changes. Nobody is listed for it: whoever may come asks for a topic, and may have it or
+    /// not; publishers show a token of its own.
+    Hub,
 }
 
 impl Thing {
+    /// Those that consumers may be listed for.
     const ALL: [Self; 4] = [Self::Feed, Self::Oai, Self::Search, Self::Objects];
 
     /// Its name in settings and messages.
@@ -52,6 +56,7 @@ impl Thing {
             Self::Oai => "oai",
             Self::Search => "search",
             Self::Objects => "objects",
+            Self::Hub => "hub",
         }
     }
 
@@ -64,7 +69,8 @@ impl Thing {
             ("healthz" | "readyz" | "metrics", None)
             | (".well-known", Some("harvest"))
             | ("assets" | "push", Some(_)) => None,
-            ("feed" | "hub", None)
+            ("hub", None) => Some(Self::Hub),
+            ("feed", None)
             | (".well-known", Some("resourcesync"))
             | ("snapshot" | "resourcesync" | "collections", Some(_)) => Some(Self::Feed),
             ("oai", _) => Some(Self::Oai),
@@ -167,7 +173,7 @@ impl Access {
         if !is_let_in || address::contains(&self.deny, asker.address) {
             return Verdict::Address;
         }
-        let known = || self.consumers.iter().enumerate().filter(|(_, it)| it.is(asker));
+        let known = || self.known(asker);
         let mut may = known().filter(|(_, it)| it.may.contains(&thing));
         match (may.next(), known().next()) {
             (Some((at, _)), _) => Verdict::Known(at),
@@ -175,6 +181,14 @@ impl Access {
             (None, Some((at, _))) => Verdict::Lacking(at),
             (None, None) => Verdict::Unknown,
         }
+    }
+
+    /// Who asks, of those that are known: nobody, mostly one.
+    pub fn known<'a>(
+        &'a self,
+        asker: &'a Asker<'_>,
+    ) -> impl Iterator<Item = (usize, &'a Consumer)> + 'a {
+        self.consumers.iter().enumerate().filter(|(_, it)| it.is(asker))
     }
 
     /// Whether what is asked for is for some alone, by their address or as consumers.
@@ -381,7 +395,7 @@ mod tests {
             ("/push/0123", None),
             ("/feed", Some(Thing::Feed)),
             ("/snapshot/7", Some(Thing::Feed)),
-            ("/hub", Some(Thing::Feed)),
+            ("/hub", Some(Thing::Hub)),
             ("/.well-known/resourcesync", Some(Thing::Feed)),
             ("/resourcesync/changelist/3.xml", Some(Thing::Feed)),
             ("/collections/a@b/feed", Some(Thing::Feed)),

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use disk::Disk;
-
 use net::shutdown::Shutdown;
 use net::tally::Tally;
 use net::tls;
@@ -134,7 +133,8 @@ impl Control {
             match looked {
                 Ok((true, None)) => tracing::info!("new certificate in use"),
                 Ok((true, Some(problem))) => tracing::warn!("{problem}"),
-                Ok((false, _)) | Err(_) => {}
+                Ok((false, _)) => {}
+                Err(error) => tracing::error!(%error, "the certificates cannot be looked at"),
             }
         }
     }

@@ -36,7 +36,7 @@ pub struct Visits {
     pub refused: u64,
 }
 
-/// The name of the consumer whose request it is: an extension of requests for what only known ones may have.
+/// The name of the consumer whose request it is: an extension of requests of who is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visitor(pub String);
 
@@ -114,7 +114,10 @@ impl Gate {
         let verdict = access.judge(thing, &asker);
         let name = |at: usize| access.consumers.get(at).map(|it| it.name.as_str());
         let (who, refusal) = match verdict {
-            Verdict::Free => return Ok(None),
+            Verdict::Free => {
+                let known = access.known(&asker).next();
+                return Ok(known.map(|(_, it)| Visitor(it.name.clone())));
+            }
             Verdict::Known(at) => (name(at), None),
             Verdict::Address => {
                 (Some("address"), Some(forbidden("your address is not let in here")))
@@ -231,7 +234,7 @@ mod tests {
         ));
         let it = || async { ([(CACHE_CONTROL, "public, max-age=9")], "it") };
         let route = || get(it).post(it);
-        let router = ["/", "/feed", "/oai", "/healthz"]
+        let router = ["/", "/feed", "/oai", "/healthz", "/hub"]
             .into_iter()
             .fold(Router::new(), |router, path| router.route(path, route()));
         let router = gate.before(router);
@@ -256,6 +259,9 @@ mod tests {
         check("192.0.2.1", post, "/feed", &bearer("a"), 200).await;
         check("192.0.2.1", get.clone(), "/feed", &bearer("b"), 403).await;
         check("192.0.2.1", get.clone(), "/oai", &bearer("b"), 200).await;
+        // Publishers show the hub a token of their own.
+        check("192.0.2.1", Method::POST, "/hub", "Bearer of-a-publisher", 200).await;
+        check("192.0.2.7", Method::POST, "/hub", "Bearer of-a-publisher", 403).await;
         check("192.0.2.7", get.clone(), "/", "x", 403).await;
         check("192.0.2.7", get.clone(), "/feed", &bearer("a"), 403).await;
         check("192.0.2.7", get.clone(), "/healthz", "x", 200).await;
@@ -270,7 +276,7 @@ mod tests {
         let said = |visits: &Visits| (visits.allowed, visits.refused);
         let visits: Vec<_> = gate.visits().into_iter().map(|(n, it)| (n, said(&it))).collect();
         let expected =
-            [("address", (0, 2)), ("oai", (1, 1)), ("union", (4, 0)), ("unknown", (0, 2))];
+            [("address", (0, 3)), ("oai", (1, 1)), ("union", (4, 0)), ("unknown", (0, 2))];
         assert_eq!(visits, expected.map(|(name, counts)| (name.to_owned(), counts)));
         let all: Vec<_> = samples(&gate.visits()).collect();
         let text = crate::metrics::render(&all);

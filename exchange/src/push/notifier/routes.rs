@@ -67,10 +67,15 @@ impl Notifier {
             self.hub().handle_refusal();
             let (status, whom) = match may {
                 None => (StatusCode::NOT_FOUND, ""),
+                Some(_) if asked.consumer.is_none() => (StatusCode::UNAUTHORIZED, " you"),
                 Some(_) => (StatusCode::FORBIDDEN, " you"),
             };
             let message = format!("this hub does not tell{whom} of {}", asked.topic);
-            return text(status, &message);
+            let mut response = text(status, &message);
+            if status == StatusCode::UNAUTHORIZED {
+                ask_for_token(&mut response);
+            }
+            return response;
         }
         let policy = Policy::from_allow_private(self.shared.settings.allow_private);
         if let Some(refusal) = refused(&asked.callback, policy) {
@@ -162,8 +167,7 @@ async fn hub(State(notifier): State<Notifier>, request: Request) -> Response {
             let message =
                 "publishers show this hub a token (push.token in its settings and in theirs)";
             let mut response = text(StatusCode::UNAUTHORIZED, message);
-            let scheme = HeaderValue::from_static("Bearer");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+            ask_for_token(&mut response);
             response
         }
         Ok(HubRequest::Publish { topics, version }) => notifier.publish_of(&topics, version),
@@ -185,6 +189,11 @@ fn refused(url: &Url, policy: Policy) -> Option<Refusal> {
         Host::Domain(_) => return None,
     };
     guard::vet(ip, policy).err()
+}
+
+fn ask_for_token(response: &mut Response) {
+    let scheme = HeaderValue::from_static("Bearer");
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
 }
 
 /// The name that the daemon is asked by.
