@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use ::freshness::schedule::Window;
 use ::freshness::syndication::{Syndication, SyndicationError};
+use daemon::{Token, client_certificate};
 use exchange::push;
 use net::client::Timeouts;
 use settings::{Document, Mistake, Table};
@@ -204,8 +205,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     let follow = table.boolean("follow", false);
     let push = table.boolean("push", false);
     let allow_private = table.boolean("allow_private", true);
-    let (token, certificate) =
-        (exchange::source::token(table), exchange::source::client_certificate(table));
+    let (token, certificate) = (Token::read(table), client_certificate(table));
     let records_max = table.integer("records_max", 1..=u64::MAX);
     let bytes_max = table.bytes("bytes_max");
     let takedowns = table.choice("takedowns", &["own", "all"]);

@@ -9,7 +9,8 @@
 
 use std::path::Path;
 
-pub use exchange::source::{Oai, Token};
+pub use daemon::Token;
+pub use exchange::source::Oai;
 use freshness::schedule::Window;
 use freshness::syndication::Syndication;
 use net::client::Credentials;

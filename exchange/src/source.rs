@@ -14,7 +14,7 @@ use settings::Table;
 use url::Url;
 
 use crate::harvester::{Access, PAGE_BYTES_MAX};
-pub use daemon::{Token, client_certificate};
+use daemon::Token;
 
 /// Most metadata formats, or sets, of one repository.
 pub const NAMES_MAX: usize = 1_000;
@@ -161,11 +161,6 @@ pub fn credentials(token: Option<&Token>, certificate: Option<&ClientFiles>) -> 
     }
 }
 
-/// Reads the bearer token that a source asks for.
-pub fn token(table: &Table<'_>) -> Option<Token> {
-    Token::read(table)
-}
-
 /// Reads one name or a list of them.
 fn names(table: &Table<'_>, one: &str, several: &str) -> Vec<String> {
     let expected = "a name without white space";
@@ -207,7 +202,7 @@ mod tests {
     fn read(text: &str) -> Result<(Option<Url>, Oai, Option<Token>), String> {
         let document = Document::parse(text).unwrap();
         let root = document.root();
-        let read = (base_url(&root), Oai::read(&root), token(&root));
+        let read = (base_url(&root), Oai::read(&root), Token::read(&root));
         let shown = |it: Vec<settings::Mistake>| it[0].to_string();
         document.finish().map(|()| read).map_err(shown)
     }

@@ -393,7 +393,7 @@ mod tests {
         let full = Repository {
             oai,
             interval: Duration::from_secs(7_200),
-            token: Some(exchange::source::Token::new("t")),
+            token: Some(daemon::Token::new("t")),
             allow_private: false,
             ..Repository::new(url("http://i.example/oai"))
         };

@@ -51,12 +51,7 @@ use self::kept::Kept;
 use crate::config::Config;
 use crate::error::Error;
 use crate::id::{InvitationId, MemberId};
-pub use crate::status::{
-    CollectionStatus, FailureStatus, FeedStatus, FetchStatus, GroupStatus, InvitationStanding,
-    InvitationStatus, LinkStatus, ListedStatus, MemberStatus, NoteStatus, Published, Report,
-    Standing, Standings, Status, TopologyLink, TreeStatus, VersionStatus, VersionsStatus,
-    WatchStatus,
-};
+use crate::status::{Published, Report, Status};
 use crate::version::Name;
 
 /// A handle on a member: cheap to clone, usable while it runs.

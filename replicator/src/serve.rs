@@ -24,7 +24,8 @@ use web::templates::Source;
 
 use crate::error::Error;
 use crate::id::InvitationId;
-use crate::node::{Feeds, GroupStatus, Handle, Printed, Status};
+use crate::node::{Feeds, Handle, Printed};
+use crate::status::{GroupStatus, Status};
 use crate::version::Name;
 use crate::{drawing, metrics, overview, ready};
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use replicator::group::join::Invitation;
 use replicator::id::InvitationId;
-use replicator::node::{InvitationStanding, Status};
+use replicator::status::{InvitationStanding, Status};
 use world::World;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,7 +17,7 @@ use replicator::group::charter::Address;
 use replicator::group::invited::VALID_RANGE;
 use replicator::group::join::Invitation;
 use replicator::id::InvitationId;
-use replicator::node::{Report, Status};
+use replicator::status::{Report, Status};
 use replicator::version::Name;
 use replicator::{Config, Handle, Server, drawing};
 use serde::Deserialize;

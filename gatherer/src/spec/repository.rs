@@ -10,7 +10,8 @@
 
 use std::time::Duration;
 
-use exchange::source::{self, Oai, Token};
+use daemon::{Token, client_certificate};
+use exchange::source::{self, Oai};
 use net::tls::ClientFiles;
 use settings::Table;
 use url::Url;
@@ -70,8 +71,7 @@ impl Repository {
             );
             table.mistake("interval", message, "at most ttl, or a longer ttl");
         }
-        let (token, certificate) =
-            (source::token(table), source::client_certificate(table).map(Box::new));
+        let (token, certificate) = (Token::read(table), client_certificate(table).map(Box::new));
         let allow_private = table.boolean("allow_private", true);
         let base_url = source::base_url(table)?;
         Some(Self { base_url, oai, interval, token, certificate, allow_private })

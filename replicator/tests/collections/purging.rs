@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use collection::pull::Kind;
 use flate2::read::MultiGzDecoder;
-use replicator::node::FailureStatus;
+use replicator::status::FailureStatus;
 use replicator::tree::generation::Lease;
 
 use crate::support::{Kept, Source, World};

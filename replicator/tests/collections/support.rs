@@ -22,7 +22,7 @@ use net::clock;
 use net::identity::Identity;
 use net::server::{Limits, bind, serve};
 use net::shutdown::Shutdown;
-use replicator::node::{CollectionStatus, Published, Status, TreeStatus};
+use replicator::status::{CollectionStatus, Published, Status, TreeStatus};
 use replicator::{Config, Handle, Server};
 use soif::Record;
 use tempfile::TempDir;

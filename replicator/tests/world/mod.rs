@@ -11,7 +11,7 @@ use net::shutdown::Shutdown;
 use replicator::group::charter::Address;
 use replicator::group::join::Invitation;
 use replicator::id::InvitationId;
-use replicator::node::{MemberStatus, Published, Report, Standing, Status, TreeStatus};
+use replicator::status::{MemberStatus, Published, Report, Standing, Status, TreeStatus};
 use replicator::version::Name;
 use replicator::{Config, Handle, Server};
 use tempfile::TempDir;

@@ -1,6 +1,6 @@
 //! What a replicator answers, in words.
 
-use replicator::node::{
+use replicator::status::{
     CollectionStatus, FailureStatus, GroupStatus, InvitationStanding, InvitationStatus,
     ListedStatus, MemberStatus, Published, Report, Standing, Standings, Status, TreeStatus,
     WatchStatus,
@@ -240,7 +240,7 @@ fn render_collection(collection: &CollectionStatus) -> String {
 
 #[cfg(test)]
 mod tests {
-    use replicator::node::{VersionStatus, VersionsStatus};
+    use replicator::status::{VersionStatus, VersionsStatus};
 
     use super::*;
 
