@@ -1,14 +1,14 @@
-//! A disk with faults, for tests of whoever stores: it knows what has been made durable, and can cut the power after
-//! any act, or fail as full, read-only and worn disks do.
+//! A disk with faults, for tests of storage code. It knows the durable data, and can cut the power after
+//! any operation, or fail as full, read-only and worn disks do.
 //!
-//! It works on real files below a directory, so that what was written can be read before it is durable, and so that
-//! tests may damage them. What a power cut leaves of the rest is drawn by lot: of a file all or nothing, its start, some
-//! of its sectors, or zeros in their place; of the names in each directory none, all, the first few, or some, whatever
-//! became of those in others. What could not be synced once is not written by a later sync, and what the disk had in its
-//! place may be gone, until it is written again: so do Linux and the disks (Rebello et al., "Can applications recover
-//! from fsync failures?", USENIX ATC 2020).
+//! It works on real files below a directory, so written data can be read before it is durable, and tests
+//! can damage it. The remains of the rest after a power cut are random. Of a file: all or nothing, its
+//! start, some of its sectors, or zeros in their place. Of the names in each directory: none, all, the
+//! first few, or some, independent of other directories. Data of a failed sync is not written by a later
+//! sync, and the disk's old data may be gone too, until it is written again. Linux and disks behave in this
+//! way (Rebello et al., "Can applications recover from fsync failures?", USENIX ATC 2020).
 //!
-//! Modes and owners of directories are as they are found: no power cut changes them.
+//! Modes and owners of directories are not simulated: no power cut changes them.
 
 mod content;
 mod state;
@@ -26,18 +26,18 @@ pub use content::Content;
 use state::State;
 pub use world::{Item, World, restore, world};
 
-/// What fails.
+/// A kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// There is no space: of bytes half are written, and names are taken or not, by lot.
+    /// There is no space: half of the bytes are written, and new names fail at random.
     Full,
-    /// There is none, which shows only when what was written is to be made durable.
+    /// There is no space, which shows only at a sync.
     FullLate,
     /// Nothing may be written.
     ReadOnly,
     /// No file can be opened.
     NoFiles,
-    /// What was written cannot be made durable.
+    /// No sync succeeds.
     Unsynced,
 }
 
@@ -52,15 +52,15 @@ impl Fault {
     }
 }
 
-/// Where the power is to be cut: after so many further acts of a phase whose description has a word; an empty phase is
-/// any. An act is described by what is done and the path below the directory, as in `sync segment-1`.
+/// The point of a power cut: after this number of further operations of a phase whose description contains a word.
+/// An empty phase is any. A description has the operation and the path below the directory, as in `sync segment-1`.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
     /// See [`Faulty::enter`].
     pub phase: &'static str,
     /// The word.
     pub word: &'static str,
-    /// At least 1.
+    /// Number of operations, at least 1.
     pub acts: u64,
 }
 
@@ -71,7 +71,7 @@ pub struct Faulty {
 }
 
 impl Faulty {
-    /// Takes what is in `dir` as durable. The same seed has the same lots drawn.
+    /// Takes the files in `dir` as durable. The same seed gives the same random choices.
     #[must_use]
     pub fn new(dir: &Path, seed: u64) -> Arc<Self> {
         Arc::new(Self { state: Mutex::new(State::new(dir, seed)) })
@@ -81,33 +81,33 @@ impl Faulty {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says what is done from here on.
+    /// Sets the phase of the following operations.
     pub fn enter(&self, phase: &'static str) {
         self.state().phase = phase;
     }
 
-    /// Has the power be cut there.
+    /// Sets the point of the power cut.
     pub fn cut_at(&self, target: Target) {
         self.state().target = Some(target);
     }
 
-    /// Has this fail from now on, or nothing.
+    /// Sets the fault from now on; `None`: none.
     pub fn fail(&self, fault: Option<Fault>) {
         self.state().fault = fault.map(|it| (it, 0));
     }
 
-    /// Has this fail once so many acts are done, of all since the disk was made.
+    /// Sets a fault after this number of operations since the disk was made.
     pub fn fail_after(&self, fault: Fault, acts: u64) {
         self.state().fault = Some((fault, acts));
     }
 
-    /// Lets reading these bytes fail from now on.
+    /// Makes these bytes unreadable from now on.
     pub fn fail_reading(&self, path: &Path, bytes: Range<u64>) {
         self.state().unreadable.push((path.to_owned(), bytes));
     }
 
-    /// Says how much space there is, in bytes, whatever the system says; from then on, what is written takes of it, and
-    /// what is removed gives back.
+    /// Sets the free space in bytes, instead of the system's. From then on writes reduce it, and
+    /// removals increase it. `None`: the system's.
     pub fn leave_free(&self, bytes: Option<u64>) {
         self.state().free_bytes = bytes;
     }
@@ -116,17 +116,17 @@ impl Faulty {
         self.state().free_bytes
     }
 
-    /// How many acts were done.
+    /// Returns the number of operations so far.
     pub fn acts(&self) -> u64 {
         self.state().acts
     }
 
-    /// Whether the power is cut.
+    /// Whether the power has been cut.
     pub fn is_cut(&self) -> bool {
         self.state().left.is_some()
     }
 
-    /// Cuts the power now, unless it is cut; returns where that was and what it left.
+    /// Cuts the power now, if it is not cut yet; returns the point of the cut and the state after it.
     pub fn cut(&self) -> (String, World) {
         let mut state = self.state();
         if state.left.is_none() {
@@ -135,7 +135,7 @@ impl Faulty {
         state.left.clone().unwrap_or_default()
     }
 
-    /// Does what `act` says and takes it in, unless there is a fault.
+    /// Performs `act` and notes its effects, unless there is a fault.
     pub(super) fn act<T>(
         &self,
         act: Act<'_>,
@@ -151,7 +151,7 @@ impl Faulty {
             return Err(refused);
         }
         let point = if is_change { state.count(act) } else { None };
-        // What is to be made durable just then may be so in part.
+        // A sync at the point of the cut may be done in part.
         if let Some(point) = &point
             && matches!(act, Act::Sync(_) | Act::SyncAll)
         {
@@ -166,7 +166,7 @@ impl Faulty {
         Err(cut_off())
     }
 
-    /// Which file or directory has this name.
+    /// Returns the number of the file or directory with this name.
     pub(super) fn id(&self, path: &Path) -> usize {
         self.state().id(path)
     }
@@ -193,7 +193,7 @@ fn cut_off() -> io::Error {
     io::Error::other("the power is cut")
 }
 
-/// What an open file is called now.
+/// Returns the present path of an open file.
 fn path_of(real: &fs::File) -> PathBuf {
     use std::os::fd::AsRawFd as _;
     fs::read_link(format!("/proc/self/fd/{}", real.as_raw_fd())).unwrap_or_default()

@@ -1,10 +1,10 @@
-//! The seam to the disk: one thin layer over the file system for whoever stores, so that tests can stand in for the
-//! disk and drop what was not made durable, or fail as a disk does.
+//! Access to the disk: a thin layer over the file system, so that tests can replace the disk by one
+//! with faults. Such a disk drops data that was not made durable, or fails as real disks do.
 //!
-//! Offsets and lengths are in bytes. Errors are the system's, as they come: where no more is said of them, nothing was
-//! done. Where nothing stands in for the disk, a call costs one comparison more.
+//! Offsets and lengths are in bytes. Errors are the system's; unless stated otherwise, nothing was
+//! done then. Without a replacement a call costs one comparison more.
 //!
-//! Source: ours; Pillai et al., "All file systems are not created equal" (OSDI 2014), for what a power cut may leave.
+//! Source: ours; Pillai et al., "All file systems are not created equal" (OSDI 2014), for the possible states after a power cut.
 
 pub mod faulty;
 pub mod lock;
@@ -20,22 +20,22 @@ use std::time::SystemTime;
 
 use faulty::Faulty;
 
-/// The mode of new files where nothing else is said; the umask takes from it.
+/// The default mode of new files; the umask reduces it.
 pub const MODE: u32 = 0o666;
 
-/// What files are written to.
+/// The disk that files are written to.
 #[derive(Clone, Debug, Default)]
 pub enum Disk {
     /// The operating system's.
     #[default]
     System,
-    /// The same where nothing has to outlast a power cut: tests need not wait for it.
+    /// The operating system's, without waits for durability: for tests without power cuts.
     Hasty,
-    /// The same with faults, for tests.
+    /// The operating system's with faults, for tests.
     Faulty(Arc<Faulty>),
 }
 
-/// Something that is done to names or files.
+/// An operation on names or files.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act<'a> {
     Open { path: &'a Path, to_write: bool },
@@ -60,7 +60,7 @@ impl Disk {
         }
     }
 
-    /// Does what makes something durable, unless that is only played.
+    /// Performs a sync, unless the disk only simulates it.
     fn sync_by(&self, act: Act<'_>, work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         match self {
             Self::System => work(),
@@ -90,11 +90,11 @@ impl Disk {
         self.create_with(path, MODE)
     }
 
-    /// Makes a file of this mode to read and write.
+    /// Makes a file with this mode, to read and write.
     ///
     /// # Errors
     ///
-    /// There is something under that name, be it a link; the system's.
+    /// The name exists, even as a link; the system's.
     pub fn create_new(&self, path: &Path, mode: u32) -> io::Result<File> {
         let options = &mut OpenOptions::new();
         self.file(path, Act::Create(path), options.write(true).create_new(true).mode(mode))
@@ -111,12 +111,12 @@ impl Disk {
         self.file(path, Act::Open { path, to_write: false }, &mut OpenOptions::new())
     }
 
-    /// Puts a file with these bytes in the place of the one at `path`, durably. It is written as `new`, which is in
-    /// the same directory and on its own after a failure, with this mode less the umask.
+    /// Replaces the file at `path` by one with these bytes, durably. It is written as `new`, in the
+    /// same directory, with this mode less the umask. After a failure `new` may remain.
     ///
     /// # Errors
     ///
-    /// The system's: what was at `path` is there as it was, unless only the last sync failed.
+    /// The system's: the file at `path` is unchanged, unless only the last sync failed.
     pub fn replace(&self, path: &Path, new: &Path, mode: u32, bytes: &[u8]) -> io::Result<File> {
         let file = self.create_with(new, mode)?;
         file.write_all_at(bytes, 0)?;
@@ -126,7 +126,7 @@ impl Disk {
         Ok(file)
     }
 
-    /// Makes a directory of this mode, whatever the umask; without one, of what the umask leaves.
+    /// Makes a directory with this mode, whatever the umask; `None`: with the umask's default.
     pub fn make_directory(&self, path: &Path, mode: Option<u32>) -> io::Result<()> {
         self.act(Act::MakeDirectory(path), || {
             DirBuilder::new().mode(mode.map_or(0o777, |_| 0o700)).create(path)?;
@@ -134,14 +134,14 @@ impl Disk {
         })
     }
 
-    /// Makes a directory with all above it that are missing, durably, each as [`Disk::make_directory`] does; what is
-    /// there stays as it is.
+    /// Makes a directory and its missing parents, durably, each as [`Disk::make_directory`] does.
+    /// Existing ones are not changed.
     pub fn make_directories(&self, dir: &Path, mode: Option<u32>) -> io::Result<()> {
         let is_named = |it: &&Path| !it.as_os_str().is_empty() && !it.exists();
         let missing: Vec<&Path> = dir.ancestors().take_while(is_named).collect();
         for path in missing.into_iter().rev() {
             match self.make_directory(path, mode) {
-                // Somebody else was faster.
+                // Another process was faster.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
                 made => made?,
             }
@@ -150,7 +150,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Gives a file another name besides those that it has.
+    /// Gives a file one more name.
     pub fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.act(Act::Link { from, to }, || fs::hard_link(from, to))
     }
@@ -160,7 +160,7 @@ impl Disk {
         self.act(Act::Symlink { target, path }, || symlink(target, path))
     }
 
-    /// Gives a file or directory another name instead of the one that it has. A file that had it goes.
+    /// Renames a file or directory. An existing file of that name is replaced.
     pub fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.act(Act::Rename { from, to }, || fs::rename(from, to))
     }
@@ -170,13 +170,13 @@ impl Disk {
         self.act(Act::Remove(path), || fs::remove_file(path))
     }
 
-    /// Removes what there is under a name, with all that is below it; nothing if there is nothing.
+    /// Removes a file or directory with all that is below it; nothing if it does not exist.
     pub fn remove_tree(&self, path: &Path) -> io::Result<()> {
         self.remove_tree_while(path, &|| true).map(drop)
     }
 
-    /// The same as long as it is to go on, which is asked before each name; returns whether all is gone. Somebody else
-    /// may be removing it, too.
+    /// Removes a tree while `goes_on`, which is asked before each name; returns whether all is
+    /// gone. Another process may remove it at the same time.
     ///
     /// # Errors
     ///
@@ -202,28 +202,28 @@ impl Disk {
         self.act(Act::Remove(path), || fs::remove_dir(path)).map(|()| true)
     }
 
-    /// Makes a file durable, or which names a directory has.
+    /// Makes a file durable, or the names in a directory.
     ///
     /// # Errors
     ///
-    /// The system's: what was written to the file may be lost, and no later sync writes it.
+    /// The system's: written bytes may be lost, and no later sync writes them.
     pub fn sync(&self, path: &Path) -> io::Result<()> {
         self.open_to_read(path)?.sync_all()
     }
 
-    /// Makes durable which names there are in the directory that `path` is in.
+    /// Makes the names in the directory of `path` durable.
     pub fn sync_name(&self, path: &Path) -> io::Result<()> {
         let above = path.parent().filter(|it| !it.as_os_str().is_empty());
         self.sync(above.unwrap_or_else(|| Path::new(".")))
     }
 
-    /// Makes all durable that was done on the file system of `path`.
+    /// Makes all changes on the file system of `path` durable.
     pub fn sync_file_system(&self, path: &Path) -> io::Result<()> {
         let any = self.open_to_read(path)?;
         self.sync_by(Act::SyncAll, || Ok(rustix::fs::syncfs(&any.real)?))
     }
 
-    /// Returns how much more may be written to the file system that a file is on, in bytes.
+    /// Returns the free space on the file system of a file, in bytes.
     pub fn free_bytes(&self, file: &File) -> io::Result<u64> {
         if let Self::Faulty(faulty) = self
             && let Some(bytes) = faulty.free_bytes()
@@ -240,24 +240,24 @@ impl Disk {
 pub struct File {
     real: Arc<fs::File>,
     disk: Disk,
-    /// Which it is, for whoever stands in for the disk.
+    /// Its number, for a disk with faults.
     id: usize,
 }
 
 impl File {
-    /// The file itself, to be read from past whoever stands in for the disk.
+    /// Returns the system's file, to read without the faults.
     #[must_use]
     pub fn real(&self) -> &Arc<fs::File> {
         &self.real
     }
 
-    /// What the file is on.
+    /// Returns the disk of the file.
     #[must_use]
     pub fn disk(&self) -> &Disk {
         &self.disk
     }
 
-    /// Reads some of the bytes, as many as there are, and can be read; 0 at the end of the file.
+    /// Reads some of the bytes, as many as can be read; 0 at the end of the file.
     ///
     /// # Errors
     ///
@@ -269,8 +269,8 @@ impl File {
         }
     }
 
-    /// Reads as many of the bytes as are there; returns how many, and what kept it from reading the others, unless the
-    /// file ends there.
+    /// Reads as many of the bytes as possible. Returns their number, and the error that stopped the
+    /// reading, unless it stopped at the end of the file.
     pub fn read_up_to(&self, bytes: &mut [u8], offset: u64) -> (usize, Option<io::Error>) {
         let mut read = 0;
         while read < bytes.len() {
@@ -288,7 +288,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// The file ends before; some of them cannot be read.
+    /// The file ends earlier, or some bytes cannot be read.
     pub fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
         match self.read_up_to(bytes, offset) {
             (_, Some(error)) => Err(error),
@@ -297,12 +297,12 @@ impl File {
         }
     }
 
-    /// Returns how long the file is, in bytes.
+    /// Returns the length of the file, in bytes.
     pub fn length(&self) -> io::Result<u64> {
         Ok(self.real.metadata()?.len())
     }
 
-    /// Writes all of the bytes; what lies between the end of the file and them is zeros then.
+    /// Writes all of the bytes; a gap between the end of the file and them is filled with zeros.
     ///
     /// # Errors
     ///
@@ -312,12 +312,12 @@ impl File {
         self.disk.act(act, || self.real.write_all_at(bytes, at))
     }
 
-    /// Drops what lies behind so many bytes, or has zeros up to there.
+    /// Cuts the file to this length, or extends it with zeros.
     pub fn set_len(&self, bytes: u64) -> io::Result<()> {
         self.disk.act(Act::SetLength { file: self, bytes }, || self.real.set_len(bytes))
     }
 
-    /// Gives the file this group, if any is said, then this mode, and says when it was modified.
+    /// Sets the file's group, if one is given, its mode, and its modification time.
     ///
     /// # Errors
     ///
@@ -332,12 +332,12 @@ impl File {
         })
     }
 
-    /// Makes the bytes durable, and the length.
+    /// Makes the bytes and the length durable.
     pub fn sync_data(&self) -> io::Result<()> {
         self.disk.sync_by(Act::Sync(self), || self.real.sync_data())
     }
 
-    /// Makes all of it durable; of a directory, which names it has.
+    /// Makes all of the file durable; of a directory, its names.
     pub fn sync_all(&self) -> io::Result<()> {
         self.disk.sync_by(Act::Sync(self), || self.real.sync_all())
     }
@@ -348,7 +348,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_may_remove_the_same() {
+    fn two_threads_can_remove_the_same_tree() {
         for _ in 0..50 {
             let top = tempfile::tempdir().unwrap();
             let dir = top.path().join("dir");

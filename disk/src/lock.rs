@@ -1,7 +1,7 @@
-//! One holder a directory: a lock file that names the process.
+//! The lock of a directory: a lock file that holds the process's number.
 //!
-//! The lock is the system's and goes with the process, however that ends; the number in the file is for people. It is
-//! the owner's alone, so that nobody else can keep a daemon from starting.
+//! The lock is the system's and ends with the process, for any reason; the number in the file is for
+//! people. The file belongs to the owner alone, so that no other user can keep a daemon from starting.
 //!
 //! Source: ours.
 
@@ -10,14 +10,14 @@ use std::io::{self, ErrorKind, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// What the lock file is called.
+/// The name of the lock file.
 pub const NAME: &str = "LOCK";
 const MODE: u32 = 0o600;
 
-/// Why a directory could not be locked.
+/// The reason that a directory could not be locked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Another process has it: stop that, or use another directory.
+    /// Another process has it: stop that process, or use another directory.
     #[error("{dir} is in use by process {pid}")]
     InUse {
         /// The directory.
@@ -25,22 +25,47 @@ pub enum Error {
         /// The number of the process, or `unknown`.
         pid: String,
     },
-    /// The system refused it.
+    /// The system refused the lock.
     #[error("cannot lock {path}: {source}")]
     Io {
         /// The lock file.
         path: PathBuf,
-        /// What it said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Takes the lock of a directory, for as long as the file that is returned is open.
+/// The lock of a directory, held until it is dropped.
+///
+/// A process that is being started has a copy of the open file for a moment, and would keep the lock
+/// that long: so it is given up, not only closed.
+#[derive(Debug)]
+pub struct Lock(File);
+
+impl Lock {
+    /// Gives the lock up before it is dropped.
+    ///
+    /// # Errors
+    ///
+    /// The system's; the lock then ends with the process.
+    pub fn release(&self) -> io::Result<()> {
+        self.0.unlock()
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // If this fails, the lock ends with the last copy of the file.
+        let _ = self.release();
+    }
+}
+
+/// Takes the lock of a directory.
 ///
 /// # Errors
 ///
 /// [`Error::InUse`], naming the holder; the system's.
-pub fn take(dir: &Path) -> Result<File, Error> {
+pub fn take(dir: &Path) -> Result<Lock, Error> {
     let path = dir.join(NAME);
     let refused = |source| Error::Io { path: path.clone(), source };
     let mut options = OpenOptions::new();
@@ -51,27 +76,27 @@ pub fn take(dir: &Path) -> Result<File, Error> {
     if !file.metadata().is_ok_and(is_private) {
         file.set_permissions(Permissions::from_mode(MODE)).map_err(refused)?;
     }
-    // For people alone: a disk without room for it can still be read from.
+    // The number is for people only: on a full disk the directory can still be read.
     let _ = file
         .set_len(0)
         .and_then(|()| file.rewind())
         .and_then(|()| writeln!(file, "{}", std::process::id()));
-    Ok(file)
+    Ok(Lock(file))
 }
 
-/// Takes the lock of a directory that is only read, if there is one: others may have it so too.
+/// Takes a shared lock of a directory for reading, if there is a lock file.
 ///
 /// # Errors
 ///
 /// [`Error::InUse`], naming the holder; the system's.
-pub fn take_to_read(dir: &Path) -> Result<Option<File>, Error> {
+pub fn take_to_read(dir: &Path) -> Result<Option<Lock>, Error> {
     let path = dir.join(NAME);
     let mut file = match File::open(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(|source| Error::Io { path, source })?,
     };
     check(file.try_lock_shared(), dir, &mut file)?;
-    Ok(Some(file))
+    Ok(Some(Lock(file)))
 }
 
 fn check(tried: Result<(), TryLockError>, dir: &Path, file: &mut File) -> Result<(), Error> {
@@ -79,7 +104,7 @@ fn check(tried: Result<(), TryLockError>, dir: &Path, file: &mut File) -> Result
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => {
             let mut pid = String::new();
-            // The holder may be writing its number just now.
+            // The holder may be writing its number now.
             let _ = file.read_to_string(&mut pid);
             let pid = if pid.trim().is_empty() { "unknown" } else { pid.trim() }.to_owned();
             Err(Error::InUse { dir: dir.to_owned(), pid })
@@ -95,13 +120,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_holds_a_directory_or_several_read_it() {
+    fn one_process_locks_a_directory_or_several_read_it() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(take_to_read(dir.path()).unwrap().is_none(), "nothing is made to read");
+        assert!(take_to_read(dir.path()).unwrap().is_none(), "no lock file is made");
         fs::write(dir.path().join(NAME), "what was there").unwrap();
         let held = take(dir.path()).unwrap();
-        let mode = held.metadata().unwrap().permissions().mode();
-        assert_eq!(mode & 0o7777, 0o600, "of one that was there before, too");
+        let mode = held.0.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o600, "of an existing file, too");
         let own = std::process::id().to_string();
         for refused in [take(dir.path()).map(Some), take_to_read(dir.path())] {
             let error = refused.unwrap_err();
@@ -111,6 +136,15 @@ mod tests {
         let readers = [take_to_read(dir.path()).unwrap(), take_to_read(dir.path()).unwrap()];
         assert!(matches!(take(dir.path()), Err(Error::InUse { .. })));
         drop(readers);
+        take(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn a_copy_of_the_open_file_does_not_keep_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = take(dir.path()).unwrap();
+        let _copy = held.0.try_clone().unwrap();
+        drop(held);
         take(dir.path()).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! The disk with faults: what it keeps, what it may lose, and how it fails.
+//! Tests of the disk with faults: durable data, possible losses, and failures.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -30,7 +30,7 @@ fn bytes<'a>(world: &'a World, name: &str) -> Option<&'a [u8]> {
     }
 }
 
-/// Makes a file that is durable, with its name.
+/// Makes a durable file, with its name.
 fn durable(disk: &Disk, path: &Path, bytes: &[u8]) -> File {
     let file = disk.create(path).unwrap();
     file.write_all_at(bytes, 0).unwrap();
@@ -39,7 +39,7 @@ fn durable(disk: &Disk, path: &Path, bytes: &[u8]) -> File {
     file
 }
 
-/// What cuts leave of a durable file to which this is done then.
+/// Returns the possible contents of a durable file after `work` and a power cut.
 fn left_of_file(before: &[u8], work: impl Fn(&File)) -> BTreeSet<Vec<u8>> {
     let left = (0..SEEDS).map(|seed| {
         let (dir, faulty, disk) = disk(seed);
@@ -50,7 +50,7 @@ fn left_of_file(before: &[u8], work: impl Fn(&File)) -> BTreeSet<Vec<u8>> {
 }
 
 #[test]
-fn of_what_is_appended_all_may_be_left_or_nothing_or_its_start_or_sectors_or_zeros() {
+fn an_append_may_be_lost_wholly_or_partly_or_leave_sectors_or_zeros() {
     let all = [&[1; 700][..], &[2; 1000], &[3; 900]].concat();
     let left = left_of_file(&all[..700], |file| file.write_all_at(&all[700..], 700).unwrap());
     assert!(left.iter().all(|it| it.starts_with(&all[..700])), "what is durable stays");
@@ -61,7 +61,7 @@ fn of_what_is_appended_all_may_be_left_or_nothing_or_its_start_or_sectors_or_zer
 }
 
 #[test]
-fn of_what_is_written_over_or_cut_the_old_bytes_may_be_left() {
+fn old_bytes_may_remain_after_an_overwrite_or_a_cut() {
     let left = left_of_file(&[1; 1000], |file| file.write_all_at(&[2; 1000], 0).unwrap());
     assert!(left.iter().all(|it| it.len() == 1000 && it.iter().all(|it| [1, 2].contains(it))));
     assert!(left.contains(&vec![1; 1000]) && left.contains(&vec![2; 1000]) && 2 < left.len());
@@ -69,14 +69,14 @@ fn of_what_is_written_over_or_cut_the_old_bytes_may_be_left() {
         file.set_len(10).unwrap();
         file.write_all_at(&[2; 90], 10).unwrap();
     });
-    assert!(left.iter().all(|it| it[..10] == [1; 10]), "what was never cut");
+    assert!(left.iter().all(|it| it[..10] == [1; 10]), "the part that was never cut");
     assert!(left.contains(&vec![1; 1000]), "nothing was done");
     assert!(left.iter().any(|it| it.len() < 100), "it was cut");
     assert!(left.contains(&[[1; 10].as_slice(), &[2; 90]].concat()), "all was done");
 }
 
 #[test]
-fn what_could_not_be_synced_is_not_there_before_it_is_written_again() {
+fn data_of_a_failed_sync_is_lost_until_it_is_written_again() {
     let left = |again: bool| {
         left_of_file(&[1; 9000], |file| {
             let Disk::Faulty(faulty) = file.disk() else { unreachable!() };
@@ -96,7 +96,7 @@ fn what_could_not_be_synced_is_not_there_before_it_is_written_again() {
     assert_eq!(left(true), BTreeSet::from([now]));
 }
 
-/// Makes a tree with all that there may be in it, and removes another.
+/// Makes a tree with every kind of file, and removes another tree.
 fn plant(disk: &Disk, top: &Path) {
     let at = |name: &str| top.join(name);
     disk.make_directories(&at("one/two"), Some(0o750)).unwrap();
@@ -124,7 +124,7 @@ fn check_planted(world: &World, dir: &Path) {
 }
 
 #[test]
-fn what_is_durable_is_there_whatever_it_is() {
+fn durable_data_of_every_kind_remains() {
     for seed in 0..20 {
         let (dir, faulty, disk) = disk(seed);
         fs::create_dir_all(dir.path().join("gone/below")).unwrap();
@@ -135,14 +135,14 @@ fn what_is_durable_is_there_whatever_it_is() {
         assert_eq!(point, "at the end");
         check_planted(&left, after.path());
         assert!(disk.sync(dir.path()).is_err() && faulty.is_cut());
-        // The same is there for who only looks.
+        // A direct look gives the same names.
         let looked: Vec<_> = world(dir.path()).into_keys().collect();
         assert_eq!(looked, left.into_keys().collect::<Vec<_>>());
     }
 }
 
 #[test]
-fn names_in_one_directory_may_be_there_without_those_in_another() {
+fn names_in_one_directory_may_remain_without_those_in_another() {
     let mut seen = BTreeSet::new();
     for seed in 0..SEEDS {
         let (dir, faulty, disk) = disk(seed);
@@ -161,7 +161,7 @@ fn names_in_one_directory_may_be_there_without_those_in_another() {
 }
 
 #[test]
-fn a_removed_file_may_come_back_with_what_it_had() {
+fn a_removed_file_may_come_back_with_its_contents() {
     let mut seen = BTreeSet::new();
     for seed in 0..SEEDS {
         let (dir, faulty, disk) = disk(seed);
@@ -176,7 +176,7 @@ fn a_removed_file_may_come_back_with_what_it_had() {
 }
 
 #[test]
-fn what_others_write_is_seen_and_mostly_there() {
+fn files_of_others_are_noticed_and_mostly_remain() {
     let mut kept = 0;
     for seed in 0..100 {
         let (dir, faulty, disk) = disk(seed);
@@ -213,7 +213,7 @@ fn the_power_is_cut_at_an_act_of_a_phase_with_a_word() {
 }
 
 #[test]
-fn each_fault_fails_what_it_does_on_real_disks() {
+fn each_fault_fails_as_on_real_disks() {
     let (dir, faulty, disk) = disk(1);
     let at = |name: &str| dir.path().join(name);
     let file = durable(&disk, &at("a"), &[1; 100]);
@@ -226,7 +226,7 @@ fn each_fault_fails_what_it_does_on_real_disks() {
     assert_eq!(written(), Ok(()), "there is room for one more");
     file.set_len(100).unwrap();
     assert_eq!((written(), synced()), (Err(ErrorKind::StorageFull), Ok(())));
-    assert_eq!(file.length().unwrap(), 100, "what fits is written");
+    assert_eq!(file.length().unwrap(), 100, "the part that fits is written");
     let made: BTreeSet<bool> =
         (0..99).map(|n| disk.create(&at(&format!("n{n}"))).is_ok()).collect();
     assert_eq!(made.len(), 2, "names may fit or not");
@@ -259,7 +259,7 @@ fn space_is_taken_and_given_back() {
     file.set_len(50).unwrap();
     disk.link(&path, &dir.path().join("b")).unwrap();
     disk.remove_file(&path).unwrap();
-    assert_eq!(free(), 65, "of the half that fitted, too: it has a name left");
+    assert_eq!(free(), 65, "the file still has a name, so only the cut gave space back");
     disk.remove_file(&dir.path().join("b")).unwrap();
     assert_eq!(free(), 115);
     faulty.leave_free(None);
@@ -267,7 +267,7 @@ fn space_is_taken_and_given_back() {
 }
 
 #[test]
-fn places_that_cannot_be_read_end_a_reading() {
+fn unreadable_ranges_end_a_read() {
     let (dir, faulty, disk) = disk(1);
     let path = dir.path().join("a");
     let file = durable(&disk, &path, &[1; 100]);

@@ -1,34 +1,35 @@
-//! Closing: the directory is free again although clones are still about.
+//! Closing: frees the directory although clones still exist.
 //!
-//! A daemon that stops cannot wait for every page, pull and handle that holds a clone. So it closes
-//! the collection: in two steps, that what takes long may end while the rest drains.
+//! A daemon that stops cannot wait for every page, pull and handle that holds a clone. So it closes the
+//! collection in two steps: first long work ends while the rest drains, then the directory is freed.
 //!
 //! Source: ours.
 
-use std::fs::File;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+
+use disk::lock::Lock;
 
 use super::{Collection, Inner};
 use crate::log::Halt;
 use crate::log::manifest::{Manifest, Unwritten};
 
 impl Collection {
-    /// Tells what may take long (compaction, sweep, release of a source, verification) to end with
-    /// [`Error::Stopped`](crate::Error::Stopped) at its next step, well under a second. Commits and reads go on.
+    /// Ends long work (compaction, sweep, release of a source, verification) with
+    /// [`Error::Stopped`](crate::Error::Stopped) at its next step, in well under a second. Commits and reads go on.
     pub fn begin_close(&self) {
         self.inner.closing.store(true, Ordering::Release);
     }
 
-    /// Frees the directory, for all clones: waits for the commit under way, then makes the key
-    /// index durable and gives the lock back. From then on commits and look-ups end with
-    /// [`Error::Stopped`](crate::Error::Stopped); files that are being read stay readable. Closing again does nothing.
+    /// Frees the directory, for all clones: waits for the commit in progress, makes the key index durable
+    /// and gives the lock back. From then on commits and look-ups end with
+    /// [`Error::Stopped`](crate::Error::Stopped); open files stay readable. A second close does nothing.
     pub fn close(&self) {
         self.begin_close();
         let inner = &self.inner;
         let _uncompacted = inner.compacting.lock().unwrap_or_else(PoisonError::into_inner);
         inner.end();
-        if let Some(Err(error)) = inner.lock.as_ref().map(File::unlock) {
+        if let Some(Err(error)) = inner.lock.as_ref().map(Lock::release) {
             tracing::warn!(dir = %inner.dir.display(), %error, "collection not unlocked");
         }
     }
@@ -41,7 +42,7 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    /// Makes the key index durable, and notes that the log ends where it does.
+    /// Makes the key index durable, and writes the end of the log to the manifest.
     pub(crate) fn end(&self) {
         let mut tail = self.tail();
         let is_sure = tail.halt.is_none();
@@ -49,9 +50,9 @@ impl Inner {
         self.drop_keys();
         if is_sure {
             let manifest = Manifest { closed: true, ..tail.manifest_now() };
-            // Without it some serials are skipped at the next opening, nothing else.
+            // If this fails, the next opening skips some serials; nothing else.
             if let Err(Unwritten { error, .. }) = manifest.write(&self.log.disk, &self.dir) {
-                tracing::warn!(dir = %self.dir.display(), %error, "not noted that it is closed");
+                tracing::warn!(dir = %self.dir.display(), %error, "cannot write to the manifest that the collection is closed");
             }
         }
     }
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_collection_can_be_opened_and_does_nothing_any_more() {
+    fn a_closed_collection_can_be_opened_again_and_refuses_operations() {
         let dir = tempfile::tempdir().unwrap();
         let closed = open(dir.path());
         closed.commit(update(1), Stamp(2)).unwrap();
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_long_ends_first() {
+    fn long_work_ends_at_the_first_step_of_closing() {
         let dir = tempfile::tempdir().unwrap();
         let collection = open(dir.path());
         collection.commit(update(1), Stamp(2)).unwrap();

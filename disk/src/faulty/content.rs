@@ -1,4 +1,4 @@
-//! What a file has for certain, and what a power cut leaves of the rest.
+//! The durable contents of a file, and the possible remains of the rest after a power cut.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,19 +7,19 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 use std::time::SystemTime;
 
-/// What a disk writes as a whole, in bytes.
+/// Size of a write of the disk, in bytes.
 const SECTOR: usize = 512;
-/// What the system writes as a whole, in bytes.
+/// Size of a write of the system, in bytes.
 const PAGE: usize = 4096;
 
-/// What a file has, and the part of its metadata that is followed.
+/// The contents of a file, and the metadata that is simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Its mode without its kind.
+    /// Its mode without the file type.
     pub mode: u32,
-    /// When it was modified.
+    /// Its modification time.
     pub modified: SystemTime,
 }
 
@@ -36,12 +36,12 @@ impl Content {
     }
 }
 
-/// Dice that fall the same for the same seed.
+/// A random number generator: the same seed gives the same numbers.
 #[derive(Debug)]
-pub(super) struct Dice(u64);
+pub(super) struct Random(u64);
 
-impl Dice {
-    /// Seeds that are near to each other have them fall otherwise.
+impl Random {
+    /// Spreads the seed, so that neighboring seeds give different numbers.
     pub(super) fn new(seed: u64) -> Self {
         let spread = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self((spread ^ spread >> 32).max(1))
@@ -57,25 +57,25 @@ impl Dice {
 
 /// A file as the disk has it.
 #[derive(Debug)]
-pub(super) struct Platter {
-    /// What it has for certain.
+pub(super) struct StoredFile {
+    /// The durable contents.
     durable: Content,
-    /// The shortest that it has been since, in bytes: what lies before is in its place, old or new.
+    /// Its shortest length since then, in bytes: bytes before that are in place, old or new.
     shortest: usize,
-    /// Pages that could not be made durable, as they were then: what the disk has of them is unknown until they are
+    /// Pages whose sync failed, with their bytes then: the disk's bytes are unknown until they are
     /// written again.
     ruined: BTreeMap<usize, Vec<u8>>,
-    /// What it had when its last name was removed.
+    /// Its contents when its last name was removed.
     pub(super) removed: Option<Content>,
 }
 
-impl Platter {
+impl StoredFile {
     pub(super) fn new(durable: Content) -> Self {
         let shortest = durable.bytes.len();
         Self { durable, shortest, ruined: BTreeMap::new(), removed: None }
     }
 
-    /// Makes all of it durable but what was lost before.
+    /// Makes all of it durable, except the pages of a failed sync.
     pub(super) fn sync(&mut self, now: Content) {
         self.forget_rewritten(&now.bytes);
         let known = std::mem::replace(&mut self.durable, now);
@@ -85,14 +85,14 @@ impl Platter {
         self.shortest = self.durable.bytes.len();
     }
 
-    /// Notes that what was to be made durable could not be.
+    /// Notes a failed sync.
     pub(super) fn ruin(&mut self, now: &[u8]) {
         let pages = (0..now.len().div_ceil(PAGE)).map(|page| (page, page_of(now, page)));
         let lost = pages.filter(|(page, bytes)| page_of(&self.durable.bytes, *page) != *bytes);
         self.ruined.extend(lost.map(|(page, bytes)| (page, bytes.to_vec())));
     }
 
-    /// Notes that bytes were written, and so are made durable by the next sync.
+    /// Notes written bytes, which the next sync makes durable.
     pub(super) fn written(&mut self, at: u64, bytes: usize) {
         let start = usize::try_from(at).unwrap_or(usize::MAX);
         let end = start.saturating_add(bytes);
@@ -100,7 +100,7 @@ impl Platter {
             .retain(|page, _| end <= page * PAGE || (page + 1) * PAGE <= start || bytes == 0);
     }
 
-    /// Notes that the file ends at a byte, which writes nothing again.
+    /// Notes a change of the length, which writes no bytes again.
     pub(super) fn set_length(&mut self, bytes: u64) {
         let length = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.shortest = self.shortest.min(length);
@@ -110,36 +110,36 @@ impl Platter {
         });
     }
 
-    /// Notes what others have written, as far as it shows.
+    /// Notes pages that others have written, as far as that is visible.
     fn forget_rewritten(&mut self, now: &[u8]) {
         self.ruined.retain(|page, then| page_of(now, *page) == *then);
     }
 
-    /// Returns what a power cut leaves.
-    pub(super) fn cut(&mut self, now: Option<Content>, dice: &mut Dice) -> Content {
+    /// Returns the contents after a power cut.
+    pub(super) fn cut(&mut self, now: Option<Content>, random: &mut Random) -> Content {
         let durable = self.durable.clone();
         let mut now = now.or_else(|| self.removed.take()).unwrap_or_else(|| durable.clone());
         self.forget_rewritten(&now.bytes);
         for page in self.ruined.keys() {
             put_page(&mut now.bytes, *page, page_of(&durable.bytes, *page));
         }
-        let mut bytes = self.torn(&now.bytes, dice);
+        let mut bytes = self.torn(&now.bytes, random);
         for page in self.ruined.keys() {
             let length = page_of(&bytes, *page).len();
-            if dice.below(2) == 0 {
+            if random.below(2) == 0 {
                 put_page(&mut bytes, *page, &vec![0; length]);
             }
         }
-        let metadata = if dice.below(2) == 0 { durable } else { now };
+        let metadata = if random.below(2) == 0 { durable } else { now };
         Content { bytes, ..metadata }
     }
 
-    /// Returns what is left of `now`, of which only what is durable is certain.
-    fn torn(&self, now: &[u8], dice: &mut Dice) -> Vec<u8> {
+    /// Returns the remains of `now`; only the durable part is certain.
+    fn torn(&self, now: &[u8], random: &mut Random) -> Vec<u8> {
         let (durable, shortest) = (&self.durable.bytes, self.shortest.min(now.len()));
-        let how = if durable == now { 0 } else { dice.below(6) };
+        let how = if durable == now { 0 } else { random.below(6) };
         let sectors = durable.len().max(now.len()).div_ceil(SECTOR);
-        let until = dice.below(sectors * SECTOR + 1);
+        let until = random.below(sectors * SECTOR + 1);
         let mut bytes = now.to_vec();
         match how {
             0 => {}
@@ -148,15 +148,15 @@ impl Platter {
                 bytes.truncate(until);
                 bytes.extend(durable.iter().skip(bytes.len()));
             }
-            // Where it was cut, what was there is gone.
+            // Bytes after a cut are gone.
             3 => bytes.truncate(shortest + until % (now.len() - shortest + 1)),
-            // Its length is known before its bytes are.
+            // The length can be durable before the bytes.
             4 => bytes[shortest..].fill(0),
             _ => {
-                // A sector that was never written is zeros where a later one was.
+                // An unwritten sector before a written one is zeros.
                 bytes.clone_from(durable);
                 for (at, sector) in now.chunks(SECTOR).enumerate() {
-                    if dice.below(2) == 0 {
+                    if random.below(2) == 0 {
                         let (start, end) = (at * SECTOR, at * SECTOR + sector.len());
                         bytes.resize(bytes.len().max(end), 0);
                         bytes[start..end].copy_from_slice(sector);
@@ -168,13 +168,13 @@ impl Platter {
     }
 }
 
-/// Returns what there is of a page.
+/// Returns the existing part of a page.
 fn page_of(bytes: &[u8], page: usize) -> &[u8] {
     let rest = bytes.get(page * PAGE..).unwrap_or_default();
     &rest[..rest.len().min(PAGE)]
 }
 
-/// Puts other bytes in a page, as far as it is there, and zeros where they end.
+/// Replaces the existing part of a page; zeros follow the end of `other`.
 fn put_page(bytes: &mut [u8], page: usize, other: &[u8]) {
     let there = bytes.get_mut(page * PAGE..).unwrap_or_default();
     let length = there.len().min(PAGE);

@@ -1,4 +1,5 @@
-//! Files, directories and links as the disk has them, what each act does to them, and what a power cut leaves.
+//! The state of a disk with faults: its files, directories and links, the effects of each operation, and the remains
+//! after a power cut.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -9,12 +10,12 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::content::{Content, Dice, Platter};
+use super::content::{Content, Random, StoredFile};
 use super::world::{Item, World, world};
 use super::{Fault, Target, path_of};
 use crate::{Act, File};
 
-/// Names what a path stood for, whatever it is called since.
+/// The number of a file, directory or link; it stays when the name changes.
 type Id = usize;
 
 #[derive(Debug)]
@@ -22,29 +23,29 @@ pub(super) struct State {
     top: PathBuf,
     pub(super) phase: &'static str,
     pub(super) target: Option<Target>,
-    /// What fails, once so many acts are done.
+    /// The fault, and the number of operations before it begins.
     pub(super) fault: Option<(Fault, u64)>,
     pub(super) free_bytes: Option<u64>,
-    /// Places that cannot be read.
+    /// Byte ranges that cannot be read.
     pub(super) unreadable: Vec<(PathBuf, Range<u64>)>,
     pub(super) acts: u64,
-    dice: Dice,
+    random: Random,
     /// The top is the first.
     nodes: Vec<Node>,
-    /// What each path stands for now.
+    /// The present target of each path.
     names: BTreeMap<PathBuf, Id>,
-    /// Where the power was cut, and what that left.
+    /// The point of the power cut, and the state after it.
     pub(super) left: Option<(String, World)>,
 }
 
 #[derive(Debug)]
 enum Node {
-    File(Platter),
+    File(StoredFile),
     Directory(Directory),
     Symlink(PathBuf),
 }
 
-/// The names that a directory has for certain, and what became of them since, in order.
+/// The durable names of a directory, and the later changes, in order.
 #[derive(Debug, Default)]
 struct Directory {
     durable: BTreeMap<OsString, Id>,
@@ -62,13 +63,13 @@ impl Directory {
         }
     }
 
-    fn cut(&mut self, dice: &mut Dice) {
-        let (how, first) = (dice.below(4), dice.below(self.pending.len() + 1));
+    fn cut(&mut self, random: &mut Random) {
+        let (how, first) = (random.below(4), random.below(self.pending.len() + 1));
         self.sync(|n| match how {
             0 => false,
             1 => true,
             2 => n < first,
-            _ => dice.below(2) == 0,
+            _ => random.below(2) == 0,
         });
     }
 }
@@ -83,7 +84,7 @@ impl State {
             free_bytes: None,
             unreadable: Vec::new(),
             acts: 0,
-            dice: Dice::new(seed),
+            random: Random::new(seed),
             nodes: vec![Node::Directory(Directory::default())],
             names: BTreeMap::from([(dir.to_owned(), 0)]),
             left: None,
@@ -92,13 +93,13 @@ impl State {
         state
     }
 
-    /// Takes in what others have made, as durable, if it is wanted.
-    fn take_in(&mut self, world: World, mut is_wanted: impl FnMut(&mut Dice) -> bool) {
+    /// Takes over files that others have made, as durable, if they are wanted.
+    fn take_in(&mut self, world: World, mut is_wanted: impl FnMut(&mut Random) -> bool) {
         let mut linked = HashMap::new();
         for (path, item) in world {
             let path = self.top.join(path);
             let is_directory = matches!(item, Item::Directory);
-            if self.names.contains_key(&path) || !(is_directory || is_wanted(&mut self.dice)) {
+            if self.names.contains_key(&path) || !(is_directory || is_wanted(&mut self.random)) {
                 continue;
             }
             let file = if let Item::File(it) = &item { Some(Arc::as_ptr(it)) } else { None };
@@ -115,19 +116,19 @@ impl State {
 
     fn add(&mut self, item: Item) -> Id {
         self.nodes.push(match item {
-            Item::File(content) => Node::File(Platter::new(Content::clone(&content))),
+            Item::File(content) => Node::File(StoredFile::new(Content::clone(&content))),
             Item::Directory => Node::Directory(Directory::default()),
             Item::Symlink(target) => Node::Symlink(target),
         });
         self.nodes.len() - 1
     }
 
-    /// What a name stands for. What others have made is not durable.
+    /// Returns the number of a path. Files that others have made are not durable.
     pub(super) fn id(&mut self, path: &Path) -> Id {
         if let Some(id) = self.names.get(path) {
             return *id;
         }
-        // What has gone meanwhile has no name.
+        // A file that is gone meanwhile has no name.
         let Ok(mut item) = Item::read(path) else { return self.add(Item::Directory) };
         if let Item::File(content) = &mut item {
             Arc::make_mut(content).bytes.clear();
@@ -137,7 +138,7 @@ impl State {
         id
     }
 
-    /// Has a name stand for something else, or for nothing.
+    /// Changes the target of a name; `None` removes it.
     fn put(&mut self, path: &Path, id: Option<Id>) {
         if let Some(above) = path.parent().filter(|it| it.starts_with(&self.top)) {
             let above = self.id(above);
@@ -151,19 +152,19 @@ impl State {
         };
     }
 
-    fn change(&mut self, id: Id, change: impl FnOnce(&mut Platter)) {
-        if let Some(Node::File(platter)) = self.nodes.get_mut(id) {
-            change(platter);
+    fn change(&mut self, id: Id, change: impl FnOnce(&mut StoredFile)) {
+        if let Some(Node::File(file)) = self.nodes.get_mut(id) {
+            change(file);
         }
     }
 
-    /// What stands for each file now.
+    /// Returns the present contents of each file.
     fn contents(&self) -> BTreeMap<Id, Content> {
         let files = self.names.iter().filter(|(_, id)| matches!(self.nodes[**id], Node::File(_)));
         files.filter_map(|(path, id)| Some((*id, Content::read(path).ok()?))).collect()
     }
 
-    /// Says whether an act fails.
+    /// Checks whether an operation fails.
     pub(super) fn refuse(&mut self, act: Act<'_>) -> io::Result<()> {
         if let Some((fault, _)) = self.fault.filter(|it| it.1 <= self.acts) {
             let fails = match fault {
@@ -173,7 +174,7 @@ impl State {
                     | Act::Seal(_)
                     | Act::MakeDirectory(_)
                     | Act::Link { .. }
-                    | Act::Symlink { .. } => self.dice.below(2) == 0,
+                    | Act::Symlink { .. } => self.random.below(2) == 0,
                     _ => false,
                 },
                 Fault::FullLate | Fault::Unsynced => matches!(act, Act::Sync(_) | Act::SyncAll),
@@ -191,10 +192,10 @@ impl State {
         Ok(())
     }
 
-    /// Notes what an act that fails has done all the same.
+    /// Notes the partial effects of a failed operation.
     pub(super) fn note_refused(&mut self, act: Act<'_>, error: &io::Error) {
         match act {
-            // A full disk takes what still fits.
+            // A full disk takes the bytes that still fit.
             Act::Write { file, at, bytes } if error.kind() == io::ErrorKind::StorageFull => {
                 let some = &bytes[..bytes.len() / 2];
                 let _ = file.real.write_all_at(some, at);
@@ -215,7 +216,7 @@ impl State {
         }
     }
 
-    /// Counts an act; returns where the power is to be cut, if that is now.
+    /// Counts an operation; returns the point of the power cut, if it is now.
     pub(super) fn count(&mut self, act: Act<'_>) -> Option<String> {
         self.acts += 1;
         let Target { phase, word, .. } = self.target.clone()?;
@@ -248,7 +249,7 @@ impl State {
         format!("{}: {what} {below}", self.phase)
     }
 
-    /// Notes what there is no more after an act.
+    /// Notes what an operation is about to remove.
     pub(super) fn note_before(&mut self, act: Act<'_>) -> io::Result<()> {
         let freed = match act {
             Act::SetLength { file, bytes } => file.length()?.saturating_sub(bytes),
@@ -260,7 +261,7 @@ impl State {
                 }
                 found.map_or(0, |it| if it.nlink() == 1 { it.len() } else { 0 })
             }
-            // Others have removed it.
+            // Another process has removed it.
             Act::Create(path) if self.names.contains_key(path) && !path.exists() => {
                 self.put(path, None);
                 0
@@ -276,7 +277,7 @@ impl State {
         Ok(())
     }
 
-    /// Notes what an act has done.
+    /// Notes the effects of an operation.
     pub(super) fn note(&mut self, act: Act<'_>) -> io::Result<()> {
         match act {
             Act::Open { path, .. } => drop(self.id(path)),
@@ -310,7 +311,7 @@ impl State {
             Act::Remove(path) if self.names.contains_key(path) => self.put(path, None),
             Act::Remove(_) => {}
             Act::Sync(file) => match self.nodes.get_mut(file.id) {
-                Some(Node::File(platter)) => platter.sync(Content::of(&file.real)?),
+                Some(Node::File(stored)) => stored.sync(Content::of(&file.real)?),
                 Some(Node::Directory(directory)) => directory.sync(|_| true),
                 Some(Node::Symlink(_)) | None => {}
             },
@@ -337,20 +338,20 @@ impl State {
         self.names.extend(below.into_iter().filter_map(moved));
     }
 
-    /// Cuts the power; what was not durable is drawn by lot.
+    /// Cuts the power; the remains of data that was not durable are random.
     pub(super) fn cut(&mut self, point: String) {
-        // What others have made is mostly there.
-        self.take_in(world(&self.top), |dice| dice.below(8) != 0);
+        // Files that others have made mostly remain.
+        self.take_in(world(&self.top), |random| random.below(8) != 0);
         let mut contents = self.contents();
         let mut items = Vec::with_capacity(self.nodes.len());
         for (id, node) in self.nodes.iter_mut().enumerate() {
             items.push(match node {
-                Node::File(platter) => {
+                Node::File(file) => {
                     let now = contents.remove(&id);
-                    Item::File(Arc::new(platter.cut(now, &mut self.dice)))
+                    Item::File(Arc::new(file.cut(now, &mut self.random)))
                 }
                 Node::Directory(directory) => {
-                    directory.cut(&mut self.dice);
+                    directory.cut(&mut self.random);
                     Item::Directory
                 }
                 Node::Symlink(target) => Item::Symlink(target.clone()),
@@ -361,7 +362,7 @@ impl State {
         self.left = Some((point, left));
     }
 
-    /// Lists what is in a directory for certain, with all that is below it.
+    /// Lists the durable names in a directory, with all that is below it.
     fn list(&self, id: Id, at: &Path, items: &[Item], left: &mut World) {
         let Node::Directory(directory) = &self.nodes[id] else { return };
         for (name, id) in &directory.durable {

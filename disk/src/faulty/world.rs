@@ -1,4 +1,4 @@
-//! Files below a directory, as values: what a test begins with, and what a power cut left.
+//! The files below a directory as values: the start of a test, or the state after a power cut.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, FileTimes, Permissions};
@@ -10,17 +10,17 @@ use std::sync::Arc;
 use super::content::Content;
 use crate::lock;
 
-/// What is there by path, relative to the directory; a directory comes before what is in it.
+/// Files and directories by path, relative to the top; a directory comes before its contents.
 pub type World = BTreeMap<PathBuf, Item>;
 
-/// What a name stands for.
+/// The target of a name.
 #[derive(Clone, Debug)]
 pub enum Item {
     /// A file; names that share it are hard links.
     File(Arc<Content>),
     /// A directory.
     Directory,
-    /// A symbolic link to there.
+    /// A symbolic link to this path.
     Symlink(PathBuf),
 }
 
@@ -37,7 +37,7 @@ impl Item {
     }
 }
 
-/// Reads all that is below a directory but locks. What cannot be read is left out.
+/// Reads all files below a directory, except locks and unreadable ones.
 #[must_use]
 pub fn world(dir: &Path) -> World {
     fn read(dir: &Path, top: &Path, linked: &mut HashMap<u64, Arc<Content>>, world: &mut World) {
@@ -61,7 +61,7 @@ pub fn world(dir: &Path) -> World {
     world
 }
 
-/// Makes what is in a world, in a directory that is there and empty.
+/// Writes a world to an existing empty directory.
 ///
 /// # Errors
 ///
