@@ -1,7 +1,6 @@
-//! How fast a page of records in oai_dc is read, brought into SOIF, and written, beside looking at the same
-//! bytes and tokenizing them.
+//! Benchmark of one page in oai_dc: reading, conversion to SOIF and writing, beside tokenizing alone.
 //!
-//! `cargo bench -p oai`; `HARVEST_OAI=FILE` reads that ListRecords response instead of the made one.
+//! `cargo bench -p oai`; `HARVEST_OAI=FILE` reads that ListRecords response instead of a generated one.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic and prints")]
 
@@ -16,14 +15,14 @@ use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 use timing::{Subject, least, print_rates};
 
-/// Records of the made page.
+/// Records of the generated page.
 const RECORDS: u32 = 200;
 const ROUNDS: u32 = 300;
 
 fn main() {
     let page = match std::env::var_os("HARVEST_OAI") {
         Some(file) => std::fs::read(file).unwrap(),
-        None => made(),
+        None => generated_page(),
     };
     let records = records(&page);
     let summaries = summaries(&records);
@@ -33,7 +32,7 @@ fn main() {
         records.len(),
         page.len() / records.len().max(1),
     );
-    // One record without a byte of it in its place makes the whole page take the other way.
+    // One broken record makes the reader take the slow way for the whole page.
     let mut broken = page.clone();
     let at = memchr::memmem::find(&broken, b"<dc:title>").unwrap() + 12;
     broken[at] = 1;
@@ -42,7 +41,7 @@ fn main() {
         Subject::new("checked to be UTF-8", || std::str::from_utf8(&page).unwrap().len() as u64),
         Subject::new("read", || self::records(&page).len() as u64),
         Subject::new("read, one record broken", || self::records(&broken).len() as u64),
-        Subject::new("read, brought into SOIF and written as that", || {
+        Subject::new("read, converted to SOIF and written", || {
             let mut out = Vec::new();
             for record in self::summaries(&self::records(&page)) {
                 soif::write_record(&mut out, &record);
@@ -50,7 +49,7 @@ fn main() {
             out.len() as u64
         }),
         Subject::new("written", || write(&records)),
-        Subject::new("made of SOIF and written", || {
+        Subject::new("converted from SOIF and written", || {
             let made = summaries.iter().zip(&records).map(|(summary, record)| Record {
                 header: record.header.clone(),
                 metadata: Some(Dissemination::OaiDc.write(summary, "http://h/oai")),
@@ -96,8 +95,8 @@ fn write(records: &[Record]) -> u64 {
     list.finish(None).len() as u64
 }
 
-/// A page of articles.
-fn made() -> Vec<u8> {
+/// Returns a page of generated articles.
+fn generated_page() -> Vec<u8> {
     let words = "the late frost of the orchard and its yield under R&D measured in <i>vitro</i> é ";
     let article = |n: u32| {
         let mut record = soif::Record::new("FILE", format!("http://journal.example/articles/{n}"));

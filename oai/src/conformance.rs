@@ -1,4 +1,4 @@
-//! Conformance of a repository: the checks, the verdicts, and what can be told from one response.
+//! Conformance of a repository: the checks, their verdicts, and the checks on a single response.
 //!
 //! Source: OAI-PMH §2–§4, and the checks that registries make before they list a repository.
 //!
@@ -9,7 +9,7 @@ mod report;
 use crate::harvest::OAI_DC;
 use crate::request::Verb;
 use crate::response::write::NAMESPACE;
-use crate::response::{Body, Deleted, Identify, Reading, Token, Unreadable, What, read};
+use crate::response::{Body, Deleted, Identify, NoteKind, Reading, Token, Unreadable, read};
 use crate::{Code, Datestamp, Granularity};
 
 pub use report::{Report, Search};
@@ -17,48 +17,48 @@ pub use report::{Report, Search};
 /// Namespace of `schemaLocation`.
 const INSTANCE: &str = "http://www.w3.org/2001/XMLSchema-instance";
 
-/// Where the schema of responses is.
+/// Address of the schema of responses.
 const SCHEMA: &str = "http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd";
 
-/// Namespace of the description that says what identifiers look like.
+/// Namespace of the description that declares the form of identifiers.
 const OAI_IDENTIFIER: &str = "http://www.openarchives.org/OAI/2.0/oai-identifier";
 
-/// How a check came out.
+/// Outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// As it must be.
+    /// The response is correct.
     Pass,
-    /// Why, and what to do about it.
+    /// The response is wrong: the reason, and what to do about it.
     Fail(String, &'static str),
-    /// Sound, but worth a thought.
+    /// The response is correct, but something is worth a thought.
     Note(String),
-    /// It could not be made, and why.
+    /// The check could not be made: the reason.
     Skip(String),
 }
 
-/// A check that was made.
+/// A check with its verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What was looked at.
+    /// What was checked.
     pub name: String,
-    /// How it came out.
+    /// Its outcome.
     pub verdict: Verdict,
 }
 
-/// What one request was answered with.
+/// The reply to one request.
 #[derive(Debug)]
 pub struct Reply {
-    /// The query, as it was asked.
+    /// The query that was sent.
     pub query: String,
-    /// The verb that the reply is read as one to.
+    /// The verb that the reply is read for.
     pub asked: Verb,
     /// The HTTP status.
     pub status: u16,
-    /// The header Content-Type; empty without one.
+    /// The header Content-Type; empty if there is none.
     pub content_type: String,
-    /// The response.
+    /// The body of the response.
     pub bytes: Vec<u8>,
-    /// The same, as it could be read.
+    /// The response as the reader understood it.
     pub read: Result<Reading, Unreadable>,
 }
 
@@ -70,12 +70,12 @@ impl Reply {
         Self { query, asked, status, content_type, bytes, read }
     }
 
-    /// What it brings, if it could be read.
+    /// Returns the result or the errors, if the response could be read.
     fn body(&self) -> Option<&Body> {
         self.read.as_ref().ok().map(|it| &it.response.body)
     }
 
-    /// Why there is no result in it.
+    /// Returns the reason why the reply has no result.
     fn why_not(&self) -> String {
         match &self.read {
             Err(error) => error.to_string(),
@@ -88,7 +88,7 @@ impl Reply {
         }
     }
 
-    /// The codes of the errors that it is.
+    /// Returns the error codes of the reply.
     fn codes(&self) -> Vec<Code> {
         match self.body() {
             Some(Body::Faults(faults)) => faults.iter().map(|it| it.code).collect(),
@@ -96,17 +96,17 @@ impl Reply {
         }
     }
 
-    fn has_note(&self, what: What) -> bool {
-        self.read.as_ref().is_ok_and(|it| it.notes.iter().any(|note| note.what == what))
+    fn has_note(&self, kind: NoteKind) -> bool {
+        self.read.as_ref().is_ok_and(|it| it.notes.iter().any(|note| note.kind == kind))
     }
 
-    /// Whether all its datestamps are written as they should be, and as fine as the repository says.
+    /// Returns whether all datestamps have the right form and the granularity of the repository.
     fn are_stamps_sound(&self) -> bool {
-        !self.has_note(What::DatestampForm) && !self.has_note(What::NoDatestamp)
+        !self.has_note(NoteKind::DatestampForm) && !self.has_note(NoteKind::NoDatestamp)
     }
 }
 
-/// What every response must be: the check's name, what is wrong with this one, and what to do about it.
+/// Makes the checks that hold for every response: name, outcome, and advice.
 fn of_any(reply: &Reply) -> [(&'static str, Result<(), String>, &'static str); 6] {
     let must = |is: bool, why: &str| if is { Ok(()) } else { Err(why.to_owned()) };
     let well_formed = match &reply.read {
@@ -115,7 +115,8 @@ fn of_any(reply: &Reply) -> [(&'static str, Result<(), String>, &'static str); 6
         Ok(_) => Ok(()),
     };
     let (root, schema) = root(&reply.bytes);
-    let date = must(!reply.has_note(What::ResponseDate), "responseDate is not UTC with seconds");
+    let date =
+        must(!reply.has_note(NoteKind::ResponseDate), "responseDate is not UTC with seconds");
     let status = format!("the status is {}", reply.status);
     let kind = format!("Content-Type is {:?}", reply.content_type);
     let is_xml = reply.content_type.trim_start().to_ascii_lowercase().starts_with("text/xml");
@@ -142,12 +143,12 @@ fn of_any(reply: &Reply) -> [(&'static str, Result<(), String>, &'static str); 6
 }
 
 fn notes(reading: &Reading) -> String {
-    let repairs = reading.notes.iter().filter(|it| it.what.is_repair());
+    let repairs = reading.notes.iter().filter(|it| it.kind.is_repair());
     let text: Vec<String> = repairs.map(ToString::to_string).collect();
     if text.is_empty() { "records in it cannot be read".to_owned() } else { text.join("; ") }
 }
 
-/// Whether the root element has no prefix, and names the schema.
+/// Checks that the root element has no prefix, and that it names the schema.
 fn root(bytes: &[u8]) -> (Result<(), String>, Result<(), String>) {
     let text = String::from_utf8_lossy(bytes);
     let tag = text.split_once("<OAI-PMH").map(|(_, rest)| rest);
@@ -175,7 +176,7 @@ fn root(bytes: &[u8]) -> (Result<(), String>, Result<(), String>) {
     (default, schema)
 }
 
-/// What Identify must say when it was asked at `base_url`.
+/// Makes the checks on Identify; `base_url` is the address that was asked.
 fn of_identify(identify: &Identify, reply: &Reply, base_url: &str) -> Vec<Check> {
     let mut all = Vec::new();
     let mut must = |name: &str, is: bool, why: String, advice| {
@@ -198,13 +199,13 @@ fn of_identify(identify: &Identify, reply: &Reply, base_url: &str) -> Vec<Check>
     must(
         "adminEmail is an address",
         bad.is_none() && !identify.admin_emails.is_empty(),
-        bad.map_or_else(|| "there is none".to_owned(), |it| format!("{it:?} is none")),
+        bad.map_or_else(|| "there is none".to_owned(), |it| format!("{it:?} is not one")),
         "name somebody to write to, as name@host.example",
     );
     let text = String::from_utf8_lossy(&reply.bytes);
     must(
         "granularity is one of the two, and deletedRecord one of the three",
-        !reply.has_note(What::UnknownValue)
+        !reply.has_note(NoteKind::UnknownValue)
             && ["<granularity", "<deletedRecord"].iter().all(|it| text.contains(it)),
         "one is missing, or has another value".to_owned(),
         "write YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ; no, transient or persistent",
@@ -232,7 +233,10 @@ fn of_identify(identify: &Identify, reply: &Reply, base_url: &str) -> Vec<Check>
     must(
         "at most one oai-identifier, with a domain's name",
         schemes.len() <= 1 && bad.is_none(),
-        bad.map_or_else(|| "there are more".to_owned(), |it| format!("{it:?} is none")),
+        bad.map_or_else(
+            || "there are more".to_owned(),
+            |it| format!("{it:?} is not a domain name"),
+        ),
         "identifiers begin with oai: and a name that is yours",
     );
     if identify.deleted_record == Deleted::No {
@@ -242,7 +246,7 @@ fn of_identify(identify: &Identify, reply: &Reply, base_url: &str) -> Vec<Check>
     all
 }
 
-/// What the first part of a list, of so many items, must be; `Ok` with what there is to think about.
+/// Checks the token of a list's first part, which has `items` items; `Ok` holds notes.
 fn of_first_page(token: Option<&Token>, items: usize) -> Result<Vec<String>, String> {
     let mut thoughts = Vec::new();
     let Some(token) = token else { return Ok(thoughts) };
@@ -264,7 +268,7 @@ fn of_first_page(token: Option<&Token>, items: usize) -> Result<Vec<String>, Str
     Ok(thoughts)
 }
 
-/// Whether an address is `name@host.tld`, its name of two or more characters.
+/// Returns whether an address is `name@host.tld` with a name of two or more characters.
 fn is_email(text: &str) -> bool {
     let Some((name, host)) = text.split_once('@') else { return false };
     let sound = |it: &str| !it.contains(|c: char| c.is_whitespace() || c == '@');
@@ -274,7 +278,7 @@ fn is_email(text: &str) -> bool {
     2 <= name.chars().count() && sound(name) && 2 <= labels.len() && labels.iter().all(is_label)
 }
 
-/// Whether a name is that of a domain, as identifiers begin with it.
+/// Returns whether a name is a domain name such as identifiers begin with.
 fn is_domain(text: &str) -> bool {
     let mut labels = text.split('.');
     let first = labels.next().unwrap_or_default();
@@ -289,27 +293,31 @@ fn is_domain(text: &str) -> bool {
 
 /// A request that must be answered with an error.
 #[derive(Debug)]
-pub struct Wrong {
+pub struct WrongRequest {
     /// What is wrong with it.
     pub name: &'static str,
     /// The query.
     pub query: String,
-    /// The errors of which it must be answered with one.
+    /// The errors that are right answers; one of them must come.
     pub codes: &'static [Code],
 }
 
-/// Requests that are wrong, each in its own way, for a repository that has `identifier`.
-pub fn wrong(identify: &Identify, identifier: &str, token: Option<&str>) -> Vec<Wrong> {
+/// Returns requests that are wrong, each in its own way. `identifier` is an item of the repository.
+pub fn wrong_requests(
+    identify: &Identify,
+    identifier: &str,
+    token: Option<&str>,
+) -> Vec<WrongRequest> {
     use Code::{
         BadArgument, BadResumptionToken, BadVerb, CannotDisseminateFormat, IdDoesNotExist,
         NoRecordsMatch,
     };
     let mut all = Vec::new();
-    let mut add = |name, query: String, codes| all.push(Wrong { name, query, codes });
+    let mut add = |name, query: String, codes| all.push(WrongRequest { name, query, codes });
     let encode = |it: &str| url::form_urlencoded::byte_serialize(it.as_bytes()).collect::<String>();
     let id = encode(identifier);
     let list = |rest: &str| format!("verb=ListIdentifiers&metadataPrefix={OAI_DC}&{rest}");
-    add("a verb that there is not", "verb=junk".to_owned(), &[BadVerb]);
+    add("an unknown verb", "verb=junk".to_owned(), &[BadVerb]);
     add("no verb", "metadataPrefix=oai_dc".to_owned(), &[BadVerb]);
     add("a verb twice", "verb=Identify&verb=Identify".to_owned(), &[BadVerb]);
     add("a list without metadataPrefix", "verb=ListRecords".to_owned(), &[BadArgument]);
@@ -324,12 +332,12 @@ pub fn wrong(identify: &Identify, identifier: &str, token: Option<&str>) -> Vec<
         &[BadArgument],
     );
     add(
-        "an identifier that cannot be",
+        "an invalid identifier",
         format!("verb=GetRecord&metadataPrefix={OAI_DC}&identifier=invalid%22id"),
         &[BadArgument, IdDoesNotExist],
     );
     add(
-        "a format that there is not",
+        "an unknown format",
         format!("verb=GetRecord&metadataPrefix=no_such_format&identifier={id}"),
         &[CannotDisseminateFormat],
     );
@@ -364,7 +372,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_and_domains_are_told() {
+    fn valid_addresses_and_domains_are_recognized() {
         for good in ["ab@x.org", "a.b+c@x-y.co.uk"] {
             assert!(is_email(good), "{good}");
         }
@@ -380,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_element_is_as_the_standard_has_it_or_not() {
+    fn the_root_element_is_checked_against_the_standard() {
         let page =
             |attributes: &str| format!("<?xml version='1.0'?><OAI-PMH {attributes}></OAI-PMH>");
         let good = format!(
@@ -396,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_part_has_no_empty_token() {
+    fn an_empty_token_in_the_first_part_is_an_error() {
         let token =
             |value: &str, cursor| Token { value: value.to_owned(), cursor, ..Token::default() };
         assert_eq!(of_first_page(None, 3), Ok(vec![]));

@@ -1,16 +1,17 @@
-//! Crosswalks: metadata as repositories send them ↔ records as the rest of Harvest has them.
+//! Crosswalks: metadata of repositories ↔ SOIF records.
 //!
-//! Source: OAI-PMH §2.5 (records), §3.4 (metadata formats); one module a format, which names its own.
+//! Source: OAI-PMH §2.5 (records), §3.4 (metadata formats). Each format has a module, which names its own
+//! source.
 //!
-//! A harvested record becomes one SOIF record ([`to_soif`]): what its metadata say, in the attributes that
-//! summaries of files have too, so that one query finds both. Which crosswalk it takes is decided by the
-//! namespace of the metadata first, since prefixes are each repository's own, and by the prefix second. A
-//! format that is not known is taken by the names of its elements, with a problem.
+//! A harvested record becomes one SOIF record ([`to_soif`]). Its attributes have the same names as those
+//! of summarized files, so that one query finds both. The namespace of the metadata selects the crosswalk
+//! first, since each repository chooses its own prefixes; the prefix comes second. An unknown format is
+//! read by the names of its elements, with a problem.
 //!
-//! The other way ([`Dissemination::write`]) a record of ours becomes `oai_dc`, or `soif`, which loses
+//! In the other direction ([`Dissemination::write`]) our record becomes `oai_dc`, or `soif`, which loses
 //! nothing.
 //!
-//! Whatever comes, a record comes out: what is broken in it is a [`Problem`].
+//! Every input gives a record: errors in the input become [`Problem`]s.
 
 mod datacite;
 mod date;
@@ -39,44 +40,44 @@ use draft::Draft;
 pub use soif_xml::SCHEMA_XSD;
 use tree::{Element, Space, Tree};
 
-/// The attribute with the address of the web that a reader is sent to.
+/// Attribute: the web address that readers are sent to.
 pub const LANDING_PAGE: &str = "Landing-Page";
-/// The attribute with the metadata as they were harvested.
+/// Attribute: the metadata as harvested.
 pub const ORIGINAL_METADATA: &str = "Original-Metadata";
-/// The attribute with the namespace that the metadata had.
+/// Attribute: the namespace of the harvested metadata.
 pub const METADATA_NAMESPACE: &str = "Metadata-Namespace";
-/// The attribute with the sets that the record is in at its repository, one a line.
+/// Attribute: the record's sets at its repository, one in each line.
 pub const SET_SPEC: &str = "Set-Spec";
 
 /// Longest metadata that are read, in bytes.
 pub const METADATA_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Longest identifier that is taken, in bytes.
+/// Longest accepted identifier, in bytes.
 pub const IDENTIFIER_BYTES_MAX: usize = 4 * 1024;
 /// Most sets that are kept of a record.
 const SETS_MAX: usize = 1_000;
 
-/// The repository that records are harvested from, as their records name it.
+/// A harvested repository as its records name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceIdentity {
     /// Its base URL: the `Gatherer-Root` of its records.
     pub base_url: String,
     /// The `Gatherer-Id` of its records.
     pub gatherer_id: String,
-    /// Under whose name identifiers stand that are no URLs.
+    /// The host name below which identifiers are placed that are not URLs.
     pub host: String,
-    /// What is set in each record besides, in this order: `Time-to-Live`, `Gatherer-Name` and the like.
+    /// Additional attributes of each record, in this order: `Time-to-Live`, `Gatherer-Name` and the like.
     /// Records in SOIF keep their own.
     pub attributes: Vec<(String, String)>,
-    /// A gatherer for whose objects the repository does not speak, whatever its records in SOIF say: the
-    /// one that harvests it.
+    /// A gatherer whose objects are refused from this repository, even in SOIF: the gatherer that
+    /// harvests it.
     pub refused_gatherer_id: Option<String>,
 }
 
 impl SourceIdentity {
-    /// The identity of the repository at `base_url`, without attributes.
+    /// Returns the identity of the repository at `base_url`, without attributes.
     ///
-    /// Its gatherer id is 16 hex digits of the MD5 of `oai ` and the base URL, so that whoever harvests it
-    /// gives its records the same.
+    /// The gatherer id is 16 hex digits of the MD5 of `oai ` and the base URL. All harvesters of the
+    /// repository therefore give its records the same id.
     pub fn new(base_url: &str) -> Self {
         let mut gatherer_id = Md5::of(format!("oai {base_url}").as_bytes()).to_string();
         gatherer_id.truncate(16);
@@ -93,7 +94,7 @@ impl SourceIdentity {
     }
 }
 
-/// What an object is called: the two parts of its OID.
+/// Name of an object: the two parts of its OID.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectName {
     /// The `Gatherer-Id`.
@@ -102,12 +103,12 @@ pub struct ObjectName {
     pub url: String,
 }
 
-/// What is wrong with a record that came out nevertheless.
+/// A problem of a record that was converted nevertheless.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// What sort of thing is wrong.
+    /// The kind of problem.
     pub kind: ProblemKind,
-    /// What exactly, lower-case, without the identifier and without a full stop.
+    /// The description, lower-case, without the identifier and without a full stop.
     pub message: String,
 }
 
@@ -123,22 +124,21 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What sort of thing is wrong with a record.
+/// Kind of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProblemKind {
-    /// It has no identifier that an object could go by: its URL is [`soif::NO_URL`], and it is to be left
-    /// out.
+    /// The record has no usable identifier: its URL is [`soif::NO_URL`], and the caller leaves it out.
     Nameless,
-    /// Its metadata are missing or not well-formed; what could be read was read.
+    /// The metadata are missing or not well-formed; the readable part was taken.
     Broken,
-    /// Its format is not known; it was taken by the names of its elements.
+    /// The format is unknown; the elements were taken by their names.
     UnknownFormat,
-    /// Something in it is beyond a limit, and was cut or left out.
+    /// A value is beyond a limit, and was cut or left out.
     Limit,
 }
 
 impl ProblemKind {
-    /// The word for status pages and metric labels.
+    /// Returns the name for status pages and metric labels.
     pub fn name(self) -> &'static str {
         match self {
             Self::Nameless => "nameless",
@@ -149,12 +149,13 @@ impl ProblemKind {
     }
 }
 
-/// What the object is called that a record's header speaks of; `None` if its identifier is empty, longer
-/// than [`IDENTIFIER_BYTES_MAX`], or of a gatherer that is refused. For a deleted record it is what is to be deleted.
+/// Returns the name of the object that a record's header identifies. `None`: the identifier is empty,
+/// longer than [`IDENTIFIER_BYTES_MAX`], or belongs to a refused gatherer. For a deleted record it names
+/// the object to delete.
 ///
-/// A record of a repository of ours in SOIF (`prefix` says so) is of the object that its identifier names.
-/// Everything else belongs to the repository: its URL is the identifier, or `oai:HOST:` and the identifier
-/// percent-encoded where that is no URL.
+/// A SOIF record of another Harvest repository (`prefix` says so) keeps the name that its identifier
+/// contains. All other records belong to the repository: the URL is the identifier. If that is not a URL,
+/// it is `oai:HOST:` and the identifier percent-encoded.
 pub fn object_name(header: &Header, prefix: &str, source: &SourceIdentity) -> Option<ObjectName> {
     let identifier = header.identifier.trim();
     if identifier.is_empty() || IDENTIFIER_BYTES_MAX < identifier.len() {
@@ -173,7 +174,7 @@ pub fn object_name(header: &Header, prefix: &str, source: &SourceIdentity) -> Op
     Some(ObjectName { gatherer_id, url })
 }
 
-/// Whether it is of the usual form, which is a URL: no need to take it apart.
+/// Returns whether the identifier has the usual form, which is a URL without further parsing.
 fn is_oai(identifier: &str) -> bool {
     let rest = identifier.strip_prefix("oai:");
     rest.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_graphic()))
@@ -192,15 +193,15 @@ fn under_host(identifier: &str, host: &str) -> String {
     url
 }
 
-/// Makes the SOIF record of a harvested one.
+/// Converts a harvested record to SOIF.
 ///
-/// `prefix` is the metadata prefix that it was asked for by; `keep_original` puts the metadata as they came
-/// into [`ORIGINAL_METADATA`]. `Update-Time` and `Last-Modification-Time` are the header's datestamp, so
-/// that the same record gives the same bytes whenever it is harvested; `MD5` is that of the metadata. A
-/// record in SOIF keeps all its own, and lacks only what it had not.
+/// `prefix` is the metadata prefix of the request; `keep_original` stores the metadata unchanged in
+/// [`ORIGINAL_METADATA`]. `Update-Time` and `Last-Modification-Time` are the header's datestamp, so that
+/// every harvest of the same record gives the same bytes; `MD5` is that of the metadata. A record in SOIF
+/// keeps all its own attributes, and none is added.
 ///
-/// The URL is [`soif::NO_URL`], with a problem, where there is no [`object_name`]. Of a deleted record there
-/// is nothing but its name.
+/// The URL is [`soif::NO_URL`], with a problem, if there is no [`object_name`]. A deleted record has
+/// nothing but its name.
 pub fn to_soif(
     record: &response::Record,
     prefix: &str,
@@ -233,26 +234,26 @@ pub fn to_soif(
         let mut own = soif_xml::read(root, &mut problems);
         problems.extend(flaw(&tree));
         take_name(&mut own, name, is_named(header, prefix), &mut problems);
-        let own = carried(own);
+        let own = to_carriable(own);
         return (own, problems);
     }
     let mut draft = Draft::default();
     read(&tree, prefix, &mut draft);
     problems.extend(flaw(&tree));
     problems.extend(draft.finish(&mut made));
-    dress(&mut made, header, metadata, source, name.gatherer_id);
+    add_provenance(&mut made, header, metadata, source, name.gatherer_id);
     if let Some(namespace) = tree.namespace() {
         made.push(METADATA_NAMESPACE, namespace);
     }
     if keep_original && !metadata.is_empty() {
         made.push(ORIGINAL_METADATA, metadata);
     }
-    (carried(made), problems)
+    (to_carriable(made), problems)
 }
 
-/// What metadata say that stand in a file of their own, in the format that `prefix` is the usual prefix
-/// of, unless their namespace says otherwise: the attributes, in a record without a name.
-pub fn described(metadata: &str, prefix: &str) -> (Record, Vec<Problem>) {
+/// Converts the metadata of a separate file to attributes, in a record without a name. The namespace
+/// selects the format; without a known one `prefix` does.
+pub fn metadata_to_soif(metadata: &str, prefix: &str) -> (Record, Vec<Problem>) {
     let mut made = Record::new("FILE", soif::NO_URL);
     let tree = Tree::read(metadata);
     let mut draft = Draft::default();
@@ -262,31 +263,31 @@ pub fn described(metadata: &str, prefix: &str) -> (Record, Vec<Problem>) {
     (made, problems)
 }
 
-/// A date as ISO 8601 has it, to the year, month, day or second; `None` where not even a year can be read.
+/// Returns a date in ISO 8601, to the year, month, day or second; `None` if not even a year can be read.
 pub fn date(text: &str) -> Option<String> {
     date::normal(text)
 }
 
-/// The language tag (BCP 47, without a region) of a language by its code, tag or name; `None` if it is not
-/// known.
+/// Returns the language tag (BCP 47, without a region) of a language code, tag or name; `None` if it is
+/// unknown.
 pub fn language_tag(text: &str) -> Option<Cow<'_, str>> {
     language::tag(text)
 }
 
-/// An identifier with its scheme, as all records have it: `doi:10.5072/1`, `urn:isbn:…`, `urn:issn:…`,
-/// `arXiv:…`; as it is written where the scheme has no such form.
+/// Returns an identifier with its scheme in the form of all records: `doi:10.5072/1`, `urn:isbn:…`,
+/// `urn:issn:…`, `arXiv:…`. A scheme without such a form leaves the value unchanged.
 pub fn identified<'a>(scheme: &str, value: &'a str) -> Cow<'a, str> {
     draft::identified(scheme, value)
 }
 
-/// Whether a record's identifier says which object it is of, by the repository's word.
+/// Returns whether the record's identifier contains the name of its object.
 fn is_named(header: &Header, prefix: &str) -> bool {
     prefix == Dissemination::Soif.prefix() && Identifier::read(header.identifier.trim()).is_some()
 }
 
-/// Gives a record in SOIF the name that its header has, whatever it calls itself: whoever writes metadata
-/// must not speak for others' objects by that, and a deletion, which has a header only, must find what an
-/// update made.
+/// Gives a record in SOIF the name in its header, and ignores its own. An author of metadata must not
+/// write to objects of others in this way; and a deletion, which has only a header, must find the object
+/// of the update.
 fn take_name(own: &mut Record, name: ObjectName, is_named: bool, problems: &mut Vec<Problem>) {
     const GATHERER_ID: &str = "Gatherer-Id";
     let is_same =
@@ -296,7 +297,7 @@ fn take_name(own: &mut Record, name: ObjectName, is_named: bool, problems: &mut 
         problems.push(Problem::new(ProblemKind::Broken, message));
     }
     if !is_named || !is_same {
-        // They are of the object that it calls itself.
+        // These attributes belong to the object that the metadata name.
         own.remove("Origin-Version");
         own.remove("Gatherer-Root");
     }
@@ -304,9 +305,9 @@ fn take_name(own: &mut Record, name: ObjectName, is_named: bool, problems: &mut 
     own.set(GATHERER_ID, name.gatherer_id);
 }
 
-/// The record as SOIF carries it: what a name, a URL or a template type cannot have in a stream is written
-/// there as something else, and a template type that opens a section would be taken for one.
-fn carried(mut record: Record) -> Record {
+/// Returns the record as it is after writing and parsing SOIF. Writing replaces names, URLs and template
+/// types that a stream cannot have, and a template type that opens a section would be read as one.
+fn to_carriable(mut record: Record) -> Record {
     let sections = [soif::Section::Delete, soif::Section::Refresh, soif::Section::Update];
     if sections.iter().any(|it| it.name().eq_ignore_ascii_case(&record.template)) {
         record.template = "FILE".to_owned();
@@ -322,7 +323,7 @@ fn carried(mut record: Record) -> Record {
     let mut stream = Vec::new();
     soif::write_record(&mut stream, &record);
     let read = soif::parse(&stream).ok().and_then(|mut it| it.pop());
-    // It is always read: its names are bounded.
+    // The parse never fails: the names are bounded.
     read.unwrap_or_else(|| Record::new("FILE", soif::NO_URL))
 }
 
@@ -331,10 +332,10 @@ fn flaw(tree: &Tree<'_>) -> Option<Problem> {
     Some(Problem::new(ProblemKind::Broken, message))
 }
 
-/// Lets the crosswalk of the format take down what it finds.
+/// Reads the metadata into the draft with the crosswalk of their format.
 fn read<'t>(tree: &'t Tree<'_>, prefix: &str, draft: &mut Draft<'t>) {
     let Some(root) = tree.root() else { return };
-    if known(root, draft) {
+    if read_by_namespace(root, draft) {
         return;
     }
     match prefix {
@@ -342,7 +343,7 @@ fn read<'t>(tree: &'t Tree<'_>, prefix: &str, draft: &mut Draft<'t>) {
         "marc21" | "marcxml" | "oai_marc21" => marc::read(root, draft),
         "mods" => mods::read(root, draft),
         "oai_datacite" | "datacite" => datacite::read(root, draft),
-        "mets" => mets::read(root, draft, known),
+        "mets" => mets::read(root, draft, read_by_namespace),
         "rfc1807" | "oai_rfc1807" => rfc1807::read(root, draft),
         _ => {
             let message = format!(
@@ -355,14 +356,14 @@ fn read<'t>(tree: &'t Tree<'_>, prefix: &str, draft: &mut Draft<'t>) {
     }
 }
 
-/// Lets the crosswalk that the namespace belongs to take down what it finds; whether there is one.
-fn known<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) -> bool {
+/// Reads the metadata with the crosswalk of their namespace; returns whether there is one.
+fn read_by_namespace<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) -> bool {
     match root.space() {
         Space::DublinCore => dc::read(root, draft),
         Space::Marc => marc::read(root, draft),
         Space::Mods => mods::read(root, draft),
         Space::DataCite | Space::OaiDataCite => datacite::read(root, draft),
-        Space::Mets => mets::read(root, draft, known),
+        Space::Mets => mets::read(root, draft, read_by_namespace),
         Space::Rfc1807 => rfc1807::read(root, draft),
         Space::None | Space::Other if dc::holds(root) => dc::read(root, draft),
         Space::None | Space::Other | Space::Soif => return false,
@@ -370,8 +371,8 @@ fn known<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) -> bool {
     true
 }
 
-/// Adds what a record has from its header and its source.
-fn dress(
+/// Adds the attributes from the record's header and its source.
+fn add_provenance(
     made: &mut Record,
     header: &Header,
     metadata: &str,
@@ -397,7 +398,7 @@ fn dress(
     made.push("Gatherer-Root", source.base_url.as_str());
 }
 
-/// A format that records of ours are disseminated in.
+/// A format in which we disseminate records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dissemination {
     /// Unqualified Dublin Core.
@@ -410,7 +411,7 @@ impl Dissemination {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::OaiDc, Self::Soif];
 
-    /// What requests call it.
+    /// Returns its metadata prefix.
     pub fn prefix(self) -> &'static str {
         match self {
             Self::OaiDc => "oai_dc",
@@ -418,12 +419,12 @@ impl Dissemination {
         }
     }
 
-    /// The format that requests call so.
-    pub fn named(prefix: &str) -> Option<Self> {
+    /// Returns the format with that metadata prefix.
+    pub fn by_prefix(prefix: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.prefix() == prefix)
     }
 
-    /// Its namespace.
+    /// Returns its namespace.
     pub fn namespace(self) -> &'static str {
         match self {
             Self::OaiDc => dc::OAI_DC,
@@ -431,7 +432,7 @@ impl Dissemination {
         }
     }
 
-    /// Where its schema is, for a repository at `base_url`: there, unless others have one.
+    /// Returns the address of its schema: below `base_url` of the repository, unless there is a public one.
     pub fn schema(self, base_url: &str) -> String {
         match self {
             Self::OaiDc => dc::OAI_DC_SCHEMA.to_owned(),
@@ -439,7 +440,7 @@ impl Dissemination {
         }
     }
 
-    /// Writes a record in it, as the repository at `base_url` has it.
+    /// Writes a record in this format for the repository at `base_url`.
     pub fn write(self, record: &Record, base_url: &str) -> Xml {
         match self {
             Self::OaiDc => dc::write(record),

@@ -4,24 +4,24 @@
 //!
 //! # Differences from the standard
 //!
-//! * [`Datestamp::lenient`] reads what repositories send besides: fractions of a second, offsets from
-//!   UTC, a space in the place of the `T`, no `Z`.
+//! * [`Datestamp::lenient`] also reads other forms that repositories send: fractions of a second, offsets
+//!   from UTC, a space instead of the `T`, no `Z`.
 
 use std::fmt;
 
 use jiff::Span;
 use jiff::civil::{Date, date};
 
-/// The day that Unix time counts from.
+/// The first day of Unix time.
 const EPOCH: Date = date(1970, 1, 1);
 
 /// Seconds of a day.
 pub(crate) const DAY_SECS: i64 = 86_400;
 
-/// First and last second that can be written with four digits of a year.
+/// First and last second of the years 1 to 9999.
 const SECS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
-/// How fine a repository's datestamps are.
+/// Granularity of a repository's datestamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Granularity {
     /// `YYYY-MM-DD`
@@ -32,7 +32,7 @@ pub enum Granularity {
 }
 
 impl Granularity {
-    /// Its name in an Identify response.
+    /// Returns its name in an Identify response.
     pub fn name(self) -> &'static str {
         match self {
             Self::Day => "YYYY-MM-DD",
@@ -40,8 +40,8 @@ impl Granularity {
         }
     }
 
-    /// The granularity of that name, white space around it left out.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Returns the granularity with that name, which is trimmed first.
+    pub fn by_name(name: &str) -> Option<Self> {
         [Self::Day, Self::Second].into_iter().find(|it| it.name() == name.trim())
     }
 }
@@ -54,8 +54,8 @@ pub struct Datestamp {
 }
 
 impl Datestamp {
-    /// The datestamp within which a time in Unix seconds lies; times beyond the years 1 to 9999 are
-    /// those years' first or last.
+    /// Returns the datestamp that contains a time in Unix seconds. Times beyond the years 1 to 9999
+    /// become the first or last datestamp of those years.
     pub fn at(secs: i64, granularity: Granularity) -> Self {
         let secs = secs.clamp(*SECS.start(), *SECS.end());
         let secs = match granularity {
@@ -65,14 +65,14 @@ impl Datestamp {
         Self { secs, granularity }
     }
 
-    /// Reads a datestamp as the protocol has it; `None` for anything else.
+    /// Reads a datestamp in the protocol's form; `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let granularity = if text.len() == 10 { Granularity::Day } else { Granularity::Second };
         let found = Self::lenient(text)?;
         (found.granularity == granularity && found.to_string() == text).then_some(found)
     }
 
-    /// Reads what repositories send for one; `None` where no time can be made of it.
+    /// Reads a datestamp in any form that repositories send; `None` if it is not a time.
     pub fn lenient(text: &str) -> Option<Self> {
         let text = text.trim();
         let (date, rest) = text.split_at_checked(10)?;
@@ -86,19 +86,19 @@ impl Datestamp {
         let mut parts = clock.split(':').map(two_digits);
         let (hours, minutes) = (parts.next()??, parts.next()??);
         let secs = parts.next().unwrap_or(Some(0))?;
-        // A leap second is the next minute's first.
+        // A leap second counts as the first second of the next minute.
         let fits = parts.next().is_none() && hours < 24 && minutes < 60 && secs <= 60;
         let of_day = hours * 3_600 + minutes * 60 + secs;
         let at = days * DAY_SECS + of_day - offset_secs;
         (fits && SECS.contains(&at)).then(|| Self::at(at, Granularity::Second))
     }
 
-    /// Its first second, Unix time.
+    /// Returns its first second, Unix time.
     pub fn secs(self) -> i64 {
         self.secs
     }
 
-    /// Its last second, Unix time: bounds are inclusive.
+    /// Returns its last second, Unix time: bounds are inclusive.
     pub fn last_secs(self) -> i64 {
         match self.granularity {
             Granularity::Day => self.secs + DAY_SECS - 1,
@@ -106,7 +106,7 @@ impl Datestamp {
         }
     }
 
-    /// How fine it is.
+    /// Returns its granularity.
     pub fn granularity(self) -> Granularity {
         self.granularity
     }
@@ -125,7 +125,7 @@ impl fmt::Display for Datestamp {
     }
 }
 
-/// A time without its offset from UTC, and that in seconds; without one, the time is in UTC.
+/// Splits a time into the clock time and its offset from UTC in seconds, 0 if it has none.
 fn split_offset(time: &str) -> Option<(&str, i64)> {
     if let Some(clock) = time.strip_suffix(['Z', 'z']) {
         return Some((clock, 0));
@@ -145,7 +145,7 @@ fn two_digits(text: &str) -> Option<i64> {
     sound.then(|| text.parse().ok())?
 }
 
-/// Days since 1970 of `YYYY-MM-DD`, if there is such a day of the years 1 to 9999.
+/// Returns days since 1970 of `YYYY-MM-DD`, if there is such a day of the years 1 to 9999.
 fn days(date: &str) -> Option<i64> {
     let (year, rest) = date.split_at_checked(4)?;
     let (month, day) = rest.strip_prefix('-')?.split_once('-')?;
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_send_is_read_leniently() {
+    fn common_deviations_are_read_leniently() {
         check("2024-02-29T23:59:59.999Z", Some(1_709_251_199), false);
         check("2024-02-29T23:59:59", Some(1_709_251_199), false);
         check(" 2024-02-29 23:59:59Z\n", Some(1_709_251_199), false);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_none() {
+    fn text_without_a_time_is_none() {
         for text in [
             "",
             "2024",
@@ -217,13 +217,13 @@ mod tests {
     fn a_day_reaches_to_its_last_second() {
         let day = Datestamp::at(1_709_200_000, Granularity::Day);
         assert_eq!((day.to_string().as_str(), day.last_secs()), ("2024-02-29", 1_709_251_199));
-        assert_eq!(Granularity::named(" YYYY-MM-DD "), Some(Granularity::Day));
-        assert_eq!(Granularity::named("YYYY-MM-DDThh:mmZ"), None);
+        assert_eq!(Granularity::by_name(" YYYY-MM-DD "), Some(Granularity::Day));
+        assert_eq!(Granularity::by_name("YYYY-MM-DDThh:mmZ"), None);
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(secs in any::<i64>(), day in any::<bool>()) {
+        fn written_values_are_read_back(secs in any::<i64>(), day in any::<bool>()) {
             let granularity = if day { Granularity::Day } else { Granularity::Second };
             let stamp = Datestamp::at(secs, granularity);
             prop_assert_eq!(Datestamp::parse(&stamp.to_string()), Some(stamp));

@@ -1,4 +1,4 @@
-//! What a repository answers when it cannot do what it was asked.
+//! Protocol errors: the codes and messages with which a repository refuses a request.
 //!
 //! Source: OAI-PMH §3.6 (error and exception conditions).
 
@@ -7,17 +7,17 @@ use std::fmt;
 /// An error code of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Code {
-    /// An argument is illegal, missing, repeated, or has a value that cannot be.
+    /// An argument is illegal, missing or repeated, or its value is invalid.
     BadArgument,
-    /// The token is not one of the repository's, or not any more.
+    /// The token is not the repository's, or no longer valid.
     BadResumptionToken,
     /// The verb is missing, repeated or none of the six.
     BadVerb,
-    /// The item is not to be had in that format.
+    /// The item is not available in that format.
     CannotDisseminateFormat,
     /// There is no such item.
     IdDoesNotExist,
-    /// Nothing fits the selection; also the answer to "nothing new".
+    /// No record fits the selection; also the answer if nothing is new.
     NoRecordsMatch,
     /// The item has no metadata formats.
     NoMetadataFormats,
@@ -38,7 +38,7 @@ impl Code {
         Self::NoSetHierarchy,
     ];
 
-    /// Its name on the wire.
+    /// Returns its name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::BadArgument => "badArgument",
@@ -52,8 +52,8 @@ impl Code {
         }
     }
 
-    /// The code of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Returns the code with that name.
+    pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name)
     }
 }
@@ -61,14 +61,14 @@ impl Code {
 /// An error that a repository answers with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Fault {
-    /// Which.
+    /// Its code.
     pub code: Code,
-    /// What it says, for people; may be empty.
+    /// The message for people; may be empty.
     pub message: String,
 }
 
 impl Fault {
-    /// An error with its message.
+    /// Returns an error with its message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
@@ -90,9 +90,9 @@ mod tests {
     #[test]
     fn codes_are_found_by_their_names() {
         for code in Code::ALL {
-            assert_eq!(Code::named(code.name()), Some(code));
+            assert_eq!(Code::by_name(code.name()), Some(code));
         }
-        assert_eq!(Code::named("badargument"), None);
+        assert_eq!(Code::by_name("badargument"), None);
         let names: Vec<&str> = Code::ALL.iter().map(|it| it.name()).collect();
         assert!(names.is_sorted(), "{names:?}");
     }

@@ -1,13 +1,13 @@
-//! Text within names of few letters: what a name cannot have is a mark and two hex digits a byte.
+//! Escapes for text in names with few letters: a mark and two hex digits for each other byte.
 
 use std::fmt;
 
-/// Writes `text` with the bytes that are not plain as `mark` and two upper-case hex digits. Letters beyond
-/// ASCII and the mark itself must not be plain.
+/// Writes `text`; bytes that are not plain become `mark` and two upper-case hex digits. Non-ASCII letters
+/// and the mark must not be plain.
 ///
 /// # Errors
 ///
-/// `out`'s.
+/// Those of `out`.
 pub(crate) fn write(
     out: &mut impl fmt::Write,
     text: &str,
@@ -28,7 +28,7 @@ pub(crate) fn write(
     out.write_str(rest)
 }
 
-/// Reads what [`write()`] wrote, and other spellings of it; `None` where no text can be made of it.
+/// Reads what [`write()`] wrote, also in other spellings; `None` if it is not text.
 pub(crate) fn read(text: &str, mark: char) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,31 +1,30 @@
-//! The harvester: which request follows from which answer, as a value.
+//! The harvester: a state machine from each answer to the next request.
 //!
 //! Source: OAI-PMH §2.7 (selective harvesting), §3.5 (flow control), §4 (verbs); its implementation
 //! guidelines for harvesters (dates by the repository's clock, overlap, errors).
 //!
-//! Whoever has the sockets and the clock asks [`Harvest::poll`] what to do, does it, and hands the
-//! outcome to [`Harvest::handle`]:
+//! The caller has the sockets and the clock. It calls [`Harvest::poll`], performs the action, and passes
+//! the outcome to [`Harvest::handle`]:
 //!
-//! 1. Identify; of a full harvest the sets, where some were asked for, and the formats.
-//! 2. ListRecords, for each set in windows of dates: the first one without a beginning (repositories
-//!    err in their earliest datestamp), the last one without an end, and only those before it with an
-//!    `until`. How long they are follows from how much they bring.
-//! 3. The tokens of each list. With each part comes a [`Checkpoint`], to be stored together with it:
-//!    after a stop of any kind the harvest goes on from there.
+//! 1. Identify. A full harvest then asks for the formats, and for the sets if the settings name some.
+//! 2. ListRecords for each set, in windows of dates. The first window has no beginning (repositories err
+//!    in their earliest datestamp), the last one no end; only the others have an `until`. The length of a
+//!    window follows from the number of records in the one before.
+//! 3. The tokens of each list. Each batch of records comes with a [`Checkpoint`] to be stored together
+//!    with it. After any stop the harvest continues from there.
 //!
-//! The next harvest begins where the repository's clock stood as the last window was first asked for,
-//! less an overlap; of that, what is as it was is dropped. Where our clock was behind the repository's,
-//! ours counts: earlier is always safe.
+//! The next harvest begins at the repository's time of the first request for the last window, less an
+//! overlap. Unchanged records of the overlap are dropped. If our clock was behind the repository's, our
+//! time counts: earlier is always safe.
 //!
-//! What goes wrong is tried again, with longer and longer pauses; then the window is begun again, an
-//! eighth as long; then it is left out as a gap, which is tried again at the harvest's end and at that of
-//! the next. In the end, or if it cannot go on, the harvest is over, with a [`Failure`] that says why, and
-//! a checkpoint.
+//! A failed request is tried again with growing pauses. Then the window is begun again, an eighth as
+//! long. Then it is skipped as a gap, which is tried again at the end of this harvest and of the next. A
+//! harvest that ends or cannot continue has a checkpoint, and on failure a [`Failure`] with the reason.
 //!
 //! # Differences from the standard
 //!
-//! * Two records with one identifier and one datestamp are duplicates only if they say the same: with
-//!   datestamps of days, an item may change twice under one.
+//! * Two records with one identifier and one datestamp are duplicates only if their contents are equal:
+//!   with datestamps of days, an item may change twice on one.
 //! * The repository's clock counts only up to ours: some send local time for UTC.
 //! * A list that ends with noRecordsMatch has ended, unless records are missing.
 
@@ -47,7 +46,7 @@ use crate::repository::oap::Totals;
 use crate::request::{Listed, Request, Scope, Selection};
 use crate::response::{Body, Deleted, Format, Identify, Page, Record, Response, Set};
 
-pub use action::{Action, Answer, End, Outcome, Part, Remedy};
+pub use action::{Action, Answer, Batch, End, Outcome, Remedy};
 pub use checkpoint::{CHECKPOINT_BYTES_MAX, Checkpoint};
 pub use pause::{TRIES_MAX, retry_after_secs};
 pub use report::{Failure, QUARANTINED_MAX, Report, Warning};
@@ -65,11 +64,11 @@ const SET_PAGES_MAX: u32 = 100;
 /// A clock that is off by more than so many seconds is worth a warning.
 const CLOCK_OFF_SECS: i64 = 300;
 
-/// Where a harvest stands.
+/// The phase of a harvest: the kind of its present request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum State {
+enum Phase {
     Identify,
-    /// Looking for the sets that are missing.
+    /// ListSets, until all sets of the settings have been listed.
     Sets {
         token: Option<String>,
         pages: u32,
@@ -85,28 +84,28 @@ enum State {
 pub struct Harvest {
     settings: Settings,
     checkpoint: Checkpoint,
-    state: State,
+    phase: Phase,
     identify: Option<Identify>,
-    /// Attempts at the present request that failed.
+    /// Failed attempts at the present request.
     tries: u32,
-    /// No request before, by our clock, in milliseconds since 1970.
+    /// Earliest time of the next request, by our clock, in milliseconds since 1970.
     next_ms: u64,
-    part: Option<Box<Part>>,
+    batch: Option<Box<Batch>>,
     seen: Seen,
-    /// Parts in a row that brought nothing new: ones with records, ones without.
+    /// Consecutive parts without new records: those with old records, and empty ones.
     stale: (u64, u64),
-    /// How many records the list has, as the head of its last response says.
-    list_told: Option<u64>,
-    /// Records of a response that was cut.
+    /// Size of the list, as the headers of the last response say.
+    list_announced: Option<u64>,
+    /// Complete records of a truncated response.
     whole: Vec<Record>,
-    /// Why the last gap could not be had.
+    /// The reason of the last gap.
     gap_failure: Option<Failure>,
     report: Report,
 }
 
 impl Harvest {
-    /// Goes on from a checkpoint, or begins with the default one. One of other settings than these
-    /// counts as none, except that generations go on from it.
+    /// Continues from a checkpoint, or begins with the default one. A checkpoint of other settings counts
+    /// as the default, except that its generation continues.
     pub fn new(settings: Settings, checkpoint: Checkpoint) -> Self {
         let mut checkpoint = checkpoint;
         let selection = settings.selection();
@@ -119,57 +118,57 @@ impl Harvest {
         checkpoint.run = checkpoint.run.filter(|it| it.set < sets && is_chosen);
         let mut report = Report::default();
         let mut seen = Seen::default();
-        let state = match &checkpoint.run {
+        let phase = match &checkpoint.run {
             Some(run) => {
                 report.full = run.full;
                 seen.begin(run.token.as_deref());
-                State::List
+                Phase::List
             }
-            None => State::Identify,
+            None => Phase::Identify,
         };
         Self {
             settings,
             checkpoint,
-            state,
+            phase,
             identify: None,
             tries: 0,
             next_ms: 0,
-            part: None,
+            batch: None,
             seen,
             stale: (0, 0),
-            list_told: None,
+            list_announced: None,
             whole: Vec::new(),
             gap_failure: None,
             report,
         }
     }
 
-    /// Who the repository is; `None` before it has said so, or if the harvest went on from the middle.
+    /// Returns the repository's description; `None` before it came, or if the harvest continued in a list.
     pub fn identify(&self) -> Option<&Identify> {
         self.identify.as_ref()
     }
 
-    /// The metadata format that is harvested; empty before it is chosen.
+    /// Returns the prefix of the harvested format; empty before it is chosen.
     pub fn prefix(&self) -> &str {
         &self.checkpoint.prefix
     }
 
-    /// What has been done so far.
+    /// Returns the report so far.
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// Ends the harvest where it is, for a reason of the caller's; the next one goes on from there.
+    /// Ends the harvest with the caller's reason; the next harvest continues from there.
     pub fn stop(&mut self, failure: Failure) {
-        if !matches!(self.state, State::Over(_)) {
+        if !matches!(self.phase, Phase::Over(_)) {
             self.fail(failure);
         }
     }
 
-    /// What to do, at `now_ms` by our clock, in milliseconds since 1970.
+    /// Returns the next action at `now_ms` by our clock, in milliseconds since 1970.
     pub fn poll(&mut self, now_ms: u64) -> Action {
-        if let Some(part) = self.part.take() {
-            return Action::Take(part);
+        if let Some(batch) = self.batch.take() {
+            return Action::Take(batch);
         }
         let (requests_max, records_max) = (self.settings.requests_max, self.settings.records_max);
         if requests_max <= self.report.requests {
@@ -180,8 +179,8 @@ impl Harvest {
             self.stop(Failure::OverLimit { what, max: records_max, setting });
         }
         let wait_ms = self.next_ms.saturating_sub(now_ms);
-        if !matches!(self.state, State::Over(_)) && wait_ms != 0 {
-            // Not longer than any pause is, where our clock was set back meanwhile.
+        if !matches!(self.phase, Phase::Over(_)) && wait_ms != 0 {
+            // If our clock was set back, wait no longer than the longest pause.
             let most = self.settings.pause_secs_max.saturating_mul(1_000);
             let wait_ms = wait_ms.min(most.max(self.settings.delay_ms).max(60_000));
             self.next_ms = now_ms.saturating_add(wait_ms);
@@ -197,20 +196,20 @@ impl Harvest {
         }
     }
 
-    /// Records of the present list, over all harvests that have read it: one without end is not given as
-    /// much again each time.
+    /// Counts the records of the present list over all harvests that have read it. An endless list thus
+    /// gets no new allowance with each harvest.
     fn records_of_list(&self) -> u64 {
         self.checkpoint.run.as_ref().map_or(0, |it| it.distinct)
     }
 
-    /// The present request, or how it ended.
+    /// Returns the present request, or the end of the harvest.
     fn request(&self) -> Result<Request, Result<(), Failure>> {
-        Ok(match &self.state {
-            State::Identify => Request::Identify,
-            State::Sets { token, .. } => Request::Sets { token: token.clone() },
-            State::Formats => Request::Formats { identifier: None },
-            State::List => {
-                // Always there in that state.
+        Ok(match &self.phase {
+            Phase::Identify => Request::Identify,
+            Phase::Sets { token, .. } => Request::Sets { token: token.clone() },
+            Phase::Formats => Request::Formats { identifier: None },
+            Phase::List => {
+                // This phase always has a run.
                 let run = self.checkpoint.run.as_ref().ok_or(Ok(()))?;
                 let scope = match &run.token {
                     Some(token) => Scope::Token(token.clone()),
@@ -218,7 +217,7 @@ impl Harvest {
                 };
                 Request::List { listed: Listed::Records, scope }
             }
-            State::Over(outcome) => return Err(outcome.clone()),
+            Phase::Over(outcome) => return Err(outcome.clone()),
         })
     }
 
@@ -233,14 +232,14 @@ impl Harvest {
         usize::try_from(run.set).ok().and_then(|it| self.settings.sets.get(it))
     }
 
-    /// Takes what came of the request that [`poll`](Self::poll) asked for, at `now_ms` by our clock.
+    /// Handles the outcome of the request from [`poll`](Self::poll), at `now_ms` by our clock.
     pub fn handle(&mut self, answer: Answer, now_ms: u64) {
         self.report.requests += 1;
         self.report.bytes = self.report.bytes.saturating_add(answer.bytes);
         if answer.elements.is_some() {
             self.report.elements = answer.elements;
         }
-        self.list_told = answer.list;
+        self.list_announced = answer.list;
         self.next_ms = now_ms.saturating_add(self.settings.delay_ms);
         self.whole = Vec::new();
         match answer.outcome {
@@ -274,18 +273,18 @@ impl Harvest {
         if let (Some(run), Some(date)) = (&mut self.checkpoint.run, date) {
             run.server_secs = Some(date);
         }
-        match (&mut self.state, response.body) {
-            (State::Identify, Body::Identify(found)) => self.identified(*found, date, now_ms),
-            (State::Sets { .. }, Body::Sets(page)) => self.sets(page),
-            (State::Formats, Body::Formats(formats)) => self.formats(&formats),
-            (State::List, Body::Records(page)) => self.records(page, date, now_ms),
-            (State::List, Body::Faults(faults)) => self.faults(faults, date),
-            (State::Sets { .. } | State::Formats, Body::Faults(_)) => self.skip(),
-            (State::Identify, Body::Faults(faults)) => {
+        match (&mut self.phase, response.body) {
+            (Phase::Identify, Body::Identify(found)) => self.identified(*found, date, now_ms),
+            (Phase::Sets { .. }, Body::Sets(page)) => self.sets(page),
+            (Phase::Formats, Body::Formats(formats)) => self.formats(&formats),
+            (Phase::List, Body::Records(page)) => self.records(page, date, now_ms),
+            (Phase::List, Body::Faults(faults)) => self.faults(faults, date),
+            (Phase::Sets { .. } | Phase::Formats, Body::Faults(_)) => self.skip(),
+            (Phase::Identify, Body::Faults(faults)) => {
                 let fault = faults.into_iter().next();
                 self.fail(fault.map_or_else(no_reason, Failure::Refused));
             }
-            (State::Over(_), _) => {}
+            (Phase::Over(_), _) => {}
             _ => {
                 let failure = Failure::Unreadable("it answers another verb".to_owned());
                 self.again(failure, Remedy::AgainOrLess, None, now_ms);
@@ -308,7 +307,7 @@ impl Harvest {
         }
     }
 
-    /// Has the request made again after a pause, unless it has been tried often enough.
+    /// Schedules another attempt after a pause, unless the request has been tried often enough.
     fn again(
         &mut self,
         failure: Failure,
@@ -325,33 +324,33 @@ impl Harvest {
         if self.settings.pause_secs_max < asked {
             return self.fail(Failure::Busy { secs: asked });
         }
-        // Never less than a pause of our own: some ask for none.
+        // Never less than our own pause: some repositories ask for none.
         let pause_ms = pause::backoff_ms(self.tries).max(asked.saturating_mul(1_000));
         self.next_ms = now_ms.saturating_add(pause_ms.max(self.settings.delay_ms));
         self.report.warn(Warning::Retried(failure.to_string()));
     }
 
-    /// Whether the present window is a gap that is tried again: all others have come.
+    /// Returns whether the present window is a gap that is tried again, after all other windows.
     fn is_at_gap(&self) -> bool {
         self.checkpoint.run.as_ref().is_some_and(|it| it.retries != 0)
     }
 
-    /// Leaves a request that cannot be had.
+    /// Gives up a request: skips it, begins its window again, or ends the harvest.
     fn give_up(&mut self, failure: Failure, remedy: Remedy) {
         let is_less = matches!(remedy, Remedy::Less | Remedy::AgainOrLess)
             || self.is_at_gap() && !matches!(failure, Failure::Transfer { .. });
-        match self.state {
-            State::Sets { .. } | State::Formats => self.skip(),
-            State::List if is_less => self.restart(failure),
+        match self.phase {
+            Phase::Sets { .. } | Phase::Formats => self.skip(),
+            Phase::List if is_less => self.restart(failure),
             _ => self.fail(failure),
         }
     }
 
-    /// Goes on without an answer that is only good to know.
+    /// Continues without an answer that is not essential.
     fn skip(&mut self) {
         self.tries = 0;
-        match std::mem::replace(&mut self.state, State::Formats) {
-            State::Sets { .. } => {}
+        match std::mem::replace(&mut self.phase, Phase::Formats) {
+            Phase::Sets { .. } => {}
             _ => self.chosen(self.settings.prefixes.first().cloned()),
         }
     }
@@ -366,8 +365,8 @@ impl Harvest {
                 | Failure::OverLimit { .. }
                 | Failure::TimeUp { .. }
         );
-        // Before the first list there is nothing to go on with.
-        self.checkpoint.run = self.checkpoint.run.take().filter(|_| self.state == State::List);
+        // Before the first list there is nothing to continue.
+        self.checkpoint.run = self.checkpoint.run.take().filter(|_| self.phase == Phase::List);
         if let Some(run) = &mut self.checkpoint.run {
             (run.restarts, run.skips) = (0, 0);
             if !is_of_transfer {
@@ -375,11 +374,11 @@ impl Harvest {
             }
         }
         let records = std::mem::take(&mut self.whole);
-        if matches!(self.state, State::List) && !records.is_empty() {
+        if matches!(self.phase, Phase::List) && !records.is_empty() {
             self.report.records += u64::try_from(records.len()).unwrap_or(0);
             self.hand_out(records, false);
         }
-        self.state = State::Over(Err(failure));
+        self.phase = Phase::Over(Err(failure));
     }
 
     fn identified(&mut self, found: Identify, date: Option<i64>, now_ms: u64) {
@@ -388,7 +387,7 @@ impl Harvest {
         let every_ms = self.settings.full_every_secs.saturating_mul(1_000);
         let since_ms = match found.deleted_record {
             Deleted::No => Some(checkpoint.full_at_ms),
-            // What was deleted in between may be told of no more.
+            // The repository may have forgotten deletions since then.
             Deleted::Transient => {
                 checkpoint.reached.map(|it| u64::try_from(it).unwrap_or(0).saturating_mul(1_000))
             }
@@ -407,7 +406,7 @@ impl Harvest {
         if full {
             checkpoint.generation = checkpoint.generation.saturating_add(1).max(now_ms);
         }
-        // No repository is older than 1970; the first window has no beginning anyway.
+        // No repository is older than 1970, and the first window has no beginning.
         let earliest = found.earliest_datestamp.map_or(0, |it| it.secs().max(0));
         let mut run = Run::new(found.granularity, full, (from, earliest));
         run.size_secs = i64::from(self.settings.window_days) * DAY_SECS;
@@ -425,19 +424,19 @@ impl Harvest {
         }
         self.identify = Some(found);
         self.seen.begin(None);
-        self.state = match (full, self.settings.sets.is_empty()) {
+        self.phase = match (full, self.settings.sets.is_empty()) {
             (true, false) => {
                 let missing = self.settings.sets.iter().cloned().collect();
-                State::Sets { token: None, pages: 0, missing }
+                Phase::Sets { token: None, pages: 0, missing }
             }
-            (true, true) => State::Formats,
-            (false, _) => State::List,
+            (true, true) => Phase::Formats,
+            (false, _) => Phase::List,
         };
     }
 
     fn sets(&mut self, page: Page<Set>) {
         self.tries = 0;
-        let State::Sets { token, pages, missing } = &mut self.state else { return };
+        let Phase::Sets { token, pages, missing } = &mut self.phase else { return };
         for set in &page.items {
             missing.remove(&set.spec);
         }
@@ -446,17 +445,17 @@ impl Harvest {
         let is_end = next.is_none() || next == *token || SET_PAGES_MAX <= *pages;
         *token = next;
         if missing.is_empty() {
-            self.state = State::Formats;
+            self.phase = Phase::Formats;
         } else if is_end {
             let missing = std::mem::take(missing);
-            // That a set is not there does not say that its records are gone.
+            // A missing set does not prove that its records are gone.
             if let Some(run) = &mut self.checkpoint.run {
                 run.doubtful = true;
             }
             for set in missing {
                 self.report.warn(Warning::UnknownSet(set));
             }
-            self.state = State::Formats;
+            self.phase = Phase::Formats;
         }
     }
 
@@ -480,13 +479,13 @@ impl Harvest {
 
     fn chosen(&mut self, prefix: Option<String>) {
         self.checkpoint.prefix = prefix.unwrap_or_else(|| OAI_DC.to_owned());
-        self.state = State::List;
+        self.phase = Phase::List;
     }
 }
 
-/// Of an answer that is an error and names none.
+/// Returns the failure for an error response without an error.
 fn no_reason() -> Failure {
-    Failure::Unreadable("it answers with an error and names none".to_owned())
+    Failure::Unreadable("an error response names no error".to_owned())
 }
 
 #[cfg(test)]

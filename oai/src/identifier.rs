@@ -1,12 +1,11 @@
-//! Identifiers of our repository's items: `oai:REPOSITORY:GATHERER/URL`, from which the object they name
-//! can be read back.
+//! Identifiers of our repository's items: `oai:REPOSITORY:GATHERER/URL`, which contain the object's name.
 //!
-//! Source: OAI-PMH §2.4 (unique identifier); the implementation guidelines' oai-identifier format, version
-//! 2.0 (scheme `oai`, a domain name, a local part of the characters of a URI).
+//! Source: OAI-PMH §2.4 (unique identifier); the oai-identifier format of the implementation guidelines,
+//! version 2.0 (scheme `oai`, a domain name, a local part in the characters of a URI).
 //!
-//! The local part is the gatherer's id, a slash, and the object's URL, what is special in a query or in XML
-//! percent-encoded. So neither GetRecord nor a deletion needs a table, and whoever harvests one of our
-//! repositories finds the object that a deleted record was of.
+//! The local part is the gatherer's id, a slash, and the object's URL; characters that are special in a
+//! query or in XML are percent-encoded. So GetRecord and deletions need no table, and a harvester of our
+//! repository finds the object of a deleted record.
 
 use std::fmt;
 
@@ -15,13 +14,13 @@ use crate::escape;
 /// The scheme, with its colon.
 const SCHEME: &str = "oai:";
 
-/// Whose identifiers they are: a domain name, as `archive.example.org`.
+/// The repository part of identifiers: a domain name such as `archive.example.org`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RepositoryId(String);
 
 impl RepositoryId {
-    /// The repository identifier of that name, in lower case; `None` unless it is a domain name of two labels
-    /// or more, each a letter and then letters, digits and hyphens, and the later ones of two
+    /// Reads a repository identifier, in lower case. `None` unless it is a domain name of two labels or
+    /// more. Each label is a letter and then letters, digits and hyphens; all but the first have two
     /// characters or more.
     pub fn parse(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
@@ -36,7 +35,7 @@ impl RepositoryId {
         sound.then_some(Self(name))
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.0
     }
@@ -50,7 +49,7 @@ impl fmt::Display for RepositoryId {
 
 /// The identifier of an item: a repository and the two parts of an object identifier.
 ///
-/// Shown as it stands in a record's header.
+/// Displayed as in a record's header.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identifier {
     /// The repository.
@@ -62,8 +61,7 @@ pub struct Identifier {
 }
 
 impl Identifier {
-    /// Reads an identifier; `None` for one that no repository of ours has written. Each object has one
-    /// spelling.
+    /// Reads an identifier; `None` if no Harvest repository has written it. Each object has one spelling.
     pub fn read(text: &str) -> Option<Self> {
         let (repository, local) = text.strip_prefix(SCHEME)?.split_once(':')?;
         let (gatherer, url) = local.split_once('/')?;
@@ -83,11 +81,11 @@ impl fmt::Display for Identifier {
     }
 }
 
-/// Writes the identifier that these parts make.
+/// Writes the identifier with these parts.
 ///
 /// # Errors
 ///
-/// `out`'s.
+/// Those of `out`.
 pub fn write(
     mut out: impl fmt::Write,
     repository: &RepositoryId,
@@ -102,7 +100,7 @@ pub fn write(
     escape::write(&mut out, url, '%', is_plain)
 }
 
-/// What stands for itself: of the characters of a URI those that mean nothing in a query or in XML.
+/// Returns whether a byte is not escaped: a URI character without a meaning in a query or in XML.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.!~*();/?:@=$,".contains(&byte)
 }
@@ -133,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_repository_of_ours_writes_is_none() {
+    fn foreign_identifiers_are_none() {
         for text in [
             "",
             "invalid\"id",
@@ -157,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_is_named_like_a_domain() {
+    fn a_repository_identifier_is_a_domain_name() {
         for name in ["a.org", "Archive.Example.ORG", "x-1.y2.museum"] {
             assert!(RepositoryId::parse(name).is_some(), "{name}");
         }
@@ -170,7 +168,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(gatherer in "\\PC{1,20}", url in "(?s).{1,60}") {
+        fn written_values_are_read_back(gatherer in "\\PC{1,20}", url in "(?s).{1,60}") {
             let repository = RepositoryId::parse("a.example.org").unwrap();
             let identifier = Identifier { repository, gatherer, url };
             let text = identifier.to_string();

@@ -1,11 +1,11 @@
-//! OAI-PMH 2.0, both ways.
+//! OAI-PMH 2.0: harvester and repository, without I/O.
 //!
 //! Source: "The Open Archives Initiative Protocol for Metadata Harvesting", protocol version 2.0
-//! (cited by section); Adly and Liu et al. for what they ask of it beyond that.
+//! (cited by section); the extensions of Adly and of Liu et al.
 //!
-//! A **harvester** makes [`request`]s, reads [`response`]s and brings their metadata into SOIF; a
-//! **repository** reads requests and writes responses. Nothing here has a socket, a disk or a clock:
-//! whoever has them hands in bytes and the time.
+//! A **harvester** makes [`request`]s, reads [`response`]s and converts their metadata to SOIF. A
+//! **repository** reads requests and writes responses. Sockets, disks and clocks are the caller's, who
+//! passes in bytes and the time.
 
 pub mod conformance;
 pub mod crosswalk;

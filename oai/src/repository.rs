@@ -1,15 +1,15 @@
-//! A repository: from a request to what must be looked up, and from that to the response.
+//! The repository: from a request to the necessary look-up, and from its result to the response.
 //!
 //! Source: OAI-PMH §2 (definitions), §3.5 (flow control), §3.6 (errors), §4 (verbs).
 //!
-//! [`ask`] reads a request and says what it takes to answer it, or which errors do; an [`Answer`] writes the
-//! response once that has been looked up. Records are in the order in which they changed, so that a list by
-//! date is a list by serial.
+//! [`ask`] reads a request and returns the look-up that it needs, or its errors. An [`Answer`] writes the
+//! response after the look-up. Records are in the order of their changes, so that a list by date is a
+//! list by serial.
 //!
 //! # Differences from the standard
 //!
-//! * A list that goes on and finds nothing more, since what was to come has changed meanwhile, is answered
-//!   with `noRecordsMatch`: the schema has no empty list, and for the harvester it is the end of this one.
+//! * A continued list may find no more records, since the remaining ones have changed meanwhile. The
+//!   answer is `noRecordsMatch`: the schema has no empty list, and it ends the list for the harvester.
 
 pub mod description;
 pub mod oap;
@@ -25,7 +25,7 @@ use crate::request::{Listed, Request, Scope, Selection};
 use crate::response::write::{ListWriter, Writer};
 use crate::response::{Deleted, Format, Identify, Record, Set, Token, Xml};
 use set::SetSpec;
-use token::{Chosen, Reached, State};
+use token::{ListPosition, ListSelection, LogPosition};
 
 /// Most bytes of a list's response, unless one record is longer.
 pub const PAGE_BYTES_MAX: usize = 8 << 20;
@@ -36,31 +36,31 @@ pub const PAGE_SETS_MAX: usize = 500;
 /// Records of a response, unless settings say otherwise.
 pub const PAGE_RECORDS: u64 = 500;
 
-/// What a repository says of itself, whatever its records are.
+/// The facts about a repository that do not depend on its records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// Its name.
     pub name: String,
-    /// What its identifiers begin with.
+    /// The repository part of its identifiers.
     pub id: RepositoryId,
     /// Its address.
     pub base_url: String,
     /// E-mail addresses of its administrators; at least one.
     pub admin_emails: Vec<String>,
-    /// Metadata formats, of every record; at least one.
+    /// Metadata formats of every record; at least one.
     pub formats: Vec<Format>,
-    /// Descriptions, besides those that [`Answer::identify`] adds.
+    /// Descriptions, in addition to those of [`Answer::identify`].
     pub descriptions: Vec<Xml>,
-    /// Records of a response at most, from 1.
+    /// Most records of a response; at least 1.
     pub page_records: u64,
 }
 
-/// What must be looked up.
+/// A look-up that a request needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
     /// The earliest datestamp and the number of records: [`Answer::identify`].
     Identify,
-    /// Whether there is that item, if one is named: [`Answer::formats`].
+    /// Whether the named item exists, if there is one: [`Answer::formats`].
     Formats(Option<Identifier>),
     /// Sets: [`Answer::sets`].
     Sets(SetsFrom),
@@ -70,44 +70,44 @@ pub enum Ask {
     Record {
         /// The item.
         item: Identifier,
-        /// In which format.
+        /// The metadata prefix.
         prefix: String,
     },
 }
 
-/// Where a list of sets goes on.
+/// Position in a list of sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SetsFrom {
-    /// After this one.
+    /// The last listed set.
     pub after: Option<SetSpec>,
-    /// How many have been listed.
+    /// Number of listed sets.
     pub cursor: u64,
 }
 
-/// Which list, and where it goes on.
+/// A list and a position in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListFrom {
-    /// Which records it has.
-    pub chosen: Chosen,
-    /// How far it has come; `None` at its beginning, where they are to be counted.
-    pub reached: Option<Reached>,
+    /// Its selection.
+    pub chosen: ListSelection,
+    /// Its position; `None` at the beginning, where the records must be counted.
+    pub reached: Option<ListPosition>,
 }
 
-/// A request that is answered with errors.
+/// A refused request, which is answered with errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// What was asked, if it is sound enough to be repeated.
+    /// The request, if it is valid enough to be repeated in the response.
     pub request: Option<Request>,
-    /// At least one.
+    /// The errors; at least one.
     pub faults: Vec<Fault>,
 }
 
-/// Reads a query of a URL, or the body of a POST; returns it with what must be looked up.
+/// Reads the query of a URL, or the body of a POST; returns the request with its look-up.
 ///
 /// # Errors
 ///
-/// What the request is to be answered with: [`refusal`].
-pub fn ask(facts: &Facts, state: &State, query: &str) -> Result<(Request, Ask), Box<Refused>> {
+/// The refusal of the request: answer with [`refusal`].
+pub fn ask(facts: &Facts, log: &LogPosition, query: &str) -> Result<(Request, Ask), Box<Refused>> {
     let unsound = |fault| Box::new(Refused { request: None, faults: vec![fault] });
     let request = Request::parse(query).map_err(unsound)?;
     is_sound(&request).map_err(unsound)?;
@@ -118,7 +118,7 @@ pub fn ask(facts: &Facts, state: &State, query: &str) -> Result<(Request, Ask), 
             item(facts, identifier).map(|it| Ask::Formats(Some(it))).map_err(|fault| vec![fault])
         }
         Request::Sets { token } => sets(token.as_deref()).map_err(|fault| vec![fault]),
-        Request::List { listed, scope } => list(facts, state, *listed, scope),
+        Request::List { listed, scope } => list(facts, log, *listed, scope),
         Request::Get { identifier, prefix } => {
             match (item(facts, identifier), format(facts, prefix)) {
                 (Ok(item), Ok(())) => Ok(Ask::Record { item, prefix: prefix.clone() }),
@@ -132,7 +132,7 @@ pub fn ask(facts: &Facts, state: &State, query: &str) -> Result<(Request, Ask), 
     }
 }
 
-/// Whether all arguments are such that a response may repeat them.
+/// Checks that a response may repeat all arguments.
 fn is_sound(request: &Request) -> Result<(), Fault> {
     let (identifier, prefix, set) = match request {
         Request::Formats { identifier } => (identifier.as_ref(), None, None),
@@ -155,7 +155,7 @@ fn is_sound(request: &Request) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether `text` is a URI, or a reference relative to one.
+/// Returns whether `text` is a URI, or a reference relative to one.
 fn is_uri(text: &str) -> bool {
     let fits = |it: u8| it.is_ascii_alphanumeric() || b"-_.~!*'();/?:@&=+$,%#".contains(&it);
     let mut parts = text.split('%');
@@ -190,15 +190,20 @@ fn sets(token: Option<&str>) -> Result<Ask, Fault> {
 }
 
 fn bad_token() -> Fault {
-    let message = "the token is of another list or repository, or of one that has changed since \
-                   such that the list must begin anew";
+    let message = "the token is of another list or repository, or its collection has changed; \
+                   begin the list anew";
     Fault::new(Code::BadResumptionToken, message)
 }
 
-fn list(facts: &Facts, state: &State, listed: Listed, scope: &Scope) -> Result<Ask, Vec<Fault>> {
+fn list(
+    facts: &Facts,
+    log: &LogPosition,
+    listed: Listed,
+    scope: &Scope,
+) -> Result<Ask, Vec<Fault>> {
     let (chosen, reached) = match scope {
         Scope::Token(token) => {
-            let found = token::read_list(token, state);
+            let found = token::read_list(token, log);
             let same = found.filter(|(chosen, _)| {
                 chosen.listed == listed && format(facts, &chosen.prefix).is_ok()
             });
@@ -210,13 +215,17 @@ fn list(facts: &Facts, state: &State, listed: Listed, scope: &Scope) -> Result<A
     Ok(Ask::List(ListFrom { chosen, reached }))
 }
 
-fn choose(facts: &Facts, listed: Listed, selection: &Selection) -> Result<Chosen, Vec<Fault>> {
+fn choose(
+    facts: &Facts,
+    listed: Listed,
+    selection: &Selection,
+) -> Result<ListSelection, Vec<Fault>> {
     let set = selection.set.as_deref().map(|spec| {
         let none = || Fault::new(Code::NoRecordsMatch, format!("there is no set {spec}"));
         SetSpec::read(spec).ok_or_else(none)
     });
     match (format(facts, &selection.prefix), set.transpose()) {
-        (Ok(()), Ok(set)) => Ok(Chosen {
+        (Ok(()), Ok(set)) => Ok(ListSelection {
             listed,
             prefix: selection.prefix.clone(),
             from_secs: selection.from.map(Datestamp::secs),
@@ -227,7 +236,7 @@ fn choose(facts: &Facts, listed: Listed, selection: &Selection) -> Result<Chosen
     }
 }
 
-/// The response to a request that was refused at `date`, which `base_url` was asked.
+/// Returns the response to a request that was refused at `date`; `base_url` is the address that was asked.
 pub fn refusal(base_url: &str, date: Datestamp, refused: &Refused) -> String {
     Writer::new(date, base_url, refused.request.as_ref()).faults(&refused.faults)
 }
@@ -239,9 +248,9 @@ pub struct Answer<'a> {
     pub facts: &'a Facts,
     /// The request.
     pub request: &'a Request,
-    /// Its `responseDate`: no later change may get this datestamp, nor one before it.
+    /// Its `responseDate`: later changes must get a later datestamp.
     pub date: Datestamp,
-    /// The collection's.
+    /// The epoch of the collection.
     pub epoch: u64,
 }
 
@@ -254,11 +263,11 @@ impl<'a> Answer<'a> {
         self.writer().faults(&[Fault::new(code, message)])
     }
 
-    /// Who the repository is. `earliest` is not after the datestamp of any record.
+    /// Writes the response to Identify. `earliest` is not after the datestamp of any record.
     pub fn identify(&self, earliest: Datestamp, totals: &oap::Totals) -> String {
         let base_url = &self.facts.base_url;
         let totals =
-            description::located(&totals.written(), oap::NAMESPACE, base_url, "totals.xsd");
+            description::with_schema(&totals.to_xml(), oap::NAMESPACE, base_url, "totals.xsd");
         let mut descriptions = vec![description::oai_identifier(&self.facts.id), totals];
         descriptions.extend(self.facts.descriptions.iter().cloned());
         self.writer().identify(&Identify {
@@ -274,12 +283,12 @@ impl<'a> Answer<'a> {
         })
     }
 
-    /// The metadata formats, unless an item was named that is not known.
+    /// Writes the metadata formats, or an error if the request names an unknown item.
     pub fn formats(&self, is_known: bool) -> String {
         if is_known { self.writer().formats(&self.facts.formats) } else { self.unknown_item() }
     }
 
-    /// At most [`PAGE_SETS_MAX`] sets after `from`, and whether there are more.
+    /// Writes at most [`PAGE_SETS_MAX`] sets after `from`; `more`: further sets follow.
     pub fn sets(&self, from: &SetsFrom, sets: &[SetSpec], more: bool) -> String {
         if sets.is_empty() && from.after.is_some() {
             let fault = bad_token();
@@ -301,8 +310,8 @@ impl<'a> Answer<'a> {
         self.writer().sets(&sets, Some(&token).filter(|_| part))
     }
 
-    /// The record that was asked for, if there is one. It is as it is now, and may have changed after what
-    /// lists are of: the response is not from before that.
+    /// Writes the requested record, or an error if there is none. The record is the present one, which
+    /// may be newer than lists are; the response date is then not before its datestamp.
     pub fn record(&self, record: Option<&Record>) -> String {
         let Some(record) = record else { return self.unknown_item() };
         let changed = record.header.datestamp.filter(|it| self.date.secs() < it.secs());
@@ -313,63 +322,63 @@ impl<'a> Answer<'a> {
         self.fault(Code::IdDoesNotExist, "there is no such item")
     }
 
-    /// A part of a list, to be filled. `size` is the number of records of the whole list, if it is
-    /// counted; `oap` the number of records that are not deleted, for who wants [`oap::Attributes`];
-    /// `serial` the collection's last.
+    /// Begins a part of a list. `size` is the number of records of the whole list, if known. `oap` is the
+    /// number of live records, for clients that want [`oap::Attributes`]. `serial` is the collection's
+    /// last.
     pub fn list(
         self,
         from: ListFrom,
         size: Option<u64>,
         serial: u64,
         oap: Option<u64>,
-    ) -> Part<'a> {
-        let begins = Reached { began: serial, serial: 0, cursor: 0, size };
+    ) -> ListPage<'a> {
+        let begins = ListPosition { began: serial, serial: 0, cursor: 0, size };
         let before = from.reached.unwrap_or(begins);
         let writer = self.writer().list(from.chosen.listed);
-        Part { answer: self, chosen: from.chosen, before, reached: before, writer, oap }
+        ListPage { answer: self, chosen: from.chosen, before, reached: before, writer, oap }
     }
 }
 
-/// A part of a list in the making.
+/// A part of a list in progress.
 #[derive(Clone, Debug)]
-pub struct Part<'a> {
+pub struct ListPage<'a> {
     answer: Answer<'a>,
-    chosen: Chosen,
-    before: Reached,
-    reached: Reached,
+    chosen: ListSelection,
+    before: ListPosition,
+    reached: ListPosition,
     writer: ListWriter,
     oap: Option<u64>,
 }
 
-impl Part<'_> {
-    /// How many records of the whole list there are, if they were counted when it began.
+impl ListPage<'_> {
+    /// Returns the number of records of the whole list, if they were counted at its beginning.
     pub fn size(&self) -> Option<u64> {
         self.before.size
     }
 
-    /// How many records are in it.
+    /// Returns the number of records in this part.
     pub fn len(&self) -> u64 {
         self.reached.cursor - self.before.cursor
     }
 
-    /// Whether there is none in it.
+    /// Returns whether this part has no records.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether it takes no more.
+    /// Returns whether this part takes no more records.
     pub fn is_full(&self) -> bool {
         self.answer.facts.page_records <= self.len() || PAGE_BYTES_MAX <= self.writer.bytes()
     }
 
-    /// Adds the record of the change `serial`, which is after those before it.
+    /// Adds the record of the change `serial`; serials rise.
     pub fn push(&mut self, serial: u64, record: &Record) {
         self.writer.push(record);
         self.reached.serial = serial;
         self.reached.cursor += 1;
     }
 
-    /// Ends it; whether there are more records for another part.
+    /// Ends the part; `more`: another part follows.
     pub fn finish(self, more: bool) -> String {
         if self.is_empty() {
             return self.answer.fault(Code::NoRecordsMatch, "nothing fits the selection");
@@ -380,10 +389,10 @@ impl Part<'_> {
         } else {
             String::new()
         };
-        // What came and went while the list was read is known at its end: a harvester that was told one
-        // number must not take another for records that it missed.
+        // Records may have come and gone while the list was read, which shows at its end. A harvester
+        // must not take the difference from the first number for records that it missed.
         let size = match self.reached.size {
-            Some(told) => Some(told).filter(|it| more || *it == self.reached.cursor),
+            Some(counted) => Some(counted).filter(|it| more || *it == self.reached.cursor),
             None => Some(self.reached.cursor).filter(|_| !more),
         };
         let token = Token {

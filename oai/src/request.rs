@@ -13,11 +13,11 @@ pub const QUERY_BYTES_MAX: usize = 64 * 1024;
 /// A verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
-    /// Who the repository is.
+    /// The description of the repository.
     Identify,
-    /// In which formats it has metadata, or that of one item.
+    /// The metadata formats of the repository, or of one item.
     ListMetadataFormats,
-    /// Its sets.
+    /// The sets.
     ListSets,
     /// The headers of records.
     ListIdentifiers,
@@ -38,7 +38,7 @@ impl Verb {
         Self::GetRecord,
     ];
 
-    /// Its name on the wire: of the argument, and of the element that answers it.
+    /// Returns its name on the wire, in the argument and in the response.
     pub fn name(self) -> &'static str {
         match self {
             Self::Identify => "Identify",
@@ -50,12 +50,12 @@ impl Verb {
         }
     }
 
-    /// The verb of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Returns the verb with that name.
+    pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name)
     }
 
-    /// The arguments that it may have.
+    /// Returns the names of its possible arguments.
     fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Identify => &[],
@@ -69,7 +69,7 @@ impl Verb {
     }
 }
 
-/// What a list lists.
+/// The kind of items in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listed {
     /// Headers alone.
@@ -78,68 +78,68 @@ pub enum Listed {
     Records,
 }
 
-/// Which records a list is of.
+/// The selection of a list's records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     /// Metadata format.
     pub prefix: String,
-    /// Changed on or after.
+    /// Earliest change, inclusive.
     pub from: Option<Datestamp>,
-    /// Changed on or before.
+    /// Latest change, inclusive.
     pub until: Option<Datestamp>,
-    /// In this set, or one below it.
+    /// The set, with those below it.
     pub set: Option<String>,
 }
 
 impl Selection {
-    /// Everything there is in that format.
+    /// Selects everything in that format.
     pub fn all(prefix: impl Into<String>) -> Self {
         Self { prefix: prefix.into(), from: None, until: None, set: None }
     }
 }
 
-/// Where a list begins.
+/// The beginning or the continuation of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// At its beginning.
+    /// The beginning.
     Selection(Selection),
-    /// Where the last response ended.
+    /// The token of the last response.
     Token(String),
 }
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Who the repository is.
+    /// The description of the repository.
     Identify,
-    /// In which formats it has metadata, or that of one item.
+    /// The metadata formats of the repository, or of one item.
     Formats {
         /// The item.
         identifier: Option<String>,
     },
-    /// Its sets.
+    /// The sets.
     Sets {
-        /// Where the last response ended.
+        /// The token of the last response.
         token: Option<String>,
     },
     /// Headers or records.
     List {
-        /// Which of them.
+        /// The kind of items.
         listed: Listed,
-        /// Of which records.
+        /// The selection, or the token.
         scope: Scope,
     },
     /// One record.
     Get {
-        /// Of this item.
+        /// The item.
         identifier: String,
-        /// In this format.
+        /// The metadata format.
         prefix: String,
     },
 }
 
 impl Request {
-    /// Its verb.
+    /// Returns its verb.
     pub fn verb(&self) -> Verb {
         match self {
             Self::Identify => Verb::Identify,
@@ -151,8 +151,8 @@ impl Request {
         }
     }
 
-    /// Its arguments with their names, the verb first. No argument is empty: repositories take that for
-    /// one that is there.
+    /// Returns its arguments with their names, the verb first. Empty arguments are left out, because
+    /// repositories would count them as present.
     pub fn arguments(&self) -> Vec<(&'static str, String)> {
         let mut all = vec![("verb", self.verb().name().to_owned())];
         let mut add = |name, value: Option<String>| {
@@ -179,17 +179,17 @@ impl Request {
         all
     }
 
-    /// The arguments as the query of a URL, or the body of a POST.
+    /// Returns the arguments as the query of a URL, or the body of a POST.
     pub fn to_query(&self) -> String {
         form_urlencoded::Serializer::new(String::new()).extend_pairs(self.arguments()).finish()
     }
 
-    /// Reads a query of a URL, or the body of a POST. Whether prefix, set and token are the repository's,
-    /// and datestamps as fine as it has them, is for the repository to say.
+    /// Reads the query of a URL, or the body of a POST. Prefix, set, token and the granularity of
+    /// datestamps are left for the repository to check.
     ///
     /// # Errors
     ///
-    /// [`Code::BadVerb`] and [`Code::BadArgument`], as §3.6 has them: answer with it.
+    /// [`Code::BadVerb`] or [`Code::BadArgument`] (§3.6), to be sent as the answer.
     pub fn parse(query: &str) -> Result<Self, Fault> {
         let bad = |message: String| Fault::new(Code::BadArgument, message);
         if QUERY_BYTES_MAX < query.len() {
@@ -198,18 +198,18 @@ impl Request {
         let pairs: Vec<(String, String)> =
             form_urlencoded::parse(query.as_bytes()).into_owned().collect();
         let verb = verb(&pairs)?;
-        let mut taken = Taken::new(verb, &pairs)?;
+        let mut arguments = Arguments::new(verb, &pairs)?;
         let request = match verb {
             Verb::Identify => Self::Identify,
-            Verb::ListMetadataFormats => Self::Formats { identifier: taken.get("identifier") },
-            Verb::ListSets => Self::Sets { token: taken.get("resumptionToken") },
+            Verb::ListMetadataFormats => Self::Formats { identifier: arguments.get("identifier") },
+            Verb::ListSets => Self::Sets { token: arguments.get("resumptionToken") },
             Verb::ListIdentifiers => {
-                Self::List { listed: Listed::Identifiers, scope: taken.scope()? }
+                Self::List { listed: Listed::Identifiers, scope: arguments.scope()? }
             }
-            Verb::ListRecords => Self::List { listed: Listed::Records, scope: taken.scope()? },
+            Verb::ListRecords => Self::List { listed: Listed::Records, scope: arguments.scope()? },
             Verb::GetRecord => Self::Get {
-                identifier: taken.required("identifier")?,
-                prefix: taken.required("metadataPrefix")?,
+                identifier: arguments.required("identifier")?,
+                prefix: arguments.required("metadataPrefix")?,
             },
         };
         Ok(request)
@@ -221,20 +221,20 @@ fn verb(pairs: &[(String, String)]) -> Result<Verb, Fault> {
     match (verbs.next(), verbs.next()) {
         (None, _) => Err(Fault::new(Code::BadVerb, "there is no argument \"verb\"")),
         (Some(_), Some(_)) => Err(Fault::new(Code::BadVerb, "there is more than one verb")),
-        (Some(name), None) => Verb::named(name).ok_or_else(|| {
+        (Some(name), None) => Verb::by_name(name).ok_or_else(|| {
             let names = Verb::ALL.map(Verb::name).join(", ");
             Fault::new(Code::BadVerb, format!("the verb is one of {names}"))
         }),
     }
 }
 
-/// The arguments of a request whose verb is known.
-struct Taken<'a> {
+/// The arguments of a request with a valid verb.
+struct Arguments<'a> {
     verb: Verb,
     values: Vec<(&'a str, &'a str)>,
 }
 
-impl<'a> Taken<'a> {
+impl<'a> Arguments<'a> {
     fn new(verb: Verb, pairs: &'a [(String, String)]) -> Result<Self, Fault> {
         let bad = |message: String| Fault::new(Code::BadArgument, message);
         let mut values: Vec<(&str, &str)> = Vec::new();
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_verb_may_have_is_read() {
+    fn valid_arguments_are_read() {
         check("verb=Identify", Ok("verb=Identify"));
         check(
             "metadataPrefix=oai_dc&verb=ListRecords&set=a%3Ab&from=2026-01-31",
@@ -376,7 +376,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(prefix in "[a-z_]{1,9}", set in prop::option::of("\\PC{1,20}"),
+        fn written_values_are_read_back(prefix in "[a-z_]{1,9}", set in prop::option::of("\\PC{1,20}"),
                                    (from, until) in stamps(), token in prop::option::of("\\PC{1,40}"),
                                    records in any::<bool>()) {
             let selection = Selection { prefix, from, until, set };

@@ -1,15 +1,15 @@
-//! ResourceSync: what a site has and what has changed there, as documents for whoever crawls sitemaps.
+//! ResourceSync documents: a site's resources and their changes, for crawlers of sitemaps.
 //!
-//! Source: ANSI/NISO Z39.99-2017 (cited by section): the source description (§11), capability lists (§10),
-//! resource lists and their indexes (§12), change lists (§14). Every one of them is a sitemap whose elements
-//! say more, in a namespace of their own; so there is one [`Document`] for all of them.
+//! Source: ANSI/NISO Z39.99-2017 (cited by section): the source description (§11), capability lists
+//! (§10), resource lists and their indexes (§12), change lists (§14). Each is a sitemap with additional
+//! attributes in another namespace, so one [`Document`] serves for all.
 //!
 //! # Differences from the standard
 //!
-//! * Dumps, resource and change, are left out: a collection's snapshot is one already, and smaller.
+//! * Resource dumps and change dumps are left out: a collection's snapshot is one already, and smaller.
 //! * A datetime has seconds and is in UTC.
-//! * Of links, those are read and written that lead through the documents (`up`, `index`,
-//!   `describedby`); the others are passed over.
+//! * Only the links between documents are read and written (`up`, `index`, `describedby`); others are
+//!   ignored.
 
 mod read;
 mod write;
@@ -21,37 +21,37 @@ pub use read::{Unreadable, read};
 /// Namespace of sitemaps.
 pub const SITEMAP: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 
-/// Namespace of what ResourceSync adds to them.
+/// Namespace of ResourceSync's additions.
 pub const TERMS: &str = "http://www.openarchives.org/rs/terms/";
 
-/// Most entries of one document (§4: that of a sitemap).
+/// Most entries of one document (§4: the limit of a sitemap).
 pub const ENTRIES_MAX: usize = 50_000;
 
 /// Largest document that is read, in bytes.
 pub const DOCUMENT_BYTES_MAX: usize = 50 << 20;
 
-/// Where a site's source description is (RFC 8615; §11), from its root.
+/// Path of a site's source description (RFC 8615; §11).
 pub const WELL_KNOWN: &str = "/.well-known/resourcesync";
 
-/// What a document is.
+/// Kind of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Capability {
-    /// The site's capability lists.
+    /// The list of a site's capability lists.
     Description,
-    /// What is told of one set of resources.
+    /// The documents about one set of resources.
     CapabilityList,
-    /// The resources as of one moment.
+    /// The resources at one moment.
     ResourceList,
-    /// What has changed within a time, oldest first.
+    /// The changes within a time, oldest first.
     ChangeList,
 }
 
 impl Capability {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 4] =
         [Self::Description, Self::CapabilityList, Self::ResourceList, Self::ChangeList];
 
-    /// Its name in a document.
+    /// Returns its name in a document.
     pub fn name(self) -> &'static str {
         match self {
             Self::Description => "description",
@@ -61,28 +61,28 @@ impl Capability {
         }
     }
 
-    /// The one of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Returns the kind with that name.
+    pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name)
     }
 }
 
-/// What has happened to a resource.
+/// Kind of a resource's change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Happened {
-    /// It is new.
+pub enum ChangeKind {
+    /// The resource is new.
     Created,
-    /// It has changed.
+    /// The resource has changed.
     Updated,
-    /// It is gone.
+    /// The resource is gone.
     Deleted,
 }
 
-impl Happened {
-    /// All of them.
+impl ChangeKind {
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Created, Self::Updated, Self::Deleted];
 
-    /// Its name in a document.
+    /// Returns its name in a document.
     pub fn name(self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -91,66 +91,66 @@ impl Happened {
         }
     }
 
-    /// The one of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Returns the kind with that name.
+    pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name)
     }
 }
 
-/// What a document lists: a resource, what happened to one, or another document.
+/// An entry of a document: a resource, a change, or another document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Where it is; a URL.
+    /// Its URL.
     pub loc: String,
-    /// When it changed last.
+    /// Time of its last change.
     pub lastmod: Option<Datestamp>,
-    /// What it is, where it is a document.
+    /// Its kind, if it is a document.
     pub capability: Option<Capability>,
-    /// What has happened to it, in a change list.
-    pub change: Option<Happened>,
-    /// When that was.
+    /// Kind of the change, in a change list.
+    pub change: Option<ChangeKind>,
+    /// Time of the change.
     pub datetime: Option<Datestamp>,
     /// Its MD5, in hex digits.
     pub md5: Option<String>,
-    /// Its bytes.
+    /// Its length in bytes.
     pub length: Option<u64>,
     /// Its media type.
     pub media_type: Option<String>,
-    /// Where a description of it is.
+    /// URL of its description.
     pub described_by: Option<String>,
 }
 
 impl Entry {
-    /// One of which no more is said than where it is.
+    /// Returns an entry with nothing but its URL.
     pub fn at(loc: impl Into<String>) -> Self {
         Self { loc: loc.into(), ..Self::default() }
     }
 }
 
-/// A document: what it is, what it is of, and its entries in their order.
+/// A document: its kind, its times and links, and its entries in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// What it is.
+    /// Its kind.
     pub capability: Capability,
-    /// Whether its entries are the parts of the list and not what is listed.
+    /// Whether its entries are the parts of the list, and not its items.
     pub is_index: bool,
-    /// The document that leads to it: of a list the capability list, of that the source description.
+    /// The document above: the capability list of a list, the source description of a capability list.
     pub up: Option<String>,
-    /// The index that it is a part of.
+    /// The index of which it is a part.
     pub index: Option<String>,
-    /// When a resource list was begun.
+    /// Beginning of a resource list.
     pub at: Option<Datestamp>,
-    /// When it was complete.
+    /// Completion of a resource list.
     pub completed: Option<Datestamp>,
-    /// Since when a change list tells of changes.
+    /// Beginning of a change list's time.
     pub from: Option<Datestamp>,
-    /// Until when; one without is still open.
+    /// End of a change list's time; without it the list is still open.
     pub until: Option<Datestamp>,
     entries: Vec<Entry>,
 }
 
 impl Document {
-    /// A document without entries.
+    /// Returns a document without entries.
     pub fn new(capability: Capability) -> Self {
         Self {
             capability,
@@ -165,7 +165,7 @@ impl Document {
         }
     }
 
-    /// The source description of a site with one capability list.
+    /// Returns the source description of a site with one capability list.
     pub fn description(capability_list: &str) -> Self {
         let mut document = Self::new(Capability::Description);
         let capability = Some(Capability::CapabilityList);
@@ -173,7 +173,7 @@ impl Document {
         document
     }
 
-    /// A capability list of these lists, below the source description at `up`.
+    /// Returns a capability list of these lists, below the source description at `up`.
     pub fn capability_list(up: &str, lists: &[(Capability, &str)]) -> Self {
         let mut document = Self::new(Capability::CapabilityList);
         document.up = Some(up.to_owned());
@@ -183,24 +183,25 @@ impl Document {
         document
     }
 
-    /// An empty resource list as of `at`, below the capability list at `up`.
+    /// Returns an empty resource list as of `at`, below the capability list at `up`.
     pub fn resource_list(up: &str, at: Datestamp) -> Self {
         let up = Some(up.to_owned());
         Self { up, at: Some(at), ..Self::new(Capability::ResourceList) }
     }
 
-    /// An empty change list of what happened since `from`, below the capability list at `up`.
+    /// Returns an empty change list since `from`, below the capability list at `up`.
     pub fn change_list(up: &str, from: Datestamp) -> Self {
         let up = Some(up.to_owned());
         Self { up, from: Some(from), ..Self::new(Capability::ChangeList) }
     }
 
-    /// What it lists, in its order: changes the oldest first.
+    /// Returns the entries in order: changes with the oldest first.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Adds an entry; false once there are [`ENTRIES_MAX`]: it belongs into another part of the list.
+    /// Adds an entry; returns false once there are [`ENTRIES_MAX`]: the entry belongs to another part of
+    /// the list.
     pub fn push(&mut self, entry: Entry) -> bool {
         let fits = self.entries.len() < ENTRIES_MAX;
         if fits {
@@ -209,9 +210,9 @@ impl Document {
         fits
     }
 
-    /// The document as XML.
-    pub fn written(&self) -> String {
-        write::written(self)
+    /// Returns the document as XML.
+    pub fn to_xml(&self) -> String {
+        write::to_xml(self)
     }
 }
 

@@ -1,20 +1,20 @@
-//! What a response says, whoever reads or writes it.
+//! Responses as values, for their reader and their writer.
 //!
 //! Source: OAI-PMH §2 (records, headers, sets), §3.2 (the response), §3.5 (flow control), §4 (verbs).
 
 pub mod read;
 pub mod write;
 
-pub use read::{Note, Reading, Unreadable, What, read};
+pub use read::{Note, NoteKind, Reading, Unreadable, read};
 
 use crate::datestamp::{Datestamp, Granularity};
 use crate::error::Fault;
 
-/// An element of XML that stands by itself: its namespaces are declared in it.
+/// A self-contained element of XML: its namespaces are declared in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Xml(pub String);
 
-/// Whether XML can carry the character at all (XML 1.0 §2.2).
+/// Returns whether XML can contain the character (XML 1.0 §2.2).
 pub(crate) fn is_char(it: char) -> bool {
     !matches!(it, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
 }
@@ -22,16 +22,16 @@ pub(crate) fn is_char(it: char) -> bool {
 /// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// By the repository's clock; `None` where it is missing or no time.
+    /// Time by the repository's clock; `None` if it is missing or not a time.
     pub response_date: Option<Datestamp>,
-    /// What it brings.
+    /// Its content.
     pub body: Body,
 }
 
-/// What a response brings.
+/// The content of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// Nothing but why; at least one.
+    /// Errors; at least one.
     Faults(Vec<Fault>),
     /// Identify.
     Identify(Box<Identify>),
@@ -47,22 +47,22 @@ pub enum Body {
     Record(Box<Record>),
 }
 
-/// Who a repository is.
+/// The description of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identify {
     /// Its name.
     pub repository_name: String,
-    /// Its address, as it says.
+    /// Its address as it states it.
     pub base_url: String,
     /// `2.0`.
     pub protocol_version: String,
     /// E-mail addresses of its administrators.
     pub admin_emails: Vec<String>,
-    /// No datestamp is before this one; `None` where it is missing or no time.
+    /// No datestamp is earlier; `None` if it is missing or not a time.
     pub earliest_datestamp: Option<Datestamp>,
-    /// What becomes of deleted records.
+    /// Its treatment of deleted records.
     pub deleted_record: Deleted,
-    /// How fine its datestamps are.
+    /// Granularity of its datestamps.
     pub granularity: Granularity,
     /// Compressions that it offers, such as `gzip`.
     pub compressions: Vec<String>,
@@ -70,7 +70,7 @@ pub struct Identify {
     pub descriptions: Vec<Xml>,
 }
 
-/// What a repository knows of deleted records.
+/// A repository's memory of deleted records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Deleted {
     /// Nothing.
@@ -83,7 +83,7 @@ pub enum Deleted {
 }
 
 impl Deleted {
-    /// Its name on the wire.
+    /// Returns its name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::No => "no",
@@ -92,8 +92,8 @@ impl Deleted {
         }
     }
 
-    /// What goes by that name, white space around it left out.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Returns the value with that name, which is trimmed first.
+    pub fn by_name(name: &str) -> Option<Self> {
         [Self::No, Self::Persistent, Self::Transient]
             .into_iter()
             .find(|it| it.name() == name.trim())
@@ -103,9 +103,9 @@ impl Deleted {
 /// A metadata format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Format {
-    /// What requests call it.
+    /// Its name in requests.
     pub prefix: String,
-    /// Where its schema is.
+    /// Address of its schema.
     pub schema: String,
     /// Its namespace.
     pub namespace: String,
@@ -114,7 +114,7 @@ pub struct Format {
 /// A set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set {
-    /// What requests call it; levels are divided by colons.
+    /// Its name in requests; levels are divided by colons.
     pub spec: String,
     /// Its name.
     pub name: String,
@@ -127,9 +127,9 @@ pub struct Set {
 pub struct Header {
     /// The item's identifier.
     pub identifier: String,
-    /// When it changed last; `None` where it is missing or no time.
+    /// Time of the last change; `None` if it is missing or not a time.
     pub datestamp: Option<Datestamp>,
-    /// The sets that it is in.
+    /// The sets of the item.
     pub sets: Vec<String>,
     /// Whether it is deleted.
     pub deleted: bool,
@@ -140,7 +140,7 @@ pub struct Header {
 pub struct Record {
     /// Its header.
     pub header: Header,
-    /// The element within `metadata`; `None` of a deleted one.
+    /// The element within `metadata`; `None` in a deleted record.
     pub metadata: Option<Xml>,
     /// The elements within `about`.
     pub about: Vec<Xml>,
@@ -149,27 +149,27 @@ pub struct Record {
 /// A part of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
-    /// What it lists.
+    /// The items.
     pub items: Vec<T>,
-    /// Where it goes on; of an empty element, a token without value: the list is at its end.
+    /// The token of the next part; a token without value comes of an empty element and ends the list.
     pub token: Option<Token>,
-    /// What could not be read of it.
+    /// The unreadable items.
     pub quarantined: Vec<Quarantined>,
 }
 
 impl<T> Page<T> {
-    /// A list of one part.
+    /// Returns a list of one part.
     pub fn of(items: Vec<T>) -> Self {
         Self { items, token: None, quarantined: Vec::new() }
     }
 }
 
-/// Where a list goes on.
+/// A resumption token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Token {
-    /// What to ask for; empty at the end of the list.
+    /// The value to ask for; empty at the end of the list.
     pub value: String,
-    /// Until when it is good for.
+    /// Its expiry.
     pub expires: Option<Datestamp>,
     /// Items before this part.
     pub cursor: Option<u64>,
@@ -179,13 +179,13 @@ pub struct Token {
     pub total_elements: Option<u64>,
 }
 
-/// A record that could not be read, and was left out.
+/// An unreadable record, which was left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quarantined {
-    /// Its identifier, if that could be read.
+    /// Its identifier, if readable.
     pub identifier: Option<String>,
-    /// Where it begins in the response, in bytes.
+    /// Its position in the response, in bytes.
     pub offset: u64,
-    /// What is wrong with it, and up to 200 bytes of where.
+    /// The problem, with up to 200 bytes of text from there.
     pub problem: String,
 }

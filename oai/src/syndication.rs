@@ -1,13 +1,13 @@
-//! When a repository says to be updated: a description within its Identify response.
+//! Syndication: a repository's update schedule, as a description in its Identify response.
 //!
-//! Source: Liu et al. §6 (a data provider publishes its update schedule: updatePeriod, updateFrequency and
-//! updateBase of the RSS 1.0 syndication module, in a container of the Identify response). What the values
-//! mean is not this crate's to say.
+//! Source: Liu et al. §6 (a data provider publishes its update schedule: updatePeriod, updateFrequency
+//! and updateBase of the RSS 1.0 syndication module, in a container of the Identify response). The values
+//! are interpreted elsewhere.
 //!
 //! # Differences from the paper
 //!
-//! * The paper shows no container. Ours is one element, `syndication`, in the module's own namespace; any
-//!   element is read that has one of the three in it, whatever it is called and declared as.
+//! * The paper shows no container. Ours is one element, `syndication`, in the module's own namespace. The
+//!   reader accepts any element with one of the three in it, whatever its name and declarations.
 
 use quick_xml::XmlVersion;
 use quick_xml::escape::resolve_xml_entity;
@@ -23,19 +23,19 @@ pub const NAMESPACE: &str = "http://purl.org/rss/1.0/modules/syndication/";
 /// Longest description that is read, in bytes.
 pub const DESCRIPTION_BYTES_MAX: usize = 16 * 1024;
 
-/// An update schedule, as it is written; what is missing has the module's default.
+/// An update schedule as written; a missing value has the module's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Syndication {
     /// `hourly`, `daily`, `weekly`, `monthly` or `yearly`.
     pub period: Option<String>,
-    /// How many times in each period.
+    /// Updates in each period.
     pub frequency: Option<String>,
-    /// From when on that is counted, as a date and time (W3CDTF).
+    /// Beginning of the first period, as a date and time (W3CDTF).
     pub base: Option<String>,
 }
 
 impl Syndication {
-    /// Reads a description; `None` for one that is of something else, or no XML.
+    /// Reads a description; `None` if it is of another kind, or not XML.
     pub fn read(description: &Xml) -> Option<Self> {
         let text = Some(description.0.as_str()).filter(|it| it.len() <= DESCRIPTION_BYTES_MAX)?;
         let mut reader = Reader::from_str(text);
@@ -44,7 +44,8 @@ impl Syndication {
         loop {
             match reader.read_event().ok()? {
                 Event::Start(start) => {
-                    value = Field::named(start.local_name().as_ref()).map(|it| (it, String::new()));
+                    value =
+                        Field::by_name(start.local_name().as_ref()).map(|it| (it, String::new()));
                 }
                 Event::Text(text) => {
                     if let Some((_, value)) = &mut value {
@@ -60,7 +61,7 @@ impl Syndication {
                     if let Some((_, value)) = &mut value {
                         match reference.resolve_char_ref().ok()? {
                             Some(char) => value.push(char),
-                            // No others: there is no DTD to declare them.
+                            // Without a DTD no other entity is declared.
                             None => value.push_str(resolve_xml_entity(&reference.xml10_content())?),
                         }
                     }
@@ -78,8 +79,8 @@ impl Syndication {
         (found != Self::default()).then_some(found)
     }
 
-    /// The description that says so.
-    pub fn written(&self) -> Xml {
+    /// Returns the description.
+    pub fn to_xml(&self) -> Xml {
         let fields = [
             ("updatePeriod", &self.period),
             ("updateFrequency", &self.frequency),
@@ -95,20 +96,20 @@ impl Syndication {
         Xml(text)
     }
 
-    /// The first of each counts; an empty one is none.
+    /// Sets a value; the first one that is not empty counts.
     fn put(&mut self, field: Field, value: &str) {
-        let place = match field {
+        let slot = match field {
             Field::Period => &mut self.period,
             Field::Frequency => &mut self.frequency,
             Field::Base => &mut self.base,
         };
-        if place.is_none() && !value.is_empty() {
-            *place = Some(value.to_owned());
+        if slot.is_none() && !value.is_empty() {
+            *slot = Some(value.to_owned());
         }
     }
 }
 
-/// What of a schedule an element has.
+/// One value of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Period,
@@ -117,7 +118,7 @@ enum Field {
 }
 
 impl Field {
-    fn named(name: &str) -> Option<Self> {
+    fn by_name(name: &str) -> Option<Self> {
         match name {
             "updatePeriod" => Some(Self::Period),
             "updateFrequency" => Some(Self::Frequency),
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_is_read_in_whatever_container() {
+    fn a_schedule_is_read_in_any_container() {
         check(
             "<syndication xmlns=\"http://purl.org/rss/1.0/modules/syndication/\">\
              <updatePeriod>daily</updatePeriod><updateFrequency> 2 </updateFrequency>\
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_something_else_is_none() {
+    fn other_descriptions_are_none() {
         for text in [
             "",
             "no XML",
@@ -178,12 +179,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(period in prop::option::of("[!-~]{1,12}"),
+        fn written_values_are_read_back(period in prop::option::of("[!-~]{1,12}"),
                                    frequency in prop::option::of("[1-9][0-9]{0,8}"),
                                    base in prop::option::of("[!-~]([ -~]{0,20}[!-~])?")) {
             let written = Syndication { period, frequency, base };
             let expected = (written != Syndication::default()).then(|| written.clone());
-            prop_assert_eq!(Syndication::read(&written.written()), expected);
+            prop_assert_eq!(Syndication::read(&written.to_xml()), expected);
         }
 
         #[test]

@@ -1,8 +1,8 @@
-//! Text as XML carries it, written.
+//! Escapes for writing text as XML.
 //!
 //! Source: XML 1.0 §2.2 (characters), §2.4 (markup), §2.11 (line ends), §3.3.3 (values of attributes).
 //!
-//! What XML cannot carry, however it is escaped, is left out: control characters, U+FFFE and U+FFFF.
+//! Characters that XML cannot carry even when escaped are left out: control characters, U+FFFE and U+FFFF.
 
 /// Namespace of `schemaLocation`.
 pub(crate) const INSTANCE: &str = "http://www.w3.org/2001/XMLSchema-instance";
@@ -16,7 +16,7 @@ pub(crate) fn push_text(out: &mut String, value: &str) {
 pub(crate) fn push_value(out: &mut String, value: &str) {
     push(out, value, |letter| match letter {
         b'"' => Some("&quot;"),
-        // A reader would make spaces of them.
+        // A reader would turn them into spaces.
         b'\t' => Some("&#9;"),
         b'\n' => Some("&#10;"),
         letter => in_text(letter),
@@ -43,7 +43,7 @@ pub(crate) fn push_element(out: &mut String, name: &str, value: &str) {
     }
 }
 
-/// Appends what is XML already, without the characters that it must not have.
+/// Appends text that is XML already, without the characters that XML must not have.
 pub(crate) fn push_markup(out: &mut String, value: &str) {
     push(out, value, |_letter| None);
 }
@@ -53,13 +53,13 @@ fn in_text(letter: u8) -> Option<&'static str> {
         b'&' => Some("&amp;"),
         b'<' => Some("&lt;"),
         b'>' => Some("&gt;"),
-        // A reader would make a line feed of it.
+        // A reader would turn it into a line feed.
         b'\r' => Some("&#13;"),
         _ => None,
     }
 }
 
-/// Appends `value` with what `escape` says in the place of an ASCII character.
+/// Appends `value`; an ASCII character is replaced by what `escape` returns for it.
 fn push(out: &mut String, value: &str, escape: impl Fn(u8) -> Option<&'static str>) {
     let bytes = value.as_bytes();
     let mut plain = 0;
@@ -87,21 +87,21 @@ mod tests {
     use super::*;
     use crate::response::is_char;
 
-    fn written(value: &str, push: impl Fn(&mut String, &str)) -> String {
+    fn pushed(value: &str, push: impl Fn(&mut String, &str)) -> String {
         let mut out = String::new();
         push(&mut out, value);
         out
     }
 
     #[test]
-    fn each_place_has_its_escapes() {
+    fn text_attributes_and_markup_have_their_escapes() {
         let value = "a&\"<b>'\r\n\t\u{1}\u{ffff}é";
-        assert_eq!(written(value, push_text), "a&amp;\"&lt;b&gt;'&#13;\n\té");
-        assert_eq!(written(value, push_value), "a&amp;&quot;&lt;b&gt;'&#13;&#10;&#9;é");
-        assert_eq!(written(value, push_markup), "a&\"<b>'\r\n\té");
-        let element = written("<", |out, it| push_element(out, "e", it));
+        assert_eq!(pushed(value, push_text), "a&amp;\"&lt;b&gt;'&#13;\n\té");
+        assert_eq!(pushed(value, push_value), "a&amp;&quot;&lt;b&gt;'&#13;&#10;&#9;é");
+        assert_eq!(pushed(value, push_markup), "a&\"<b>'\r\n\té");
+        let element = pushed("<", |out, it| push_element(out, "e", it));
         assert_eq!(element, "<e>&lt;</e>");
-        assert_eq!(written("<", |out, it| push_attribute(out, "a", it)), " a=\"&lt;\"");
+        assert_eq!(pushed("<", |out, it| push_attribute(out, "a", it)), " a=\"&lt;\"");
     }
 
     proptest! {
@@ -110,7 +110,7 @@ mod tests {
             value in "(?s)(.|[\\x00-\\x1f\u{fffd}\u{fffe}\u{ffff}]){0,40}"
         ) {
             let expected: String = value.chars().filter(|it| is_char(*it)).collect();
-            prop_assert_eq!(written(&value, push_markup), expected);
+            prop_assert_eq!(pushed(&value, push_markup), expected);
         }
     }
 }

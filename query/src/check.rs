@@ -1,4 +1,4 @@
-//! What a query may ask of an attribute: messages for what makes no sense.
+//! Checks of values and regular expressions in queries, with messages for mistakes.
 //!
 //! Sans-I/O.
 
@@ -6,11 +6,11 @@ use super::{Bound, Kind, Value, kind, number, period};
 
 /// Longest regular expression, in bytes.
 const PATTERN_BYTES_MAX: usize = 256;
-/// Largest regular expression once compiled, in bytes: bounds the time that the index takes to
-/// make an automaton of it.
+/// Largest compiled regular expression, in bytes: bounds the time in which the index makes an
+/// automaton of it.
 const PATTERN_COMPILED_BYTES_MAX: usize = 256 * 1024;
 
-/// Checks that `field` can be like `value`; an error says what is wrong.
+/// Checks that `value` makes sense for `field`; an error describes the mistake.
 pub(super) fn value(field: &str, value: &Value) -> Result<(), String> {
     let (what, reads): (&str, fn(&str) -> bool) = match kind(field) {
         Some(Kind::Text) => {
@@ -41,7 +41,7 @@ pub(super) fn value(field: &str, value: &Value) -> Result<(), String> {
     if fits { Ok(()) } else { Err(format!("expected {what} for {field}")) }
 }
 
-/// Checks a regular expression; an error says what is wrong with it.
+/// Checks a regular expression; an error describes the mistake.
 pub(super) fn regex(pattern: &str) -> Result<(), String> {
     if PATTERN_BYTES_MAX < pattern.len() {
         return Err(format!("the regular expression is longer than {PATTERN_BYTES_MAX} bytes"));
@@ -68,7 +68,7 @@ pub(super) fn regex(pattern: &str) -> Result<(), String> {
     }
 }
 
-/// Finds what an automaton over whole words cannot do: anchors, word borders, lazy repetition.
+/// Finds syntax that an automaton over whole words lacks: anchors, word borders, lazy repetition.
 fn unsupported(pattern: &str) -> Option<String> {
     let mut chars = pattern.chars().peekable();
     let (mut in_class, mut repeated) = (false, false);

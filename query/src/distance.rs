@@ -1,11 +1,12 @@
-//! How far two words are apart.
+//! Edit distance between words.
 //!
 //! Sans-I/O.
 
-/// Whether `word` is at most `edits` insertions, deletions, replacements or swaps of neighbors away
-/// from `wanted`, in characters: optimal string alignment, in which no letter is changed twice.
+/// Returns whether `word` is at most `edits` insertions, deletions, replacements or swaps of
+/// neighbors away from `wanted`, in characters: optimal string alignment, in which no letter is
+/// changed twice.
 pub fn within(wanted: &[char], word: &str, edits: usize) -> bool {
-    // A character has at most four bytes, so most words are told by their length alone.
+    // A character has at most four bytes, so the length alone excludes most words.
     if wanted.len() + edits < word.len() / 4 || word.len() + edits < wanted.len() {
         return false;
     }
@@ -13,7 +14,7 @@ pub fn within(wanted: &[char], word: &str, edits: usize) -> bool {
     if edits < wanted.len().abs_diff(word.len()) {
         return false;
     }
-    // Rows of the usual table, of which only what is near the diagonal can be near enough.
+    // Rows of the usual table; only cells near the diagonal can be small enough.
     let far = edits + 1;
     let mut before = Vec::new();
     let mut row: Vec<usize> = (0..=word.len()).map(|at| at.min(far)).collect();

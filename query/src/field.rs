@@ -1,10 +1,10 @@
-//! What a name in a query stands for.
+//! The names of attributes in queries and their meanings.
 //!
 //! Sans-I/O.
 
-/// Part of a record that is searched by its words.
+/// A field of a record that is searched by its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum TextField {
     /// `Title`.
     Title,
     /// `Keywords`.
@@ -13,30 +13,30 @@ pub enum Part {
     Description,
     /// `Author`.
     Author,
-    /// The texts, and every other attribute that says what the object is.
+    /// The texts, and every other attribute that describes the object.
     Body,
-    /// The address, as written and as read.
+    /// The URL, as written and decoded.
     Url,
     /// `Type`.
     Type,
-    /// The host of the address.
+    /// The host of the URL.
     Host,
     /// Name and id of the gatherer.
     Gatherer,
 }
 
-impl Part {
-    /// The parts that are searched when no attribute is named.
-    pub const USUAL: [Self; 6] =
+impl TextField {
+    /// The fields that are searched when a query names no attribute.
+    pub const DEFAULT: [Self; 6] =
         [Self::Title, Self::Keywords, Self::Description, Self::Author, Self::Url, Self::Body];
 
-    /// Whether a plain word is found in all its forms here; not where endings mean nothing.
+    /// Returns whether a plain word matches all its forms here; not where endings mean nothing.
     pub const fn is_inflected(self) -> bool {
         matches!(self, Self::Title | Self::Keywords | Self::Description | Self::Body)
     }
 
-    /// The attributes, in small letters, one of which has to be there for the part to be; none if
-    /// it always is.
+    /// Returns the attributes, in small letters, of which one must exist for the field to exist;
+    /// none if it always exists.
     pub const fn names(self) -> &'static [&'static str] {
         match self {
             Self::Title => &["title"],
@@ -50,12 +50,12 @@ impl Part {
     }
 }
 
-/// What of a record is compared as a number.
+/// A field of a record that is compared as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Bytes.
     Size,
-    /// The year that the object names itself, or that it was modified in, UTC.
+    /// The object's own `Year`, or the year of its modification, UTC.
     Year,
     /// Unix seconds.
     Modified,
@@ -64,10 +64,10 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// Every one.
+    /// All quantities.
     pub const ALL: [Self; 4] = [Self::Size, Self::Year, Self::Modified, Self::Updated];
 
-    /// The shortest name it has in queries.
+    /// Returns its shortest name in queries.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Size => "size",
@@ -77,7 +77,7 @@ impl Quantity {
         }
     }
 
-    /// How its values are written.
+    /// Returns the kind of its values.
     pub const fn kind(self) -> Kind {
         match self {
             Self::Size | Self::Year => Kind::Number,
@@ -86,11 +86,11 @@ impl Quantity {
     }
 }
 
-/// What a name in a query stands for.
+/// Meaning of an attribute name in a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// Words.
-    Part(Part),
+    Text(TextField),
     /// A number.
     Quantity(Quantity),
     /// The object's id.
@@ -99,19 +99,19 @@ pub enum Target {
     Attribute(String),
 }
 
-/// Looks up what `name`, in any case, stands for.
+/// Looks up the meaning of `name`, in any case.
 pub fn target(name: &str) -> Target {
     let name = name.to_ascii_lowercase();
     match name.as_str() {
-        "title" => Target::Part(Part::Title),
-        "keywords" => Target::Part(Part::Keywords),
-        "description" | "abstract" => Target::Part(Part::Description),
-        "author" => Target::Part(Part::Author),
-        "body" | "text" | "partial-text" | "full-text" => Target::Part(Part::Body),
-        "url" => Target::Part(Part::Url),
-        "type" => Target::Part(Part::Type),
-        "host" => Target::Part(Part::Host),
-        "gatherer" => Target::Part(Part::Gatherer),
+        "title" => Target::Text(TextField::Title),
+        "keywords" => Target::Text(TextField::Keywords),
+        "description" | "abstract" => Target::Text(TextField::Description),
+        "author" => Target::Text(TextField::Author),
+        "body" | "text" | "partial-text" | "full-text" => Target::Text(TextField::Body),
+        "url" => Target::Text(TextField::Url),
+        "type" => Target::Text(TextField::Type),
+        "host" => Target::Text(TextField::Host),
+        "gatherer" => Target::Text(TextField::Gatherer),
         "size" | "file-size" => Target::Quantity(Quantity::Size),
         "year" => Target::Quantity(Quantity::Year),
         "modified" | "last-modification-time" => Target::Quantity(Quantity::Modified),
@@ -121,22 +121,22 @@ pub fn target(name: &str) -> Target {
     }
 }
 
-/// How the values of an attribute compare.
+/// Order of an attribute's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Not at all: words.
+    /// No order: words.
     Text,
-    /// As whole numbers: sizes, years.
+    /// Whole numbers: sizes, years.
     Number,
-    /// As moments.
+    /// Moments.
     Date,
 }
 
-/// Returns how `field` compares; a name in any case. `None` for one that is not ours, whose values
-/// compare as numbers where they are numbers.
+/// Returns the order of the values of `field`, a name in any case. `None` for an unknown attribute:
+/// its values compare as numbers where they are numbers.
 pub fn kind(field: &str) -> Option<Kind> {
     match target(field) {
-        Target::Part(_) | Target::Oid => Some(Kind::Text),
+        Target::Text(_) | Target::Oid => Some(Kind::Text),
         Target::Quantity(quantity) => Some(quantity.kind()),
         Target::Attribute(name) => (name == "md5").then_some(Kind::Text),
     }

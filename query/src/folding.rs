@@ -1,11 +1,11 @@
-//! Letters without their accents: what of Unicode has a likeness in ASCII.
+//! ASCII folding: letters without their accents, and other characters with an ASCII equivalent.
 //!
-//! The table is that of the engine of the broker's index (tantivy's `AsciiFoldingFilter`, Lucene's
-//! before): `é` is `e`, `ß` is `ss`, `⑳` is `20`, `«` is `"`. The index's tests hold it to that.
+//! The table is that of the broker's index engine (tantivy's `AsciiFoldingFilter`, from Lucene): `é`
+//! is `e`, `ß` is `ss`, `⑳` is `20`, `«` is `"`. The index's tests compare the two.
 //!
 //! Sans-I/O.
 
-/// Returns what stands for `c` in ASCII; `None` if `c` is of ASCII already, or like nothing there.
+/// Returns the ASCII equivalent of `c`; `None` if `c` is ASCII itself or has no equivalent.
 pub fn fold_char(c: char) -> Option<&'static str> {
     let after = RUNS.partition_point(|(first, _)| *first <= c);
     let (first, run) = RUNS.get(after.checked_sub(1)?)?;
@@ -13,8 +13,8 @@ pub fn fold_char(c: char) -> Option<&'static str> {
     run.get(at).copied().filter(|folded| !folded.is_empty())
 }
 
-/// Runs of characters: the first, and what stands for it and for those after it; nothing where a
-/// character stays.
+/// Runs of characters: the first character, and the equivalents of it and of its successors; an
+/// empty one where a character stays.
 static RUNS: &[(char, &[&str])] = &[
     ('\u{ab}', &["\""]),
     (

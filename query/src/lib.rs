@@ -1,11 +1,11 @@
-//! The query language, version 1: text in, a tree out, and whether a record answers it.
+//! The query language, version 1: it parses text to a tree and matches records.
 //!
 //! Source: TR §5 and the user's manual, "Doing queries": words, phrases, `Attribute : value`, and
-//! Boolean combinations of them. [`parse()`] reads what a person typed; [`Query`]'s `Display` writes it
-//! back in a canonical form that parses to the same tree. [`Matcher`] tells of one record whether it
-//! answers, for whoever has no index: views, filtered feeds, a registry's routing. What an index has
-//! to agree with is here too: what of a record is searched ([`record`]), under which names
-//! ([`field`]), and how text becomes words ([`words`]).
+//! Boolean combinations of them. [`parse()`] reads a typed query; [`Query`]'s `Display` writes it in
+//! a canonical form that parses to the same tree. [`Matcher`] decides whether one record matches,
+//! where there is no index: views, filtered feeds, a registry's routing. An index must agree with
+//! the rest: which text of a record is searched ([`record`]), under which names ([`field`]), and how
+//! text becomes words ([`words`]).
 //!
 //! | written | finds |
 //! |---|---|
@@ -13,23 +13,22 @@
 //! | `"change log"` | these words as written, side by side |
 //! | `title:harvest`, `author:"Peter Danzig"`, `title:(a OR b)` | in that attribute, whatever its case |
 //! | `a AND b`, `a OR b`, `NOT a`, `(a OR b) c` | NOT binds tightest, then AND, then OR |
-//! | `+a b` | `a`; those that have `b` too come first |
+//! | `+a b` | `a`; records that have `b` too come first |
 //! | `-a` | not `a` |
 //! | `harv*`, `harvst~1`, `havrst~2`, `/har.est/` | words by beginning, by edits, by regular expression |
 //! | `size:>10k`, `size:[1 TO 9]`, `modified:2024-01..2024-06`, `year:2024`, `modified:..2020` | ranges |
-//! | `keywords:*`, `*` | what has that attribute; everything |
+//! | `keywords:*`, `*` | records with that attribute; all records |
 //! | `\` | makes the next character an ordinary one |
 //!
-//! Words side by side mean AND: every word more makes an answer smaller and sharper, which is
-//! what people know from every search page. `+` therefore has a meaning of its own: it marks what
-//! must be there, and leaves the unmarked words beside it to ranking. AND, OR, NOT and TO are operators in
-//! capitals only.
+//! Words side by side mean AND: each further word narrows the answer, as on every search page. `+`
+//! therefore has a meaning of its own: it marks the required words, and the unmarked words beside it
+//! only affect the ranking. AND, OR, NOT and TO are operators in capitals only.
 //!
 //! # Differences from the original
 //!
-//! * AND binds tighter than OR. The original nested to the right with no precedence, a trap.
-//! * A colon with a space after it is an error that says so: `Attribute : value` of the original
-//!   must be written without spaces, since a pasted title (`Re: harvest`) is no attribute.
+//! * AND binds tighter than OR. The original nested to the right without precedence, a trap.
+//! * A colon with a space after it is an error: `Attribute : value` of the original must be written
+//!   without spaces, since a pasted title (`Re: harvest`) is no attribute.
 //! * An address (`http://…`), a path (`/usr/share`), `std::io` and `12:30` are words, not fields.
 //!
 //! Sans-I/O.
@@ -63,14 +62,14 @@ pub const DEPTH_MAX: usize = 32;
 /// Most words, phrases and other conditions in one query.
 pub const LEAVES_MAX: usize = 128;
 
-/// Most that prefixes, fuzzy words and regular expressions may count in one query: each walks
-/// through the words of the index, with an automaton that has to be made first. A prefix counts
-/// one, a fuzzy word one for each part (`foo-bar~1` two), a regular expression [`REGEX_COST`].
+/// Highest cost of all prefixes, fuzzy words and regular expressions in one query: each needs an
+/// automaton that walks through the words of the index. A prefix counts one, a fuzzy word one for
+/// each part (`foo-bar~1` two), a regular expression [`REGEX_COST`].
 pub const PATTERNS_MAX: usize = 16;
-/// What a regular expression counts among the patterns: its automaton is by far the largest.
+/// Cost of a regular expression among the patterns: its automaton is by far the largest.
 pub const REGEX_COST: usize = 4;
 
-/// What to look for.
+/// A parsed query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
     /// The top of the tree.
@@ -79,13 +78,13 @@ pub struct Query {
 
 /// A condition on an object.
 ///
-/// [`parse()`] gives canonical trees: no AND directly in an AND, no OR directly in an OR, none of them with fewer
-/// than two members, no double negation.
+/// [`parse()`] returns canonical trees: no AND directly in an AND, no OR directly in an OR, none of
+/// them with fewer than two members, no double negation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     /// Everything.
     All,
-    /// One word, phrase, range … in one attribute or in all of them.
+    /// One word, phrase, range … in one attribute or in the default ones.
     Leaf(Leaf),
     /// All of these.
     And(Vec<Self>),
@@ -93,11 +92,11 @@ pub enum Node {
     Or(Vec<Self>),
     /// All but this.
     Not(Box<Self>),
-    /// What is required, ranked higher where the optional ones hold too.
+    /// All required conditions; a match ranks higher if optional conditions hold too.
     Prefer {
-        /// What must hold.
+        /// Conditions that must hold.
         required: Vec<Self>,
-        /// What only raises the rank.
+        /// Conditions that only raise the rank.
         optional: Vec<Self>,
     },
 }
@@ -105,28 +104,28 @@ pub enum Node {
 /// The smallest condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// The attribute's name as typed; `None` for the usual ones together.
+    /// The attribute's name as typed; `None` for the default ones together.
     pub field: Option<String>,
-    /// What it has to be like.
+    /// The condition on its value.
     pub value: Value,
 }
 
-/// What an attribute has to be like.
+/// A condition on the value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// Holds this word in any form. A word of several parts (`foo-bar`) is a phrase of its parts.
     Word(String),
     /// Holds these words as written, side by side.
     Phrase(String),
-    /// Holds a word that begins so.
+    /// Holds a word with this beginning.
     Prefix(String),
-    /// Holds a word at most so many edits away.
+    /// Holds a word at most this number of edits away.
     Fuzzy(String, u8),
     /// Holds a word that matches this regular expression from beginning to end.
     Regex(String),
     /// Lies between two bounds.
     Range(Bound, Bound),
-    /// Is there at all.
+    /// Exists.
     Present,
 }
 
@@ -141,20 +140,20 @@ pub enum Bound {
     Exclusive(String),
 }
 
-/// Why a query cannot be understood, and where.
+/// A mistake in a query, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}, at byte {offset} of the query")]
 pub struct QueryError {
-    /// Where the trouble starts, in bytes from the start of the query.
+    /// Start of the mistake, in bytes from the start of the query.
     pub offset: usize,
-    /// How long it is, in bytes; 0 at the query's end.
+    /// Length of the mistake, in bytes; 0 at the query's end.
     pub len: usize,
-    /// What is wrong and what was expected; lower-case, no full stop.
+    /// Description of the mistake and of the expected text; lower-case, no full stop.
     pub message: String,
 }
 
 impl QueryError {
-    /// Renders two lines: the query, and under it carets at the spot.
+    /// Renders two lines: the query, and carets under the mistake.
     ///
     /// Control characters of the query are shown as spaces. Columns are characters.
     pub fn caret(&self, query: &str) -> String {
@@ -169,24 +168,24 @@ impl QueryError {
 }
 
 impl Query {
-    /// The query that everything answers.
+    /// Returns the query that every record matches.
     pub const fn all() -> Self {
         Self { root: Node::All }
     }
 
-    /// The query for one word, in all the usual attributes.
+    /// Returns the query for one word in the default attributes.
     pub fn word(word: &str) -> Self {
         Self { root: Node::Leaf(Leaf { field: None, value: Value::Word(word.to_owned()) }) }
     }
 
-    /// Returns what of `record` answers; `None` if it does not answer. For many records, make a
-    /// [`Matcher`] once.
+    /// Returns the attributes of `record` that match; `None` if the record does not match. For many
+    /// records, make a [`Matcher`] once.
     pub fn matches(&self, record: &Record) -> Option<Matched> {
         Matcher::new(self).matches(record)
     }
 
-    /// Calls `visit` with every leaf that an object has to satisfy or is ranked by: not with
-    /// those under a NOT.
+    /// Calls `visit` with every leaf that is required or raises the rank, but not with leaves under
+    /// a NOT.
     pub fn for_each_wanted<'a>(&'a self, visit: &mut dyn FnMut(&'a Leaf)) {
         fn walk<'a>(node: &'a Node, visit: &mut dyn FnMut(&'a Leaf)) {
             match node {
@@ -205,7 +204,7 @@ impl Query {
 }
 
 impl Node {
-    /// All of `nodes`, in canonical form; none of them is everything.
+    /// Returns the AND of `nodes`, in canonical form; [`Node::All`] if `nodes` is empty.
     pub fn and(nodes: Vec<Self>) -> Self {
         let mut flat = Vec::with_capacity(nodes.len());
         for node in nodes {
@@ -221,7 +220,7 @@ impl Node {
         }
     }
 
-    /// Any of `nodes`, in canonical form; `nodes` is not empty.
+    /// Returns the OR of `nodes`, in canonical form; `nodes` is not empty.
     pub fn or(nodes: Vec<Self>) -> Self {
         debug_assert!(!nodes.is_empty());
         let mut flat = Vec::with_capacity(nodes.len());
@@ -234,7 +233,7 @@ impl Node {
         if flat.len() == 1 { flat.remove(0) } else { Self::Or(flat) }
     }
 
-    /// All but `node`, in canonical form.
+    /// Returns the NOT of `node`, in canonical form.
     pub fn negate(node: Self) -> Self {
         match node {
             Self::Not(inner) => *inner,
@@ -242,7 +241,7 @@ impl Node {
         }
     }
 
-    /// `required`, ranked by `optional` too, in canonical form; `required` is not empty.
+    /// Returns `required`, ranked by `optional` too, in canonical form; `required` is not empty.
     pub fn prefer(required: Vec<Self>, optional: Vec<Self>) -> Self {
         if optional.is_empty() { Self::and(required) } else { Self::Prefer { required, optional } }
     }
@@ -263,10 +262,10 @@ impl fmt::Display for Node {
             Self::Or(nodes) => {
                 join(f, nodes, " OR ", |node| matches!(node, Self::Not(_) | Self::And(_)))
             }
-            Self::Not(node) => write!(f, "-{}", Tight(node)),
+            Self::Not(node) => write!(f, "-{}", Operand(node)),
             Self::Prefer { required, optional } => {
                 for node in required {
-                    write!(f, "+{} ", Tight(node))?;
+                    write!(f, "+{} ", Operand(node))?;
                 }
                 // A bare NOT beside a `+` would be required, so it gets parentheses too.
                 join(f, optional, " ", |_| false)
@@ -275,10 +274,10 @@ impl fmt::Display for Node {
     }
 }
 
-/// A node as an operand: in parentheses unless it is one piece.
-struct Tight<'a>(&'a Node);
+/// A node as an operand: in parentheses unless it is a single leaf.
+struct Operand<'a>(&'a Node);
 
-impl fmt::Display for Tight<'_> {
+impl fmt::Display for Operand<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Node::All | Node::Leaf(_) => write!(f, "{}", self.0),
@@ -287,7 +286,7 @@ impl fmt::Display for Tight<'_> {
     }
 }
 
-/// Writes `nodes`, in parentheses unless they are one piece or `plain`.
+/// Writes `nodes`, in parentheses unless they are single leaves or `plain`.
 fn join(
     f: &mut fmt::Formatter<'_>,
     nodes: &[Node],
@@ -298,7 +297,7 @@ fn join(
         if at != 0 {
             f.write_str(between)?;
         }
-        if plain(node) { write!(f, "{node}")? } else { write!(f, "{}", Tight(node))? }
+        if plain(node) { write!(f, "{node}")? } else { write!(f, "{}", Operand(node))? }
     }
     Ok(())
 }
@@ -335,7 +334,7 @@ impl fmt::Display for Bound {
     }
 }
 
-/// Writes a word so that it reads as that word: what could be an operator gets a backslash.
+/// Writes a word so that it parses as that word: a possible operator gets a backslash.
 fn escape(word: &str) -> String {
     let mut out = String::with_capacity(word.len() + 4);
     let mut before = ' ';

@@ -1,9 +1,9 @@
-//! The matcher: whether a record answers a query, and which of its attributes do.
+//! The matcher: it decides whether a record matches a query, and which of its attributes match.
 //!
-//! It finds what the broker's index finds: both read records by [`record`](crate::record) and words by
-//! [`words`](crate::words). An index may know less where it has bounds of its own (forms of a word,
-//! words that a prefix stands for, the size of a regular expression), and it may know more than
-//! the record says: the addresses of other objects with the same content.
+//! It finds the same records as the broker's index: both read records by [`record`](crate::record)
+//! and words by [`words`](crate::words). An index may find less where it has its own limits (forms
+//! of a word, words with a prefix, the size of a regular expression). It may find more than the
+//! record says: the URLs of other objects with the same content.
 //!
 //! Sans-I/O.
 
@@ -13,36 +13,36 @@ use regex::Regex;
 use soif::Record;
 
 use crate::distance::within;
-use crate::field::{Part, Quantity, Target, target};
+use crate::field::{Quantity, Target, TextField, target};
 use crate::phrase::{Phrase, Progress};
 use crate::record::{Searched, gatherer_id, integer, oid_key, quantity, searched};
 use crate::stem::{Stemmer, root};
 use crate::words::{Words, pattern, split};
 use crate::{Leaf, Node, Query, Value, span};
 
-/// What of a record answers a query.
+/// The attributes of a record that match a query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matched {
-    /// The attributes that hold what was looked for or what raises the rank, by name in small letters.
-    /// What stands in no attribute of its own is there as queries name it: `url`, `host`,
-    /// `gatherer`, `oid`, `size`, `year`, `modified`, `updated`. Empty where only something else was
-    /// excluded, or everything asked for.
+    /// Names, in small letters, of the attributes that match a wanted or an optional condition.
+    /// Values without an attribute of their own have their names of queries: `url`, `host`,
+    /// `gatherer`, `oid`, `size`, `year`, `modified`, `updated`. Empty if the query only excludes or
+    /// asks for everything.
     pub attributes: BTreeSet<String>,
 }
 
-/// A query made ready to be held against many records. Shared freely between threads.
+/// A query prepared for matching many records. Threads may share it.
 ///
-/// To hold it against a record takes time in what is searched of the record (see the bounds of
-/// [`record`](crate::record)) times the conditions of the query (at most
-/// [`LEAVES_MAX`](crate::LEAVES_MAX) in one that was parsed), whatever they are.
+/// The time for one record is proportional to its searched text (see the limits of
+/// [`record`](crate::record)) times the number of conditions (at most
+/// [`LEAVES_MAX`](crate::LEAVES_MAX) in a parsed query).
 #[derive(Clone, Debug)]
 pub struct Matcher {
-    /// `None` if nothing in the query is a condition, as in `???`: nothing answers it.
+    /// `None` if the query has no condition, as in `???`: no record matches it.
     root: Option<Tree>,
     conditions: Vec<Condition>,
 }
 
-/// How conditions are joined, by their places in a list; each node is one.
+/// Boolean combination of conditions; a leaf is an index in [`Matcher::conditions`].
 #[derive(Clone, Debug)]
 enum Tree {
     Leaf(usize),
@@ -51,23 +51,23 @@ enum Tree {
     Not(Box<Self>),
 }
 
-/// What one leaf asks for.
+/// The condition of one leaf.
 #[derive(Clone, Debug)]
 struct Condition {
-    /// Whether it is looked for, rather than excluded.
+    /// Wanted, not excluded.
     wanted: bool,
-    asks: Asks,
+    predicate: Predicate,
 }
 
 #[derive(Clone, Debug)]
-enum Asks {
-    /// It holds, or does not, whatever the record.
+enum Predicate {
+    /// The same for every record.
     Fixed(bool),
-    /// One of the attributes, in small letters, is there.
+    /// One of the attributes, in small letters, exists.
     Present(Vec<String>),
-    /// A number between two, both included.
+    /// The quantity lies between two numbers, both included.
     Between(Quantity, i64, i64),
-    /// An attribute that is a number between two, both included.
+    /// The attribute is a number between two numbers, both included.
     AttributeBetween(String, i64, i64),
     /// The [`oid_key`].
     Oid(String),
@@ -75,68 +75,70 @@ enum Asks {
     Words(Scope, Test),
 }
 
-/// Where words are looked for.
+/// The texts in which words are searched.
 #[derive(Clone, Debug)]
 enum Scope {
-    Usual,
-    Part(Part),
+    Default,
+    Field(TextField),
     Attribute(String),
 }
 
-/// Which words are looked for in a text.
+/// A test of the words of a text.
 #[derive(Clone, Debug)]
 enum Test {
-    /// The word, or where endings mean something any that has its stem.
+    /// The word, or in inflected fields any word with its stem.
     Forms { word: String, stem: String },
     /// Words side by side.
     Phrase(Phrase),
-    /// For each of the words one at most so many edits away, in one part.
+    /// For each of the words, one at most that number of edits away, all in one field.
     Near(Vec<Vec<char>>, usize),
-    /// A word that matches as a whole; none if the pattern makes no sense.
+    /// A word that matches as a whole; `None` for an invalid pattern.
     Regex(Option<Regex>),
 }
 
-/// What has been found of one condition in a record.
+/// Outcome of one condition on a record.
 #[derive(Clone, Debug, Default)]
-struct Found {
+struct Outcome {
     holds: bool,
-    /// Where.
+    /// Names under which it holds.
     names: BTreeSet<String>,
-    /// For [`Test::Near`]: the part (`None` for an attribute's own text), and which of the words.
-    near: BTreeSet<(Option<Part>, usize)>,
+    /// For [`Test::Near`]: the field (`None` for an attribute's own text) and the index of the word.
+    near: BTreeSet<(Option<TextField>, usize)>,
 }
 
 impl Matcher {
-    /// Makes `query` ready. Takes as long as its regular expressions take to compile: well under a
-    /// millisecond each, as [`parse`](crate::parse()) lets them.
+    /// Prepares `query`. Takes as long as its regular expressions take to compile: well under a
+    /// millisecond each, by the limits of [`parse`](crate::parse()).
     pub fn new(query: &Query) -> Self {
         let mut matcher = Self { root: None, conditions: Vec::new() };
         matcher.root = matcher.node(&query.root, true);
         matcher
     }
 
-    /// Returns what of `record` answers; `None` if it does not answer. The record is as it was read
-    /// from a stream: white space in its address is percent-encoded.
+    /// Returns the attributes of `record` that match; `None` if the record does not match. The
+    /// record is as read from a stream: white space in its URL is percent-encoded.
     pub fn matches(&self, record: &Record) -> Option<Matched> {
-        let mut found = vec![Found::default(); self.conditions.len()];
+        let mut found = vec![Outcome::default(); self.conditions.len()];
         for (condition, found) in self.conditions.iter().zip(&mut found) {
-            let name = match &condition.asks {
-                Asks::Fixed(holds) => {
+            let name = match &condition.predicate {
+                Predicate::Fixed(holds) => {
                     found.holds = *holds;
                     continue;
                 }
-                Asks::Between(number, low, high) => quantity(record, *number)
+                Predicate::Between(number, low, high) => quantity(record, *number)
                     .filter(|it| (*low..=*high).contains(it))
                     .map(|_| number.name()),
-                Asks::Oid(key) => {
+                Predicate::Oid(key) => {
                     (*key == oid_key(&gatherer_id(record), &record.url)).then_some("oid")
                 }
-                Asks::Present(_) | Asks::AttributeBetween(..) | Asks::Words(..) => continue,
+                Predicate::Present(_) | Predicate::AttributeBetween(..) | Predicate::Words(..) => {
+                    continue;
+                }
             };
             found.holds = name.is_some();
             found.names.extend(name.map(str::to_owned));
         }
-        searched(record, &mut |name, what| self.look(name, what, &mut found));
+        searched(record, &mut |name, what| self.test_item(name, what, &mut found));
         if !self.root.as_ref().is_some_and(|root| root.holds(&found)) {
             return None;
         }
@@ -145,17 +147,17 @@ impl Matcher {
         Some(Matched { attributes: answering.flat_map(|(_, found)| found.names).collect() })
     }
 
-    /// Makes a node ready; `None` when it is no condition.
+    /// Prepares a node; `None` if it has no condition.
     fn node(&mut self, node: &Node, wanted: bool) -> Option<Tree> {
         match node {
-            Node::All => Some(self.add(wanted, Asks::Fixed(true))),
-            Node::Leaf(leaf) => asks(leaf).map(|asks| self.add(wanted, asks)),
+            Node::All => Some(self.add(wanted, Predicate::Fixed(true))),
+            Node::Leaf(leaf) => predicate(leaf).map(|it| self.add(wanted, it)),
             Node::Not(inner) => Some(Tree::Not(Box::new(self.node(inner, false)?))),
-            Node::And(nodes) => some(self.nodes(nodes, wanted)).map(Tree::All),
-            Node::Or(nodes) => some(self.nodes(nodes, wanted)).map(Tree::Any),
+            Node::And(nodes) => non_empty(self.nodes(nodes, wanted)).map(Tree::All),
+            Node::Or(nodes) => non_empty(self.nodes(nodes, wanted)).map(Tree::Any),
             Node::Prefer { required, optional } => {
                 let required = Tree::All(self.nodes(required, wanted));
-                // They are looked for, but nothing depends on them.
+                // Optional conditions give attribute names, but the match does not depend on them.
                 self.nodes(optional, wanted);
                 Some(required)
             }
@@ -166,24 +168,24 @@ impl Matcher {
         nodes.iter().filter_map(|node| self.node(node, wanted)).collect()
     }
 
-    fn add(&mut self, wanted: bool, asks: Asks) -> Tree {
-        self.conditions.push(Condition { wanted, asks });
+    fn add(&mut self, wanted: bool, predicate: Predicate) -> Tree {
+        self.conditions.push(Condition { wanted, predicate });
         Tree::Leaf(self.conditions.len() - 1)
     }
 
-    /// Looks at what stands under one name.
-    fn look(&self, name: &str, what: Searched<'_>, found: &mut [Found]) {
+    /// Tests the conditions on one searched item of the record.
+    fn test_item(&self, name: &str, what: Searched<'_>, found: &mut [Outcome]) {
         let mut readings = Vec::new();
         for (condition, found) in self.conditions.iter().zip(found) {
             if found.holds && (!condition.wanted || found.names.contains(name)) {
                 continue;
             }
-            let holds = match (&condition.asks, what) {
-                (Asks::Present(names), Searched::Name) => names.iter().any(|it| it == name),
-                (Asks::AttributeBetween(it, low, high), Searched::Attribute(text)) => {
+            let holds = match (&condition.predicate, what) {
+                (Predicate::Present(names), Searched::Name) => names.iter().any(|it| it == name),
+                (Predicate::AttributeBetween(it, low, high), Searched::Attribute(text)) => {
                     it == name && integer(text).is_some_and(|it| (*low..=*high).contains(&it))
                 }
-                (Asks::Words(scope, test), what) => {
+                (Predicate::Words(scope, test), what) => {
                     if let Some(part) = scope.reads(name, what) {
                         readings.push(Reading { test, part, progress: Progress::default(), found });
                     }
@@ -211,21 +213,21 @@ impl Matcher {
     }
 }
 
-/// A text as one condition reads it.
+/// The progress of one condition in a text.
 struct Reading<'a> {
     test: &'a Test,
-    /// Where the text stands; `None` for an attribute's own.
-    part: Option<Part>,
+    /// Field of the text; `None` for an attribute's own text.
+    part: Option<TextField>,
     progress: Progress,
-    found: &'a mut Found,
+    found: &'a mut Outcome,
 }
 
 impl Reading<'_> {
-    /// Goes on with the next word, and returns whether the condition holds by it.
+    /// Reads the next word; returns whether the condition now holds.
     fn step(&mut self, name: &str, word: &str, position: usize, stemmer: &Stemmer) -> bool {
         match self.test {
             Test::Forms { word: it, stem } => {
-                let inflected = self.part.is_some_and(Part::is_inflected);
+                let inflected = self.part.is_some_and(TextField::is_inflected);
                 it == word
                     || inflected && word.starts_with(root(stem)) && stemmer.stem(word) == *stem
             }
@@ -246,7 +248,7 @@ impl Reading<'_> {
     }
 }
 
-impl Found {
+impl Outcome {
     fn note(&mut self, name: &str) {
         self.holds = true;
         self.names.insert(name.to_owned());
@@ -254,7 +256,7 @@ impl Found {
 }
 
 impl Tree {
-    fn holds(&self, found: &[Found]) -> bool {
+    fn holds(&self, found: &[Outcome]) -> bool {
         match self {
             Self::Leaf(at) => found.get(*at).is_some_and(|it| it.holds),
             Self::All(nodes) => nodes.iter().all(|it| it.holds(found)),
@@ -265,50 +267,55 @@ impl Tree {
 }
 
 impl Scope {
-    /// Whether words are looked for in what stands under `name`, and in which part that is.
-    fn reads(&self, name: &str, what: Searched<'_>) -> Option<Option<Part>> {
+    /// Returns the field to search in the item `name`; `Some(None)` for an attribute's own text,
+    /// `None` if the item is not searched.
+    fn reads(&self, name: &str, what: Searched<'_>) -> Option<Option<TextField>> {
         match (self, what) {
-            (Self::Usual, Searched::Text(part, _)) => {
-                Part::USUAL.contains(&part).then_some(Some(part))
+            (Self::Default, Searched::Text(part, _)) => {
+                TextField::DEFAULT.contains(&part).then_some(Some(part))
             }
-            (Self::Part(it), Searched::Text(part, _)) => (*it == part).then_some(Some(part)),
+            (Self::Field(it), Searched::Text(part, _)) => (*it == part).then_some(Some(part)),
             (Self::Attribute(it), Searched::Attribute(_)) => (it == name).then_some(None),
             _ => None,
         }
     }
 }
 
-/// What a leaf asks for; `None` when it is no condition: it has no word in it.
-fn asks(leaf: &Leaf) -> Option<Asks> {
-    let Some(name) = &leaf.field else { return words(Scope::Usual, &leaf.value) };
+/// Returns the predicate of a leaf; `None` if it has no word and so is no condition.
+fn predicate(leaf: &Leaf) -> Option<Predicate> {
+    let Some(name) = &leaf.field else { return words(Scope::Default, &leaf.value) };
     match (target(name), &leaf.value) {
-        (Target::Part(part), Value::Present) if part.names().is_empty() => Some(Asks::Fixed(true)),
-        (Target::Part(part), Value::Present) => {
-            Some(Asks::Present(part.names().iter().map(|it| (*it).to_owned()).collect()))
+        (Target::Text(part), Value::Present) if part.names().is_empty() => {
+            Some(Predicate::Fixed(true))
         }
-        (Target::Part(part), value) => words(Scope::Part(part), value),
+        (Target::Text(part), Value::Present) => {
+            Some(Predicate::Present(part.names().iter().map(|it| (*it).to_owned()).collect()))
+        }
+        (Target::Text(part), value) => words(Scope::Field(part), value),
         (Target::Quantity(quantity), value) => {
             let span = span(value, Some(quantity.kind()));
-            Some(span.map_or(Asks::Fixed(false), |(low, high)| Asks::Between(quantity, low, high)))
+            Some(span.map_or(Predicate::Fixed(false), |(low, high)| {
+                Predicate::Between(quantity, low, high)
+            }))
         }
-        (Target::Oid, Value::Present) => Some(Asks::Fixed(true)),
-        (Target::Oid, Value::Word(text) | Value::Phrase(text)) => Some(Asks::Oid(text.clone())),
-        (Target::Oid, _) => Some(Asks::Fixed(false)),
-        (Target::Attribute(name), Value::Present) => Some(Asks::Present(vec![name])),
+        (Target::Oid, Value::Present) => Some(Predicate::Fixed(true)),
+        (Target::Oid, Value::Word(text) | Value::Phrase(text)) => {
+            Some(Predicate::Oid(text.clone()))
+        }
+        (Target::Oid, _) => Some(Predicate::Fixed(false)),
+        (Target::Attribute(name), Value::Present) => Some(Predicate::Present(vec![name])),
         (Target::Attribute(name), value @ Value::Range(..)) => {
             let span = span(value, None);
-            Some(
-                span.map_or(Asks::Fixed(false), |(low, high)| {
-                    Asks::AttributeBetween(name, low, high)
-                }),
-            )
+            Some(span.map_or(Predicate::Fixed(false), |(low, high)| {
+                Predicate::AttributeBetween(name, low, high)
+            }))
         }
         (Target::Attribute(name), value) => words(Scope::Attribute(name), value),
     }
 }
 
-/// What a value asks for as words; `None` when it has no word in it.
-fn words(scope: Scope, value: &Value) -> Option<Asks> {
+/// Returns the predicate of a value of words; `None` if it has no word.
+fn words(scope: Scope, value: &Value) -> Option<Predicate> {
     let test = match value {
         Value::Word(text) | Value::Phrase(text) => {
             let mut words = split(text);
@@ -334,13 +341,13 @@ fn words(scope: Scope, value: &Value) -> Option<Asks> {
             Test::Near(words, usize::from(*edits))
         }
         Value::Regex(typed) => Test::Regex(Regex::new(&format!("^(?:{})$", pattern(typed))).ok()),
-        Value::Range(..) | Value::Present => return Some(Asks::Fixed(false)),
+        Value::Range(..) | Value::Present => return Some(Predicate::Fixed(false)),
     };
-    Some(Asks::Words(scope, test))
+    Some(Predicate::Words(scope, test))
 }
 
-/// `nodes`, unless there are none.
-fn some(nodes: Vec<Tree>) -> Option<Vec<Tree>> {
+/// Returns `nodes`, or `None` if there are none.
+fn non_empty(nodes: Vec<Tree>) -> Option<Vec<Tree>> {
     (!nodes.is_empty()).then_some(nodes)
 }
 

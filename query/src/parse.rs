@@ -1,9 +1,9 @@
-//! The parser of the query language: recursive descent over the bytes as typed.
+//! The parser of the query language: recursive descent over the typed text.
 //!
 //! ```text
 //! or      = and { "OR" and }
 //! and     = run { "AND" run }
-//! run     = signed { signed }                  side by side: AND, or what `+` says
+//! run     = signed { signed }                  side by side: AND, or preference after `+`
 //! signed  = [ "+" | "-" | "NOT" ] signed | operand
 //! operand = "(" or ")" | [ name ":" ] ( "(" or ")" | '"' … '"' | "/" … "/" | range | word )
 //! range   = ("[" | "{") bound "TO" bound ("]" | "}") | (">" | ">=" | "<" | "<=") bound | [ bound ] ".." [ bound ]
@@ -12,7 +12,7 @@
 //!
 //! Sans-I/O.
 
-use super::word::{self, Typed};
+use super::word::{self, TypedWord};
 use super::{
     Bound, DEPTH_MAX, Kind, LEAVES_MAX, Leaf, Node, PATTERNS_MAX, QUERY_BYTES_MAX, Query,
     QueryError, REGEX_COST, Value, check, kind, words,
@@ -22,7 +22,7 @@ use super::{
 ///
 /// # Errors
 ///
-/// Says what is wrong and where; show it with [`QueryError::caret`].
+/// The query has a mistake; show it with [`QueryError::caret`].
 pub fn parse(text: &str) -> Result<Query, QueryError> {
     if QUERY_BYTES_MAX < text.len() {
         let message = format!("the query is longer than {QUERY_BYTES_MAX} bytes");
@@ -58,7 +58,7 @@ struct Parser<'a> {
     at: usize,
     /// Leaves made.
     leaves: usize,
-    /// What the leaves that stand for more than one word [cost].
+    /// Sum of the [cost] of all leaves.
     patterns: usize,
 }
 
@@ -76,14 +76,14 @@ impl<'a> Parser<'a> {
         self.at += self.rest().len() - self.rest().trim_start().len();
     }
 
-    /// Whether the operator `word` comes next, as a word of its own.
+    /// Returns whether the operator `word` comes next, as a word of its own.
     fn sees(&self, word: &str) -> bool {
         self.rest().strip_prefix(word).is_some_and(|after| {
             after.chars().next().is_none_or(|c| c.is_whitespace() || matches!(c, '(' | ')' | '"'))
         })
     }
 
-    /// Whether the side of an operator ends here.
+    /// Returns whether the side of an operator ends here.
     fn at_end_of_run(&self) -> bool {
         self.rest().is_empty()
             || self.rest().starts_with(')')
@@ -123,13 +123,13 @@ impl<'a> Parser<'a> {
             if sign == Sign::Plain { plain.push(node) } else { required.push(node) }
         }
         if all.is_empty() {
-            return Err(self.nothing_here());
+            return Err(self.missing_operand());
         }
         Ok(if plus { Node::prefer(required, plain) } else { Node::and(all) })
     }
 
-    /// The error of an operator or a parenthesis that has nothing on a side.
-    fn nothing_here(&self) -> QueryError {
+    /// Returns the error for an operator or a parenthesis without an operand.
+    fn missing_operand(&self) -> QueryError {
         let before = self.text.get(..self.at).unwrap_or_default().trim_end();
         let word = before.rsplit([' ', '\t', '(']).next().unwrap_or_default();
         if self.sees("AND") || self.sees("OR") {
@@ -230,7 +230,7 @@ impl<'a> Parser<'a> {
         Ok(Node::Leaf(Leaf { field: field.map(str::to_owned), value }))
     }
 
-    /// `( … )`, the parenthesis being next.
+    /// Reads `( … )`; the opening parenthesis comes next.
     fn group(&mut self, depth: usize, field: Option<&str>) -> Result<Node, QueryError> {
         let start = self.at;
         self.at += 1;
@@ -246,7 +246,7 @@ impl<'a> Parser<'a> {
         Ok(node)
     }
 
-    /// What comes next, as a value; `None` is the `*` that stands for everything.
+    /// Reads the next value; `None` is the `*` that stands for everything.
     fn value(&mut self, field: Option<&str>) -> Result<Option<Value>, QueryError> {
         match (self.rest().chars().next(), field) {
             (Some('"'), _) => self.phrase().map(Some),
@@ -289,7 +289,7 @@ impl<'a> Parser<'a> {
         Err(self.error(start, 1, "this quotation mark is never closed"))
     }
 
-    /// `[a TO b]` and its kin, the bracket being next.
+    /// Reads `[a TO b]` and its variants; the opening bracket comes next.
     fn brackets(&mut self) -> Result<Value, QueryError> {
         let start = self.at;
         let inside = self.rest().get(1..).unwrap_or_default();
@@ -314,14 +314,14 @@ impl<'a> Parser<'a> {
         Ok(Value::Range(low, high))
     }
 
-    /// `>a`, `>=a`, `<a`, `<=a`, the sign being next.
+    /// Reads `>a`, `>=a`, `<a`, `<=a`; the sign comes next.
     fn comparison(&mut self) -> Result<Value, QueryError> {
         let start = self.at;
         let greater = self.rest().starts_with('>');
         self.at += 1;
         let inclusive = self.rest().starts_with('=');
         self.at += usize::from(inclusive);
-        let typed = Typed::read(self.rest());
+        let typed = TypedWord::read(self.rest());
         let text = typed.text();
         if text.is_empty() {
             return Err(self.error(
@@ -339,16 +339,16 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// `/pattern/`, the slash being next; `None` when it is rather a path.
+    /// Reads `/pattern/`; the slash comes next. `None` if it starts a path.
     fn regex(&mut self) -> Result<Option<Value>, QueryError> {
         let start = self.at;
         match word::regex(self.rest()) {
-            word::Slashed::Path => Ok(None),
-            word::Slashed::Open(len) => {
+            word::SlashToken::Path => Ok(None),
+            word::SlashToken::Open(len) => {
                 let message = "this regular expression is never closed; expected a / at its end, before a space";
                 Err(self.error(start, len, message))
             }
-            word::Slashed::Regex { pattern, len } => {
+            word::SlashToken::Regex { pattern, len } => {
                 self.at += len;
                 check::regex(&pattern).map_err(|message| self.error(start, len, message))?;
                 Ok(Some(Value::Regex(pattern)))
@@ -358,7 +358,7 @@ impl<'a> Parser<'a> {
 
     fn word(&mut self, field: Option<&str>) -> Result<Option<Value>, QueryError> {
         let start = self.at;
-        let typed = Typed::read(self.rest());
+        let typed = TypedWord::read(self.rest());
         self.at += typed.len;
         if typed.is_star() {
             return Ok(field.map(|_| Value::Present));
@@ -376,7 +376,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// What a value counts among the patterns.
+/// Returns the cost of a value among the patterns.
 fn cost(value: &Value) -> usize {
     match value {
         Value::Prefix(_) => 1,

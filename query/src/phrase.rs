@@ -1,28 +1,28 @@
-//! Words side by side, found in one pass over a text (Knuth, Morris, Pratt).
+//! Search for a phrase in one pass over a text (Knuth, Morris, Pratt).
 //!
 //! Sans-I/O.
 
-/// Words that have to stand side by side.
+/// Words that must stand side by side.
 #[derive(Clone, Debug)]
 pub(crate) struct Phrase {
-    /// As they are.
     words: Vec<String>,
-    /// What a further word begins with.
+    /// Prefix of one further word.
     beginning: Option<String>,
-    /// For each word: how many first words end with it too, when a text went on otherwise.
+    /// The failure function: for each word, the number of first words that still match when the
+    /// next word does not.
     fallback: Vec<usize>,
 }
 
-/// How much of a phrase the words before have.
+/// The part of a phrase that the previous words match.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
     matched: usize,
-    /// Where the next word has to stand.
+    /// Position that the next word must have.
     position: usize,
 }
 
 impl Phrase {
-    /// `words`, and after them one that begins with `beginning`; not empty together.
+    /// Returns the phrase of `words` and one word that begins with `beginning`; not both empty.
     pub(crate) fn new(words: Vec<String>, beginning: Option<String>) -> Self {
         let mut phrase = Self { fallback: Vec::with_capacity(words.len()), words, beginning };
         let mut matched = 0;
@@ -35,7 +35,7 @@ impl Phrase {
         phrase
     }
 
-    /// Goes on with the `word` at `position` of a text; returns whether the phrase ends here.
+    /// Reads the `word` at `position` of a text; returns whether the phrase ends here.
     pub(crate) fn step(&self, progress: &mut Progress, word: &str, position: usize) -> bool {
         if position != progress.position {
             progress.matched = 0;
@@ -48,7 +48,7 @@ impl Phrase {
         ends || self.beginning.is_none() && is_whole(progress.matched)
     }
 
-    /// How many first words a text ends with that ended with `matched` and goes on with `word`.
+    /// Returns the number of first words that match after `matched` words and then `word`.
     fn after(&self, mut matched: usize, word: &str) -> usize {
         loop {
             if self.words.get(matched).is_some_and(|it| it == word) {
@@ -72,7 +72,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_phrase_is_found_where_its_words_stand(phrase in "[ab]{1,5}", text in "[ab]{0,20}") {
+        fn a_phrase_is_found_at_every_occurrence(phrase in "[ab]{1,5}", text in "[ab]{0,20}") {
             let (whole, mut progress) = (Phrase::new(words(&phrase), None), Progress::default());
             let ends = |(at, word): (usize, String)| whole.step(&mut progress, &word, at);
             let found = words(&text).into_iter().enumerate().map(ends).filter(|it| *it).count();
@@ -81,7 +81,7 @@ mod tests {
         }
 
         #[test]
-        fn a_phrase_ends_in_any_word_that_begins_so(phrase in "[ab]{0,3}", text in "[ab]{0,20}") {
+        fn a_phrase_with_a_prefix_ends_in_any_word_with_it(phrase in "[ab]{0,3}", text in "[ab]{0,20}") {
             let beginning = Some("b".to_owned());
             let (begun, mut progress) = (Phrase::new(words(&phrase), beginning), Progress::default());
             let ends = |(at, word): (usize, String)| begun.step(&mut progress, &word, at);

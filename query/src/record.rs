@@ -1,7 +1,7 @@
-//! What of a record is searched: its words, by the part that they stand in, and its numbers.
+//! The searched content of a record: its words, by field, and its numbers.
 //!
-//! An index and the [`Matcher`](crate::Matcher) read records through this module, so that both find
-//! the same.
+//! An index and the [`Matcher`](crate::Matcher) both read records through this module, so they find
+//! the same records.
 //!
 //! Sans-I/O.
 
@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use soif::Record;
 use soif::digest::Md5;
 
-use crate::field::{Part, Quantity, Target, target};
+use crate::field::{Quantity, Target, TextField, target};
 
 /// Most of an object's text that is searched, in bytes.
 pub const BODY_BYTES_MAX: usize = 8 << 20;
@@ -22,11 +22,10 @@ pub const ATTRIBUTES_MAX: usize = 1_000;
 pub const NAME_BYTES_MAX: usize = 128;
 /// Longest type, in bytes.
 pub const TYPE_BYTES_MAX: usize = 256;
-/// Longest OID that is known by itself, in bytes; longer ones are told by a digest.
+/// Longest OID that is its own key, in bytes; a longer one has a digest as key.
 pub const OID_BYTES_MAX: usize = 4 << 10;
 
-/// Attributes that say how an object was gathered rather than what it is: found by their names
-/// only.
+/// Attributes about the gathering of an object, not about its content: found by their names only.
 const BOOKKEEPING: &[&str] = &[
     "file-size",
     "full-text",
@@ -50,7 +49,7 @@ const BOOKKEEPING: &[&str] = &[
     "url-references",
 ];
 
-/// Attributes that are parts themselves; the other names of parts are words for them only.
+/// Attributes that are fields themselves; other names of fields are valid only in queries.
 const OWN: &[&str] = &[
     "title",
     "keywords",
@@ -62,20 +61,19 @@ const OWN: &[&str] = &[
     "body",
 ];
 
-/// What is found under the name of an attribute.
+/// A searched item under the name of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Searched<'a> {
-    /// That it is there.
+    /// The attribute exists.
     Name,
-    /// Text of a part. No phrase reaches from one text into the next.
-    Text(Part, &'a str),
+    /// Text of a field. No phrase reaches from one text into the next.
+    Text(TextField, &'a str),
     /// Text that is found by naming the attribute; its [`integer`] too.
     Attribute(&'a str),
 }
 
-/// Calls `visit` with everything of `record` that is searched by words or names: with the name in
-/// small letters, and what is found under it. What is in no attribute (address, host) comes under
-/// the name that queries have for it.
+/// Calls `visit` with every item of `record` that is searched by words or names, and its name in
+/// small letters. Values without an attribute (URL, host) come under their names of queries.
 pub fn searched(record: &Record, visit: &mut dyn FnMut(&str, Searched<'_>)) {
     for attribute in record.attributes().iter().take(ATTRIBUTES_MAX) {
         let name = attribute.name.to_ascii_lowercase();
@@ -86,14 +84,15 @@ pub fn searched(record: &Record, visit: &mut dyn FnMut(&str, Searched<'_>)) {
         visit(&name, Searched::Name);
         let of_body = !BOOKKEEPING.contains(&name.as_str());
         match target(&name) {
-            Target::Part(part) if OWN.contains(&name.as_str()) => {
-                let bytes_max = if part == Part::Body { BODY_BYTES_MAX } else { VALUE_BYTES_MAX };
+            Target::Text(part) if OWN.contains(&name.as_str()) => {
+                let bytes_max =
+                    if part == TextField::Body { BODY_BYTES_MAX } else { VALUE_BYTES_MAX };
                 visit(&name, Searched::Text(part, head(&value, bytes_max)));
             }
             target => {
                 let value = head(&value, VALUE_BYTES_MAX);
                 if of_body {
-                    visit(&name, Searched::Text(Part::Body, value));
+                    visit(&name, Searched::Text(TextField::Body, value));
                 }
                 if !matches!(target, Target::Quantity(_)) {
                     visit(&name, Searched::Attribute(value));
@@ -101,16 +100,16 @@ pub fn searched(record: &Record, visit: &mut dyn FnMut(&str, Searched<'_>)) {
             }
         }
     }
-    searched_url(&record.url, &mut |text| visit("url", Searched::Text(Part::Url, text)));
-    visit("type", Searched::Text(Part::Type, &type_of(record)));
-    visit("host", Searched::Text(Part::Host, &host(&record.url)));
+    searched_url(&record.url, &mut |text| visit("url", Searched::Text(TextField::Url, text)));
+    visit("type", Searched::Text(TextField::Type, &type_of(record)));
+    visit("host", Searched::Text(TextField::Host, &host(&record.url)));
     for text in [gatherer_name(record), gatherer_id(record)] {
-        visit("gatherer", Searched::Text(Part::Gatherer, &text));
+        visit("gatherer", Searched::Text(TextField::Gatherer, &text));
     }
 }
 
-/// Calls `visit` with an address as it is written and, where that differs, as its names read: both
-/// `Annual%20Report` and `report` find it.
+/// Calls `visit` with a URL as written and, if different, percent-decoded: both `Annual%20Report`
+/// and `report` find it.
 pub fn searched_url(url: &str, visit: &mut dyn FnMut(&str)) {
     visit(url);
     let read = percent_encoding::percent_decode_str(url).decode_utf8_lossy();
@@ -119,7 +118,7 @@ pub fn searched_url(url: &str, visit: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Returns the whole number that an attribute's value is besides its words.
+/// Returns an attribute's value as a whole number.
 pub fn integer(value: &str) -> Option<i64> {
     value.trim().parse().ok()
 }
@@ -134,7 +133,7 @@ pub fn quantity(record: &Record, quantity: Quantity) -> Option<i64> {
             record.number("Last-Modification-Time").and_then(|seconds| i64::try_from(seconds).ok())
         }
         Quantity::Year => {
-            // A reference says when its work appeared, which is more than when its file was written.
+            // A reference names the year of its work, which says more than the time of its file.
             let own = record.number("Year").and_then(|year| i64::try_from(year).ok());
             own.filter(|year| (1_000..=9_999).contains(year)).or_else(|| {
                 let moment =
@@ -171,7 +170,7 @@ pub fn gatherer_name(record: &Record) -> String {
         .unwrap_or_else(|| gatherer_id(record))
 }
 
-/// Returns the host of an address; empty if it has none.
+/// Returns the host of a URL; empty if it has none.
 pub fn host(url: &str) -> String {
     url::Url::parse(url)
         .ok()
@@ -179,8 +178,8 @@ pub fn host(url: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Renders an OID as queries and answers have it: `GATHERER-ID:URL`. A colon in the gatherer's id,
-/// which ours never have, is percent-encoded: the first colon is the border.
+/// Renders an OID in the form of queries and answers: `GATHERER-ID:URL`. The first colon is the
+/// border, so a colon in the gatherer's id is percent-encoded; ids of Harvest have none.
 pub fn oid_text(gatherer_id: &str, url: &str) -> String {
     if gatherer_id.contains([':', '%']) {
         let gatherer_id = gatherer_id.replace('%', "%25").replace(':', "%3A");
@@ -189,13 +188,14 @@ pub fn oid_text(gatherer_id: &str, url: &str) -> String {
     format!("{gatherer_id}:{url}")
 }
 
-/// Splits an [`oid_text`] into gatherer id and address; `None` when it is none.
+/// Splits an [`oid_text`] into gatherer id and URL; `None` for other text.
 pub fn oid_parse(oid: &str) -> Option<(String, &str)> {
     let (gatherer_id, url) = oid.split_once(':').filter(|(_, url)| !url.is_empty())?;
     Some((gatherer_id.replace("%3A", ":").replace("%25", "%"), url))
 }
 
-/// What an object is known by: its [`oid_text`], with a digest for the address where that is long.
+/// Returns the key of an object: its [`oid_text`], with a digest in place of the URL if it is too
+/// long.
 pub fn oid_key(gatherer_id: &str, url: &str) -> String {
     let text = oid_text(gatherer_id, url);
     if text.len() <= OID_BYTES_MAX {
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_oid_tells_its_parts_whatever_is_in_them() {
+    fn any_oid_splits_into_its_gatherer_id_and_url() {
         for (gatherer_id, url, text) in [
             ("0a", "http://h/a:b", "0a:http://h/a:b"),
             ("a:b", "c:d", "a%3Ab:c:d"),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_oid_is_told_by_its_digest() {
+    fn a_long_oid_has_a_digest_as_key() {
         let url = format!("http://a/{}", "x".repeat(9_000));
         assert!(oid_key("g", &url).len() < 64);
         assert_ne!(oid_key("g", &url), oid_key("g", &format!("{url}y")));

@@ -1,4 +1,4 @@
-//! Which words are forms of one: those that the English stemmer (Porter 2) cuts down to the same stem.
+//! Stems of words: two words with one stem of the English stemmer (Porter 2) are forms of one word.
 //!
 //! Sans-I/O.
 
@@ -24,23 +24,23 @@ impl Default for Stemmer {
 }
 
 impl Stemmer {
-    /// Returns the stem of a word as [`Words`](crate::words::Words) gives it; a word with letters
-    /// beyond ASCII is its own.
+    /// Returns the stem of a word of [`Words`](crate::words::Words); a word with letters beyond
+    /// ASCII is its own stem.
     pub fn stem<'a>(&self, word: &'a str) -> Cow<'a, str> {
         if word.is_ascii() { self.english.stem(word) } else { Cow::Borrowed(word) }
     }
 }
 
-/// Returns what every word begins with whose stem is `stem`: few words do, and only those are worth
-/// the stemmer.
+/// Returns the common prefix of all words with the stem `stem`. Few words have that prefix; only
+/// those are worth the stemmer.
 pub fn root(stem: &str) -> &str {
     let other = match stem.len() {
-        // What is cut down to one letter begins with it.
+        // A word with a stem of one letter begins with that letter.
         0 | 1 => 0,
-        // Of `dying`, `lying`, `tying`.
+        // The stems of `dying`, `lying`, `tying`.
         3 if stem.ends_with("ie") => 2,
         _ => 1,
     };
-    // Only what is ASCII is cut.
+    // The stemmer changes only ASCII words.
     stem.get(..stem.len() - other).filter(|_| stem.is_ascii()).unwrap_or(stem)
 }

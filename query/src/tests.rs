@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Renders a tree so that nesting shows.
+/// Renders a tree with its nesting.
 fn shape(node: &Node) -> String {
     let list = |nodes: &[Node]| nodes.iter().map(shape).collect::<Vec<_>>().join(" ");
     match node {
@@ -38,7 +38,7 @@ fn shape(node: &Node) -> String {
     }
 }
 
-/// Parses `text` and compares the tree, or the error's spot in `«»` and its message.
+/// Parses `text` and compares the tree, or the error's position in `«»` and its message.
 fn check(text: &str, expected: &str) {
     let seen = match parse(text) {
         Ok(query) => {
@@ -176,7 +176,7 @@ fn ranges() {
 }
 
 #[test]
-fn an_error_points_at_its_spot() {
+fn an_error_points_at_the_mistake() {
     check("(a b", "«(»a b: this parenthesis is never closed");
     check("a) b", "a«)» b: this parenthesis closes nothing");
     check("a ()", "a «()»: nothing between the parentheses");
@@ -195,7 +195,7 @@ fn an_error_points_at_its_spot() {
 }
 
 #[test]
-fn carets_stand_under_the_spot() {
+fn carets_stand_under_the_mistake() {
     let text = "naïve\t(日本 x";
     let error = parse(text).unwrap_err();
     assert_eq!(error.caret(text), "naïve (日本 x\n      ^");
@@ -218,7 +218,7 @@ fn size_is_bounded() {
         assert_eq!(error.offset, offset, "{query}");
     };
     too_many(&"a* ".repeat(PATTERNS_MAX + 1), 3 * PATTERNS_MAX);
-    // Whatever costs the index an automaton of its own counts.
+    // Everything that needs its own automaton in the index counts.
     assert!(parse(&format!("{}~1", ["a"; PATTERNS_MAX].join("-"))).is_ok());
     too_many(&format!("x {}~1", ["a"; PATTERNS_MAX + 1].join("-")), 2);
     too_many(&format!("{}~2", "日".repeat(PATTERNS_MAX + 1)), 0);
@@ -246,7 +246,7 @@ fn numbers_and_dates() {
     assert_eq!(period("日本"), None);
 }
 
-/// Text made of what the language is made of.
+/// Returns text made of the tokens of the language.
 fn syntax() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just(" "),

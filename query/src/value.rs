@@ -1,4 +1,4 @@
-//! Numbers and dates in queries: what `10k`, `2024-03` and ranges of them mean.
+//! Numbers, dates and ranges in queries, such as `10k` and `2024-03`.
 //!
 //! Sans-I/O.
 
@@ -16,7 +16,8 @@ pub struct Period {
     pub last: i64,
 }
 
-/// Reads a whole number; `k`, `M`, `G` and `T` (any case, `B` or `iB` after them allowed) multiply by 1024.
+/// Reads a whole number; `k`, `M`, `G` and `T` (any case, `B` or `iB` after them allowed) multiply
+/// by powers of 1024.
 pub fn number(text: &str) -> Option<i64> {
     let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'-').count();
     let (digits, unit) = text.split_at_checked(digits)?;
@@ -31,7 +32,8 @@ pub fn number(text: &str) -> Option<i64> {
     digits.parse::<i64>().ok()?.checked_mul(1 << shift)
 }
 
-/// Reads `2024`, `2024-03`, `2024-03-09`, `2024-03-09T12:30:00` (UTC) or more than four digits of Unix seconds.
+/// Reads `2024`, `2024-03`, `2024-03-09`, `2024-03-09T12:30:00` (UTC) or more than four digits of
+/// Unix seconds.
 pub fn period(text: &str) -> Option<Period> {
     if 4 < text.len() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         let second = text.parse().ok()?;
@@ -57,8 +59,8 @@ pub fn period(text: &str) -> Option<Period> {
     })
 }
 
-/// Returns the first and the last number that `value` means for what compares as `kind` says; `None`
-/// if it means none.
+/// Returns the first and the last number of `value` for an attribute of that kind; `None` if it
+/// means no number.
 pub fn span(value: &Value, kind: Option<Kind>) -> Option<(i64, i64)> {
     let as_number = |text: &str| number(text).map(|it| (it, it));
     let as_date = |text: &str| period(text).map(|it| (it.first, it.last));
@@ -89,7 +91,7 @@ pub fn span(value: &Value, kind: Option<Kind>) -> Option<(i64, i64)> {
     (low <= high).then_some((low, high))
 }
 
-/// Unix seconds of a moment in UTC.
+/// Returns the Unix seconds of a moment in UTC.
 fn seconds(moment: DateTime) -> Option<i64> {
     Some(moment.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second())
 }

@@ -1,20 +1,20 @@
-//! The smallest pieces of a query: words with their escapes and endings, names, slashes.
+//! The tokens of a query: words with their escapes and endings, attribute names, slashes.
 //!
 //! Sans-I/O.
 
 use super::{Bound, Value, number, period};
 
-/// A word as typed, escapes resolved but remembered.
+/// A word as typed: escapes are resolved but remembered.
 #[derive(Debug)]
-pub(super) struct Typed {
-    /// The characters: where in the text, which, and whether a backslash made it an ordinary one.
+pub(super) struct TypedWord {
+    /// The characters: offset in the text, character, and whether a backslash escaped it.
     chars: Vec<(usize, char, bool)>,
-    /// How much of the text the word takes, in bytes.
+    /// Length of the word in the text, in bytes.
     pub(super) len: usize,
 }
 
-impl Typed {
-    /// Reads the word that `text` begins with.
+impl TypedWord {
+    /// Reads the word at the start of `text`.
     pub(super) fn read(text: &str) -> Self {
         let mut read = Self { chars: Vec::new(), len: text.len() };
         let mut chars = text.char_indices();
@@ -37,18 +37,18 @@ impl Typed {
         self
     }
 
-    /// The word without its escapes.
+    /// Returns the word without its escapes.
     pub(super) fn text(&self) -> String {
         self.chars.iter().map(|(_, c, _)| c).collect()
     }
 
-    /// Whether it is `*`.
+    /// Returns whether the word is `*`.
     pub(super) fn is_star(&self) -> bool {
         matches!(self.chars[..], [(_, '*', false)])
     }
 
-    /// Reads it as `a..b`, `a..` or `..b`; `None` when it is rather a word. `ordered` says that
-    /// the attribute holds numbers or dates; else the bounds have to look like such.
+    /// Reads the word as `a..b`, `a..` or `..b`; `None` if it is no range. `ordered` says that the
+    /// attribute holds numbers or dates; otherwise the bounds must look like them.
     pub(super) fn dots(&self, ordered: bool) -> Option<Value> {
         let at = self
             .chars
@@ -72,7 +72,7 @@ impl Typed {
 
     /// Reads it as a word, a prefix or a fuzzy word.
     ///
-    /// An error is where in the word, how long, in bytes, and what is wrong.
+    /// An error is its offset in the word and its length, both in bytes, and a message.
     pub(super) fn value(&self) -> Result<Value, (usize, usize, String)> {
         let text =
             |chars: &[(usize, char, bool)]| -> String { chars.iter().map(|(_, c, _)| c).collect() };
@@ -113,18 +113,18 @@ impl Typed {
     }
 }
 
-/// What a word ends in.
+/// Operator at the end of a word.
 enum Ending {
     None,
     Star,
-    /// Where the tilde is, in bytes from the word's start, and the digits after it.
+    /// Offset of the tilde, in bytes from the word's start, and the digits after it.
     Tilde(usize, String),
 }
 
 /// Returns the attribute name when `text` begins with `name:`.
 ///
-/// A name is a letter, then letters, digits, `-` and `_`. What has another colon or two slashes
-/// after the colon is no name: `std::io`, `http://…`.
+/// A name is a letter, then letters, digits, `-` and `_`. Text with another colon or two slashes
+/// after the colon has no name: `std::io`, `http://…`.
 pub(super) fn field_name(text: &str) -> Option<&str> {
     let len = text
         .bytes()
@@ -136,19 +136,20 @@ pub(super) fn field_name(text: &str) -> Option<&str> {
     (begins && !after.starts_with(':') && !after.starts_with("//")).then_some(name)
 }
 
-/// What begins with a slash.
+/// Text that begins with a slash.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Slashed {
-    /// `/pattern/`; the pattern has its escaped slashes resolved; `len` is in bytes, slashes included.
+pub(super) enum SlashToken {
+    /// `/pattern/`; escaped slashes are resolved. `len` is in bytes and includes the slashes.
     Regex { pattern: String, len: usize },
-    /// A regular expression, to judge by its characters, that does not end; its length in bytes.
+    /// Probably a regular expression, by its characters, but without an end; its length in bytes.
     Open(usize),
     /// A path.
     Path,
 }
 
-/// Tells `/pattern/` from `/a/path`: a pattern's second slash ends it, before a space or a parenthesis.
-pub(super) fn regex(text: &str) -> Slashed {
+/// Distinguishes `/pattern/` from `/a/path`: the second slash of a pattern stands before a space, a
+/// parenthesis or the end.
+pub(super) fn regex(text: &str) -> SlashToken {
     let mut pattern = String::new();
     let mut chars = text.char_indices().skip(1);
     let mut end = text.len();
@@ -163,9 +164,9 @@ pub(super) fn regex(text: &str) -> Slashed {
                 let after = text.get(at + 1..).and_then(|rest| rest.chars().next());
                 let ends = after.is_none_or(|c| c.is_whitespace() || c == ')');
                 if ends && !pattern.is_empty() {
-                    return Slashed::Regex { pattern, len: at + 1 };
+                    return SlashToken::Regex { pattern, len: at + 1 };
                 }
-                return Slashed::Path;
+                return SlashToken::Path;
             }
             c if c.is_whitespace() => {
                 end = at;
@@ -177,5 +178,5 @@ pub(super) fn regex(text: &str) -> Slashed {
     let special = pattern.contains(['[', '{', '|', '^', '$', '\\', '?'])
         || pattern.contains(".*")
         || pattern.contains(".+");
-    if special { Slashed::Open(end) } else { Slashed::Path }
+    if special { SlashToken::Open(end) } else { SlashToken::Path }
 }

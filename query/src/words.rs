@@ -1,49 +1,48 @@
-//! How text becomes words, in records and in queries alike.
+//! The tokenizer: it splits the text of records and of queries into words.
 //!
-//! A word is a run of letters and digits, in small letters and without accents; `foo_bar`,
-//! `foo-bar`, paths and addresses are thus found by their parts, and as a whole by a phrase of
-//! them. Han and kana have no spaces between words: every character is a word, and a word of
-//! several is a phrase.
+//! A word is a run of letters and digits, in small letters and without accents. Thus `foo_bar`,
+//! `foo-bar`, paths and URLs are found by their parts, and as a whole by a phrase of them. Han and
+//! kana have no spaces between words: each character is a word, and several are a phrase.
 //!
-//! A word keeps its ending. Plain words are found in all their forms nevertheless, by looking for
-//! those; phrases, prefixes, fuzzy words and regular expressions mean words as they are: on stems,
-//! `authentcation~1` would find nothing.
+//! A word keeps its ending. A search for a plain word still finds all its forms, since it searches
+//! for each form. Phrases, prefixes, fuzzy words and regular expressions mean words as written: on
+//! stems, `authentcation~1` would find nothing.
 //!
 //! Sans-I/O.
 
 use crate::folding::fold_char;
 
-/// Longest word, in bytes as written; longer runs are data rather than words and are left out.
+/// Longest word, in bytes as written; longer runs are data, not words, and are left out.
 pub const WORD_BYTES_MAX: usize = 128;
 
-/// Goes through the words of a text.
+/// Iterator over the words of a text.
 #[derive(Clone, Debug)]
 pub struct Words<'a> {
     text: &'a str,
     /// How much of the text has been read, in bytes.
     at: usize,
-    /// Runs read, those included that are too long.
+    /// Runs read, too long ones included.
     runs: usize,
 }
 
-/// Where a word stands in its text.
+/// Position of a word in its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Where it begins, in bytes.
+    /// Start, in bytes.
     pub start: usize,
-    /// Where it ends, in bytes.
+    /// End, in bytes.
     pub end: usize,
-    /// Which word of the text it is, from 0; what is too long for a word counts.
+    /// Index of the word in the text, from 0; runs too long for a word count.
     pub position: usize,
 }
 
 impl<'a> Words<'a> {
-    /// The words of `text`.
+    /// Returns the words of `text`.
     pub const fn new(text: &'a str) -> Self {
         Self { text, at: 0, runs: 0 }
     }
 
-    /// Puts the next word in the place of `word`, and returns where it stands; `None` at the end.
+    /// Overwrites `word` with the next word and returns its position; `None` at the end.
     pub fn next_into(&mut self, word: &mut String) -> Option<Span> {
         loop {
             let rest = self.text.get(self.at..)?;
@@ -79,20 +78,20 @@ pub fn split(text: &str) -> Vec<String> {
     all
 }
 
-/// Removes accents from `text` and makes it small, keeping everything else.
+/// Removes accents from `text` and lowers its case; keeps everything else.
 pub fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     push_small(&mut folded, text.chars());
     folded
 }
 
-/// Makes of a regular expression as typed one that is held against words: without accents, and
-/// heedless of case unless it has small letters only, as words do.
+/// Turns a typed regular expression into one for words: without accents, and ignoring case unless it
+/// has only small letters, as words have.
 pub fn pattern(typed: &str) -> String {
     let mut pattern = String::with_capacity(typed.len());
-    // Large letters may be classes: `\W`.
+    // Capitals may be classes: `\W`.
     typed.chars().for_each(|c| push_folded(&mut pattern, c));
-    // An automaton that heeds case is made in half the time.
+    // A case-sensitive automaton is made in half the time.
     let is_small = pattern
         .bytes()
         .all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || b".*+?|(){}[],-".contains(&it));
@@ -110,10 +109,10 @@ fn push_folded(text: &mut String, c: char) {
     }
 }
 
-/// Length of the run that `text` begins with, in bytes.
+/// Returns the length of the run at the start of `text`, in bytes.
 fn run_len(text: &str) -> usize {
     let ascii = text.bytes().take_while(u8::is_ascii_alphanumeric).count();
-    // Most words end so; where something else follows, it may belong to the word.
+    // Most words end here; a following non-ASCII character may belong to the word.
     if ascii != 0 && text.as_bytes().get(ascii).is_none_or(u8::is_ascii) {
         return ascii;
     }
@@ -126,12 +125,12 @@ fn run_len(text: &str) -> usize {
     }
 }
 
-/// Whether `c` is an accent that stands after its letter.
+/// Returns whether `c` is a combining accent after its letter.
 fn is_accent(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}')
 }
 
-/// Whether `c` belongs to a script without spaces between words: it is a word by itself.
+/// Returns whether `c` belongs to a script without spaces between words: it is a word by itself.
 fn stands_alone(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}')
 }

@@ -1,6 +1,6 @@
-//! How fast a stream of typical summaries is read and written, beside scanning and copying memory.
+//! Benchmark of reading and writing typical summaries, beside scanning and copying memory.
 //!
-//! `cargo bench -p soif`; `HARVEST_SOIF=FILE` reads that stream instead of the made one.
+//! `cargo bench -p soif`; `HARVEST_SOIF=FILE` reads that stream instead of a generated one.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic and prints")]
 
@@ -10,17 +10,17 @@ mod timing;
 use soif::{Event, Limits, Mode, Reader, Record, Section};
 use timing::{Subject, least, print_rates};
 
-/// Size of the made stream, in bytes: more than the caches hold.
+/// Size of the generated stream, in bytes: more than the caches hold.
 const STREAM_BYTES: usize = 256 << 20;
 const ROUNDS: u32 = 9;
-/// What a socket or a decompressor hands over at once, in bytes.
+/// Size of a piece from a socket or a decompressor, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 
 fn main() {
     let stream = match std::env::var_os("HARVEST_SOIF") {
         Some(file) => std::fs::read(file).unwrap(),
-        None => made(),
+        None => generate(),
     };
     let records = soif::parse(&stream).unwrap();
     println!(
@@ -99,8 +99,8 @@ fn fed(stream: &[u8]) -> u64 {
     count
 }
 
-/// Summaries with the attributes of TR Figure 3 and texts of 0 to 4 KB, about 3 KB each.
-fn made() -> Vec<u8> {
+/// Returns summaries with the attributes of TR Figure 3 and texts of 0 to 4 KB, about 3 KB each.
+fn generate() -> Vec<u8> {
     let mut out = Vec::with_capacity(STREAM_BYTES + (64 << 10));
     soif::open_section(&mut out, Section::Update);
     let mut seed = 1_u64;

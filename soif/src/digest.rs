@@ -1,7 +1,7 @@
-//! MD5 as an object's fingerprint: whether it has changed, and which objects are the same.
+//! MD5 digests: they tell whether an object has changed, and which objects are the same.
 //!
-//! Source: TR §4 (MD5 attribute, RFC 1321). It guards against nothing: whoever wants to can make two
-//! objects with one MD5.
+//! Source: TR §4 (MD5 attribute, RFC 1321). MD5 is no protection: anyone can make two objects with
+//! one MD5.
 //!
 //! Sans-I/O.
 
@@ -14,7 +14,7 @@ use md5::Digest as _;
 pub struct Md5(pub [u8; 16]);
 
 impl Md5 {
-    /// The sum of `bytes`.
+    /// Returns the sum of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self(md5::Md5::digest(bytes).into())
     }
@@ -54,22 +54,22 @@ impl fmt::Debug for Md5 {
     }
 }
 
-/// The sum of bytes that come in pieces.
+/// MD5 of bytes that come in pieces.
 #[derive(Clone, Debug, Default)]
 pub struct Md5Writer(md5::Md5);
 
 impl Md5Writer {
-    /// A sum of nothing so far.
+    /// Returns the sum of no bytes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes in the next piece.
+    /// Adds the next piece.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The sum of all pieces.
+    /// Returns the sum of all pieces.
     pub fn finish(self) -> Md5 {
         Md5(self.0.finalize().into())
     }
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_32_hex_digits() {
+    fn text_other_than_32_hex_digits_is_refused() {
         assert_eq!(Md5::from_hex(b"d41d8cd98f00b204e9800998ecf8427"), None);
         assert_eq!(Md5::from_hex(b"z41d8cd98f00b204e9800998ecf8427e"), None);
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with a SOIF stream, and where; and with its JSON form.
+//! Errors of a SOIF stream, with their offsets, and of the JSON form.
 //!
 //! Sans-I/O.
 
@@ -8,16 +8,15 @@
 pub struct ParseError {
     /// What was wrong.
     pub kind: ErrorKind,
-    /// Where, in bytes from the start of the stream: the start of the damaged line, or of the
-    /// object that is not whole.
+    /// Start of the damaged line or of the incomplete object, in bytes from the start of the stream.
     pub offset: u64,
 }
 
-/// What was wrong.
+/// Kind of damage in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Something stands between objects that is neither an object nor white space.
+    /// The bytes between two objects are not white space.
     #[error("text outside an object")]
     Junk,
     /// An object does not start with `@TYPE { url`.
@@ -54,13 +53,13 @@ pub enum ErrorKind {
     /// A record is longer than [`record_bytes_max`](crate::Limits::record_bytes_max).
     #[error("record longer than the limit")]
     RecordTooLong,
-    /// An object starts where the one before it has not been closed.
+    /// An object starts before the previous one is closed.
     #[error("object not closed before the next one")]
     Unclosed,
-    /// A closing brace that closes nothing.
+    /// A closing brace stands outside an object and a section.
     #[error("closing brace outside an object")]
     StrayBrace,
-    /// A section inside a section.
+    /// A section starts inside a section.
     #[error("section inside a section")]
     NestedSection,
     /// The stream ends inside an object or a section.
@@ -77,19 +76,19 @@ pub enum JsonError {
     Member {
         /// The member's name.
         member: &'static str,
-        /// What it must be.
+        /// The type that the member must have.
         expected: &'static str,
     },
     /// An attribute is not `[name, value]`.
     #[error("attribute {index} is not [name, value] with a string or {{\"base64\": …}} as value")]
     Attribute {
-        /// Which, from 0.
+        /// Index of the attribute, from 0.
         index: usize,
     },
     /// A value's base64 is broken.
     #[error("attribute {index} is not base64")]
     Base64 {
-        /// Which, from 0.
+        /// Index of the attribute, from 0.
         index: usize,
     },
 }

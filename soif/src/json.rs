@@ -4,7 +4,7 @@
 //! {"template": "FILE", "url": "http://a/", "attributes": [["Title", "Hello"], ["MD5", "…"]]}
 //! ```
 //!
-//! Attributes are a list of pairs, since an object would lose their order and the places of repeats.
+//! Attributes are a list of pairs: an object would lose their order and repeated names.
 //! A value that is not UTF-8 is `{"base64": "…"}` (RFC 4648 §4, with padding).
 //!
 //! Sans-I/O.
@@ -16,7 +16,7 @@ use crate::record::Record;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// The JSON form of `record`.
+/// Returns the JSON form of `record`.
 pub fn to_json(record: &Record) -> Value {
     let attributes: Vec<Value> = record
         .attributes()
@@ -29,11 +29,11 @@ pub fn to_json(record: &Record) -> Value {
     json!({ "template": record.template, "url": record.url, "attributes": attributes })
 }
 
-/// The record that `value` is the JSON form of.
+/// Reads a record from its JSON form.
 ///
 /// # Errors
 ///
-/// The value is not of that form; the error names the member or attribute to correct.
+/// `value` has not that form; the error names the member or attribute to correct.
 pub fn from_json(value: &Value) -> Result<Record, JsonError> {
     let string = |member: &'static str| {
         let text = value.get(member).and_then(Value::as_str);
@@ -61,7 +61,7 @@ pub fn from_json(value: &Value) -> Result<Record, JsonError> {
     Ok(record)
 }
 
-/// The base64 form of `bytes`, with padding and without line ends.
+/// Returns the base64 form of `bytes`, with padding and without line ends.
 pub fn encode_base64(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
@@ -79,8 +79,8 @@ pub fn encode_base64(bytes: &[u8]) -> String {
     out
 }
 
-/// The bytes that `text` is the base64 form of; `None` for what [`encode_base64`] would not have written,
-/// so that a value has one form.
+/// Returns the bytes of the base64 form `text`; `None` for a text that [`encode_base64`] does not
+/// write, so that each value has one form.
 pub fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
     let (quads, rest) = text.as_chunks::<4>();

@@ -2,8 +2,8 @@
 //! streams.
 //!
 //! Source: TR §3, §4 and Figure 3. A *record* summarizes one object: a template type, a URL and
-//! attributes, each a name and a value of any bytes. A *stream* is records one after the other,
-//! which the sections `@DELETE`, `@REFRESH` and `@UPDATE` may wrap.
+//! attributes, each a name and a value of any bytes. A *stream* is a sequence of records. Sections
+//! `@DELETE`, `@REFRESH` and `@UPDATE` may wrap them.
 //!
 //! ```text
 //! @FILE { http://example.org/a
@@ -13,7 +13,7 @@
 //!
 //! # Differences from the original
 //!
-//! * Values of no bytes are written and read; the original drops them.
+//! * Empty values are written and read; the original drops them.
 //! * White space in a URL is percent-encoded when written, and an error when read strictly; in the
 //!   original it runs into the next attribute's name.
 //! * Attributes keep their order; the original reverses all but the first on every rewrite.
@@ -39,5 +39,5 @@ pub use writer::{close_section, open_section, write_attribute, write_empty_secti
 /// The media type of a SOIF stream (RFC 2655, experimental).
 pub const MEDIA_TYPE: &str = "application/index.obj.HARVEST-SOIF-1";
 
-/// The URL of a record that has none.
+/// URL of a record without a URL.
 pub const NO_URL: &str = "-";

@@ -1,8 +1,8 @@
-//! The state machine under the reader: a window of the stream in, the place of the next event out.
+//! The state machine under the reader: it finds the next event in a window of the stream.
 //!
-//! It owns no bytes. The window starts at `base` bytes into the stream and only grows at its end,
-//! or loses what lies before [`Machine::needed`]. Every decision depends on bytes within a bounded
-//! distance, never on where a window happens to end: any split gives the same events.
+//! The machine owns no bytes. The window starts at `base` bytes into the stream. It grows only at
+//! its end, and loses only bytes before [`Machine::needed`]. Every decision depends on bytes within
+//! a bounded distance, never on the end of the window: any split gives the same events.
 //!
 //! Source: TR §3; the quirks of the original's parser that [`Mode::Lenient`] takes.
 //!
@@ -16,26 +16,26 @@ use memchr::{memchr, memchr2, memmem, memrchr};
 use crate::error::{ErrorKind, ParseError};
 use crate::record::{RecordRef, Span};
 use crate::scan::{
-    Looked, byte_count, closed_on_its_line, is_name, name_end, repaired, text, trim_end, trim_start,
+    Scan, byte_count, closed_on_its_line, is_name, name_end, repaired, text, trim_end, trim_start,
 };
 use crate::stream::{Event, Limits, Mode, Section};
 use crate::writer::{is_no_url_start, is_url_byte};
 
-/// Most problems kept between two calls of `problems`; the rest is counted.
+/// Most problems kept between two calls of `problems`; the rest is only counted.
 const PROBLEMS_MAX: usize = 1024;
 /// Most bytes of white space in a template header, beside its type and URL.
 const HEADER_SPACE_BYTES_MAX: usize = 64;
 
-/// What a step found. Its bytes are those from `Machine::start` to `Machine::at`.
+/// Kind of the event that a step found. Its bytes are those from `Machine::start` to `Machine::at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum EventKind {
     Open(Section),
     Record,
     Close(Section),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ParserState {
     /// Between objects.
     Top,
     /// Inside an object, between attributes.
@@ -44,13 +44,13 @@ enum State {
     Lost,
 }
 
-/// What to do after a part of the stream was looked at.
+/// Result of looking at one part of the stream.
 enum Step {
-    /// Go on at once.
-    On,
+    /// Continue at once.
+    Continue,
     /// More bytes are needed.
     Wait,
-    Found(Found),
+    Found(EventKind),
     Damage(ErrorKind),
 }
 
@@ -58,11 +58,11 @@ enum Step {
 pub(crate) struct Machine {
     mode: Mode,
     limits: Limits,
-    state: State,
+    state: ParserState,
     section: Option<Section>,
-    /// Damage was met in the open section, so that its closing brace may be lost.
+    /// The open section has damage, so its closing brace may be lost.
     section_damaged: bool,
-    /// Start of the object in the window; what lies before it is done with.
+    /// Start of the object in the window; the bytes before it are no longer needed.
     start: usize,
     /// How far the window has been parsed.
     at: usize,
@@ -70,7 +70,7 @@ pub(crate) struct Machine {
     emitted: bool,
     template: Range<usize>,
     url: Range<usize>,
-    /// The URL, when it is not as it stands in the window.
+    /// The URL when it differs from its bytes in the window.
     url_repaired: Option<String>,
     spans: Vec<Span>,
     failed: Option<ParseError>,
@@ -91,7 +91,7 @@ impl Machine {
                 attributes_max: limits.attributes_max,
                 record_bytes_max: bounded(limits.record_bytes_max),
             },
-            state: State::Top,
+            state: ParserState::Top,
             section: None,
             section_damaged: false,
             start: 0,
@@ -107,13 +107,13 @@ impl Machine {
         }
     }
 
-    /// How many bytes at the start of the window are done with.
+    /// Returns the offset in the window of the first byte that is still needed.
     pub(crate) fn needed(&mut self) -> usize {
         self.release();
         self.start
     }
 
-    /// Tells that the window lost its first `count` bytes, at most [`Machine::needed`].
+    /// Adjusts to a window that lost its first `count` bytes, at most [`Machine::needed`].
     pub(crate) fn shift(&mut self, count: usize) {
         self.start -= count;
         self.at -= count;
@@ -135,10 +135,10 @@ impl Machine {
         self.problems_total
     }
 
-    /// True when the stream may end here.
+    /// Returns whether the stream may end here.
     pub(crate) fn is_between_objects(&self, window: &[u8]) -> bool {
         let rest = window.get(self.at..).unwrap_or_default();
-        self.state == State::Top && self.section.is_none() && rest.trim_ascii().is_empty()
+        self.state == ParserState::Top && self.section.is_none() && rest.trim_ascii().is_empty()
     }
 
     /// Remembers the error that ends the stream.
@@ -146,44 +146,44 @@ impl Machine {
         *self.failed.get_or_insert(error)
     }
 
-    /// Goes on to the next event in the window; `None` when it takes more bytes. `ended` says that
-    /// there will be none.
+    /// Goes to the next event in the window; `None` when that needs more bytes. `ended` says that
+    /// the window reaches to the end of the stream.
     pub(crate) fn step(
         &mut self,
         window: &[u8],
         base: u64,
         ended: bool,
-    ) -> Result<Option<Found>, ParseError> {
+    ) -> Result<Option<EventKind>, ParseError> {
         if let Some(error) = self.failed {
             return Err(error);
         }
         self.release();
         loop {
             let step = match self.state {
-                State::Top => self.step_top(window, base),
-                State::Attributes => self.step_attribute(window, base),
-                State::Lost => self.step_lost(window, ended),
+                ParserState::Top => self.step_top(window, base),
+                ParserState::Attributes => self.step_attribute(window, base),
+                ParserState::Lost => self.step_lost(window, ended),
             };
             match step {
-                Step::On => {}
+                Step::Continue => {}
                 Step::Found(found) => return Ok(Some(found)),
                 Step::Damage(kind) => self.damage(kind, base)?,
                 Step::Wait if !ended => return Ok(None),
                 Step::Wait => {
                     if !self.handle_end(window, base)? {
-                        return Ok(self.close_section().map(Found::Close));
+                        return Ok(self.close_section().map(EventKind::Close));
                     }
                 }
             }
         }
     }
 
-    /// The event that `found` stands for.
-    pub(crate) fn event<'a>(&'a self, found: Found, window: &'a [u8], base: u64) -> Event<'a> {
-        match found {
-            Found::Open(section) => Event::Open(section),
-            Found::Close(section) => Event::Close(section),
-            Found::Record => {
+    /// Returns the event of the kind that a step found.
+    pub(crate) fn event<'a>(&'a self, kind: EventKind, window: &'a [u8], base: u64) -> Event<'a> {
+        match kind {
+            EventKind::Open(section) => Event::Open(section),
+            EventKind::Close(section) => Event::Close(section),
+            EventKind::Record => {
                 let source = window.get(self.start..self.at).unwrap_or_default();
                 let url = match &self.url_repaired {
                     Some(url) => Cow::Borrowed(url.as_str()),
@@ -196,7 +196,7 @@ impl Machine {
         }
     }
 
-    /// Lets go of the record that was handed out.
+    /// Releases the record that was handed out.
     fn release(&mut self) {
         if self.emitted {
             self.emitted = false;
@@ -205,11 +205,11 @@ impl Machine {
         }
     }
 
-    /// The stream has ended and the window holds no whole event. Returns whether to go on.
+    /// Handles the end of the stream when the window holds no whole event. Returns whether to go on.
     fn handle_end(&mut self, window: &[u8], base: u64) -> Result<bool, ParseError> {
-        let whole = self.state == State::Top
+        let whole = self.state == ParserState::Top
             && window.get(self.at..).unwrap_or_default().trim_ascii().is_empty();
-        if whole || self.state == State::Lost {
+        if whole || self.state == ParserState::Lost {
             self.at = window.len();
             if self.section.is_some() && !self.section_damaged {
                 self.section_damaged = true;
@@ -222,12 +222,12 @@ impl Machine {
         Ok(true)
     }
 
-    /// Damage at the place parsed so far.
+    /// Reports damage at the current offset and chooses the next state.
     fn damage(&mut self, kind: ErrorKind, base: u64) -> Result<(), ParseError> {
         self.report(kind, base + self.at as u64)?;
         if kind == ErrorKind::Unclosed {
             self.spans.clear();
-            self.state = State::Top;
+            self.state = ParserState::Top;
         } else if kind == ErrorKind::StrayBrace {
             self.at += 1;
         } else if kind != ErrorKind::NestedSection {
@@ -239,7 +239,7 @@ impl Machine {
     fn lose(&mut self) {
         self.spans.clear();
         self.section_damaged = true;
-        self.state = State::Lost;
+        self.state = ParserState::Lost;
         self.start = self.at;
     }
 
@@ -286,7 +286,7 @@ impl Machine {
                     return Step::Damage(ErrorKind::StrayBrace);
                 };
                 self.at += 1;
-                Step::Found(Found::Close(section))
+                Step::Found(EventKind::Close(section))
             }
             Some(b'@') => match self.header(window, base) {
                 Ok(Some(found)) => found,
@@ -297,8 +297,8 @@ impl Machine {
         }
     }
 
-    /// Reads `@TYPE {` and, of an object, its URL.
-    fn header(&mut self, window: &[u8], base: u64) -> Looked<Step> {
+    /// Reads `@TYPE {` and, for an object, its URL.
+    fn header(&mut self, window: &[u8], base: u64) -> Scan<Step> {
         let rest = window.get(self.start..).unwrap_or_default();
         let head_max = 1 + self.limits.name_bytes_max + HEADER_SPACE_BYTES_MAX;
         let head = rest.get(..head_max).unwrap_or(rest);
@@ -313,7 +313,7 @@ impl Machine {
         if !is_name(name) || self.limits.name_bytes_max < name.len() {
             return Err(ErrorKind::TemplateHeader);
         }
-        if let Some(section) = Section::named(name) {
+        if let Some(section) = Section::by_name(name) {
             match self.section_start(rest, brace + 1)? {
                 Some((length, true)) => return Ok(Some(self.open(section, length))),
                 Some((_, false)) => {}
@@ -324,9 +324,9 @@ impl Machine {
         self.object_start(rest, brace + 1, base)
     }
 
-    /// What comes after `@UPDATE {` and white space, and whether it is the inside of a section; else
-    /// it is a URL, and this an object of that type.
-    fn section_start(&self, rest: &[u8], from: usize) -> Looked<(usize, bool)> {
+    /// Returns the offset after `@UPDATE {` and white space, and whether the inside of a section
+    /// starts there. Otherwise a URL starts there, and this is an object of that type.
+    fn section_start(&self, rest: &[u8], from: usize) -> Scan<(usize, bool)> {
         for at in from..from + HEADER_SPACE_BYTES_MAX {
             match rest.get(at) {
                 None => return Ok(None),
@@ -345,18 +345,18 @@ impl Machine {
                 return Step::Damage(ErrorKind::NestedSection);
             }
             return match self.close_section() {
-                Some(open) => Step::Found(Found::Close(open)),
-                None => Step::On,
+                Some(open) => Step::Found(EventKind::Close(open)),
+                None => Step::Continue,
             };
         }
         self.section = Some(section);
         self.at += length;
         self.start = self.at;
-        Step::Found(Found::Open(section))
+        Step::Found(EventKind::Open(section))
     }
 
     /// Reads the URL up to the end of its line.
-    fn object_start(&mut self, rest: &[u8], from: usize, base: u64) -> Looked<Step> {
+    fn object_start(&mut self, rest: &[u8], from: usize, base: u64) -> Scan<Step> {
         let tail = rest.get(from..).unwrap_or_default();
         let line_max = self.limits.url_bytes_max + HEADER_SPACE_BYTES_MAX;
         let line = tail.get(..=line_max).unwrap_or(tail);
@@ -389,12 +389,12 @@ impl Machine {
             let _ = self.report(ErrorKind::Url, base + self.start as u64);
         }
         self.at += next;
-        self.state = State::Attributes;
-        Ok(Some(Step::On))
+        self.state = ParserState::Attributes;
+        Ok(Some(Step::Continue))
     }
 
     fn step_attribute(&mut self, window: &[u8], base: u64) -> Step {
-        // No further than a record may reach, wherever the window ends.
+        // The longest record bounds the search, wherever the window ends.
         let most = window.len().min(self.start.saturating_add(self.limits.record_bytes_max));
         let next = self.skip_space(window.get(..most).unwrap_or_default());
         match next {
@@ -402,21 +402,21 @@ impl Machine {
             None => Step::Wait,
             Some(b'}') => {
                 self.at += 1;
-                self.state = State::Top;
+                self.state = ParserState::Top;
                 self.emitted = true;
-                Step::Found(Found::Record)
+                Step::Found(EventKind::Record)
             }
             Some(b'@') => Step::Damage(ErrorKind::Unclosed),
             Some(_) => match self.attribute(window, base) {
-                Ok(Some(())) => Step::On,
+                Ok(Some(())) => Step::Continue,
                 Ok(None) => Step::Wait,
                 Err(kind) => Step::Damage(kind),
             },
         }
     }
 
-    /// Reads `name{size}:<TAB>value<LF>` and keeps where they are.
-    fn attribute(&mut self, window: &[u8], base: u64) -> Looked<()> {
+    /// Reads `name{size}:<TAB>value<LF>` and keeps the spans of name and value.
+    fn attribute(&mut self, window: &[u8], base: u64) -> Scan<()> {
         let rest = window.get(self.at..).unwrap_or_default();
         let Some(name_end) = name_end(rest, self.limits.name_bytes_max)? else { return Ok(None) };
         let Some((size, digits_end)) = byte_count(rest, name_end + 1)? else { return Ok(None) };
@@ -483,8 +483,8 @@ impl Machine {
         self.at += 1;
         self.start = self.at;
         if header {
-            self.state = State::Top;
+            self.state = ParserState::Top;
         }
-        Step::On
+        Step::Continue
     }
 }

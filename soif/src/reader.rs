@@ -1,11 +1,11 @@
-//! Pull parser for a SOIF stream: bytes in, in pieces of any size; events out, borrowed.
+//! Pull parser for a SOIF stream: it takes bytes in pieces of any size and lends events.
 //!
-//! The reader owns no source of bytes. The caller [feeds](Reader::feed) it whatever has come in,
-//! [pulls](Reader::next_event) events until there are none, and says [finish](Reader::finish) at the
-//! end. The same reader therefore serves a socket, a file, a decompressor, a test and a fuzzer.
+//! The reader owns no source of bytes. The caller [feeds](Reader::feed) it the bytes that came in,
+//! [pulls](Reader::next_event) events until there are none, and calls [finish](Reader::finish) at
+//! the end. The same reader therefore serves a socket, a file, a decompressor, a test and a fuzzer.
 //!
-//! A byte is copied once, into the reader's buffer; records borrow from there. Whoever has the whole
-//! stream in memory uses [`parse`] or [`Reader::over`] and copies nothing.
+//! A byte is copied once, into the reader's buffer; records borrow from there. For a stream that is
+//! whole in memory, [`parse`] and [`Reader::over`] copy nothing.
 //!
 //! Source: TR §3 and Figure 3. A value's end is given by its byte count alone, so it may hold line
 //! feeds, braces and binary data.
@@ -20,7 +20,7 @@ use crate::stream::{Event, Limits, Mode, Section};
 /// Incremental parser of a SOIF stream.
 #[derive(Debug)]
 pub struct Reader {
-    /// Bytes fed and not yet done with.
+    /// Bytes fed and still needed.
     buffer: Vec<u8>,
     /// Offset of the buffer's first byte in the stream.
     base: u64,
@@ -43,11 +43,11 @@ impl Reader {
 
     /// Adds bytes of the stream, in stream order.
     ///
-    /// Memory stays below twice the longest record and what was fed since the last `next_event`
+    /// Memory stays below twice the longest record plus the bytes fed since the last `next_event`
     /// that returned `None`.
     pub fn feed(&mut self, bytes: &[u8]) {
         let done = self.machine.needed();
-        // Moving the rest is paid for by at least as many bytes that are done with.
+        // At least half of the buffer is released, so moving the rest costs no more than that.
         if self.buffer.len() <= 2 * done {
             self.buffer.drain(..done);
             self.machine.shift(done);
@@ -56,55 +56,54 @@ impl Reader {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Returns the next event, or `None` when it takes more bytes (after
-    /// [`finish`](Self::finish): when there are no more).
+    /// Returns the next event, or `None` when more bytes are needed (after
+    /// [`finish`](Self::finish): when there are no more events).
     ///
     /// # Errors
     ///
-    /// Strict: the stream is damaged at the error's offset, every later call returns the same error,
-    /// and the caller drops the connection or the file. Lenient: never.
+    /// Strict: the stream is damaged at the error's offset. Every later call returns the same error;
+    /// the caller drops the connection or the file. Lenient: never.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, ParseError> {
         let found = self.machine.step(&self.buffer, self.base, self.ended)?;
         Ok(found.map(|found| self.machine.event(found, &self.buffer, self.base)))
     }
 
-    /// Returns the next record, whatever the section; `None` as for
-    /// [`next_event`](Self::next_event).
+    /// Returns the next record of any section; `None` as for [`next_event`](Self::next_event).
     ///
     /// # Errors
     ///
     /// As for [`next_event`](Self::next_event).
     pub fn next_record(&mut self) -> Result<Option<RecordRef<'_>>, ParseError> {
-        use crate::machine::Found;
+        use crate::machine::EventKind;
         loop {
             match self.machine.step(&self.buffer, self.base, self.ended)? {
                 None => return Ok(None),
-                Some(Found::Record) => break,
-                Some(Found::Open(_) | Found::Close(_)) => {}
+                Some(EventKind::Record) => break,
+                Some(EventKind::Open(_) | EventKind::Close(_)) => {}
             }
         }
-        match self.machine.event(Found::Record, &self.buffer, self.base) {
+        match self.machine.event(EventKind::Record, &self.buffer, self.base) {
             Event::Record(record) => Ok(Some(record)),
             Event::Open(_) | Event::Close(_) => Ok(None),
         }
     }
 
-    /// Ends the stream. To be called when [`next_event`](Self::next_event) has returned `None`.
+    /// Ends the stream. Call it when [`next_event`](Self::next_event) has returned `None`.
     ///
-    /// After it, a lenient reader may have more events: the objects that a byte count past the end
-    /// had swallowed, and the close of a section left open. Pull until there are none.
+    /// A lenient reader may then have more events: objects that a too large byte count had
+    /// swallowed, and the close of an open section. Pull until there are none.
     ///
     /// # Errors
     ///
-    /// Strict: the stream ends inside an object (at the error's offset) or a section. What was
-    /// returned before is whole.
+    /// Strict: the stream ends inside an object (at the error's offset) or a section. The events
+    /// returned before are whole.
     pub fn finish(&mut self) -> Result<(), ParseError> {
         self.ended = true;
         match self.mode {
             Mode::Strict if !self.machine.is_between_objects(&self.buffer) => {
                 match self.machine.step(&self.buffer, self.base, true) {
                     Err(error) => Err(error),
-                    // Events were left unread: where the reader stands is where it stops.
+                    // The caller left events unread, so the stream ends for it at this offset.
                     Ok(_) => {
                         let error =
                             ParseError { kind: ErrorKind::Truncated, offset: self.offset() };
@@ -116,34 +115,34 @@ impl Reader {
         }
     }
 
-    /// Takes the problems met since the last call (lenient), in stream order; at most 1,024, of
+    /// Takes the problems since the last call (lenient), in stream order; at most 1,024 of
     /// [`problems_total`](Self::problems_total).
     pub fn problems(&mut self) -> Vec<ParseError> {
         self.machine.take_problems()
     }
 
-    /// How many problems were met since the start of the stream.
+    /// Returns the number of problems since the start of the stream.
     pub fn problems_total(&self) -> u64 {
         self.machine.problems_total()
     }
 
-    /// The section that the reader is in.
+    /// Returns the open section.
     pub fn section(&self) -> Option<Section> {
         self.machine.section()
     }
 
-    /// How far the stream has been parsed, in bytes from its start.
+    /// Returns how far the stream has been parsed, in bytes from its start.
     pub fn offset(&self) -> u64 {
         self.base + self.machine.at() as u64
     }
 
-    /// Hands every event of a stream that is whole in memory to `handle`, without copying it.
+    /// Calls `handle` with every event of a stream that is whole in memory, without copying.
     ///
-    /// Returns the problems met (lenient); at most 1,024.
+    /// Returns the problems (lenient); at most 1,024.
     ///
     /// # Errors
     ///
-    /// Strict: the stream is damaged at the error's offset; what came before was handed over.
+    /// Strict: the stream is damaged at the error's offset; the events before it were handed over.
     pub fn over(
         bytes: &[u8],
         mode: Mode,
@@ -158,8 +157,8 @@ impl Reader {
     }
 }
 
-/// Reads a stream that is whole in memory, strictly and within the default limits; records in
-/// sections and outside of them alike.
+/// Reads the records of a stream that is whole in memory, strictly and within the default limits.
+/// Records outside sections count too.
 ///
 /// # Errors
 ///

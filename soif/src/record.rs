@@ -1,8 +1,8 @@
-//! One summary object: owned, and borrowed from the bytes that it was read from.
+//! A record: owned, or borrowed from the bytes of a stream.
 //!
-//! Source: TR §3 and Figure 3. Attributes keep their order and may repeat; look-up is
-//! case-insensitive and the first wins. Objects nested in an object are groups of attributes with
-//! the prefix `Embed<n>-`, n from 1.
+//! Source: TR §3 and Figure 3. Attributes keep their order and may repeat; look-up ignores case and
+//! the first wins. Objects nested in an object are groups of attributes with the prefix `Embed<n>-`,
+//! n from 1.
 //!
 //! # Differences from the original
 //!
@@ -18,11 +18,11 @@ use std::ops::Range;
 
 use crate::NO_URL;
 
-/// Template type of a record that names none.
+/// Template type of a record without one.
 const TEMPLATE_DEFAULT: &str = "FILE";
-/// Where an embedded record keeps its template type.
+/// Attribute with the template type of an embedded record.
 const EMBEDDED_TEMPLATE: &str = "Template-Type";
-/// Where an embedded record keeps its URL.
+/// Attribute with the URL of an embedded record.
 const EMBEDDED_URL: &str = "URL";
 
 /// A name and its value.
@@ -34,7 +34,7 @@ pub struct Attribute {
     pub value: Vec<u8>,
 }
 
-/// A summary object.
+/// The summary of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Template type, `FILE` for most.
@@ -45,17 +45,17 @@ pub struct Record {
 }
 
 impl Record {
-    /// A record without attributes.
+    /// Returns a record without attributes.
     pub fn new(template: impl Into<String>, url: impl Into<String>) -> Self {
         Self { template: template.into(), url: url.into(), attributes: Vec::new() }
     }
 
-    /// All attributes, in their order.
+    /// Returns all attributes, in their order.
     pub fn attributes(&self) -> &[Attribute] {
         &self.attributes
     }
 
-    /// The value of the first attribute of that name.
+    /// Returns the value of the first attribute of that name.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         self.attributes
             .iter()
@@ -63,17 +63,17 @@ impl Record {
             .map(|it| it.value.as_slice())
     }
 
-    /// The first value of that name as text; bytes that are not UTF-8 become U+FFFD.
+    /// Returns the first value of that name as text; bytes that are not UTF-8 become U+FFFD.
     pub fn text(&self, name: &str) -> Option<Cow<'_, str>> {
         self.get(name).map(String::from_utf8_lossy)
     }
 
-    /// The first value of that name as a decimal number; white space around it is ignored.
+    /// Returns the first value of that name as a decimal number; white space around it is ignored.
     pub fn number(&self, name: &str) -> Option<u64> {
         decimal(self.get(name)?)
     }
 
-    /// All values of that name, in their order.
+    /// Returns all values of that name, in their order.
     pub fn get_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
         self.attributes
             .iter()
@@ -81,16 +81,16 @@ impl Record {
             .map(|it| it.value.as_slice())
     }
 
-    /// Adds an attribute at the end, whether or not there is one of that name.
+    /// Adds an attribute at the end, even if the name exists already.
     ///
-    /// Characters that a name cannot have in SOIF (white space, control characters, braces, a
-    /// leading `@`) are written as `-`.
+    /// The writer replaces characters that a SOIF name cannot have (white space, control characters,
+    /// braces, a leading `@`) by `-`.
     pub fn push(&mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) {
         self.attributes.push(Attribute { name: name.into(), value: value.into() });
     }
 
-    /// Puts the value in the place of the first attribute of that name and drops its repeats; adds
-    /// it at the end when there is none.
+    /// Replaces the first attribute of that name and drops its repeats; adds an attribute at the end
+    /// when there is none.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) {
         let name = name.into();
         let Some(at) = self.attributes.iter().position(|it| it.name.eq_ignore_ascii_case(&name))
@@ -105,16 +105,16 @@ impl Record {
         self.attributes.extend(tail.into_iter().filter(|it| !it.name.eq_ignore_ascii_case(&name)));
     }
 
-    /// Drops every attribute of that name and returns how many there were.
+    /// Drops every attribute of that name and returns their number.
     pub fn remove(&mut self, name: &str) -> usize {
         let before = self.attributes.len();
         self.attributes.retain(|it| !it.name.eq_ignore_ascii_case(name));
         before - self.attributes.len()
     }
 
-    /// The records embedded in this one as `Embed<n>-` groups, by ascending n.
+    /// Returns the records embedded in this one as `Embed<n>-` groups, by ascending n.
     ///
-    /// A group may itself hold `Embed<m>-` groups: call `embedded` on what it returned.
+    /// A group may itself hold `Embed<m>-` groups: call `embedded` on each returned record.
     pub fn embedded(&self) -> Vec<Self> {
         let mut groups: BTreeMap<u32, Self> = BTreeMap::new();
         for attribute in &self.attributes {
@@ -177,14 +177,14 @@ fn decimal(value: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Where an attribute lies, in bytes from the start of its record.
+/// Position of an attribute, in bytes from the start of its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) name: Range<usize>,
     pub(crate) value: Range<usize>,
 }
 
-/// A record that borrows from the bytes it was read from.
+/// A record that borrows from the bytes of its stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordRef<'a> {
     pub(crate) source: &'a [u8],
@@ -195,17 +195,17 @@ pub struct RecordRef<'a> {
 }
 
 impl<'a> RecordRef<'a> {
-    /// Template type.
+    /// Returns the template type.
     pub fn template(&self) -> &'a str {
         self.template
     }
 
-    /// URL of the object summarized; [`NO_URL`] for none.
+    /// Returns the URL of the object summarized; [`NO_URL`] for none.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Names and values, in their order.
+    /// Returns names and values, in their order.
     pub fn attributes(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
         let source = self.source;
         self.spans.iter().map(move |span| {
@@ -215,32 +215,32 @@ impl<'a> RecordRef<'a> {
         })
     }
 
-    /// The value of the first attribute of that name, in any case.
+    /// Returns the value of the first attribute of that name, in any case.
     pub fn get(&self, name: &str) -> Option<&'a [u8]> {
         self.attributes().find(|(it, _)| it.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// The first value of that name as text; bytes that are not UTF-8 become U+FFFD.
+    /// Returns the first value of that name as text; bytes that are not UTF-8 become U+FFFD.
     pub fn text(&self, name: &str) -> Option<Cow<'a, str>> {
         self.get(name).map(String::from_utf8_lossy)
     }
 
-    /// The first value of that name as a decimal number; white space around it is ignored.
+    /// Returns the first value of that name as a decimal number; white space around it is ignored.
     pub fn number(&self, name: &str) -> Option<u64> {
         decimal(self.get(name)?)
     }
 
-    /// The bytes of the record as they stand in the stream, from `@` to `}`.
+    /// Returns the bytes of the record in the stream, from `@` to `}`.
     pub fn source(&self) -> &'a [u8] {
         self.source
     }
 
-    /// Where the record starts, in bytes from the start of the stream.
+    /// Returns the start of the record, in bytes from the start of the stream.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// A copy that owns its bytes.
+    /// Returns a copy that owns its bytes.
     pub fn to_record(&self) -> Record {
         let attributes = self
             .attributes()
@@ -316,8 +316,8 @@ mod tests {
         first.embed(1, &inmost);
         outer.embed(2, &second);
         outer.embed(1, &first);
-        let found = outer.embedded();
-        assert_eq!(found, [first, second]);
-        assert_eq!(found[0].embedded(), [inmost]);
+        let embedded = outer.embedded();
+        assert_eq!(embedded, [first, second]);
+        assert_eq!(embedded[0].embedded(), [inmost]);
     }
 }

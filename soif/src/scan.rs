@@ -1,4 +1,4 @@
-//! What stands in a few bytes of a stream: names, byte counts, URLs. No state.
+//! Scanners for the small parts of a stream: names, byte counts, URLs. They keep no state.
 //!
 //! Source: TR §3; the quirks of the original's parser that [`Mode::Lenient`](crate::Mode) takes.
 //!
@@ -15,10 +15,10 @@ use crate::writer::{encode_url, is_name_byte, is_url_byte};
 /// Most digits in a byte count.
 const DIGITS_MAX: usize = 20;
 
-/// A header or attribute that is there, is not all there yet, or is broken.
-pub(crate) type Looked<T> = Result<Option<T>, ErrorKind>;
+/// A part of the stream that is whole (`Some`), not yet complete (`None`) or damaged.
+pub(crate) type Scan<T> = Result<Option<T>, ErrorKind>;
 
-/// The text of a range that was found to be UTF-8.
+/// Returns the text of a range that is known to be UTF-8.
 pub(crate) fn text<'a>(source: &'a [u8], range: &Range<usize>) -> &'a str {
     std::str::from_utf8(source.get(range.clone()).unwrap_or_default()).unwrap_or_default()
 }
@@ -30,8 +30,8 @@ pub(crate) fn is_name(name: &[u8]) -> bool {
         && std::str::from_utf8(name).is_ok()
 }
 
-/// Where the name at the start of `rest` ends; `name_max` is its longest, in bytes.
-pub(crate) fn name_end(rest: &[u8], name_max: usize) -> Looked<usize> {
+/// Returns the end of the name at the start of `rest`; `name_max` is its longest, in bytes.
+pub(crate) fn name_end(rest: &[u8], name_max: usize) -> Scan<usize> {
     let head = rest.get(..=name_max).unwrap_or(rest);
     match memchr2(b'{', b'\n', head) {
         Some(end) if head.get(end) == Some(&b'{') => {
@@ -47,8 +47,8 @@ pub(crate) fn name_end(rest: &[u8], name_max: usize) -> Looked<usize> {
     }
 }
 
-/// Reads `size}` from `from` on; returns the size in bytes and where the brace is.
-pub(crate) fn byte_count(rest: &[u8], from: usize) -> Looked<(usize, usize)> {
+/// Reads `size}` from `from` on; returns the size in bytes and the offset of the brace.
+pub(crate) fn byte_count(rest: &[u8], from: usize) -> Scan<(usize, usize)> {
     let mut size = 0_usize;
     for at in from..=from + DIGITS_MAX {
         match rest.get(at) {
@@ -78,14 +78,14 @@ pub(crate) fn trim_end(line: &[u8], lenient: bool) -> &[u8] {
     line.get(..last.map_or(0, |at| at + 1)).unwrap_or_default()
 }
 
-/// The URL of `url }`: an object without attributes that is closed on its first line.
+/// Returns the URL of `url }`: an object without attributes that is closed on its first line.
 pub(crate) fn closed_on_its_line(url: &[u8]) -> Option<&[u8]> {
     let before = url.strip_suffix(b"}")?;
     let trimmed = trim_end(before, true);
     (trimmed.len() < before.len() || before.is_empty()).then_some(trimmed)
 }
 
-/// A URL with what it may not hold percent-encoded.
+/// Returns a URL in which all bytes that a URL may not hold are percent-encoded.
 pub(crate) fn repaired(url: &[u8]) -> String {
     if url.is_empty() {
         return NO_URL.to_owned();

@@ -1,8 +1,8 @@
-//! What a stream is made of besides records: sections, and the terms on which it is read.
+//! Sections and events of a stream, and the modes and limits of its reader.
 //!
-//! Source: TR §4 (incremental updates). `DELETE` removes, `REFRESH` re-arms the time-to-live of what
-//! has not changed, `UPDATE` brings what is new or changed. Whoever reads keeps track of the section
-//! that it is in; records outside any section are events like the others.
+//! Source: TR §4 (incremental updates). `DELETE` removes objects, `REFRESH` re-arms the time-to-live
+//! of unchanged objects, `UPDATE` brings new and changed objects. The consumer keeps track of the
+//! open section; records outside any section are events like the others.
 //!
 //! Sans-I/O.
 
@@ -11,16 +11,16 @@ use crate::record::RecordRef;
 /// The three wrappers of an update stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Section {
-    /// The objects in it are gone.
+    /// Its objects are gone.
     Delete,
-    /// The objects in it have not changed.
+    /// Its objects have not changed.
     Refresh,
-    /// The objects in it are new or changed.
+    /// Its objects are new or changed.
     Update,
 }
 
 impl Section {
-    /// The name in the stream.
+    /// Returns the name in the stream.
     pub fn name(self) -> &'static str {
         match self {
             Self::Delete => "DELETE",
@@ -29,15 +29,15 @@ impl Section {
         }
     }
 
-    /// The section that `template` opens, in any case.
-    pub(crate) fn named(template: &[u8]) -> Option<Self> {
+    /// Returns the section that `template` opens, in any case.
+    pub(crate) fn by_name(template: &[u8]) -> Option<Self> {
         [Self::Delete, Self::Refresh, Self::Update]
             .into_iter()
             .find(|it| it.name().as_bytes().eq_ignore_ascii_case(template))
     }
 }
 
-/// What comes next in a stream.
+/// An event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A section starts.
@@ -48,18 +48,18 @@ pub enum Event<'a> {
     Close(Section),
 }
 
-/// How a reader takes what is not SOIF.
+/// Reaction of a reader to bytes that are not SOIF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// The first damage ends the stream with an error. Lines end in LF alone.
     Strict,
-    /// Damage is put on a list of problems and reading goes on at the next object. CRLF is white
-    /// space between attributes; a space is taken for the TAB, and white space in a URL is
-    /// percent-encoded, each with a problem on the list.
+    /// Damage is put on a list of problems, and reading goes on at the next object. CRLF is white
+    /// space between attributes. A space is taken for the TAB, and white space in a URL is
+    /// percent-encoded; each puts a problem on the list.
     Lenient,
 }
 
-/// What a reader refuses, so that no stream can exhaust its memory.
+/// Limits of a reader, so that no stream can exhaust its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Longest attribute name or template type, in bytes.
@@ -75,8 +75,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 1 KiB for a name, 64 KiB for a URL, 64 MiB for a value, 65,536 attributes and 128 MiB for a
-    /// record.
+    /// Returns 1 KiB for a name, 64 KiB for a URL, 64 MiB for a value, 65,536 attributes and 128 MiB
+    /// for a record.
     fn default() -> Self {
         Self {
             name_bytes_max: 1024,

@@ -1,15 +1,15 @@
-//! Records and sections as bytes, appended to a buffer of the caller's.
+//! The writer: it appends records and sections to a buffer of the caller.
 //!
-//! What is written reads back the same: `parse(write(r)) == r` for every record whose names and URL
-//! SOIF can carry, and `write(parse(x)) == x` for every stream that was written here.
+//! `parse(write(r)) == r` for every record whose names and URL SOIF can carry, and
+//! `write(parse(x)) == x` for every stream that this writer wrote.
 //!
 //! Source: TR §3 and Figure 3.
 //!
 //! # Differences from the original
 //!
-//! * Values of no bytes are written.
-//! * White space, control characters and DEL in a URL are percent-encoded; so is a brace or an `@` at
-//!   its start, which would be taken for the end or the inside of a section.
+//! * Empty values are written.
+//! * White space, control characters and DEL in a URL are percent-encoded. So is a brace or an `@`
+//!   at its start: a reader would take it for the end or the inside of a section.
 //!
 //! Sans-I/O.
 
@@ -52,7 +52,7 @@ pub fn open_section(out: &mut Vec<u8>, section: Section) {
     out.extend_from_slice(b" {\n");
 }
 
-/// Closes the section that is open.
+/// Closes the open section.
 pub fn close_section(out: &mut Vec<u8>) {
     out.extend_from_slice(b"}\n");
 }
@@ -64,17 +64,17 @@ pub fn write_empty_section(out: &mut Vec<u8>, section: Section) {
     out.extend_from_slice(b" { }\n");
 }
 
-/// True for a byte that may stand in a name or a template type.
+/// Returns whether a byte may stand in a name or a template type.
 pub(crate) fn is_name_byte(byte: u8) -> bool {
     !(byte <= b' ' || byte == b'{' || byte == b'}' || byte == 0x7f)
 }
 
-/// True for a byte that may stand in a URL.
+/// Returns whether a byte may stand in a URL.
 pub(crate) fn is_url_byte(byte: u8) -> bool {
     !(byte <= b' ' || byte == 0x7f)
 }
 
-/// Appends a name; what SOIF cannot carry in it becomes `-`.
+/// Appends a name; each byte that SOIF cannot carry in it becomes `-`.
 fn write_name(out: &mut Vec<u8>, name: &str) {
     let plain = !name.is_empty() && !name.starts_with('@') && name.bytes().all(is_name_byte);
     if plain {
@@ -96,12 +96,12 @@ fn write_url(out: &mut Vec<u8>, url: &str) {
     encode_url(out, url.as_bytes(), is_url_byte);
 }
 
-/// True for a byte that may not start a URL.
+/// Returns whether a byte may not start a URL.
 pub(crate) fn is_no_url_start(byte: u8) -> bool {
     matches!(byte, b'@' | b'}')
 }
 
-/// Appends `url` with every byte that is not `kept`, or may not stand first, percent-encoded.
+/// Appends `url`; percent-encodes each byte that is not `kept` or may not stand first.
 pub(crate) fn encode_url(out: &mut Vec<u8>, url: &[u8], kept: fn(u8) -> bool) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for (at, &byte) in url.iter().enumerate() {

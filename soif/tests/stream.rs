@@ -1,11 +1,11 @@
-//! The reader on streams that are whole, in pieces, damaged and out of bounds.
+//! Tests of the reader on streams that are whole, in pieces, damaged or over a limit.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use proptest::prelude::*;
 use soif::{Event, Limits, Mode, ParseError, Reader, Record, Section, parse, write_record};
 
-/// What a reader makes of a stream: its events in short, then its problems or its error.
+/// Reads a stream; returns its events in short, then its problems or its error.
 fn read<'a>(mode: Mode, limits: Limits, pieces: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
     let mut reader = Reader::new(mode, limits);
     let mut seen = Vec::new();
@@ -152,7 +152,7 @@ fn lenient_goes_on_at_the_next_object() {
             "value does not end where its byte count says at byte 29",
         ],
     );
-    // A byte count past the end swallows what follows; the end gives it back.
+    // A too large byte count swallows the following objects; the end of the stream returns them.
     lenient(
         b"@FILE { a\nx{99}:\tabc\n}\n@FILE { b\n}\n@FI\n@FILE {",
         &[
@@ -228,7 +228,7 @@ fn limits_hold() {
 }
 
 #[test]
-fn a_followed_stream_needs_no_memory_for_what_is_read() {
+fn a_followed_stream_needs_no_memory_for_records_already_read() {
     let mut record = Record::new("FILE", "http://a/");
     record.push("body", vec![b'x'; 1000]);
     let mut bytes = Vec::new();
@@ -245,19 +245,19 @@ fn a_followed_stream_needs_no_memory_for_what_is_read() {
 }
 
 #[test]
-fn a_record_says_where_it_was() {
+fn a_record_has_its_offset_and_source() {
     let stream = b"@DELETE { }\n@UPDATE {\n@FILE { a\nx{1}:\ty\n}\n}\n";
-    let mut found = Vec::new();
+    let mut records = Vec::new();
     Reader::over(stream, Mode::Strict, Limits::default(), |event| {
         if let Event::Record(record) = event {
-            found.push((record.offset(), record.source().to_vec()));
+            records.push((record.offset(), record.source().to_vec()));
         }
     })
     .unwrap();
-    assert_eq!(found, [(22, b"@FILE { a\nx{1}:\ty\n}".to_vec())]);
+    assert_eq!(records, [(22, b"@FILE { a\nx{1}:\ty\n}".to_vec())]);
 }
 
-/// Names and URLs as SOIF can carry them; values of any bytes, rich in what looks like SOIF.
+/// Returns records with names and URLs that SOIF can carry; values of any bytes, often like SOIF.
 fn record() -> impl Strategy<Value = Record> {
     let value = prop_oneof![
         prop::collection::vec(any::<u8>(), 0..40),
@@ -306,13 +306,13 @@ fn split<'a>(stream: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(records in prop::collection::vec(record(), 0..6)) {
+    fn written_records_read_back_equal(records in prop::collection::vec(record(), 0..6)) {
         let mut out = Vec::new();
         records.iter().for_each(|it| write_record(&mut out, it));
-        let found = parse(&out).unwrap();
-        prop_assert_eq!(&found, &records);
+        let read = parse(&out).unwrap();
+        prop_assert_eq!(&read, &records);
         let mut again = Vec::new();
-        found.iter().for_each(|it| write_record(&mut again, it));
+        read.iter().for_each(|it| write_record(&mut again, it));
         prop_assert_eq!(again, out);
     }
 
@@ -325,9 +325,9 @@ proptest! {
         record.push(name, value.as_slice());
         let mut out = Vec::new();
         write_record(&mut out, &record);
-        let found = parse(&out).unwrap();
-        prop_assert_eq!(found.len(), 1);
-        prop_assert_eq!(&found[0].attributes()[0].value, &value);
+        let read = parse(&out).unwrap();
+        prop_assert_eq!(read.len(), 1);
+        prop_assert_eq!(&read[0].attributes()[0].value, &value);
     }
 
     #[test]
@@ -348,7 +348,7 @@ proptest! {
         }
     }
 
-    /// The same of a stream with bytes flipped, cut out and cut off.
+    /// Some bytes are replaced, and the end is cut off.
     #[test]
     fn every_split_of_a_damaged_stream_gives_the_same_events(
         mut stream in stream(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
@@ -375,9 +375,9 @@ proptest! {
         }
     }
 
-    /// Undamaged streams have no problems, and lenient sees in them what strict sees.
+    /// Undamaged streams have no problems, and both modes see the same events.
     #[test]
-    fn lenient_is_strict_on_what_is_whole(stream in stream()) {
+    fn lenient_reads_an_undamaged_stream_as_strict_does(stream in stream()) {
         let seen = |mode| read(mode, Limits::default(), std::iter::once(stream.as_slice()));
         prop_assert_eq!(seen(Mode::Lenient), seen(Mode::Strict));
     }

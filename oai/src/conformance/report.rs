@@ -1,48 +1,48 @@
-//! The report on a repository: what each reply says of it, check by check.
+//! The report on a repository: the results of all checks, collected reply by reply.
 //!
-//! Whoever has the socket makes the requests, and hands in the replies.
+//! The caller has the socket: it makes the requests and hands in the replies.
 //!
 //! Sans-I/O.
 
 use std::collections::BTreeMap;
 
-use super::{Check, Reply, Verdict, Wrong, of_any, of_first_page, of_identify};
+use super::{Check, Reply, Verdict, WrongRequest, of_any, of_first_page, of_identify};
 use crate::Code;
 use crate::harvest::OAI_DC;
 use crate::request::Verb;
 use crate::response::{Body, Header, Identify, Token};
 
-/// Says what to do about a record that GetRecord does not bring.
+/// Advice for a record that GetRecord does not return.
 const HAND_OUT: &str = "hand out every record that is listed";
 
-/// Says what to do about a record that is not among those of its date.
+/// Advice for a record that is missing from the list of its own date.
 const WITHIN: &str = "a record is within the second that it changed in";
 
-/// Name of the check of inclusive bounds.
+/// Name of the check that bounds are inclusive.
 const BOUNDS: &str = "ListRecords: from and until are inclusive";
 
-/// Name of the check of a list's next part.
+/// Name of the check on a list's second part.
 const SECOND_PAGE: &str = "ListIdentifiers: a token leads on, and again to the same";
 
-/// What has been found of a repository so far.
+/// The results for a repository so far.
 #[derive(Debug, Default)]
 pub struct Report {
     checks: Vec<Check>,
-    /// How often each thing that every response must be was found wrong, first where, and what to do.
+    /// For each check on every response: number of failures, the first one, and the advice.
     any: BTreeMap<&'static str, (u64, String, &'static str)>,
 }
 
-/// How a search for a record goes on.
+/// State of a search for a record in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// It is over.
+    /// The search is over.
     Done,
-    /// The next part has to be asked for, with this token.
+    /// The next part must be requested with this token.
     Token(String),
 }
 
 impl Report {
-    /// Takes in what every reply must be.
+    /// Makes the checks that hold for every reply.
     pub fn any(&mut self, reply: &Reply) {
         for (name, outcome, advice) in of_any(reply) {
             let entry = self.any.entry(name).or_insert_with(|| (0, String::new(), advice));
@@ -55,7 +55,7 @@ impl Report {
         }
     }
 
-    /// Takes in that the repository was too busy for `query`, and whether it said for how long.
+    /// Records that the repository was too busy for `query`; `says_when`: with a usable Retry-After.
     pub fn busy(&mut self, query: &str, says_when: bool) {
         let advice = "send Retry-After in seconds, at most 3600";
         let entry = self.any.entry("busy with a numeric Retry-After, or not at all");
@@ -66,8 +66,7 @@ impl Report {
         }
     }
 
-    /// Takes in the reply to Identify, asked at `base_url`. Without what it returns nothing else can be
-    /// asked.
+    /// Checks the reply to Identify, sent to `base_url`. `None` means that no other check can follow.
     pub fn identify(&mut self, reply: &Reply, base_url: &str) -> Option<Identify> {
         let Some(Body::Identify(identify)) = reply.body() else {
             let advice = "nothing else is asked before this is answered";
@@ -79,7 +78,7 @@ impl Report {
         Some((**identify).clone())
     }
 
-    /// Takes in the formats of the repository, or those of an item.
+    /// Checks the formats of the repository, or those of an item.
     pub fn formats(&mut self, reply: &Reply, is_of_item: bool) {
         let of = if is_of_item { " of an item" } else { "" };
         let name = format!("ListMetadataFormats{of}: oai_dc is there");
@@ -92,7 +91,7 @@ impl Report {
         }
     }
 
-    /// Takes in the sets, and returns the first one.
+    /// Checks the list of sets, and returns the first set.
     pub fn sets(&mut self, reply: &Reply) -> Option<String> {
         let name = "ListSets: sets, or noSetHierarchy";
         match reply.body() {
@@ -109,8 +108,8 @@ impl Report {
         None
     }
 
-    /// Takes in the first part of a list of headers, of all or of one set, and returns the first that is
-    /// not deleted, and the token that leads on.
+    /// Checks the first part of a list of headers, of all records or of one set. Returns the first header
+    /// that is not deleted, and the token of the next part.
     pub fn list(&mut self, reply: &Reply, set: Option<&str>) -> Option<(Header, Option<Token>)> {
         let of = set.map(|it| format!(" of the set {it}")).unwrap_or_default();
         let name = format!("ListIdentifiers{of}: records");
@@ -143,12 +142,12 @@ impl Report {
         header.map(|it| (it, token))
     }
 
-    /// Takes in that a list has no second part.
+    /// Records that the list has no second part.
     pub fn no_second_page(&mut self) {
         self.skip(SECOND_PAGE, "the list has one part");
     }
 
-    /// Takes in how a list goes on from `token`, asked twice.
+    /// Checks the two replies to the same `token`.
     pub fn second_page(&mut self, token: &Token, first: &Reply, second: &Reply) {
         let name = SECOND_PAGE;
         match (first.body(), second.body()) {
@@ -168,7 +167,7 @@ impl Report {
         }
     }
 
-    /// Takes in the record that a list of `set` has as `identifier`.
+    /// Checks the record `identifier`, which a list of `set` named.
     pub fn record_of_set(&mut self, reply: &Reply, identifier: &str, set: &str) {
         let name = format!("GetRecord: a record of the set {set} names it");
         let below = format!("{set}:");
@@ -186,7 +185,7 @@ impl Report {
         }
     }
 
-    /// Takes in the record that a list has as `identifier`.
+    /// Checks the record `identifier`, which a list named.
     pub fn record(&mut self, reply: &Reply, identifier: &str, identify: &Identify) {
         let name = "GetRecord: the record that was listed";
         let Some(Body::Record(record)) = reply.body() else {
@@ -210,13 +209,13 @@ impl Report {
         }
     }
 
-    /// Takes in that inclusive bounds cannot be looked at, and why.
+    /// Records why the check of inclusive bounds cannot be made.
     pub fn no_bounds(&mut self, why: &str) {
         self.skip(BOUNDS, why);
     }
 
-    /// Takes in a part of the list of what changed from the header's date until the same: the record must
-    /// be in it, or in one that follows.
+    /// Checks a part of the list whose `from` and `until` are the header's date: this part or a later one
+    /// must have the record.
     pub fn bounds(&mut self, reply: &Reply, header: &Header) -> Search {
         let Some(Body::Records(page)) = reply.body() else {
             self.fail(BOUNDS, reply.why_not(), WITHIN);
@@ -237,8 +236,8 @@ impl Report {
         }
     }
 
-    /// Takes in the reply to a request that is wrong.
-    pub fn wrong(&mut self, reply: &Reply, wrong: &Wrong) {
+    /// Checks the reply to a wrong request.
+    pub fn wrong(&mut self, reply: &Reply, wrong: &WrongRequest) {
         let names: Vec<&str> = wrong.codes.iter().map(|it| it.name()).collect();
         let name = format!("errors: {} is {}", wrong.name, names.join(" or "));
         if reply.codes().iter().any(|it| wrong.codes.contains(it)) {
@@ -253,7 +252,7 @@ impl Report {
         self.fail(name, why, "send that error, under status 200");
     }
 
-    /// Takes in the reply to Identify or GetRecord, asked with POST.
+    /// Checks the reply to Identify or GetRecord, sent with POST.
     pub fn post(&mut self, reply: &Reply) {
         let (name, is_answered) = match reply.asked {
             Verb::Identify => ("POST: Identify", matches!(reply.body(), Some(Body::Identify(_)))),
@@ -266,7 +265,7 @@ impl Report {
         }
     }
 
-    /// All checks, those of every response last.
+    /// Returns all checks; those on every response come last.
     pub fn finish(self) -> Vec<Check> {
         let mut all = self.checks;
         for (name, (count, first, advice)) in self.any {
@@ -301,7 +300,7 @@ impl Report {
 mod tests {
     use super::*;
 
-    /// A response without what is asked for.
+    /// Returns a reply whose document has `inner` after the request element.
     fn reply(query: &str, asked: Verb, status: u16, inner: &str) -> Reply {
         let page = format!(
             "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\">\
@@ -318,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_wrong_request_must_be_answered_with_one_of_its_errors() {
-        let wrong = Wrong { name: "a", query: "b".to_owned(), codes: &[Code::BadVerb] };
+        let wrong = WrongRequest { name: "a", query: "b".to_owned(), codes: &[Code::BadVerb] };
         for (code, expected) in
             [("badVerb", vec![]), ("badArgument", vec!["errors: a is badVerb".to_owned()])]
         {
@@ -330,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_wrong_in_every_response_is_said_once() {
+    fn a_failure_of_every_response_is_reported_once() {
         let mut report = Report::default();
         for query in ["one", "two"] {
             report.any(&reply(query, Verb::Identify, 404, "<error code=\"badVerb\">no</error>"));

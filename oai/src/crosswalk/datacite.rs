@@ -1,13 +1,13 @@
-//! DataCite, kernels 2 to 4, by itself or within `oai_datacite`.
+//! The DataCite crosswalk: kernels 2 to 4, alone or within `oai_datacite`.
 //!
-//! Source: DataCite Metadata Schema 4.5 (its properties by their names); what DataCite's own repository puts
-//! around it (`payload`).
+//! Source: DataCite Metadata Schema 4.5 (its properties by their names); the wrapper of DataCite's own
+//! repository (`payload`).
 
 use super::date;
 use super::draft::{Draft, Field, identified};
 use super::tree::Element;
 
-/// Takes down the resource in `root`, which is one or has one in its payload.
+/// Reads the resource in `root`, which is the resource or has it in its payload.
 pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     let payload = root.child("payload").unwrap_or(root);
     let resource = payload.child("resource").unwrap_or(payload);
@@ -53,7 +53,7 @@ pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
                 draft.put(Field::Rights, it.text());
                 draft.put(Field::Rights, it.attribute("rightsURI"));
             }),
-            // Kernel 2 has it without a list.
+            // Kernel 2 has no list of rights.
             "rights" => draft.put(Field::Rights, property.text()),
             "descriptions" => property.all("description").for_each(|it| {
                 let is_abstract = it.attribute("descriptionType") == "Abstract";
@@ -71,17 +71,17 @@ pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     publication_year(resource, draft);
 }
 
-/// The year of publication, unless a date says it more exactly.
+/// Adds the year of publication, unless a date is more exact.
 fn publication_year<'t>(resource: Element<'t, '_>, draft: &mut Draft<'t>) {
     let Some(element) = resource.child("publicationYear") else { return };
     let year = date::year(element.text());
-    let is_said = draft.values(Field::Date).any(|it| date::year(it) == year);
-    if !is_said {
+    let is_known = draft.values(Field::Date).any(|it| date::year(it) == year);
+    if !is_known {
         draft.put(Field::Date, element.text());
     }
 }
 
-/// The name in one piece, or else `family, given`.
+/// Returns the name in one piece, or else `family, given`.
 fn name(person: Element<'_, '_>, element: &'static str) -> String {
     let whole = person.text_of(element);
     if !whole.trim().is_empty() {

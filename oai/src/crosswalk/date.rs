@@ -1,5 +1,5 @@
-//! Dates as people write them in metadata, in one spelling: `1995`, `1995-03`, `1995-03-01`, with a time
-//! in UTC, or two of these with a slash between them.
+//! Dates in metadata, normalized: `1995`, `1995-03`, `1995-03-01`, with a time in UTC, or two of these
+//! with a slash between them.
 //!
 //! Source: ISO 8601 (as the W3C's note on dates and times profiles it).
 
@@ -7,10 +7,10 @@ use crate::datestamp::{Datestamp, Granularity};
 
 /// Longest text that is read as a date, in bytes.
 const TEXT_BYTES_MAX: usize = 100;
-/// Years that a work may be of.
+/// Plausible years of a work.
 const YEARS: std::ops::RangeInclusive<u16> = 1_000..=2_999;
-/// The months' names begin so, in English, French, German, Italian, Portuguese and Spanish where that is
-/// another way.
+/// First letters of the months' names in English, and in French, German, Italian, Portuguese and Spanish
+/// where they differ.
 const MONTHS: [&[&str]; 12] = [
     &["jan", "gen", "ene"],
     &["feb", "fév", "fev"],
@@ -26,7 +26,7 @@ const MONTHS: [&[&str]; 12] = [
     &["dec", "déc", "dez", "dic"],
 ];
 
-/// The date in one spelling; `None` where not even a year can be read.
+/// Returns the date in one spelling; `None` if not even a year can be read.
 pub(super) fn normal(text: &str) -> Option<String> {
     let text = text.trim();
     if text.is_empty() || TEXT_BYTES_MAX < text.len() {
@@ -44,7 +44,7 @@ pub(super) fn normal(text: &str) -> Option<String> {
         .or_else(|| year(text).map(|it| it.to_string()))
 }
 
-/// The first year in the text.
+/// Returns the first year in the text.
 pub(super) fn year(text: &str) -> Option<u16> {
     let mut digits = text.split(|it: char| !it.is_ascii_digit());
     let as_year = |it: &str| it.parse().ok().filter(|it| YEARS.contains(it));
@@ -55,7 +55,7 @@ pub(super) fn year(text: &str) -> Option<u16> {
     })
 }
 
-/// `1995`, `1995-03`, `1995-03-01`, `1995-03-01T12:00:00Z` and the ways to write the time that are near.
+/// Reads `1995`, `1995-03`, `1995-03-01`, `1995-03-01T12:00:00Z` and similar ways to write the time.
 fn iso(text: &str) -> Option<String> {
     let all_digits = |it: &str| it.bytes().all(|it| it.is_ascii_digit());
     match text.len() {
@@ -69,20 +69,20 @@ fn iso(text: &str) -> Option<String> {
             let found = Datestamp::lenient(text)?;
             let of_day = found.granularity() == Granularity::Day;
             let midnight = Datestamp::at(found.secs(), Granularity::Day);
-            // A time of 00:00:00 is a day that a database has made a moment of.
+            // A time of 00:00:00 is a day that a database turned into a moment.
             let shown = if of_day || found.secs() == midnight.secs() { midnight } else { found };
             Some(shown.to_string())
         }
     }
 }
 
-/// `YYYY-MM-DD`, if there is such a day.
+/// Returns `YYYY-MM-DD`, if there is such a day.
 fn day(year: u16, month: u8, day: u8) -> Option<String> {
     let text = format!("{year:04}-{month:02}-{day:02}");
     Datestamp::parse(&text).map(|_| text).filter(|_| YEARS.contains(&year))
 }
 
-/// `19950301`.
+/// Reads `19950301`.
 fn compact(text: &str) -> Option<String> {
     let digits = text.len() == 8 && text.bytes().all(|it| it.is_ascii_digit());
     if !digits {
@@ -92,8 +92,8 @@ fn compact(text: &str) -> Option<String> {
     day(part(0..4)?.parse().ok()?, part(4..6)?.parse().ok()?, part(6..8)?.parse().ok()?)
 }
 
-/// Days in numbers: year first, or day first with points; with slashes only where month and day cannot be
-/// taken for each other.
+/// Reads days in numbers: year first, or day first with points. With slashes, month and day must not be
+/// confusable.
 fn numbers(text: &str) -> Option<String> {
     if let Some(found) = compact(text) {
         return Some(found);
@@ -131,7 +131,7 @@ fn numbers(text: &str) -> Option<String> {
     }
 }
 
-/// `March 1995`, `1 March 1995`, `Mar. 1st, 1995`, `1995 March 1`.
+/// Reads `March 1995`, `1 March 1995`, `Mar. 1st, 1995`, `1995 March 1`.
 fn named_month(text: &str) -> Option<String> {
     let lower = text.to_lowercase();
     let words = lower.split(|it: char| !it.is_alphanumeric()).filter(|it| !it.is_empty());
@@ -169,7 +169,7 @@ fn named_month(text: &str) -> Option<String> {
     }
 }
 
-/// Which month the word names; words that merely begin so are longer than any name of one.
+/// Returns the month that the word names. Longer words that merely begin so are no names.
 fn month_named(word: &str) -> Option<u8> {
     let is_name = word.chars().count() <= 10;
     let at = (0..).zip(MONTHS).filter(|_| is_name).filter_map(|(at, names): (u8, _)| {
@@ -179,7 +179,7 @@ fn month_named(word: &str) -> Option<u8> {
     at.max_by_key(|(longest, _)| *longest).map(|(_, month)| month)
 }
 
-/// `1995-1997`, with a dash of any length.
+/// Reads `1995-1997`, with a dash of any length.
 fn span(text: &str) -> Option<String> {
     let (from, to) = text.split_once(['-', '–', '—'])?;
     let (from, to) = (from.trim(), to.trim());
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_as_the_standard_has_it_stays() {
+    fn standard_dates_stay_unchanged() {
         for text in [
             "1995",
             "1995-03",
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_read_however_they_are_written() {
+    fn common_spellings_are_normalized() {
         check("1995-03-01 12:30:00+02:00", Some("1995-03-01T10:30:00Z"));
         check("1995-03-01T00:00:00Z", Some("1995-03-01"));
         check("19950301", Some("1995-03-01"));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn where_more_is_not_sure_it_is_the_year() {
+    fn an_ambiguous_date_is_reduced_to_its_year() {
         check("c1995.", Some("1995"));
         check("[ca. 1890?]", Some("1890"));
         check("1995-97", Some("1995"));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_none() {
+    fn text_without_a_date_is_none() {
         for text in ["", "soon", "12", "0000", "123456", "9999", "n.d.", &"1995 ".repeat(30)] {
             check(text, None);
         }
@@ -263,9 +263,9 @@ mod tests {
     }
 
     proptest! {
-        /// Otherwise a record would change each time that it is harvested from another place.
+        /// Otherwise a record would change whenever it is harvested through another repository.
         #[test]
-        fn what_was_read_once_is_read_the_same(text in "[0-9]{1,4}[-/. ]?([0-9]{1,2}|March|juin)?[-/. ]?[0-9]{0,4}(T[0-9:]{0,8}Z)?") {
+        fn normalizing_twice_changes_nothing(text in "[0-9]{1,4}[-/. ]?([0-9]{1,2}|March|juin)?[-/. ]?[0-9]{0,4}(T[0-9:]{0,8}Z)?") {
             if let Some(first) = normal(&text) {
                 prop_assert_eq!(normal(&first), Some(first));
             }

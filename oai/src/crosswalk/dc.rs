@@ -1,9 +1,9 @@
-//! Dublin Core: `oai_dc`, and qualified DC in the containers that repositories put it in.
+//! The Dublin Core crosswalk: `oai_dc`, and qualified DC in the containers that repositories use.
 //!
-//! Source: DCMI Metadata Terms (the fifteen elements and the properties of `/terms/`); OAI-PMH §2.5 and the
-//! schema of `oai_dc`.
+//! Source: DCMI Metadata Terms (the fifteen elements and the properties of `/terms/`); OAI-PMH §2.5 and
+//! the schema of `oai_dc`.
 //!
-//! # From and to attributes
+//! # Elements and attributes
 //!
 //! | element | attribute | back from |
 //! |---|---|---|
@@ -16,15 +16,15 @@
 //! | date | `Date`, `Original-Date`, `Year` | `Original-Date`, or else `Date`, or else `Year`, or else `Last-Modification-Time` as a day |
 //! | type | `Type`, `Resource-Type` | `Resource-Type`, or else `Type` |
 //! | format | `Format` | `Format` |
-//! | identifier | `Identifier`, `Landing-Page` | `Identifier`, `Landing-Page`, the URL if it is one of the web or there is no other |
+//! | identifier | `Identifier`, `Landing-Page` | `Identifier`, `Landing-Page`, the URL if it is a web address or there is no other |
 //! | source | `Source` | `Source` |
 //! | language | `Language`, `Original-Language` | `Original-Language`, or else `Language` |
 //! | relation | `Related` | `Related` |
 //! | coverage | `Coverage` | `Coverage` |
 //! | rights | `Rights` | `Rights` |
 //!
-//! Of the properties of `/terms/` those that refine an element go where it goes; `alternative`, `abstract`
-//! and `bibliographicCitation` have attributes of their own, and so have dates that are not the work's.
+//! A property of `/terms/` that refines an element goes where the element goes. `alternative`,
+//! `abstract`, `bibliographicCitation` and dates other than the work's have attributes of their own.
 
 use soif::Record;
 
@@ -36,19 +36,19 @@ use crate::xml;
 
 /// Namespace of the container `dc`.
 pub(super) const OAI_DC: &str = "http://www.openarchives.org/OAI/2.0/oai_dc/";
-/// Where its schema is.
+/// Address of its schema.
 pub(super) const OAI_DC_SCHEMA: &str = "http://www.openarchives.org/OAI/2.0/oai_dc.xsd";
 /// Namespace of the fifteen elements.
 const ELEMENTS: &str = "http://purl.org/dc/elements/1.1/";
 
-/// Longest value of an element that is written, in bytes.
+/// Longest written value of an element, in bytes.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
-/// Most elements of one name that are written.
+/// Most written elements of one name.
 const VALUES_MAX: usize = 1_000;
-/// More key words than this are the words of a text, and not its subjects.
+/// More keywords than this are the words of a text, and not its subjects.
 const SUBJECTS_MAX: usize = 100;
 
-/// Where an element or property goes.
+/// Returns the field of an element or property.
 pub(super) fn field(name: &str) -> Option<Field> {
     Some(match name {
         "title" => Field::Title,
@@ -75,7 +75,7 @@ pub(super) fn field(name: &str) -> Option<Field> {
     })
 }
 
-/// The attribute of a property that no field has.
+/// Returns the attribute of a property that has no field.
 fn other(name: &str) -> Option<&'static str> {
     Some(match name {
         "available" => "Date-Available",
@@ -91,7 +91,7 @@ fn other(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether the element holds Dublin Core, whatever it is called itself.
+/// Returns whether the element contains Dublin Core; its own name does not matter.
 pub(super) fn holds(root: Element<'_, '_>) -> bool {
     let of_it = |it: Element<'_, '_>| it.space() == Space::DublinCore;
     let mut count = 0_usize;
@@ -99,7 +99,7 @@ pub(super) fn holds(root: Element<'_, '_>) -> bool {
     0 < own && count <= own * 2
 }
 
-/// Takes down the elements in `root`.
+/// Reads the elements in `root`.
 pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     for element in root.children() {
         let name = element.name();
@@ -115,7 +115,7 @@ pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     }
 }
 
-/// Writes a record as `oai_dc`. What XML cannot carry is left out.
+/// Writes a record as `oai_dc`, without the characters that XML cannot carry.
 pub(super) fn write(record: &Record) -> Xml {
     let mut out = String::with_capacity(1_024);
     out.push_str("<oai_dc:dc");
@@ -124,7 +124,7 @@ pub(super) fn write(record: &Record) -> Xml {
     xml::push_attribute(&mut out, "xmlns:xsi", xml::INSTANCE);
     xml::push_attribute(&mut out, "xsi:schemaLocation", &format!("{OAI_DC} {OAI_DC_SCHEMA}"));
     out.push('>');
-    let mut dc = Written { out, record };
+    let mut dc = DcWriter { out, record };
     dc.lines("title", "Title");
     dc.lines("title", "Alternative-Title");
     dc.lines("creator", "Author");
@@ -146,12 +146,12 @@ pub(super) fn write(record: &Record) -> Xml {
     Xml(dc.out)
 }
 
-struct Written<'r> {
+struct DcWriter<'r> {
     out: String,
     record: &'r Record,
 }
 
-impl Written<'_> {
+impl DcWriter<'_> {
     fn element(&mut self, name: &str, value: &str) {
         let value = front(value.trim(), VALUE_BYTES_MAX);
         if value.is_empty() {
@@ -166,7 +166,7 @@ impl Written<'_> {
         }
     }
 
-    /// An element for each line of an attribute; whether there was one.
+    /// Writes an element for each line of an attribute; returns whether there was one.
     fn lines(&mut self, name: &str, attribute: &str) -> bool {
         let Some(value) = self.record.text(attribute) else { return false };
         let before = self.out.len();
@@ -174,7 +174,7 @@ impl Written<'_> {
         before < self.out.len()
     }
 
-    /// An element for each line of the first of these that there is.
+    /// Writes an element for each line of the first attribute that is present.
     fn first_of(&mut self, name: &str, attributes: &[&str]) -> bool {
         attributes.iter().any(|it| self.lines(name, it))
     }

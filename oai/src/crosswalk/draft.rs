@@ -1,14 +1,14 @@
-//! What a crosswalk found, and the record that is made of it: the same attributes in the same order,
-//! whatever the format.
+//! The draft of a crosswalk: values by field, which become the attributes of a record, in the same order
+//! for all formats.
 //!
-//! Source: TR Figure 3 and the user's manual for the names of attributes; several values of one attribute
-//! are lines of it, as the summarizers write them.
+//! Source: TR Figure 3 and the user's manual for the names of attributes. Several values of one attribute
+//! are lines, as in summaries.
 //!
 //! # Differences from the TR
 //!
-//! * `Keywords` are the subjects that the metadata name, one a line, and not the words of a text.
-//! * `Date` and `Language` are in one spelling each. Where that is not the source's, its own is in
-//!   `Original-Date` and `Original-Language`.
+//! * `Keywords` are the subjects in the metadata, one in each line, and not the words of a text.
+//! * `Date` and `Language` are normalized. A differing spelling of the source is kept in `Original-Date`
+//!   and `Original-Language`.
 
 use std::borrow::Cow;
 
@@ -24,14 +24,14 @@ const VALUE_BYTES_MAX: usize = 64 * 1024;
 const ATTRIBUTE_BYTES_MAX: usize = 256 * 1024;
 /// Most values of one attribute.
 const VALUES_MAX: usize = 1_000;
-/// Most values that a crosswalk takes down.
-const FOUND_MAX: usize = 20_000;
-/// Most attributes beyond those that every format has.
+/// Most values of one draft.
+const DRAFT_VALUES_MAX: usize = 20_000;
+/// Most attributes beyond those of [`Field`].
 const OTHERS_MAX: usize = 64;
 /// Longest `Type`, in bytes.
 const TYPE_BYTES_MAX: usize = 256;
 
-/// What most formats have a word for. In the order of their attributes.
+/// A kind of value that most formats have, in the order of the attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Title,
@@ -55,7 +55,7 @@ pub(super) enum Field {
 }
 
 impl Field {
-    /// All, in the order of their attributes.
+    /// All fields, in the order of their attributes.
     const ALL: [Self; 18] = [
         Self::Title,
         Self::AlternativeTitle,
@@ -77,7 +77,7 @@ impl Field {
         Self::Keyword,
     ];
 
-    /// The name of its attribute.
+    /// Returns the name of its attribute.
     pub(super) fn attribute(self) -> &'static str {
         match self {
             Self::Title => "Title",
@@ -102,10 +102,10 @@ impl Field {
     }
 }
 
-/// What a crosswalk found.
+/// The values of a record to be made.
 #[derive(Debug, Default)]
 pub(super) struct Draft<'a> {
-    /// A bit for each field that there is a value of.
+    /// One bit for each field that has a value.
     fields: u32,
     values: Vec<(Field, Cow<'a, str>)>,
     others: Vec<(Cow<'a, str>, Cow<'a, str>)>,
@@ -115,34 +115,34 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Takes down a value, unless it is empty. White space in it is squeezed.
+    /// Adds a value, unless it is empty. White space in it is squeezed.
     pub(super) fn put(&mut self, field: Field, value: impl Into<Cow<'a, str>>) {
         let value = squeezed(value.into());
-        if !value.is_empty() && self.values.len() < FOUND_MAX {
+        if !value.is_empty() && self.values.len() < DRAFT_VALUES_MAX {
             self.fields |= 1 << field as u32;
             self.values.push((field, value));
         }
     }
 
-    /// Takes down a title: the first is the title, the others are alternatives.
+    /// Adds a title: the first is the title, the others are alternatives.
     pub(super) fn put_title(&mut self, value: impl Into<Cow<'a, str>>) {
         let is_first = self.lacks(Field::Title);
         self.put(if is_first { Field::Title } else { Field::AlternativeTitle }, value);
     }
 
-    /// Takes down a value of an attribute that only some formats have, unless it is empty.
+    /// Adds a value of an attribute that only some formats have, unless it is empty.
     pub(super) fn put_other(
         &mut self,
         name: impl Into<Cow<'a, str>>,
         value: impl Into<Cow<'a, str>>,
     ) {
         let value = squeezed(value.into());
-        if !value.is_empty() && self.others.len() < FOUND_MAX {
+        if !value.is_empty() && self.others.len() < DRAFT_VALUES_MAX {
             self.others.push((name.into(), value));
         }
     }
 
-    /// Takes down where the object itself is, or a part of it.
+    /// Adds the web address of the object itself, or of a part of it.
     pub(super) fn put_link(&mut self, link: impl Into<Cow<'a, str>>) {
         let link = squeezed(link.into());
         if is_web(&link) && self.links.len() < VALUES_MAX {
@@ -150,22 +150,22 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Takes down text to find the object by.
+    /// Sets the text by which the object can be found.
     pub(super) fn put_text(&mut self, text: &str) {
         self.text = text.to_owned();
     }
 
-    /// Whether nothing of this field was found.
+    /// Returns whether the field has no value.
     pub(super) fn lacks(&self, field: Field) -> bool {
         self.fields & (1 << field as u32) == 0
     }
 
-    /// What was found of this field.
+    /// Returns the values of the field.
     pub(super) fn values(&self, field: Field) -> impl Iterator<Item = &str> {
         self.values.iter().filter(move |(it, _)| *it == field).map(|(_, value)| &**value)
     }
 
-    /// Adds to `record` what was found.
+    /// Adds the values to `record` as attributes; returns the problems.
     pub(super) fn finish(mut self, record: &mut Record) -> Vec<Problem> {
         self.first_type();
         for field in Field::ALL {
@@ -196,8 +196,8 @@ impl<'a> Draft<'a> {
         self.problems
     }
 
-    /// `Type` is one word, to count and to filter by; where there is more to say, `Resource-Type` has all
-    /// of it.
+    /// Reduces `Type` to one word, for counts and filters. If the source says more, `Resource-Type` has
+    /// all of it.
     fn first_type(&mut self) {
         let mut types = self.values.iter().filter(|(it, _)| *it == Field::Type);
         let Some((_, first)) = types.next() else { return };
@@ -214,8 +214,8 @@ impl<'a> Draft<'a> {
         self.values.push((Field::Type, Cow::Owned(word)));
     }
 
-    /// Where a reader finds the object: its first identifier of the web, or else a link to it, or else
-    /// what its DOI or handle leads to.
+    /// Adds the address where a reader finds the object: its first web identifier, or else the target of
+    /// its DOI or handle, or else a link to it.
     fn put_landing_page(&self, record: &mut Record) {
         let identifiers = || self.values(Field::Identifier);
         let page = identifiers().find(|it| is_web(it)).map(str::to_owned);
@@ -242,14 +242,14 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// All types that a source gives, where `Type` cannot say them.
+/// Attribute: all types of the source, if `Type` cannot hold them.
 pub(super) const RESOURCE_TYPE: &str = "Resource-Type";
-/// How a source spells its dates.
+/// Attribute: the dates as the source spells them.
 pub(super) const ORIGINAL_DATE: &str = "Original-Date";
-/// How a source spells its languages.
+/// Attribute: the languages as the source spells them.
 pub(super) const ORIGINAL_LANGUAGE: &str = "Original-Language";
 
-/// Adds dates in one spelling, their own where that differs, and the first year of them.
+/// Adds the normalized dates, their own spelling where it differs, and the earliest year.
 fn put_dates(record: &mut Record, value: String) {
     let years = value.lines().filter_map(date::year);
     let year = years.min();
@@ -259,7 +259,7 @@ fn put_dates(record: &mut Record, value: String) {
     }
 }
 
-/// Adds values in one spelling, and as they are written where that differs.
+/// Adds the normalized values, and their own spelling where it differs.
 fn put_normal(
     record: &mut Record,
     field: Field,
@@ -282,7 +282,7 @@ fn put_normal(
     }
 }
 
-/// The values as lines, each once; `None` if there are none.
+/// Returns the distinct values as lines; `None` if there are none.
 fn joined<'v>(
     values: impl Iterator<Item = &'v str>,
     name: &str,
@@ -311,14 +311,14 @@ fn joined<'v>(
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// The part of a type that is a word: vocabularies give it as the end of an address.
+/// Returns the type as a word: vocabularies write it as the end of an address.
 fn type_word(text: &str) -> &str {
     let is_address = is_web(text) || text.starts_with("info:");
     let last = text.trim_end_matches('/').rsplit(['/', '#']).next();
     last.filter(|it| is_address && !it.is_empty()).unwrap_or(text)
 }
 
-/// Whether a reader's browser opens it.
+/// Returns whether the text is a web address.
 pub(super) fn is_web(text: &str) -> bool {
     let rest = ["http://", "https://"].iter().find_map(|scheme| {
         let head = text.get(..scheme.len())?;
@@ -327,8 +327,8 @@ pub(super) fn is_web(text: &str) -> bool {
     rest.is_some_and(|it| !it.is_empty() && !text.contains(char::is_whitespace))
 }
 
-/// An identifier with its scheme, as the name of one says it: `doi`, `isbn`, `issn`, `hdl` and the like; as
-/// it is written where it says so itself, or the scheme has no such form.
+/// Returns an identifier with its scheme, whose name is `doi`, `isbn`, `issn`, `hdl` and the like. A
+/// value that has its scheme, or a scheme without such a form, leaves the value unchanged.
 pub(super) fn identified<'a>(scheme: &str, value: &'a str) -> Cow<'a, str> {
     let value = value.trim();
     let prefix = match scheme.to_ascii_lowercase().as_str() {
@@ -340,19 +340,20 @@ pub(super) fn identified<'a>(scheme: &str, value: &'a str) -> Cow<'a, str> {
         "pmid" => "pmid:",
         _ => return Cow::Borrowed(value),
     };
-    // Some write an address, and some the scheme a second time.
+    // Some sources write an address, and some repeat the scheme.
     let bare = prefix.rsplit(':').nth(1).unwrap_or_default();
     let head = value.get(..bare.len() + 1).unwrap_or_default();
-    let is_said = head.get(..bare.len()).is_some_and(|it| it.eq_ignore_ascii_case(bare))
+    let has_scheme = head.get(..bare.len()).is_some_and(|it| it.eq_ignore_ascii_case(bare))
         && head.ends_with([':', ' ']);
-    let number = if is_said { value.get(head.len()..).unwrap_or_default().trim() } else { value };
+    let number =
+        if has_scheme { value.get(head.len()..).unwrap_or_default().trim() } else { value };
     if number.is_empty() || is_web(number) || number.to_ascii_lowercase().starts_with("urn:") {
         return Cow::Borrowed(value);
     }
     Cow::Owned(format!("{prefix}{number}"))
 }
 
-/// Where a DOI or a handle leads.
+/// Returns the web address of a DOI or a handle.
 fn resolved(identifier: &str) -> Option<String> {
     let lower = identifier.to_ascii_lowercase();
     let after = |prefix: &str| {
@@ -372,7 +373,7 @@ fn resolved(identifier: &str) -> Option<String> {
     is_name(handle).then(|| format!("https://hdl.handle.net/{handle}"))
 }
 
-/// The text in one line: white space and control characters between words are one space.
+/// Returns the text in one line: each run of white space and control characters becomes one space.
 pub(super) fn squeezed(text: Cow<'_, str>) -> Cow<'_, str> {
     if is_squeezed(&text) {
         return text;
@@ -388,7 +389,7 @@ pub(super) fn squeezed(text: Cow<'_, str>) -> Cow<'_, str> {
     Cow::Owned(line)
 }
 
-/// Whether the text is surely one line already. It is asked of every value, and most are.
+/// Returns whether the text is surely one line already. The check is fast, because most values are.
 fn is_squeezed(text: &str) -> bool {
     let mut last = b' ';
     for byte in text.bytes() {
@@ -406,7 +407,7 @@ fn is_squeezed(text: &str) -> bool {
     last != b' ' || text.is_empty()
 }
 
-/// The beginning of `text`: at most `bytes_max` bytes, not in the middle of a character.
+/// Returns the beginning of `text`: at most `bytes_max` bytes, not in the middle of a character.
 pub(super) fn front(text: &str, bytes_max: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes_max)).unwrap_or(text)
 }
@@ -438,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn values_become_lines_in_one_order() {
+    fn values_become_lines_in_a_fixed_order() {
         check(
             &[
                 (Field::Keyword, "harvest"),
@@ -488,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_and_languages_are_spelled_one_way_and_kept_another() {
+    fn dates_and_languages_are_normalized_and_the_originals_kept() {
         check(
             &[(Field::Date, "1995-03"), (Field::Language, "eng")],
             &[("Date", "1995-03"), ("Year", "1995"), ("Language", "eng")],
@@ -507,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_landing_page_is_of_the_web() {
+    fn a_landing_page_is_a_web_address() {
         let page = |identifiers: &[&str]| {
             let mut draft = Draft::default();
             identifiers.iter().for_each(|it| draft.put(Field::Identifier, *it));
@@ -525,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_say_their_scheme_once() {
+    fn identifiers_have_their_scheme_once() {
         for (scheme, value, expected) in [
             ("DOI", " 10.5072/1 ", "doi:10.5072/1"),
             ("doi", "DOI: 10.5072/1", "doi:10.5072/1"),
@@ -542,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_with_a_problem() {
+    fn too_long_values_are_cut_with_a_problem() {
         let mut draft = Draft::default();
         draft.put(Field::Title, "é".repeat(VALUE_BYTES_MAX));
         for n in 0..VALUES_MAX + 5 {

@@ -1,17 +1,17 @@
-//! Metadata of a format that nobody here knows: its elements by their names.
+//! The crosswalk of unknown formats: elements by their names.
 //!
-//! What Dublin Core has a word for goes where Dublin Core's goes, since most formats borrow its words;
-//! everything else becomes an attribute of the element's name, and all text together is `Partial-Text`, so
-//! that a search finds the record at least.
+//! An element with a name of Dublin Core goes where Dublin Core's goes, since most formats borrow its
+//! names. Any other element becomes an attribute of its name. All text together is `Partial-Text`, so
+//! that a search finds the record.
 
 use super::dc;
 use super::draft::{Draft, Field};
 use super::tree::Element;
 
-/// Longest name of an attribute that is made of an element's, in bytes.
+/// Longest attribute name made from an element name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Takes down all text in `root`.
+/// Reads all text in `root`.
 pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     draft.put_text(&root.whole_text());
     for element in root.descendants().filter(|it| it.children().next().is_none()) {
@@ -25,7 +25,7 @@ pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     }
 }
 
-/// The name of an attribute for an element's: `dateOfIssue` is `Date-Of-Issue`.
+/// Returns the attribute name for an element name: `dateOfIssue` becomes `Date-Of-Issue`.
 pub(super) fn attribute(element: &str) -> String {
     let mut name = String::with_capacity(element.len() + 4);
     let mut starts = true;
@@ -46,14 +46,14 @@ pub(super) fn attribute(element: &str) -> String {
         starts = false;
         last = it;
     }
-    // What the record has of its own is not to be taken for the source's.
+    // The source must not set the record's own attributes.
     if name.is_empty() || RESERVED.iter().any(|it| it.eq_ignore_ascii_case(&name)) {
         name.insert_str(0, "Metadata-");
     }
     name
 }
 
-/// Attributes that say how an object was gathered.
+/// Attributes of gathering, which metadata must not set.
 const RESERVED: &[&str] = &[
     "File-Size",
     "Full-Text",
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_made_of_names() {
+    fn element_names_become_attribute_names() {
         for (element, expected) in [
             ("title", "Title"),
             ("dateOfIssue", "Date-Of-Issue"),

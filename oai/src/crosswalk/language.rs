@@ -1,11 +1,11 @@
-//! Languages in one spelling: the three letters of ISO 639-3.
+//! Languages, normalized to the three letters of ISO 639-3.
 //!
-//! Source: ISO 639-1, ISO 639-2 (whose bibliographic codes, as `ger`, MARC uses), ISO 639-3; RFC 5646 for
-//! tags as `en-US`, whose region is left out.
+//! Source: ISO 639-1; ISO 639-2 (MARC uses its bibliographic codes, such as `ger`); ISO 639-3; RFC 5646
+//! for tags such as `en-US`, whose region is dropped.
 
 use std::borrow::Cow;
 
-/// The two letters of ISO 639-1 and the three of ISO 639-3, by the two.
+/// Codes of ISO 639-1 with those of ISO 639-3, sorted by the former.
 const CODES: &[(&str, &str)] = &[
     ("aa", "aar"),
     ("ab", "abk"),
@@ -193,7 +193,7 @@ const CODES: &[(&str, &str)] = &[
     ("zu", "zul"),
 ];
 
-/// The bibliographic codes of ISO 639-2 that are others than those of ISO 639-3.
+/// The bibliographic codes of ISO 639-2 that differ from those of ISO 639-3.
 const BIBLIOGRAPHIC: &[(&str, &str)] = &[
     ("alb", "sqi"),
     ("arm", "hye"),
@@ -217,7 +217,7 @@ const BIBLIOGRAPHIC: &[(&str, &str)] = &[
     ("wel", "cym"),
 ];
 
-/// Names that repositories write where a code belongs.
+/// Language names that repositories write instead of a code.
 const NAMES: &[(&str, &str)] = &[
     ("arabic", "ara"),
     ("bulgarian", "bul"),
@@ -271,9 +271,9 @@ const NAMES: &[(&str, &str)] = &[
     ("welsh", "cym"),
 ];
 
-/// The language's three letters; `None` for what names none that is known here.
+/// Returns the three letters of the language; `None` if it is unknown.
 pub(super) fn normal(text: &str) -> Option<Cow<'_, str>> {
-    // What is most often there is right already.
+    // Most values are codes already.
     if text.len() == 3 && text.bytes().all(|it| it.is_ascii_lowercase()) {
         return Some(looked_up(BIBLIOGRAPHIC, text).map_or(Cow::Borrowed(text), Cow::Borrowed));
     }
@@ -299,7 +299,7 @@ pub(super) fn normal(text: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The shortest code that the language has: two letters, where ISO 639-1 has any.
+/// Returns the shortest code of the language: two letters if ISO 639-1 has them.
 pub(super) fn tag(text: &str) -> Option<Cow<'_, str>> {
     let three = normal(text)?;
     let two = CODES.iter().find(|(_, code)| *code == three).map(|(two, _)| Cow::Borrowed(*two));
@@ -323,7 +323,7 @@ mod tests {
             assert!(table.is_sorted_by(|a, b| a.0 < b.0));
             assert!(table.iter().all(|(_, it)| it.len() == 3));
         }
-        // ISO 639-1 has had 184 codes in all, and "sh" besides, which is withdrawn.
+        // ISO 639-1 has had 184 codes in all, and the withdrawn "sh".
         assert!((180..=185).contains(&CODES.len()), "{}", CODES.len());
         assert_eq!(BIBLIOGRAPHIC.len(), 20, "as many have two codes in ISO 639-2");
     }
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_as_short_as_it_can_be() {
+    fn a_tag_is_the_shortest_code() {
         for (text, expected) in [
             ("ger", Some("de")),
             ("eng", Some("en")),
@@ -367,7 +367,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_normal_stays(text in "\\PC{0,12}|[a-zA-Z]{2,3}([-_][a-zA-Z]{2,4})?") {
+        fn normalizing_twice_changes_nothing(text in "\\PC{0,12}|[a-zA-Z]{2,3}([-_][a-zA-Z]{2,4})?") {
             if let Some(first) = normal(&text) {
                 let again = normal(&first).map(Cow::into_owned);
                 prop_assert_eq!(again.as_deref(), Some(&*first));

@@ -1,20 +1,19 @@
-//! MARC 21 bibliographic records as MARCXML.
+//! The MARC crosswalk: MARC 21 bibliographic records as MARCXML.
 //!
 //! Source: MARC 21 Format for Bibliographic Data (fields by their tags); the MARCXML schema (`leader`,
-//! `controlfield`, `datafield`, `subfield`); ISBD for the punctuation that catalogers leave at the ends of
-//! subfields.
+//! `controlfield`, `datafield`, `subfield`); ISBD for the punctuation at the ends of subfields.
 //!
 //! # Differences from the standard
 //!
-//! * Of a person only the name is taken, without dates and titles, so that one author has one spelling.
-//! * An added entry is an author unless its relator says otherwise.
+//! * A person is only the name, without dates and titles, so that one author has one spelling.
+//! * An added entry is an author unless its relator is of another role.
 
 use std::borrow::Cow;
 
 use super::draft::{Draft, Field, identified, squeezed};
 use super::tree::Element;
 
-/// Takes down the record in `root`, which is one or a collection that holds one.
+/// Reads the record in `root`, which is a record or a collection of one.
 pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     let record = root.child("record").unwrap_or(root);
     leader(record, draft);
@@ -28,12 +27,12 @@ pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     for field in record.all("datafield") {
         let field = DataField { element: field };
         let tag = field.element.attribute("tag");
-        // A field in another script stands for the one that it is linked with.
+        // A field in another script counts as the field that it is linked with.
         let linked = if tag == "880" { field.first("6").get(..3) } else { None };
         field.read(linked.unwrap_or(tag), draft);
     }
     if draft.lacks(Field::Date) {
-        // The year of the fixed field, where no imprint has one.
+        // No imprint has a year: take the one of the fixed field.
         let fixed = record.all("controlfield").find(|it| it.attribute("tag") == "008");
         let year = fixed.and_then(|it| it.text().get(7..11));
         let year = year.filter(|it| it.bytes().all(|it| it.is_ascii_digit()) && *it != "9999");
@@ -41,10 +40,10 @@ pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     }
 }
 
-/// What the record is of: leader, positions 6 (kind of material) and 7 (one work, a part, a serial).
+/// Reads the type: leader, positions 6 (kind of material) and 7 (one work, a part, a serial).
 fn leader<'t>(record: Element<'t, '_>, draft: &mut Draft<'t>) {
     let leader = record.child("leader").map_or("", Element::text).trim_start().as_bytes();
-    let at = |place: usize| leader.get(place).copied().unwrap_or(b' ');
+    let at = |position: usize| leader.get(position).copied().unwrap_or(b' ');
     let thesis = record.all("datafield").any(|it| it.attribute("tag") == "502");
     let name = match (at(6), at(7)) {
         (b'a' | b't', _) if thesis => "Thesis",
@@ -67,7 +66,7 @@ fn leader<'t>(record: Element<'t, '_>, draft: &mut Draft<'t>) {
     draft.put(Field::Type, name);
 }
 
-/// The language of the fixed field, positions 35 to 37.
+/// Reads the language of the fixed field, positions 35 to 37.
 fn fixed<'t>(text: &'t str, draft: &mut Draft<'t>) {
     put_language(text.get(35..38).unwrap_or_default(), draft);
 }
@@ -85,7 +84,7 @@ struct DataField<'t, 'a> {
 }
 
 impl<'t, 'a> DataField<'t, 'a> {
-    /// The subfields with one of these codes, in their order.
+    /// Returns the subfields with one of the codes, in their order.
     fn all(self, codes: &'static str) -> impl Iterator<Item = &'t str> + use<'t, 'a> {
         let of_code = move |it: &Element<'_, '_>| {
             let code = it.attribute("code");
@@ -98,7 +97,7 @@ impl<'t, 'a> DataField<'t, 'a> {
         self.all(codes).next().unwrap_or_default()
     }
 
-    /// The subfields with one of these codes as one text.
+    /// Joins the subfields with one of the codes to one text.
     fn joined(self, codes: &'static str, between: &str) -> Cow<'t, str> {
         let mut parts = self.all(codes).map(str::trim).filter(|it| !it.is_empty());
         let Some(first) = parts.next() else { return Cow::Borrowed("") };
@@ -167,7 +166,7 @@ impl<'t, 'a> DataField<'t, 'a> {
         }
     }
 
-    /// An added entry.
+    /// Reads an added entry.
     fn added(self, codes: &'static str, draft: &mut Draft<'t>) {
         let is_author = |it: &str| {
             let it = it.trim().trim_end_matches(['.', ',']).to_ascii_lowercase();
@@ -191,7 +190,7 @@ impl<'t, 'a> DataField<'t, 'a> {
         self.all("c").for_each(|it| draft.put(Field::Date, unpunctuated(Cow::Borrowed(it))));
     }
 
-    /// Where the object is to be had; the second indicator says whether it is that, or another one.
+    /// Reads an address of the object, or of a related one, as the second indicator says.
     fn access(self, draft: &mut Draft<'t>) {
         let related = self.indicator("ind2") == "2";
         for address in self.all("u") {
@@ -205,18 +204,18 @@ impl<'t, 'a> DataField<'t, 'a> {
     }
 }
 
-/// A standard number without what is said of it.
+/// Returns a standard number without its qualifiers.
 fn first_word(text: &str) -> &str {
     text.split_whitespace().next().unwrap_or_default()
 }
 
-/// The text without the punctuation that stands before the next subfield.
+/// Returns the text without the punctuation before the next subfield.
 fn unpunctuated(text: Cow<'_, str>) -> Cow<'_, str> {
     let text = squeezed(text);
     let marks = [' ', '/', ':', ';', ',', '='];
     let mut end = text.trim_end_matches(marks).len();
     let rest = text.get(..end).unwrap_or_default();
-    // A full stop, unless it is an abbreviation's or an initial's.
+    // Remove a full stop, unless it ends an abbreviation or an initial.
     let last = rest.strip_suffix('.').and_then(|it| it.rsplit([' ', '-', '.']).next());
     if last.is_some_and(|it| 3 < it.chars().count()) {
         end -= 1;
@@ -235,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn punctuation_of_catalogers_is_left_out() {
+    fn punctuation_of_catalogers_is_removed() {
         for (text, expected) in [
             ("Scalable discovery :", "Scalable discovery"),
             ("Scalable discovery / ", "Scalable discovery"),

@@ -1,24 +1,25 @@
-//! METS: what it says of the object as a whole, in whichever format it has that in, and links to its files.
+//! The METS crosswalk: the description of the whole object, in any read_by_namespace format, and links to
+//! its files.
 //!
 //! Source: METS 1.12 (`dmdSec`, `mdWrap`, `fileSec`, `structMap`).
 //!
-//! Only the description of the object is read: administrative and structural metadata, and what describes
-//! its parts, would make a heap of words of every page and chapter.
+//! Administrative and structural metadata and the descriptions of parts are not read: they would add the
+//! words of every page and chapter.
 
 use super::dc;
 use super::draft::{Draft, Field};
 use super::tree::Element;
 
-/// Most links to files that are taken.
+/// Most links to files.
 const FILES_MAX: usize = 100;
-/// Most descriptions that a division may name.
+/// Most descriptions that are looked up for a division.
 const NAMED_MAX: usize = 16;
 
-/// Takes down the object in `root`; `known` reads the metadata within.
+/// Reads the object in `root`; `read_by_namespace` reads the metadata within.
 pub(super) fn read<'t, 'a>(
     root: Element<'t, 'a>,
     draft: &mut Draft<'t>,
-    known: fn(Element<'t, 'a>, &mut Draft<'t>) -> bool,
+    read_by_namespace: fn(Element<'t, 'a>, &mut Draft<'t>) -> bool,
 ) {
     if let Some(section) = section(root) {
         for data in section.all("mdWrap").filter_map(|it| it.child("xmlData")) {
@@ -26,7 +27,7 @@ pub(super) fn read<'t, 'a>(
                 dc::read(data, draft);
             } else {
                 data.children().for_each(|it| {
-                    known(it, draft);
+                    read_by_namespace(it, draft);
                 });
             }
         }
@@ -39,11 +40,11 @@ pub(super) fn read<'t, 'a>(
     }
     draft.put(Field::Identifier, root.attribute("OBJID"));
     let files = root.all("fileSec").flat_map(Element::descendants);
-    let places = files.filter(|it| it.name() == "FLocat").map(|it| it.attribute(":href"));
-    places.take(FILES_MAX).for_each(|it| draft.put_link(it));
+    let locations = files.filter(|it| it.name() == "FLocat").map(|it| it.attribute(":href"));
+    locations.take(FILES_MAX).for_each(|it| draft.put_link(it));
 }
 
-/// The description of the whole: the one that the outermost division names which has one, or else the first.
+/// Returns the description of the whole: that of the outermost division with one, or else the first.
 fn section<'t, 'a>(root: Element<'t, 'a>) -> Option<Element<'t, 'a>> {
     let of_map = |map: Element<'t, 'a>| {
         let divisions = map.descendants().filter(|it| it.name() == "div");

@@ -1,4 +1,4 @@
-//! MODS, the Metadata Object Description Schema, versions 3.
+//! The MODS crosswalk: Metadata Object Description Schema, versions 3.
 //!
 //! Source: MODS 3.8 user guidelines (its elements by their names).
 
@@ -7,10 +7,10 @@ use std::borrow::Cow;
 use super::draft::{Draft, Field, identified};
 use super::tree::Element;
 
-/// Among how many dates the end of a span is looked for.
+/// Most dates among which the end of a span is searched.
 const DATES_MAX: usize = 50;
 
-/// Takes down the record in `root`, which is one or a collection that holds one.
+/// Reads the record in `root`, which is a record or a collection of one.
 pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     let record = root.child("mods").unwrap_or(root);
     for element in record.children() {
@@ -50,7 +50,7 @@ pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     }
 }
 
-/// `nonSort title: subTitle. partNumber. partName`
+/// Returns `nonSort title: subTitle. partNumber. partName`.
 fn title(info: Element<'_, '_>) -> String {
     let mut whole = String::new();
     for part in info.children() {
@@ -58,7 +58,7 @@ fn title(info: Element<'_, '_>) -> String {
         let before = match part.name() {
             _ if text.is_empty() => continue,
             "nonSort" | "title" if whole.is_empty() => "",
-            // An article with an apostrophe is one word with what follows.
+            // An article with an apostrophe joins the next word.
             "title" if whole.ends_with('\'') || whole.ends_with('’') => "",
             "nonSort" | "title" => " ",
             "subTitle" => ": ",
@@ -73,7 +73,7 @@ fn title(info: Element<'_, '_>) -> String {
     whole
 }
 
-/// `family, given` if it is told apart, or else the parts as they are; dates are left out.
+/// Returns `family, given` if they are separate, or else the parts as written; without dates.
 fn name<'t>(element: Element<'t, '_>) -> Cow<'t, str> {
     let parts = |kind: &'static str| {
         let of_kind = element.all("namePart").filter(move |it| it.attribute("type") == kind);
@@ -90,7 +90,7 @@ fn name<'t>(element: Element<'t, '_>) -> Cow<'t, str> {
     if named.trim().is_empty() { element.text_of("displayForm") } else { Cow::Owned(named) }
 }
 
-/// Whether the name is of who made the work; a name without a role is.
+/// Returns whether the name is that of an author; a name without a role is.
 fn is_author(name: Element<'_, '_>) -> bool {
     let mut terms = name.all("role").flat_map(|it| it.all("roleTerm")).peekable();
     let is_one = |it: Element<'_, '_>| {
@@ -117,7 +117,7 @@ fn origin<'t>(info: Element<'t, '_>, draft: &mut Draft<'t>) {
     }
 }
 
-/// A date, or the two ends of a span.
+/// Reads a date, or the two ends of a span.
 fn date<'t>(info: Element<'t, '_>, date: Element<'t, '_>, draft: &mut Draft<'t>) {
     match date.attribute("point") {
         "start" => {
@@ -143,7 +143,7 @@ fn date_name(date: Element<'_, '_>) -> &'static str {
     }
 }
 
-/// Its code if it has one, or else its name.
+/// Reads the code of a language, or else its name.
 fn language<'t>(element: Element<'t, '_>, draft: &mut Draft<'t>) {
     let terms = || element.all("languageTerm");
     let code = terms().find(|it| it.attribute("type") == "code");
@@ -153,7 +153,7 @@ fn language<'t>(element: Element<'t, '_>, draft: &mut Draft<'t>) {
     }
 }
 
-/// One heading: its parts with dashes between them.
+/// Reads one heading: its parts with dashes between them.
 fn subject<'t>(element: Element<'t, '_>, draft: &mut Draft<'t>) {
     let mut heading = String::new();
     for part in element.children() {

@@ -1,11 +1,11 @@
-//! RFC 1807, a format for bibliographic records, as the XML that OAI-PMH 1.1 made of it.
+//! The RFC 1807 crosswalk: bibliographic records in the XML form of OAI-PMH 1.1.
 //!
 //! Source: RFC 1807 (its fields by their names); `rfc1807.xsd` of the Open Archives Initiative.
 
 use super::draft::{Draft, Field, identified};
 use super::tree::Element;
 
-/// Takes down the fields in `root`.
+/// Reads the fields in `root`.
 pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     for element in root.children() {
         let value = element.whole_text();
@@ -37,7 +37,7 @@ pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
             "retrieval" => draft.put_other("Retrieval", value),
             "notes" => draft.put_other("Note", value),
             "funding" | "contract" | "grant" | "monitoring" => draft.put_other("Funding", value),
-            // The record's own: its format, and when it was entered.
+            // The others describe the record itself: its format and its date of entry.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! SOIF as XML: all of a record, whatever bytes are in it.
+//! SOIF as XML: a whole record with any bytes in it.
 //!
 //! Source: `docs/schemas/soif.xsd`, which is ours.
 //!
@@ -9,9 +9,9 @@
 //! </soif>
 //! ```
 //!
-//! A value is text where XML can carry it, and base64 where it cannot: bytes that are not UTF-8, control
-//! characters. Of the few names and URLs that XML cannot carry the same is in `nameBase64`, `urlBase64` and
-//! `templateBase64`. Order and repeats stay.
+//! A value is text if XML can carry it, and base64 otherwise (bytes that are not UTF-8, control
+//! characters). Names and URLs that XML cannot carry are in `nameBase64`, `urlBase64` and
+//! `templateBase64` likewise. Order and repeats stay.
 
 use soif::Record;
 use soif::json::{decode_base64, encode_base64};
@@ -23,17 +23,16 @@ use crate::xml;
 
 /// Namespace of the elements.
 pub(super) const NAMESPACE: &str = "https://harvest.example/soif/1.0/";
-/// The schema; a repository of ours serves it.
+/// The schema, which our repositories serve.
 pub const SCHEMA_XSD: &str = include_str!("../../../docs/schemas/soif.xsd");
 
-/// Longest name of an attribute, longest template type, and longest URL that are read, in bytes, and most
-/// attributes: as a reader of SOIF has them, the URL with room for what has to be percent-encoded, and the
-/// attributes with room for some of ours.
+/// Longest name of an attribute or template type, longest URL, in bytes, and most attributes: the limits
+/// of a SOIF reader, with room for percent-encoding in the URL and for some attributes of ours.
 const NAME_BYTES_MAX: usize = 1_024;
 const URL_BYTES_MAX: usize = 16 * 1_024;
 const ATTRIBUTES_MAX: usize = 65_000;
 
-/// Writes a record; its schema is at `schema`.
+/// Writes a record; `schema` is the address of its schema.
 pub(super) fn write(record: &Record, schema: &str) -> Xml {
     let mut out = String::with_capacity(1_024);
     out.push_str("<soif");
@@ -75,14 +74,15 @@ fn write_named(out: &mut String, name: &str, value: &str) {
     out.push('"');
 }
 
-/// Reads a record. What cannot be read of it is left out, with a problem.
+/// Reads a record. Unreadable parts are left out, with a problem.
 pub(super) fn read(root: Element<'_, '_>, problems: &mut Vec<Problem>) -> Record {
-    let template = named(root, "template", NAME_BYTES_MAX).unwrap_or_else(|| "FILE".to_owned());
-    let url = named(root, "url", URL_BYTES_MAX).unwrap_or_else(|| soif::NO_URL.to_owned());
+    let template =
+        read_named(root, "template", NAME_BYTES_MAX).unwrap_or_else(|| "FILE".to_owned());
+    let url = read_named(root, "url", URL_BYTES_MAX).unwrap_or_else(|| soif::NO_URL.to_owned());
     let mut record = Record::new(template, url);
     let mut broken = 0_usize;
     for (number, attribute) in root.all("attribute").enumerate() {
-        let name = named(attribute, "name", NAME_BYTES_MAX);
+        let name = read_named(attribute, "name", NAME_BYTES_MAX);
         let name = name.filter(|it| !it.is_empty() && number < ATTRIBUTES_MAX);
         let Some(name) = name else {
             broken += 1;
@@ -106,15 +106,15 @@ pub(super) fn read(root: Element<'_, '_>, problems: &mut Vec<Problem>) -> Record
     record
 }
 
-fn named(element: Element<'_, '_>, name: &str, bytes_max: usize) -> Option<String> {
-    let text = match element.given(name) {
+fn read_named(element: Element<'_, '_>, name: &str, bytes_max: usize) -> Option<String> {
+    let text = match element.raw_attribute(name) {
         Some(text) => text.to_owned(),
-        None => String::from_utf8(bytes(element.given(&format!("{name}Base64"))?)?).ok()?,
+        None => String::from_utf8(bytes(element.raw_attribute(&format!("{name}Base64"))?)?).ok()?,
     };
     (text.len() <= bytes_max).then_some(text)
 }
 
-/// White space within is the layout's of whoever wrote it.
+/// Decodes base64, without the white space of its layout.
 fn bytes(text: &str) -> Option<Vec<u8>> {
     let plain: Vec<u8> = text.bytes().filter(|it| !it.is_ascii_whitespace()).collect();
     decode_base64(&plain)
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn text_stays_readable_and_bytes_are_coded() {
+    fn text_stays_readable_and_bytes_are_encoded() {
         let mut record = Record::new("FILE", "http://a/?x=1&y=\"2\"");
         record.push("Title", "a < b & c\r\n\td ]]>");
         record.push("Icon", vec![0, 0xff]);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_lay_out_is_read_and_what_is_broken_is_left_out() {
+    fn foreign_layout_is_read_and_broken_attributes_are_left_out() {
         let text = format!(
             "<s:soif xmlns:s=\"{NAMESPACE}\" url=\"u:v\">\n <s:attribute name=\"a\" encoding=\"base64\">\n\
              A A E\n C </s:attribute><s:attribute>x</s:attribute><s:attribute name=\"b\" \

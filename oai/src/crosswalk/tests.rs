@@ -1,5 +1,4 @@
-//! Crosswalks on whole records: what comes out of one of each format, and what stays on the way there and
-//! back.
+//! Tests of the crosswalks on whole records: one of each format, and round trips.
 
 mod formats;
 
@@ -28,8 +27,8 @@ fn harvested(metadata: &str) -> response::Record {
     response::Record { header, metadata: Some(Xml(metadata.to_owned())), about: Vec::new() }
 }
 
-/// What every record has from its header and its source.
-const DRESS: [&str; 8] = [
+/// Attributes that every record has from its header and its source.
+const PROVENANCE: [&str; 8] = [
     "MD5",
     "Metadata-Namespace",
     "Set-Spec",
@@ -40,10 +39,10 @@ const DRESS: [&str; 8] = [
     "Gatherer-Root",
 ];
 
-/// The attributes that the metadata gave, a line each, then problems.
+/// Renders the attributes from the metadata, one in each line, then the problems.
 fn rendered(metadata: &str, prefix: &str) -> String {
     let (record, problems) = to_soif(&harvested(metadata), prefix, &source(), false);
-    let own = record.attributes().iter().filter(|it| !DRESS.contains(&it.name.as_str()));
+    let own = record.attributes().iter().filter(|it| !PROVENANCE.contains(&it.name.as_str()));
     let mut lines: Vec<String> = own
         .map(|it| {
             format!("{}: {}", it.name, String::from_utf8_lossy(&it.value).replace('\n', " | "))
@@ -59,7 +58,7 @@ fn check(prefix: &str, metadata: &str, expected: &str) {
 }
 
 #[test]
-fn a_source_is_known_by_its_address() {
+fn a_source_is_identified_by_its_address() {
     let source = SourceIdentity::new(BASE_URL);
     assert_eq!(source.host, "archive.example.org");
     // printf 'oai http://Archive.example.org/oai' | md5sum
@@ -68,7 +67,7 @@ fn a_source_is_known_by_its_address() {
 }
 
 #[test]
-fn every_record_says_where_it_is_from() {
+fn every_record_names_its_source() {
     let metadata = "<oai_dc:dc xmlns:oai_dc='http://www.openarchives.org/OAI/2.0/oai_dc/'/>";
     let (record, problems) = to_soif(&harvested(metadata), "oai_dc", &source(), true);
     assert_eq!(problems, []);
@@ -96,7 +95,7 @@ fn every_record_says_where_it_is_from() {
 }
 
 #[test]
-fn an_object_goes_by_its_identifier() {
+fn an_object_is_named_by_its_identifier() {
     let name = |identifier: &str, prefix: &str| {
         let header = Header { identifier: identifier.to_owned(), ..Header::default() };
         object_name(&header, prefix, &source())
@@ -108,14 +107,14 @@ fn an_object_goes_by_its_identifier() {
     assert_eq!(name("10.5072/a b", "oai_dc"), own("oai:archive.example.org:10.5072/a%20b"));
     assert_eq!(name("", "oai_dc"), None);
     assert_eq!(name(&"x".repeat(IDENTIFIER_BYTES_MAX + 1), "oai_dc"), None);
-    // Of a repository of ours, in SOIF, it is the origin's; in Dublin Core it is the repository's.
+    // A Harvest repository's SOIF record is the origin's; in Dublin Core it is the repository's.
     let ours = "oai:harvest.example.org:00000000000000aa/http://a.org/x";
     assert_eq!(name(ours, "soif"), Some((false, "http://a.org/x".to_owned())));
     assert_eq!(name(ours, "oai_dc"), own(ours));
 }
 
 #[test]
-fn a_deleted_record_is_a_name() {
+fn a_deleted_record_has_only_its_name() {
     let mut record = harvested("");
     (record.header.deleted, record.metadata) = (true, None);
     let (record, problems) = to_soif(&record, "oai_dc", &source(), true);
@@ -185,7 +184,7 @@ fn oai_dc() {
 }
 
 #[test]
-fn what_only_looks_like_dublin_core_is_taken_for_it() {
+fn dublin_core_with_wrong_namespaces_is_read() {
     let expected = "Title: T\nAuthor: A";
     // The container's namespace on the elements, none at all, and another container.
     check(
@@ -202,7 +201,7 @@ fn what_only_looks_like_dublin_core_is_taken_for_it() {
 }
 
 #[test]
-fn an_unknown_format_is_taken_by_its_names() {
+fn an_unknown_format_is_read_by_element_names() {
     check(
         "ddi",
         "<codeBook xmlns='ddi:codebook:2_5'><stdyDscr><title>Study</title><AuthEnty>Ann</AuthEnty>\
@@ -219,7 +218,7 @@ fn an_unknown_format_is_taken_by_its_names() {
 }
 
 #[test]
-fn what_is_cut_is_read_up_to_there() {
+fn cut_metadata_are_read_up_to_the_cut() {
     check(
         "oai_dc",
         "<dc xmlns='http://purl.org/dc/elements/1.1/'><title>T</title><creator>A</crea",
@@ -229,7 +228,7 @@ fn what_is_cut_is_read_up_to_there() {
     );
 }
 
-/// An object of ours under the identifier that a repository of ours gives it.
+/// Returns an object, and its record with the identifier that a Harvest repository gives it.
 fn ours() -> (Record, response::Record) {
     let mut record = Record::new("FILE", "http://a.org/x");
     record.push("Title", "T");
@@ -241,7 +240,7 @@ fn ours() -> (Record, response::Record) {
 }
 
 #[test]
-fn soif_of_a_repository_of_ours_keeps_the_name_of_its_origin() {
+fn soif_of_a_harvest_repository_keeps_the_name_of_its_origin() {
     let (record, sent) = ours();
     assert_eq!(to_soif(&sent, "soif", &source(), true), (record, vec![]));
     let deleted = Header { deleted: true, ..sent.header };
@@ -250,7 +249,7 @@ fn soif_of_a_repository_of_ours_keeps_the_name_of_its_origin() {
 }
 
 #[test]
-fn metadata_do_not_say_whose_object_they_are_of() {
+fn metadata_cannot_choose_the_object_that_they_describe() {
     let (_, sent) = ours();
     let forged = harvested(&sent.metadata.clone().unwrap().0);
     let others = response::Record {
@@ -276,7 +275,7 @@ fn metadata_do_not_say_whose_object_they_are_of() {
 }
 
 #[test]
-fn nobody_else_speaks_for_the_objects_of_who_harvests() {
+fn objects_of_the_harvesting_gatherer_are_refused() {
     let source = SourceIdentity {
         refused_gatherer_id: Some("00000000000000aa".to_owned()),
         ..SourceIdentity::new(BASE_URL)
@@ -309,7 +308,7 @@ fn a_gathered_file_becomes_dublin_core() {
          <dc:subject>x, y</dc:subject><dc:date>1995-02-28</dc:date><dc:type>PDF</dc:type>\
          <dc:identifier>file:///srv/a.pdf</dc:identifier></oai_dc:dc>"
     );
-    // What a catalog or a person says it is about comes first.
+    // The subjects of a catalog or a person come first.
     record.push("Subject", "Wells\nWater");
     let xml = Dissemination::OaiDc.write(&record, "http://h/oai").0;
     let subjects = "<dc:subject>Wells</dc:subject><dc:subject>Water</dc:subject>\
@@ -322,9 +321,9 @@ fn a_gathered_file_becomes_dublin_core() {
     assert!(!Dissemination::OaiDc.write(&record, "http://h/oai").0.contains("subject"));
 }
 
-/// Each would take minutes if every one of its parts were compared with every other.
+/// Each input would take minutes in quadratic time.
 #[test]
-fn hostile_metadata_end() {
+fn hostile_metadata_are_read_in_bounded_time() {
     const DC: &str = "http://purl.org/dc/elements/1.1/";
     let dc = |inner: String| format!("<dc xmlns='{DC}'>{inner}</dc>");
     let many = |part: &str| part.repeat(10_000);
@@ -355,7 +354,6 @@ fn hostile_metadata_end() {
     }
 }
 
-/// The record as it is behind a stream.
 fn reread(record: &Record) -> Record {
     let mut stream = Vec::new();
     soif::write_record(&mut stream, record);
@@ -376,7 +374,7 @@ fn lines() -> impl Strategy<Value = Vec<String>> {
 
 proptest! {
     #[test]
-    fn dublin_core_keeps_what_a_record_is_found_by(
+    fn dublin_core_keeps_the_searchable_attributes(
         title in line(), others in prop::collection::vec(lines(), 8), year in 1000_u16..3000,
     ) {
         const NAMES: [&str; 8] = ["Author", "Description", "Publisher", "Contributor", "Format",
@@ -408,9 +406,9 @@ proptest! {
         prop_assert_eq!(reread(&made), made);
     }
 
-    /// What a stream would show as something else must not be in a record: not even the name of a section.
+    /// A record must not contain what a stream would change, not even the name of a section.
     #[test]
-    fn what_comes_as_soif_is_as_a_stream_carries_it(
+    fn received_soif_survives_a_stream_unchanged(
         template in "FILE|UPDATE|delete|@x|[ -~]{0,6}", url in "[ -~é]{0,12}",
         identifier in "[ -~é]{0,12}|http://a b/[{}]",
         attributes in prop::collection::vec(("[ -~\\x00é]{1,6}|.{600,700}", ".{0,9}"), 0..5),

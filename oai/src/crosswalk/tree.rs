@@ -1,10 +1,10 @@
-//! A record's metadata as a tree of elements that borrows from its text.
+//! The tree of a record's metadata: elements that borrow from the text.
 //!
 //! Source: XML 1.0; Namespaces in XML 1.0.
 //!
-//! Namespaces are told apart by what they mean to a crosswalk ([`Space`]): what a repository calls a
-//! version of a schema makes no difference here. There is no DTD and no entity but XML's own five. What is
-//! not well-formed ends the tree; what was read until then stays, and [`Tree::flaw`] says why.
+//! Namespaces are distinguished by their meaning to a crosswalk ([`Space`]): versions of a schema make no
+//! difference here. There is no DTD, and no entity but the five of XML. A text that is not well-formed
+//! ends the tree there; the elements before stay, and [`Tree::flaw`] gives the reason.
 
 use std::borrow::Cow;
 
@@ -14,16 +14,16 @@ use quick_xml::events::attributes::Attributes;
 use quick_xml::events::{BytesRef, Event};
 use quick_xml::reader::Reader;
 
-/// Deepest nesting of elements that is read.
+/// Deepest nesting of elements.
 const DEPTH_MAX: usize = 64;
 /// Most elements of one record.
 const ELEMENTS_MAX: usize = 100_000;
 /// Most attributes of one record.
 const ATTRIBUTES_MAX: usize = 200_000;
-/// Most namespaces that are declared at one time.
+/// Most namespace declarations in force at one time.
 const DECLARATIONS_MAX: usize = 1_000;
 
-/// What a namespace is of.
+/// The meaning of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
     /// No namespace.
@@ -33,7 +33,7 @@ pub(super) enum Space {
     Marc,
     Mods,
     DataCite,
-    /// What DataCite's own repository puts around a record.
+    /// The wrapper of DataCite's own repository.
     OaiDataCite,
     Mets,
     Rfc1807,
@@ -43,7 +43,7 @@ pub(super) enum Space {
 }
 
 impl Space {
-    fn named(uri: &str) -> Self {
+    fn by_uri(uri: &str) -> Self {
         let uri = uri.trim();
         let rest = uri.strip_prefix("http://").or_else(|| uri.strip_prefix("https://"));
         match rest.unwrap_or(uri).trim_end_matches('/') {
@@ -69,18 +69,18 @@ impl Space {
     }
 }
 
-/// An element and where what is in it ends.
+/// An element, and the ends of its content.
 #[derive(Debug)]
 struct Node<'a> {
     space: Space,
     name: &'a str,
-    /// Its own text, without that of the elements in it.
+    /// Its own text, without that of its child elements.
     text: Cow<'a, str>,
-    /// Its first attribute's place.
+    /// Index of its first attribute.
     attributes: usize,
-    /// The place after its last attribute.
+    /// Index after its last attribute.
     attributes_end: usize,
-    /// The place after the last element in it.
+    /// Index after its last descendant.
     end: usize,
 }
 
@@ -89,7 +89,7 @@ struct Node<'a> {
 pub(super) struct Tree<'a> {
     nodes: Vec<Node<'a>>,
     attributes: Vec<(&'a str, Cow<'a, str>)>,
-    /// The namespace of the outermost element, as it is written.
+    /// The namespace of the outermost element, as written.
     namespace: Option<Cow<'a, str>>,
     flaw: Option<Cow<'static, str>>,
 }
@@ -105,26 +105,26 @@ impl<'a> Tree<'a> {
     /// Reads a tree, or as much of it as is well-formed and within bounds.
     pub(super) fn read(text: &'a str) -> Self {
         let mut tree = Self { nodes: Vec::with_capacity(32), ..Self::default() };
-        if let Err(flaw) = Build::default().run(&mut tree, text) {
+        if let Err(flaw) = TreeBuilder::default().run(&mut tree, text) {
             tree.flaw = Some(flaw);
             let end = tree.nodes.len();
-            // What was open when it ended.
+            // Close the elements that are still open.
             tree.nodes.iter_mut().filter(|it| it.end == 0).for_each(|it| it.end = end);
         }
         tree
     }
 
-    /// What is wrong with the text; lower-case, without a full stop.
+    /// Returns what is wrong with the text; lower-case, without a full stop.
     pub(super) fn flaw(&self) -> Option<&str> {
         self.flaw.as_deref()
     }
 
-    /// The namespace of the outermost element, as it is written; `None` if it has none.
+    /// Returns the namespace of the outermost element, as written; `None` if it has none.
     pub(super) fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref().filter(|it| !it.is_empty())
     }
 
-    /// The outermost element.
+    /// Returns the outermost element.
     pub(super) fn root(&self) -> Option<Element<'_, 'a>> {
         (!self.nodes.is_empty()).then_some(Element { tree: self, at: 0 })
     }
@@ -135,22 +135,22 @@ impl<'t, 'a> Element<'t, 'a> {
         self.tree.nodes.get(self.at)
     }
 
-    /// What its namespace is of.
+    /// Returns the meaning of its namespace.
     pub(super) fn space(self) -> Space {
         self.node().map_or(Space::None, |it| it.space)
     }
 
-    /// Its name without a prefix.
+    /// Returns its name without a prefix.
     pub(super) fn name(self) -> &'a str {
         self.node().map_or("", |it| it.name)
     }
 
-    /// Its own text, as it is written.
+    /// Returns its own text, as written.
     pub(super) fn text(self) -> &'t str {
         self.node().map_or("", |it| &it.text)
     }
 
-    /// Its own text, or else, if it has elements, that of all of them, a space between each two.
+    /// Returns its text; that of an element with children is all their text, separated by spaces.
     pub(super) fn whole_text(self) -> Cow<'t, str> {
         let Some(node) = self.node() else { return Cow::Borrowed("") };
         if node.end == self.at + 1 {
@@ -167,15 +167,15 @@ impl<'t, 'a> Element<'t, 'a> {
         Cow::Owned(whole)
     }
 
-    /// The value of an attribute by its name as it is written; `None` if there is none.
-    pub(super) fn given(self, name: &str) -> Option<&'t str> {
+    /// Returns the value of the attribute with this qualified name, untrimmed; `None` if there is none.
+    pub(super) fn raw_attribute(self, name: &str) -> Option<&'t str> {
         let node = self.node()?;
         let all = self.tree.attributes.get(node.attributes..node.attributes_end)?;
         all.iter().find(|(it, _)| *it == name).map(|(_, value)| &**value)
     }
 
-    /// The value of an attribute by its name as it is written, white space at its ends left out; by the
-    /// part after the prefix if `name` starts with a colon. Empty if there is none.
+    /// Returns the trimmed value of the attribute with this qualified name, or with this local name if
+    /// `name` starts with a colon. Empty if there is none.
     pub(super) fn attribute(self, name: &str) -> &'t str {
         let Some(node) = self.node() else { return "" };
         let all = self.tree.attributes.get(node.attributes..node.attributes_end);
@@ -184,7 +184,7 @@ impl<'t, 'a> Element<'t, 'a> {
         all.find(|(it, _)| is(it)).map_or("", |(_, value)| value.trim())
     }
 
-    /// The elements in it, one level deep.
+    /// Returns its child elements.
     pub(super) fn children(self) -> impl Iterator<Item = Self> + use<'t, 'a> {
         let end = self.node().map_or(0, |it| it.end);
         let mut at = self.at + 1;
@@ -196,37 +196,37 @@ impl<'t, 'a> Element<'t, 'a> {
         })
     }
 
-    /// The elements of that name in it, one level deep.
+    /// Returns the child elements of that name.
     pub(super) fn all(self, name: &'static str) -> impl Iterator<Item = Self> + use<'t, 'a> {
         self.children().filter(move |it| it.name() == name)
     }
 
-    /// The first element of that name in it, one level deep.
+    /// Returns the first child element of that name.
     pub(super) fn child(self, name: &'static str) -> Option<Self> {
         self.all(name).next()
     }
 
-    /// All text of the first element of that name in it; empty if there is none.
+    /// Returns all text of the first child of that name; empty if there is none.
     pub(super) fn text_of(self, name: &'static str) -> Cow<'t, str> {
         self.child(name).map_or(Cow::Borrowed(""), Self::whole_text)
     }
 
-    /// The elements in it at any depth, in their order.
+    /// Returns all descendants, in document order.
     pub(super) fn descendants(self) -> impl Iterator<Item = Self> + use<'t, 'a> {
         let end = self.node().map_or(0, |it| it.end);
         (self.at + 1..end).map(move |at| Self { tree: self.tree, at })
     }
 }
 
-/// What is open while a tree is read.
+/// The open elements and declarations while a tree is read.
 #[derive(Debug, Default)]
-struct Build<'a> {
+struct TreeBuilder<'a> {
     open: Vec<usize>,
-    /// Prefix, what it stands for, and how many elements were open where it was declared.
+    /// Prefix, meaning, and the number of open elements at the declaration.
     declared: Vec<(&'a str, Space, usize)>,
 }
 
-impl<'a> Build<'a> {
+impl<'a> TreeBuilder<'a> {
     fn run(mut self, tree: &mut Tree<'a>, text: &'a str) -> Result<(), Cow<'static, str>> {
         let mut reader = Reader::from_str(text);
         loop {
@@ -254,7 +254,8 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// `content` is what stands between `<` and `>`, and begins with a name of `name_len` bytes.
+    /// Opens an element; `content` is the tag between `<` and `>`, and begins with a name of `name_len`
+    /// bytes.
     fn start(
         &mut self,
         tree: &mut Tree<'a>,
@@ -274,18 +275,18 @@ impl<'a> Build<'a> {
         let name = content.get(..name_len).unwrap_or_default();
         let (own_prefix, local) = name.split_once(':').unwrap_or(("", name));
         let mut found = Attributes::new(content, name_len);
-        // Which one counts is the first: no need to compare each with all.
+        // Of repeated attributes the first counts: duplicates need no check.
         for attribute in found.with_checks(false) {
             let attribute = attribute.map_err(|it| Cow::Owned(it.to_string()))?;
             let name = attribute.key.0;
             let value = attribute.normalized_value(XmlVersion::Implicit1_0);
-            // An entity that nobody declared: the text as it is written says more than nothing.
+            // The value has an undeclared entity: keep the raw text, which is better than nothing.
             let value = value.unwrap_or(attribute.value);
             let default = if name == "xmlns" { Some("") } else { None };
             let prefix = name.strip_prefix("xmlns:").or(default);
             if let Some(prefix) = prefix {
                 if self.declared.len() < DECLARATIONS_MAX {
-                    self.declared.push((prefix, Space::named(&value), self.open.len()));
+                    self.declared.push((prefix, Space::by_uri(&value), self.open.len()));
                 }
                 if tree.nodes.is_empty() && prefix == own_prefix {
                     tree.namespace = Some(value);
@@ -324,7 +325,7 @@ impl<'a> Build<'a> {
         if node.text.is_empty() {
             node.text = text;
         } else if !has_children || !text.trim_ascii_start().is_empty() {
-            // What stands between two elements is most often their indent.
+            // Text between two elements is mostly indentation.
             node.text.to_mut().push_str(&text);
         }
     }
@@ -336,7 +337,7 @@ impl<'a> Build<'a> {
             Ok(None) if resolve_xml_entity(&name).is_some() => {
                 self.text(tree, Cow::Borrowed(resolve_xml_entity(&name).unwrap_or_default()));
             }
-            // No others: there is no DTD to declare them.
+            // Without a DTD no other entity is declared.
             Ok(None) | Err(_) => self.text(tree, Cow::Owned(format!("&{name};"))),
         }
     }
@@ -372,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_before_a_flaw_stays() {
+    fn elements_before_a_flaw_stay() {
         check("<a><b>1</b><c>2", "a[](b[1]() c[2]())", true);
         check("<a><b>1</c></a>", "a[](b[1]())", true);
         check("<!DOCTYPE a [<!ENTITY x 'y'>]><a>&x;</a>", "", true);
@@ -384,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_counts_where_it_is_declared() {
+    fn a_namespace_holds_where_it_is_declared() {
         let tree = Tree::read(
             "<dc xmlns='http://www.openarchives.org/OAI/2.0/oai_dc/' xmlns:x='u'><x:a/>\
              <b xmlns='http://www.loc.gov/mods/v3'><c/></b><d xmlns=''/><e/><y:f/></dc>",
@@ -406,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_found_by_name_or_by_its_end() {
+    fn attributes_are_found_by_qualified_or_local_name() {
         let tree = Tree::read("<a x:href=' u&amp;v ' type='t' x:type='s'/>");
         let root = tree.root().unwrap();
         assert_eq!((root.attribute(":href"), root.attribute("type")), ("u&v", "t"));

@@ -1,4 +1,4 @@
-//! What a harvest asks for, and what it is told.
+//! Actions of a harvest and the answers to them.
 
 use std::time::Duration;
 
@@ -12,32 +12,32 @@ use super::{Checkpoint, Failure, Report};
 pub enum Action {
     /// Make this request, and hand its outcome to [`Harvest::handle`](super::Harvest::handle).
     Ask(Request),
-    /// Wait for so long, then ask again what to do.
+    /// Wait for this time, then poll again.
     Wait(Duration),
-    /// Store this, the checkpoint with the records, then ask again what to do.
-    Take(Box<Part>),
-    /// Nothing: it is over.
+    /// Store the records together with the checkpoint, then poll again.
+    Take(Box<Batch>),
+    /// The harvest is over.
     Done(Box<End>),
 }
 
-/// Records, and how far the harvest has come with them.
+/// Records, and the checkpoint after them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// Records, deleted ones included, in the order in which they came; later ones count.
+pub struct Batch {
+    /// Records, deleted ones included, in the order of arrival; of several with one identifier the last
+    /// counts.
     pub records: Vec<Record>,
-    /// Where to go on after them.
+    /// Where to continue after them.
     pub checkpoint: Checkpoint,
-    /// Number of the full harvest that they are of, higher than all before; 0 of a harvest of what is
-    /// new.
+    /// Number of the full harvest, higher than all before; 0 in an incremental harvest.
     pub generation: u64,
-    /// Whether what this full harvest did not bring is not there any more.
+    /// Whether records that this full harvest did not bring are gone.
     pub release: bool,
-    /// Whether the harvest has come to its end.
+    /// Whether this is the last batch of the harvest.
     pub last: bool,
 }
 
-impl Part {
-    /// Adds the part that came after this one.
+impl Batch {
+    /// Appends the next batch.
     pub fn absorb(&mut self, next: Self) {
         self.records.extend(next.records);
         self.checkpoint = next.checkpoint;
@@ -46,71 +46,71 @@ impl Part {
     }
 }
 
-/// How a harvest ended.
+/// The end of a harvest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
-    /// Why it ended before its end, if it did.
+    /// Success, or the reason of an early end.
     pub outcome: Result<(), Failure>,
-    /// What it did.
+    /// Its report.
     pub report: Report,
-    /// Where the next one goes on.
+    /// Where the next harvest continues.
     pub checkpoint: Checkpoint,
 }
 
-/// What came of a request.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// That.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Bytes of the response, as they came.
+    /// Bytes of the response as received.
     pub bytes: u64,
-    /// What the response's head says ([`crate::repository::oap`]): items of the repository.
+    /// Items of the repository, from the response's headers ([`crate::repository::oap`]).
     pub elements: Option<u64>,
-    /// And records of the list that the response is a part of.
+    /// Records of the whole list, from the response's headers.
     pub list: Option<u64>,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A response, whatever its status of HTTP: some send errors of the protocol under one of HTTP.
+    /// A response with any HTTP status: some repositories send protocol errors under an HTTP error.
     Response {
-        /// It.
+        /// The response.
         response: Response,
-        /// Whether it could be read only after it was repaired.
+        /// Whether it was readable only after repairs.
         repaired: bool,
     },
-    /// An answer with status 200 that is no whole response.
+    /// An answer with status 200 that is not a complete response.
     Unreadable {
         /// What is wrong with it.
         problem: String,
-        /// Records that were whole all the same.
+        /// Records in it that are complete.
         whole: Vec<Record>,
     },
-    /// An answer with another status, and no response in it.
+    /// An answer with another status and without a response.
     Status {
-        /// Which.
+        /// The status.
         status: u16,
-        /// The pause that it asks for, as [`retry_after_secs`](super::retry_after_secs) reads it.
+        /// The requested pause, read by [`retry_after_secs`](super::retry_after_secs).
         retry_after_secs: Option<u64>,
     },
     /// No answer.
     Failed {
-        /// Why not.
+        /// The reason.
         problem: String,
         /// What may help.
         remedy: Remedy,
     },
 }
 
-/// What may help after there was no answer.
+/// What may help after a failed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// Trying again.
+    /// Try again.
     Again,
-    /// Trying again, and then asking for less at once.
+    /// Try again, and then ask for less at once.
     AgainOrLess,
-    /// Asking for less at once.
+    /// Ask for less at once.
     Less,
     /// Nothing.
     None,

@@ -1,9 +1,9 @@
-//! How far a harvest has come, as bytes: whoever keeps them with the records that came before goes on
-//! from there after a stop of any kind.
+//! Checkpoints: the progress of a harvest as bytes. A caller that stores them with the records continues
+//! from there after any stop.
 //!
-//! The bytes are a magic number, a version, fields, and a checksum over all of it. Integers are of
-//! seven bits a byte, the lowest first; signed ones with the sign in the lowest bit; strings and lists
-//! have their length before them. Whatever differs in the least from what is written is refused.
+//! The bytes are a magic number, a version, the fields, and a checksum over all of it. Integers have
+//! seven bits in each byte, the lowest first; signed ones have the sign in the lowest bit. Strings and
+//! lists have their length before them. Any other encoding is refused.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::datestamp::Granularity;
 use super::settings::short_sum;
 use super::short::Short;
 
-/// What the bytes begin with: magic number and version.
+/// Magic number and version at the beginning.
 const MAGIC: &[u8] = b"OAIH\x02";
 
 /// Longest checkpoint that is read, in bytes.
@@ -21,42 +21,42 @@ pub const CHECKPOINT_BYTES_MAX: usize = 1 << 20;
 /// Longest token, and longest other string, in bytes.
 pub(super) const STRING_BYTES_MAX: usize = 32 * 1024;
 
-/// Most records of the overlap that are remembered; of the others some come twice.
+/// Most records of the overlap that are remembered; beyond that, duplicates may pass.
 pub(super) const RECENT_MAX: usize = 4_096;
 
-/// Most windows that could not be had and are remembered.
+/// Most gaps that are remembered.
 pub(super) const GAPS_MAX: usize = 16;
 
-/// Records by identifier, each with what it said; both as sums.
+/// Checksums of records by the checksum of their identifiers.
 pub(super) type Recent = BTreeMap<u64, u64>;
 
-/// How far a repository has been harvested. The default is: not at all.
+/// The progress of a repository's harvest. The default is: not harvested yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// [`Settings::selection`](super::Settings::selection) of what was harvested.
+    /// [`Settings::selection`](super::Settings::selection) of the harvest.
     pub(super) selection: u64,
-    /// The format that was chosen.
+    /// The chosen format.
     pub(super) prefix: String,
-    /// By the repository's clock, in Unix seconds: all that changed before has been seen.
+    /// Unix seconds by the repository's clock: all earlier changes have been seen.
     pub(super) reached: Option<i64>,
-    /// When the last full harvest that ended began, by our clock, in milliseconds since 1970.
+    /// Beginning of the last completed full harvest, by our clock, in milliseconds since 1970.
     pub(super) full_at_ms: u64,
-    /// Number of the last full harvest that began; 0 for none.
+    /// Number of the last full harvest that was begun; 0 for none.
     pub(super) generation: u64,
-    /// What the end of the last harvest brought.
+    /// Records from the end of the last harvest.
     pub(super) recent: Recent,
-    /// Windows that could not be had and are to be tried again; at most [`GAPS_MAX`].
+    /// Windows that failed and will be tried again; at most [`GAPS_MAX`].
     pub(super) gaps: Vec<Gap>,
-    /// Whether it says of lists that they have more records than there are, since the last full harvest.
+    /// Whether the repository has announced too large lists since the last full harvest.
     pub(super) miscounts: bool,
     /// The harvest in progress.
     pub(super) run: Option<Run>,
 }
 
-/// A window that could not be had.
+/// A window that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gap {
-    /// Of which of the sets.
+    /// Index of its set.
     pub(super) set: u64,
     /// First and last datestamp, in Unix seconds.
     pub(super) from: Option<i64>,
@@ -66,89 +66,88 @@ pub(super) struct Gap {
 /// A harvest in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Run {
-    /// Whether it is of everything, so that what it does not bring is not there.
+    /// Whether it is full, so that records that it does not bring are gone.
     pub(super) full: bool,
-    /// When it began, by our clock, in milliseconds since 1970.
+    /// Its beginning, by our clock, in milliseconds since 1970.
     pub(super) began_ms: u64,
     pub(super) granularity: Granularity,
-    /// Where windows begin, in Unix seconds, in a harvest without a beginning.
+    /// Beginning of the windows, in Unix seconds, in a harvest without `from`.
     pub(super) earliest: i64,
-    /// Where the harvest of each set begins, in Unix seconds.
+    /// Beginning of the harvest of each set, in Unix seconds.
     pub(super) from: Option<i64>,
-    /// Which of the sets is being harvested.
+    /// Index of the present set.
     pub(super) set: u64,
     /// First and last datestamp of the window, in Unix seconds; the first window may have no
     /// beginning, and the last one has no end.
     pub(super) window: (Option<i64>, Option<i64>),
-    /// How long the next window is, in seconds; 0 for as long as there is.
+    /// Length of the next window, in seconds; 0 for no limit.
     pub(super) size_secs: i64,
-    /// Whether a window had to be restarted: longer ones are tried with care.
+    /// Whether a window had to be restarted: the next windows then grow with care.
     pub(super) careful: bool,
-    /// Restarts since a window was done or given up.
+    /// Restarts since a window was completed or skipped.
     pub(super) restarts: u64,
-    /// Windows that were given up since one was done.
+    /// Windows that were skipped since one was completed.
     pub(super) skips: u64,
-    /// At the end, how many gaps are to be tried again; the last of them is the present window.
+    /// At the end of the harvest: number of gaps left to try; the last of them is the present window.
     pub(super) retries: u64,
-    /// The last that the repository said of its clock, in Unix seconds.
+    /// The repository's last response date, in Unix seconds.
     pub(super) server_secs: Option<i64>,
-    /// Where the window's list goes on.
+    /// Token of the next part of the window's list.
     pub(super) token: Option<String>,
-    /// Of the window's list: parts, distinct records, how many of these live, those that could not
-    /// be read, and how many there are as the repository says.
+    /// Of the window's list: parts, distinct records, live ones of these, unreadable ones, and the size
+    /// that the repository announced.
     pub(super) pages: u64,
     pub(super) distinct: u64,
     pub(super) list_live: u64,
     pub(super) unread: u64,
-    pub(super) told: Option<u64>,
-    /// Of the window's list: the sum of one of its tokens, the one behind the last part whose number is a
-    /// power of two; 0 for none. A list that goes in a circle hands it out again, however often the
-    /// harvest is broken off.
+    pub(super) announced: Option<u64>,
+    /// Checksum of one token of the window's list, that of the last part whose number is a power of two;
+    /// 0 for none. A list in a loop hands it out again, however often the harvest is interrupted.
     pub(super) mark: u64,
-    /// Whether the list's first part was of the set that was asked for, and whether a later one was not.
+    /// Whether the list's first part was of the requested set, and whether a later part was not.
     pub(super) of_set: bool,
     pub(super) set_lost: bool,
-    /// The window that was short and is harvested in shorter ones.
+    /// The window whose list was too short, which is now harvested in shorter windows.
     pub(super) short: Option<Short>,
-    /// Of the set: where the first of the windows begins that brought an empty list, if nothing has
-    /// come since; `i64::MIN` if it has no beginning.
+    /// Beginning of the set's first window with an empty list, if no record has come since; `i64::MIN` if
+    /// the window has no beginning.
     pub(super) hollow: Option<i64>,
-    /// By the repository's clock: when the window's list began.
+    /// Beginning of the window's list, by the repository's clock.
     pub(super) window_reached: Option<i64>,
-    /// The least of those of the last windows of the sets that are done.
+    /// The least `window_reached` of the last windows of completed sets.
     pub(super) reached: Option<i64>,
-    /// Whether one of these had no date.
+    /// Whether one of those had no date.
     pub(super) undated: bool,
-    /// Whether records may be missing, so that nothing can be told from what is not there.
+    /// Whether records may be missing, so that absence proves nothing.
     pub(super) doubtful: bool,
-    /// Records of the lists that are done that live.
+    /// Live records of the completed lists.
     pub(super) live: u64,
     pub(super) recent: Recent,
 }
 
 impl Checkpoint {
-    /// By the repository's clock, in Unix seconds: all that changed before has been seen; `None` if no
-    /// harvest has ended yet.
+    /// Returns Unix seconds by the repository's clock: all earlier changes have been seen. `None` before
+    /// the end of the first harvest.
     pub fn reached(&self) -> Option<i64> {
         self.reached
     }
 
-    /// Whether a harvest is in progress, to be gone on with.
+    /// Returns whether a harvest is in progress and can be continued.
     pub fn is_in_progress(&self) -> bool {
         self.run.is_some()
     }
 
-    /// The metadata format that is harvested; empty before it is chosen.
+    /// Returns the prefix of the harvested format; empty before it is chosen.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Number of the full harvest in progress; 0 if there is none.
+    /// Returns the number of the full harvest in progress; 0 if there is none.
     pub fn generation_in_progress(&self) -> u64 {
         self.run.as_ref().filter(|it| it.full).map_or(0, |_| self.generation)
     }
 
-    /// Has the next harvest be of everything.
+    /// Makes the next harvest a full one.
     pub fn forget_progress(&mut self) {
         (self.reached, self.run) = (None, None);
         self.gaps.clear();
@@ -227,9 +226,9 @@ impl Run {
         for number in [self.pages, self.distinct, self.list_live, self.unread] {
             put(out, number);
         }
-        put(out, u64::from(self.told.is_some()));
-        if let Some(told) = self.told {
-            put(out, told);
+        put(out, u64::from(self.announced.is_some()));
+        if let Some(announced) = self.announced {
+            put(out, announced);
         }
         put(out, self.mark);
         put(out, u64::from(self.of_set));
@@ -270,7 +269,7 @@ impl Run {
             distinct: rest.number()?,
             list_live: rest.number()?,
             unread: rest.number()?,
-            told: if rest.flag()? { Some(rest.number()?) } else { None },
+            announced: if rest.flag()? { Some(rest.number()?) } else { None },
             mark: rest.number()?,
             of_set: rest.flag()?,
             set_lost: rest.flag()?,
@@ -318,7 +317,7 @@ fn put_recent(out: &mut Vec<u8>, recent: &Recent) {
     }
 }
 
-/// What is left to read.
+/// The bytes that are left to read.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -330,7 +329,7 @@ impl Fields<'_> {
             let bits = u64::from(byte & 0x7f);
             number |= bits.checked_shl(shift).filter(|it| it >> shift == bits)?;
             if byte & 0x80 == 0 {
-                // The shortest form alone.
+                // Only the shortest form is valid.
                 return (bits != 0 || shift == 0).then_some(number);
             }
         }
@@ -413,7 +412,7 @@ mod tests {
         let dates = prop::array::uniform8(prop::option::of(any::<i64>()));
         let token = prop::option::of("\\PC{0,40}");
         (numbers, dates, token, prop::option::of(any::<u64>()), recents()).prop_map(
-            |((n, earliest, size_secs, flags), dates, token, told, recent)| Run {
+            |((n, earliest, size_secs, flags), dates, token, announced, recent)| Run {
                 full: flags[0],
                 began_ms: n[6],
                 granularity: if flags[1] { Granularity::Second } else { Granularity::Day },
@@ -432,7 +431,7 @@ mod tests {
                 distinct: n[3],
                 list_live: n[7],
                 unread: n[4],
-                told,
+                announced,
                 mark: n[10],
                 of_set: flags[5],
                 set_lost: flags[6],
@@ -478,12 +477,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(checkpoint in checkpoints()) {
+        fn written_values_are_read_back(checkpoint in checkpoints()) {
             prop_assert_eq!(Checkpoint::from_bytes(&checkpoint.to_bytes()), Some(checkpoint));
         }
 
         #[test]
-        fn what_is_damaged_is_refused(checkpoint in checkpoints(), at in any::<prop::sample::Index>(),
+        fn damaged_bytes_are_refused(checkpoint in checkpoints(), at in any::<prop::sample::Index>(),
                                       bit in 0..8_u8, longer in any::<bool>()) {
             let mut bytes = checkpoint.to_bytes();
             if longer {
@@ -497,10 +496,9 @@ mod tests {
             prop_assert_eq!(Checkpoint::from_bytes(&bytes), None);
         }
 
-        /// What has a sound checksum and was not written here is read only if it is the same when
-        /// written again.
+        /// Bytes of another writer with a valid checksum are read only if they would be written the same.
         #[test]
-        fn only_what_would_be_written_is_read(fields in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn only_the_canonical_form_is_read(fields in prop::collection::vec(any::<u8>(), 0..60)) {
             let mut bytes = [MAGIC, &fields[..]].concat();
             bytes.extend(short_sum(&bytes).to_be_bytes());
             if let Some(found) = Checkpoint::from_bytes(&bytes) {
@@ -510,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_one_is_not_too_large() {
+    fn the_largest_checkpoint_is_within_the_limit() {
         let recent: Recent = (0..4_096).map(|it| (it, it)).collect();
         let most = 2 * recent.len() * 16 + 2 * STRING_BYTES_MAX + 1_000;
         assert_eq!(recent.len(), RECENT_MAX);

@@ -1,4 +1,4 @@
-//! The parts of a list: what they bring, where they go on, and what to do where they do not.
+//! The parts of a list: their records, the way to the next part, and the reactions to failures.
 
 use crate::datestamp::{Datestamp, Granularity};
 use crate::error::{Code, Fault};
@@ -6,22 +6,22 @@ use crate::response::{Page, Record, Token};
 
 use super::checkpoint::{GAPS_MAX, Gap, RECENT_MAX, Run, STRING_BYTES_MAX};
 use super::settings::short_sum;
-use super::{Failure, Harvest, Part, State, Warning};
+use super::{Batch, Failure, Harvest, Phase, Warning};
 
-/// A window is begun again at most so many times in a row; each time it is an eighth as long.
+/// Most restarts of a window in a row; each time it is an eighth as long.
 pub(super) const RESTARTS_MAX: u64 = 6;
 
-/// So many windows in a row may be given up.
+/// Most windows in a row that may be skipped.
 const SKIPS_MAX: u64 = 2;
 
-/// So many parts in a row may bring nothing but records that the list has brought before.
+/// Most parts in a row with only records that the list has brought before.
 const REPEATS_MAX: u64 = 16;
 
-/// So many parts in a row may bring no records at all.
+/// Most parts in a row without records.
 const EMPTY_MAX: u64 = 1_000;
 
 impl Harvest {
-    /// Takes a part of the present list; `date` is the repository's time, in Unix seconds.
+    /// Handles a part of the present list; `date` is the repository's time, in Unix seconds.
     pub(super) fn page(&mut self, page: Page<Record>, date: Option<i64>) {
         self.tries = 0;
         let Some(mut run) = self.checkpoint.run.take() else { return };
@@ -33,7 +33,7 @@ impl Harvest {
             self.stale = (0, 0);
             run.of_set = true;
         } else if let Some(date) = date {
-            // A clock that was set back stamps what comes next before what it has listed.
+            // After its clock is set back, a repository stamps later changes with earlier times.
             run.window_reached = run.window_reached.map(|it| it.min(date));
         }
         run.pages += 1;
@@ -57,7 +57,7 @@ impl Harvest {
         let is_last = match failure {
             Some(failure) => {
                 self.restart(failure);
-                self.part.take().is_some_and(|it| it.last)
+                self.batch.take().is_some_and(|it| it.last)
             }
             None => is_last,
         };
@@ -65,20 +65,20 @@ impl Harvest {
             self.restart_short();
         }
         self.hand_out(records, is_last);
-        if let Some(part) = &mut self.part {
-            part.release = release;
+        if let Some(batch) = &mut self.batch {
+            batch.release = release;
         }
     }
 
-    /// Has records stored, together with how far the harvest has come.
+    /// Hands out records together with the present checkpoint.
     pub(super) fn hand_out(&mut self, records: Vec<Record>, last: bool) {
         let checkpoint = self.checkpoint.clone();
         let generation = if self.report.full { checkpoint.generation } else { 0 };
-        let part = Part { records, checkpoint, generation, release: false, last };
-        self.part = Some(Box::new(part));
+        let batch = Batch { records, checkpoint, generation, release: false, last };
+        self.batch = Some(Box::new(batch));
     }
 
-    /// Counts records, and leaves out those that came with the last harvest as they are.
+    /// Counts records, and drops those that the last harvest brought unchanged.
     fn sift(&mut self, run: &mut Run, items: Vec<Record>) -> Vec<Record> {
         let settled = run.window_reached.map(|it| {
             let behind = it.saturating_sub(self.settings.overlap_secs);
@@ -101,9 +101,9 @@ impl Harvest {
             let is_recent =
                 stamp.zip(settled).is_some_and(|(stamp, settled)| settled <= stamp.last_secs());
             let identifier = short_sum(record.header.identifier.as_bytes());
-            // A full harvest has to name everything.
+            // A full harvest must name every record.
             let known = self.checkpoint.recent.get(&identifier).filter(|_| !run.full);
-            // Of too many, the first ones are remembered.
+            // If there are too many, only the first ones are remembered.
             let is_kept = is_recent
                 && (run.recent.len() < RECENT_MAX || run.recent.contains_key(&identifier));
             if is_kept || known.is_some() {
@@ -127,12 +127,12 @@ impl Harvest {
         kept
     }
 
-    /// Sets where the list goes on; an error if it would not end.
+    /// Sets the token of the next part; returns a failure if the list would not end.
     fn go_on(&mut self, run: &mut Run, token: Option<Token>) -> Option<Failure> {
         run.token = None;
-        run.told = self.list_told.or(run.told);
+        run.announced = self.list_announced.or(run.announced);
         let token = token?;
-        run.told = token.complete_list_size.or(run.told);
+        run.announced = token.complete_list_size.or(run.announced);
         self.report.elements = token.total_elements.or(self.report.elements);
         if token.value.trim().is_empty() {
             return None;
@@ -143,7 +143,7 @@ impl Harvest {
         }
         let sum = short_sum(token.value.as_bytes());
         if !self.seen.is_new_token(&token.value) || run.mark == sum {
-            if run.told == Some(run.found()) {
+            if run.announced == Some(run.record_count()) {
                 self.report.warn(Warning::EndedByToken);
                 return None;
             }
@@ -160,12 +160,12 @@ impl Harvest {
         None
     }
 
-    /// Ends a list, and goes on to the next window or set; returns whether there is none.
+    /// Ends a list, and opens the next window or set; returns whether there is none.
     fn end_list(&mut self, run: &mut Run) -> bool {
-        let found = run.found();
-        if let Some(told) = run.told.filter(|it| *it != found) {
+        let found = run.record_count();
+        if let Some(announced) = run.announced.filter(|it| *it != found) {
             run.doubtful |= run.lacks_many();
-            self.report.warn(Warning::ListSize { told, found });
+            self.report.warn(Warning::ListSize { announced, found });
         }
         if found != 0 {
             run.hollow = None;
@@ -213,15 +213,15 @@ impl Harvest {
         }
         checkpoint.recent = run.recent;
         let gaps: Vec<String> =
-            checkpoint.gaps.iter().map(|it| it.shown(run.granularity)).collect();
+            checkpoint.gaps.iter().map(|it| it.describe(run.granularity)).collect();
         let why = self.gap_failure.take().map_or_else(String::new, |it| it.to_string());
         self.report.gaps.clone_from(&gaps);
         let is_whole = gaps.is_empty();
         let gaps = gaps.join(", ");
-        self.state = State::Over(if is_whole { Ok(()) } else { Err(Failure::Gaps { gaps, why }) });
+        self.phase = Phase::Over(if is_whole { Ok(()) } else { Err(Failure::Gaps { gaps, why }) });
     }
 
-    /// Goes on to the next gap that is to be tried again; `false` if there is none.
+    /// Opens the next gap to try again; returns `false` if there is none.
     fn open_gap(&self, run: &mut Run) -> bool {
         let gap = usize::try_from(run.retries).ok().and_then(|it| it.checked_sub(1));
         let Some(gap) = gap.and_then(|it| self.checkpoint.gaps.get(it)) else { return false };
@@ -230,7 +230,7 @@ impl Harvest {
         true
     }
 
-    /// Leaves the present window out, to be tried again by the next harvest; `false` if it cannot be.
+    /// Skips the present window, which is tried again later; returns `false` if it cannot.
     fn skip_window(&mut self, run: &mut Run) -> bool {
         let (from, Some(until)) = run.window else { return false };
         let gaps = &mut self.checkpoint.gaps;
@@ -241,7 +241,7 @@ impl Harvest {
         if gaps.len() < GAPS_MAX {
             gaps.push(gap);
         } else if let Some(last) = gaps.iter_mut().rfind(|it| it.set == gap.set) {
-            // What came between comes again.
+            // The records between the two gaps come again.
             (last.from, last.until) = (last.from.min(gap.from), last.until.max(gap.until));
         } else {
             return false;
@@ -250,13 +250,13 @@ impl Harvest {
         run.open_next(self.settings.overlap_secs)
     }
 
-    /// Begins the window again, shorter; after too many times, the harvest ends.
+    /// Begins the window again, shorter. After too many restarts it skips the window or ends the harvest.
     pub(super) fn restart(&mut self, failure: Failure) {
         self.tries = 0;
         let Some(mut run) = self.checkpoint.run.take() else { return self.fail(failure) };
         let mut is_last = false;
         let goes_on = if run.retries != 0 {
-            // It is as short as it could be made.
+            // A gap cannot be made shorter.
             run.retries -= 1;
             is_last = !self.open_gap(&mut run);
             true
@@ -289,7 +289,7 @@ impl Harvest {
         self.seen.begin(None);
     }
 
-    /// Takes an error of the protocol in the place of a part.
+    /// Handles a protocol error instead of a part.
     pub(super) fn faults(&mut self, faults: Vec<Fault>, date: Option<i64>) {
         let main = faults.iter().position(|it| it.code != Code::NoRecordsMatch).unwrap_or(0);
         let Some(fault) = faults.into_iter().nth(main) else {
@@ -299,7 +299,7 @@ impl Harvest {
         let has_token = run.token.is_some();
         match fault.code {
             Code::NoRecordsMatch if !has_token => self.page(Page::of(Vec::new()), date),
-            // Whether anything is missing shows by the list's size.
+            // The list's size shows whether records are missing.
             Code::NoRecordsMatch => {
                 self.report.warn(Warning::EndedByError);
                 self.page(Page::of(Vec::new()), date);
@@ -309,7 +309,7 @@ impl Harvest {
                 self.report.warn(Warning::DaysOnly);
             }
             Code::BadArgument if run.window.1.is_some() && run.restarts < RESTARTS_MAX => {
-                // It may take no `until`.
+                // The repository may not accept `until`.
                 run.restarts += 1;
                 (run.size_secs, run.window.1) = (0, None);
                 self.report.warn(Warning::Restarted(fault.to_string()));
@@ -324,11 +324,11 @@ impl Harvest {
         }
     }
 
-    /// Looks whether the repository keeps to the dates that it was asked for; if not, all windows that
-    /// are left are one.
+    /// Checks that the records are within the requested dates. If most are not, all remaining windows
+    /// become one.
     fn check_dates(&mut self, run: &mut Run, items: &[Record]) {
         let stamps = || items.iter().filter_map(|it| it.header.datestamp);
-        let behind = stamps().filter(|it| run.is_behind(*it)).count();
+        let behind = stamps().filter(|it| run.is_after(*it)).count();
         if behind != 0 || stamps().any(|it| run.is_before(it)) {
             self.report.warn(Warning::OutsideWindow);
         }
@@ -337,8 +337,8 @@ impl Harvest {
         }
     }
 
-    /// Looks whether later parts of a list are of the set still; if not, what is of other sets is left
-    /// out from now on.
+    /// Checks that later parts of a list are still of the set. If not, records of other sets are dropped
+    /// from now on.
     fn check_set(&mut self, run: &mut Run, items: &[Record], is_first: bool) {
         let all = items.iter().all(|it| self.is_of_set(run, it));
         if is_first {
@@ -350,7 +350,7 @@ impl Harvest {
         }
     }
 
-    /// Whether a record is of the set that is harvested, or names none.
+    /// Returns whether a record is in the present set, or names no set.
     fn is_of_set(&self, run: &Run, record: &Record) -> bool {
         let Some(set) = self.set_of(run) else { return true };
         let is_in = |it: &String| {
@@ -361,8 +361,8 @@ impl Harvest {
 }
 
 impl Gap {
-    /// Its dates, for people.
-    fn shown(&self, granularity: Granularity) -> String {
+    /// Describes its dates for people.
+    fn describe(&self, granularity: Granularity) -> String {
         let at = |secs| Datestamp::at(secs, granularity);
         match self.from {
             Some(from) => format!("{} to {}", at(from), at(self.until)),
@@ -372,7 +372,7 @@ impl Gap {
 }
 
 impl Run {
-    /// Goes over to days, if it asks for seconds; returns whether it did.
+    /// Changes from seconds to days, if the window has dates in seconds; returns whether it did.
     fn takes_days(&mut self, overlap_secs: i64) -> bool {
         let asks = self.window.0.is_some() || self.window.1.is_some();
         if !asks || self.granularity != Granularity::Second {
@@ -384,7 +384,7 @@ impl Run {
     }
 }
 
-/// A number for what a record says.
+/// Returns a checksum of a record's content.
 fn content_sum(record: &Record) -> u64 {
     let header = &record.header;
     let stamp = header.datestamp.map(|it| it.to_string()).unwrap_or_default();

@@ -1,34 +1,34 @@
-//! How long to wait before a request is made again.
+//! Pauses before another attempt at a request.
 //!
 //! Source: OAI-PMH §3.1.2.2 (503 and Retry-After), RFC 9110 §10.2.3 (seconds or a date), §5.6.7.
 //!
 //! # Differences from the standard
 //!
-//! * A date in one of the two obsolete forms of RFC 9110 counts as none.
+//! * A date in one of the two obsolete forms of RFC 9110 is ignored.
 
 use jiff::fmt::rfc2822::DateTimeParser;
 
-/// So many attempts at one request end it.
+/// Most attempts at one request.
 pub const TRIES_MAX: u32 = 5;
 
-/// Pause after the first attempt that failed, in milliseconds; twice as long after each.
+/// Pause after the first failed attempt, in milliseconds; it doubles with each.
 const FIRST_MS: u64 = 1_000;
 
-/// Longest pause that is of our own making, in milliseconds.
+/// Longest pause of our own, in milliseconds.
 const LAST_MS: u64 = 60_000;
 
-/// The pause before attempt number `tries` + 1, in milliseconds.
+/// Returns the pause before attempt number `tries` + 1, in milliseconds.
 pub(super) fn backoff_ms(tries: u32) -> u64 {
     let doublings = tries.saturating_sub(1).min(16);
     (FIRST_MS << doublings).min(LAST_MS)
 }
 
-/// What a `Retry-After` asks for, in seconds from `now_secs` on, or from the `Date` that came with it:
-/// the two are by one clock. `None` for what is neither a number nor a date.
+/// Reads a `Retry-After` as seconds from `now_secs` on, or from the `Date` of the same response, which
+/// has the same clock. `None` if it is neither a number nor a date.
 pub fn retry_after_secs(value: &str, date: Option<&str>, now_secs: i64) -> Option<u64> {
     let value = value.trim();
     if value.bytes().all(|it| it.is_ascii_digit()) && !value.is_empty() {
-        // More digits than a number has are a very long time.
+        // An overflow is a very long time.
         return Some(value.parse().unwrap_or(u64::MAX));
     }
     let read = |text: &str| DateTimeParser::new().parse_timestamp(text.trim()).ok();
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_is_none() {
+    fn other_text_is_none() {
         for value in ["", "soon", "-1", "1.5", "1994-11-06", "Sun, 32 Nov 1994 08:50:37 GMT"] {
             check(value, None, None);
         }

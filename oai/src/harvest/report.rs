@@ -1,41 +1,40 @@
-//! What a harvest did, what was odd about it, and why it could not go on.
+//! The report of a harvest: counts, warnings, and the reason of a failure.
 
 use crate::error::Fault;
 use crate::response::Quarantined;
 
 use super::Remedy;
 
-/// Most records that could not be read that a report names.
+/// Most unreadable records that a report names.
 pub const QUARANTINED_MAX: usize = 100;
 
-/// What a harvest did, since it was begun or gone on with.
+/// The counts of a harvest since it was begun or continued.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Records that were handed out, deleted ones included; one that came again after a restart, or
+    /// Records that were handed out, deleted ones included. A record that came again after a restart, or
     /// in two sets, counts again.
     pub records: u64,
     /// Of those, deleted ones.
     pub deleted: u64,
-    /// Records that had come before as they are, and were dropped.
+    /// Records that were dropped because they were unchanged.
     pub duplicates: u64,
-    /// Records that could not be read.
+    /// Unreadable records.
     pub quarantined: u64,
     /// The first [`QUARANTINED_MAX`] of them.
     pub quarantine: Vec<Quarantined>,
-    /// Responses that could be read only after they were repaired.
+    /// Responses that were readable only after repairs.
     pub repaired: u64,
     /// Requests.
     pub requests: u64,
-    /// Bytes of the responses, as they came.
+    /// Bytes of the responses as received.
     pub bytes: u64,
-    /// What was odd: the first of its kind, and how often there was one.
+    /// Warnings: the first one of each kind, with their number.
     pub warnings: Vec<(Warning, u64)>,
-    /// Items of the repository: as it says, or as a full harvest counted them.
+    /// Items of the repository: as announced, or as a full harvest counted them.
     pub elements: Option<u64>,
-    /// Whether the harvest was of everything.
+    /// Whether the harvest was full.
     pub full: bool,
-    /// The dates of what could not be had, of a harvest that has come to its end; the next one tries
-    /// them again.
+    /// Dates of the gaps of a harvest that came to its end; the next one tries them again.
     pub gaps: Vec<String>,
 }
 
@@ -55,49 +54,44 @@ impl Report {
     }
 }
 
-/// What is odd about a repository and does not end its harvest.
+/// Something odd about a repository that does not end its harvest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
-    /// Its own times count, up to ours: earlier is always safe.
+    /// The repository's clock is off. Its times count up to ours: earlier is always safe.
     #[error("its clock is off by {secs} s, by ours")]
     ClockOff {
-        /// Above 0 if it is ahead.
+        /// Offset in seconds, positive if its clock is ahead.
         secs: i64,
     },
-    /// Nothing says where the next harvest would have to begin.
-    #[error("it does not say what time it is; the next harvest has to be of everything")]
+    /// The beginning of the next harvest is unknown.
+    #[error("its responses have no date; the next harvest must be a full one")]
     NoResponseDate,
     /// The repository may count wrongly, or not have sent all.
-    #[error("it says that a list has {told} records, and sent {found}")]
+    #[error("it says that a list has {announced} records, and sent {found}")]
     ListSize {
-        /// What it says.
-        told: u64,
-        /// Distinct records that came.
+        /// The announced size.
+        announced: u64,
+        /// The distinct records that came.
         found: u64,
     },
-    /// A list without records, which may come of a repository that is broken.
-    #[error(
-        "it sent an empty list in the place of noRecordsMatch, again and again; \
-         what did not come is kept"
-    )]
+    /// A list without records, perhaps from a broken repository.
+    #[error("it sent empty lists instead of noRecordsMatch; absent records are kept")]
     EmptyList,
-    /// None of the wanted formats is there.
+    /// The repository has none of the wanted formats.
     #[error("it has no metadata format {wanted:?}; {used:?} is harvested")]
     OtherFormat {
-        /// What was wanted.
+        /// The wanted formats.
         wanted: String,
-        /// What is harvested.
+        /// The harvested format.
         used: String,
     },
-    /// A set that was asked for is not on its list.
+    /// A set of the settings is not listed.
     #[error("it does not list the set {0:?}")]
     UnknownSet(String),
-    /// It was not asked for so long that it may have forgotten deletions: everything is harvested again.
-    #[error(
-        "it does not keep deletions for good, and was not asked for long: all is harvested again"
-    )]
+    /// The last harvest is so long ago that deletions may be forgotten: a full harvest follows.
+    #[error("it forgets old deletions, and the last harvest is long ago; all is harvested again")]
     DeletionsLate,
-    /// Later parts of a list are of more than the set.
+    /// Later parts of a list have records of other sets.
     #[error("a list of the set {0:?} went on with records of other sets, which are left out")]
     SetLost(String),
     /// A request was made again.
@@ -106,27 +100,27 @@ pub enum Warning {
     /// A list was begun again, of fewer dates.
     #[error("a list was begun again: {0}")]
     Restarted(String),
-    /// It has seconds, as it says, and takes days alone.
+    /// The repository announces seconds, but accepts only days.
     #[error("it takes no seconds, although it says so; days are asked for")]
     DaysOnly,
-    /// It does not keep to the dates that it is asked for.
+    /// The repository sends records outside the requested dates.
     #[error("it sends records of dates that it was not asked for")]
     OutsideWindow,
-    /// What a full harvest did not bring was kept, since records were missing.
-    #[error("records may be missing, so what did not come is kept")]
+    /// Absent records are kept, since some may be missing by mistake.
+    #[error("records may be missing, so absent records are kept")]
     ReleaseWithheld,
-    /// A record without a time, or with none that can be read.
+    /// A record without a readable datestamp.
     #[error("records have no datestamp, such as {0:?}")]
     NoDatestamp(String),
-    /// A list ended with an error in the place of an empty token.
+    /// A list ended with an error instead of an empty token.
     #[error("a list ended with noRecordsMatch")]
     EndedByError,
-    /// The last part of a list, which is whole as it says, has a token that was handed out before.
+    /// The last part of a complete list has a token that was handed out before.
     #[error("a list ended with a resumption token that it had handed out before")]
     EndedByToken,
 }
 
-/// Why a harvest ended before its end. The checkpoint says where to go on.
+/// The reason of an early end. The checkpoint says where to continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// A token came back: the list would never end.
@@ -141,72 +135,71 @@ pub enum Failure {
         /// Parts without anything new.
         pages: u64,
     },
-    /// It takes back the tokens that it hands out.
+    /// The repository refuses the tokens that it hands out.
     #[error("it refuses its own resumption tokens, last with: {0}")]
     TokenRefused(String),
-    /// Windows could not be had, nor any shorter ones; everything else came. The next harvest tries them
-    /// again.
-    #[error("records changed from {gaps} cannot be had: {why}; all others came")]
+    /// Some windows failed, and all shorter ones; everything else came. The next harvest tries them again.
+    #[error("records changed from {gaps} cannot be harvested: {why}; all others came")]
     Gaps {
         /// Their dates.
         gaps: String,
-        /// Why not the last of them.
+        /// The reason of the last one.
         why: String,
     },
-    /// A token that is longer than any could be.
+    /// A token beyond the size limit.
     #[error("its resumption token has {bytes} bytes, more than {bytes_max}")]
     TokenSize {
         /// Its length.
         bytes: usize,
-        /// Most that are taken.
+        /// The limit.
         bytes_max: usize,
     },
-    /// What it sends is no response, again and again.
+    /// Its answers are repeatedly not responses.
     #[error("its answer cannot be read: {0}")]
     Unreadable(String),
-    /// It answers with an error of HTTP.
+    /// It answers with an HTTP error.
     #[error("it answers with status {status}")]
     Status {
-        /// Which.
+        /// The status.
         status: u16,
     },
     /// It asks for a longer pause than is allowed.
-    #[error("it asks to be left alone for {secs} s")]
+    #[error("it asks for a pause of {secs} s, which is too long")]
     Busy {
-        /// So long.
+        /// The pause, in seconds.
         secs: u64,
     },
     /// There was no answer.
     #[error("{problem}")]
     Transfer {
-        /// Why not.
+        /// The reason.
         problem: String,
-        /// What might have helped, and did not.
+        /// The remedy that did not help.
         remedy: Remedy,
     },
-    /// It cannot do what it was asked.
+    /// It refuses the request.
     #[error("it refuses: {0}")]
     Refused(Fault),
     /// It has none of the formats.
     #[error("it has none of the metadata formats {wanted}, but {offered}")]
     NoFormat {
-        /// What was wanted.
+        /// The wanted formats.
         wanted: String,
-        /// What it has.
+        /// The formats that it has.
         offered: String,
     },
     /// More than the settings allow.
     #[error("the harvest takes more than {max} {what}; raise {setting:?} if that is meant")]
     OverLimit {
-        /// Of what.
+        /// The limited quantity.
         what: &'static str,
         /// The limit.
         max: u64,
-        /// Its name among the settings.
+        /// The name of its setting.
         setting: &'static str,
     },
     /// It took too long.
-    #[error("the harvest takes longer than {secs} s; the next one goes on from where it came to")]
+    #[error("the harvest takes longer than {secs} s; the next one continues from here")]
     TimeUp {
         /// Longest time, in seconds.
         secs: u64,

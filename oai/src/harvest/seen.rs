@@ -1,14 +1,13 @@
-//! What a list has brought so far, in bounded memory.
+//! The identifiers and tokens that a list has brought so far, in bounded memory.
 
 use std::collections::HashSet;
 
 use super::settings::short_sum;
 
-/// Most identifiers of one list that are told apart; what comes after them counts as new.
+/// Most remembered identifiers of one list; later ones count as new.
 const DISTINCT_MAX: usize = 262_144;
 
-/// Most tokens of one list that are remembered at a time. A loop of no more is noticed, wherever in
-/// the list it begins.
+/// Most remembered tokens of one list. A loop of no more tokens is noticed wherever it begins.
 const TOKENS_MAX: usize = 65_536;
 
 /// The identifiers and tokens of one list.
@@ -19,7 +18,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Begins a list, of which `token` has been handed out already.
+    /// Begins a list; `token` has been handed out already.
     pub(super) fn begin(&mut self, token: Option<&str>) {
         self.identifiers.clear();
         self.tokens.clear();
@@ -28,7 +27,7 @@ impl Seen {
         }
     }
 
-    /// Whether the list has not brought that item yet.
+    /// Adds an item; returns whether the list had not brought it yet.
     pub(super) fn is_new(&mut self, identifier: &str) -> bool {
         let sum = short_sum(identifier.as_bytes());
         if self.identifiers.len() < DISTINCT_MAX {
@@ -37,7 +36,7 @@ impl Seen {
         !self.identifiers.contains(&sum)
     }
 
-    /// Whether the list has not handed out that token yet.
+    /// Adds a token; returns whether the list had not handed it out yet.
     pub(super) fn is_new_token(&mut self, token: &str) -> bool {
         if self.tokens.len() == TOKENS_MAX && !self.tokens.contains(&short_sum(token.as_bytes())) {
             self.tokens.clear();
@@ -65,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_told_apart_up_to_a_bound() {
+    fn items_are_remembered_up_to_a_bound() {
         let mut seen = Seen::default();
         assert!((0..DISTINCT_MAX).all(|it| seen.is_new(&it.to_string())));
         assert!(!seen.is_new("7"));

@@ -1,4 +1,4 @@
-//! What is harvested, and how much a repository may ask of its harvester.
+//! Settings of a harvest: its selection, and the limits on what a repository may cost.
 //!
 //! Source: OAI-PMH §2.7 (selective harvesting), §3.5 (flow control).
 
@@ -9,45 +9,42 @@ use crate::datestamp::Datestamp;
 /// The format that every repository has.
 pub const OAI_DC: &str = "oai_dc";
 
-/// How far a harvest reaches back behind where the last one ended, in seconds, where the settings do
-/// not say (12 h). A repository stamps a change before others can see it, some hand out lists that are
-/// made by the minute, and some stamp in local time: west of Greenwich that is up to 11 hours behind
-/// the time of their responses.
+/// Default overlap: how far a harvest reaches back behind the end of the last one, in seconds (12 h). A
+/// repository stamps a change before others can see it, and some serve lists that are minutes old. Some
+/// stamp in local time, which west of Greenwich is up to 11 hours behind their response dates.
 pub const OVERLAP_SECS: i64 = 12 * 3_600;
 
-/// The dates that the first request of a full harvest spans, in days, where the settings do not say.
+/// Default length of a full harvest's first window, in days.
 pub const WINDOW_DAYS: u32 = 365;
 
-/// How often a repository that tells of no deletions is harvested in full, in seconds, where the
-/// settings do not say (30 days).
+/// Default time between full harvests of a repository without deletions, in seconds (30 days).
 pub const FULL_EVERY_SECS: u64 = 30 * 86_400;
 
-/// Longest pause that a repository may ask for, in seconds, where the settings do not say.
+/// Default of the longest pause that a repository may ask for, in seconds.
 pub const PAUSE_SECS_MAX: u64 = 600;
 
-/// Most requests of one harvest, where the settings do not say.
+/// Default of the most requests of one harvest.
 pub const REQUESTS_MAX: u64 = 1_000_000;
 
-/// Most records of one harvest, and of one list, where the settings do not say.
+/// Default of the most records of one harvest, and of one list.
 pub const RECORDS_MAX: u64 = 100_000_000;
 
-/// What is harvested, and within which bounds.
+/// The selection and the limits of a harvest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Address of the repository. A checkpoint of another is no use.
+    /// Address of the repository. A checkpoint of another address is not used.
     pub base_url: String,
-    /// Metadata formats, the most wanted first; of a repository with none of them, `oai_dc`.
+    /// Metadata formats, the most wanted first; a repository with none of them gives `oai_dc`.
     pub prefixes: Vec<String>,
-    /// Sets, one harvested after the other; none for the whole repository.
+    /// Sets, harvested one after the other; none for the whole repository.
     pub sets: Vec<String>,
-    /// Nothing that changed last before.
+    /// Earliest datestamp of harvested records.
     pub from: Option<Datestamp>,
-    /// How far a harvest reaches back behind where the last one ended, in seconds; not below 0.
+    /// How far a harvest reaches back behind the end of the last one, in seconds; not below 0.
     pub overlap_secs: i64,
-    /// The dates that the first request of a full harvest spans, in days; 0 for all at once.
+    /// Length of a full harvest's first window, in days; 0 for all dates at once.
     pub window_days: u32,
-    /// How often a repository that tells of no deletions is harvested in full, in seconds; 0 for
-    /// never.
+    /// Time between full harvests of a repository without deletions, in seconds; 0 for never.
     pub full_every_secs: u64,
     /// Pause between an answer and the next request, in milliseconds.
     pub delay_ms: u64,
@@ -60,7 +57,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// All of a repository in `oai_dc`.
+    /// Returns the settings for a whole repository in `oai_dc`.
     pub fn new(base_url: impl Into<String>) -> Self {
         Self {
             base_url: base_url.into(),
@@ -77,7 +74,7 @@ impl Settings {
         }
     }
 
-    /// A number for what is selected: with another one, all is harvested anew.
+    /// Returns a checksum of the selection. A new one causes a full harvest.
     pub(super) fn selection(&self) -> u64 {
         let from = self.from.map(|it| it.to_string()).unwrap_or_default();
         let mut text = format!("{}\n{from}\n{}\n", self.base_url, self.prefixes.join(" "));
@@ -89,7 +86,7 @@ impl Settings {
     }
 }
 
-/// The first eight bytes of the MD5 sum, as a number: the same on every machine and in every release.
+/// Returns the first eight bytes of the MD5 as a number, equal on all machines and in all releases.
 pub(super) fn short_sum(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(*Md5::of(bytes).0.first_chunk().unwrap_or(&[0; 8]))
 }

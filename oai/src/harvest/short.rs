@@ -1,9 +1,9 @@
-//! Lists that bring fewer records than the repository says they have, and lists that bring nothing.
+//! Short lists: lists with fewer records than announced, and empty lists.
 //!
-//! Some repositories end a list at their third page, or at 10,000 records: shorter windows bring the rest.
-//! Others count wrongly, and shorter windows bring no more. Which it is shows once the dates of the first
-//! such list have been harvested in shorter windows; for the latter that is remembered, until everything
-//! is harvested again.
+//! Some repositories end a list at its third page, or at 10,000 records: shorter windows bring the rest.
+//! Others count wrongly, and shorter windows bring no more. The case is known after the dates of the
+//! first such list have been harvested in shorter windows. A wrong count is remembered until the next
+//! full harvest.
 
 use super::checkpoint::Run;
 use super::list::RESTARTS_MAX;
@@ -11,12 +11,11 @@ use super::pause::TRIES_MAX;
 use super::{Failure, Harvest, Remedy, Warning};
 use crate::response::{Page, Record};
 
-/// Of so many records one may be missing from a list, without more than a warning: repositories change as
-/// they are read, and the standard lets them tell an estimate.
+/// One of so many records may be missing with no more than a warning: repositories change while they are
+/// read, and the standard allows an estimate.
 const MISSING_SHARE: u64 = 100;
 
-/// So many lists are begun again before one that was short has to prove to have been: records of one day
-/// in a window of years are come upon by halves.
+/// Most restarts for one short list. Halving must find the records of a single day in a window of years.
 const SHORT_RESTARTS_MAX: u64 = 12;
 
 /// A window whose list was short.
@@ -26,35 +25,35 @@ pub(super) struct Short {
     pub(super) until: Option<i64>,
     /// Distinct records that its list brought.
     pub(super) found: u64,
-    /// What shorter windows have brought since.
+    /// Distinct records of the shorter windows since.
     pub(super) since: u64,
-    /// How often a list was begun again for it.
+    /// Number of restarts for it.
     pub(super) restarts: u64,
 }
 
 impl Run {
-    /// Distinct records of the list, whether or not they could be read.
-    pub(super) fn found(&self) -> u64 {
+    /// Counts the distinct records of the list, readable or not.
+    pub(super) fn record_count(&self) -> u64 {
         self.distinct.saturating_add(self.unread)
     }
 
-    /// Whether more records are missing from the list than may be.
+    /// Returns whether more records are missing from the list than allowed.
     pub(super) fn lacks_many(&self) -> bool {
-        let told = self.told.unwrap_or(0);
-        told / MISSING_SHARE < told.saturating_sub(self.found())
+        let announced = self.announced.unwrap_or(0);
+        announced / MISSING_SHARE < announced.saturating_sub(self.record_count())
     }
 
-    /// Notes that the present window's list is short, as it is begun again.
+    /// Records that the present window is begun again because its list was short.
     fn begin_short(&mut self) {
-        let found = self.found();
+        let found = self.record_count();
         let begins = Short { until: self.window.1, found, since: 0, restarts: 0 };
         self.short.get_or_insert(begins).restarts += 1;
     }
 
-    /// Counts a list that is done; returns whether the window that was short is done with it, and all of
-    /// the shorter ones have brought no more.
+    /// Counts a completed list. Returns whether all dates of the short window are done, and its shorter
+    /// windows have brought no more records.
     fn end_short(&mut self) -> bool {
-        let found = self.found();
+        let found = self.record_count();
         let Some(short) = &mut self.short else { return false };
         short.since = short.since.saturating_add(found);
         let is_more = short.found < short.since;
@@ -67,7 +66,7 @@ impl Run {
 }
 
 impl Harvest {
-    /// Whether the list that has ended lacks records that shorter windows may bring.
+    /// Returns whether the ended list lacks records that shorter windows may bring.
     pub(super) fn is_short(&self, run: &Run) -> bool {
         if !run.lacks_many() || RESTARTS_MAX <= run.restarts {
             return false;
@@ -75,7 +74,7 @@ impl Harvest {
         if run.short.is_some_and(|it| SHORT_RESTARTS_MAX <= it.restarts) {
             return false;
         }
-        // What is told of a list that forgot its set is of another one.
+        // The size of a list that lost its set is that of another list.
         if self.checkpoint.miscounts || run.set_lost || run.retries != 0 {
             return false;
         }
@@ -84,40 +83,41 @@ impl Harvest {
         shorter.window != run.window
     }
 
-    /// Begins the present window again, shorter, since its list was short.
+    /// Begins the present window again, shorter, because its list was short.
     pub(super) fn restart_short(&mut self) {
         let Some(mut run) = self.checkpoint.run.take() else { return };
-        let why = Warning::ListSize { told: run.told.unwrap_or(0), found: run.found() };
+        let why =
+            Warning::ListSize { announced: run.announced.unwrap_or(0), found: run.record_count() };
         run.begin_short();
         self.begin_shorter(run, why.to_string());
     }
 
-    /// Learns from a list that is done whether those that were short lacked anything.
+    /// Learns from a completed list whether earlier short lists lacked anything.
     pub(super) fn learn_of_sizes(&mut self, run: &mut Run) {
         if run.end_short() {
             self.checkpoint.miscounts = true;
-            // The windows were no better for being short.
+            // Shorter windows did not help.
             run.careful = false;
         }
     }
 
-    /// Whether a part is an empty list: the standard has noRecordsMatch for that, so it may come of a
-    /// database that does not answer.
+    /// Returns whether a part is an empty list. The standard has noRecordsMatch for that, so the cause
+    /// may be a database that does not answer.
     fn is_hollow(&self, page: &Page<Record>) -> bool {
         let is_first = self.checkpoint.run.as_ref().is_some_and(|it| it.token.is_none());
         let is_empty = page.items.is_empty() && page.quarantined.is_empty();
-        is_first && is_empty && page.token.is_none() && self.list_told != Some(0)
+        is_first && is_empty && page.token.is_none() && self.list_announced != Some(0)
     }
 
-    /// Takes a part of the list. An empty list is asked for again; in the end it is taken, and nothing
-    /// follows from it: what did not come is not taken to be gone, and the next harvest asks for the same
-    /// dates, unless later ones bring something.
+    /// Handles a part of the list. An empty list is requested again. In the end it is accepted without
+    /// consequences: absent records are not taken to be gone, and the next harvest asks for the same
+    /// dates, unless later ones bring records.
     pub(super) fn records(&mut self, page: Page<Record>, date: Option<i64>, now_ms: u64) {
         if !self.is_hollow(&page) {
             return self.page(page, date);
         }
         if self.tries + 1 < TRIES_MAX || self.is_at_gap() {
-            let failure = Failure::Unreadable("an empty list, which says nothing".to_owned());
+            let failure = Failure::Unreadable("an empty list instead of noRecordsMatch".to_owned());
             return self.again(failure, Remedy::AgainOrLess, None, now_ms);
         }
         self.report.warn(Warning::EmptyList);
@@ -129,8 +129,8 @@ impl Harvest {
         self.page(page, date);
     }
 
-    /// Up to where a set has been seen that was harvested to its end, by the repository's clock, in Unix
-    /// seconds; not behind a list that was empty, if nothing came after it.
+    /// Returns the time up to which a completed set has been seen, in Unix seconds by the repository's
+    /// clock. It is not after an empty list that no records followed.
     pub(super) fn reached_of_set(&self, run: &mut Run) -> Option<i64> {
         let from = run.hollow.take();
         let date = run.window_reached?;

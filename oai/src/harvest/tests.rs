@@ -1,4 +1,4 @@
-//! The harvester against simulated repositories: pages, tokens, faults, and changes as it goes on.
+//! Tests of the harvester against simulated repositories: pages, tokens, faults, and changes meanwhile.
 
 mod absence;
 mod lists;
@@ -17,7 +17,7 @@ const START: i64 = 1_767_225_600;
 const START_MS: u64 = 1_767_225_600_000;
 const HOUR: i64 = 3_600;
 
-/// Seeded numbers, as good as they need to be here.
+/// Seeded pseudo-random numbers.
 #[derive(Clone, Debug)]
 struct Dice(u64);
 
@@ -29,7 +29,7 @@ impl Dice {
         (self.0 >> 11) % sides
     }
 
-    /// True once in so many times; never of 0.
+    /// Returns true once in so many times; never for 0.
     fn once_in(&mut self, times: u64) -> bool {
         times != 0 && self.roll(times) == 0
     }
@@ -37,54 +37,52 @@ impl Dice {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Item {
-    /// By the repository's clock.
+    /// Datestamp by the repository's clock.
     stamp: i64,
-    /// By the true clock: a change is stamped before others can see it.
+    /// Visible from this true time on: a change is stamped before others can see it.
     visible: i64,
     deleted: bool,
     version: u64,
 }
 
-/// How a repository is and what ails it.
+/// The properties and faults of a simulated repository.
 #[derive(Clone, Debug)]
-struct Nature {
+struct Behavior {
     granularity: Granularity,
     deleted: Deleted,
-    /// How far its clock is off, in seconds.
+    /// Offset of its clock, in seconds.
     off_secs: i64,
     page: usize,
-    /// Once in so many requests; 0 for never.
+    /// A fault once in so many requests; 0 for never.
     fault_every: u64,
     change_every: u64,
     /// Longest time between stamp and visibility, in seconds.
     delay_secs: u64,
-    /// Whether it says how many records a list has.
+    /// Whether it announces the size of a list.
     tells_size: bool,
-    /// Added to that.
+    /// Error of the announced size.
     size_off: i64,
-    /// Hands out its own token for ever.
+    /// Hands out the same token for ever.
     loops: bool,
-    /// Takes back every token.
     refuses_tokens: bool,
-    /// Sends no whole response that has this item in it.
+    /// Truncates every response with this item.
     broken_item: Option<u64>,
-    /// Takes no seconds, although it says so.
+    /// Accepts only days, although it announces seconds.
     days_only: bool,
-    /// Says that its first record is younger than it is.
+    /// Announces an earliest datestamp that is too late.
     earliest_late: bool,
-    /// Says no time.
     no_dates: bool,
-    /// Forgets by the second part of a list which set it is of.
+    /// Forgets the set of a list after the first part.
     loses_set: bool,
-    /// Ends every list at so many records; 0 for no such limit.
+    /// Ends every list at so many records; 0 for no limit.
     list_max: i64,
-    /// Sends an empty list in the place of any.
+    /// Sends an empty list instead of any list.
     hollow: bool,
-    /// How far its datestamps are off, and nothing else, in seconds.
+    /// Offset of its datestamps alone, in seconds.
     stamps_off_secs: i64,
 }
 
-impl Default for Nature {
+impl Default for Behavior {
     fn default() -> Self {
         Self {
             granularity: Granularity::Second,
@@ -112,20 +110,20 @@ impl Default for Nature {
 
 #[derive(Clone, Debug)]
 struct Repository {
-    nature: Nature,
+    behavior: Behavior,
     items: BTreeMap<u64, Item>,
     dice: Dice,
     /// The true time, in Unix seconds.
     now: i64,
     requests: u64,
-    /// What its Identify response says of how many items it has.
+    /// Number of items in its Identify response.
     totals: Option<u64>,
 }
 
 type Stored = BTreeMap<u64, (u64, u64)>;
 
 impl Repository {
-    fn new(nature: Nature, count: u64, seed: u64) -> Self {
+    fn new(behavior: Behavior, count: u64, seed: u64) -> Self {
         let mut dice = Dice(seed | 1);
         let span = 2_000 * 86_400;
         let items = (0..count)
@@ -134,10 +132,9 @@ impl Repository {
                 (id, Item { stamp, visible: stamp, deleted: false, version: 0 })
             })
             .collect();
-        Self { nature, items, dice, now: START, requests: 0, totals: None }
+        Self { behavior, items, dice, now: START, requests: 0, totals: None }
     }
 
-    /// Changes, deletes or adds an item.
     fn change(&mut self) {
         let count = u64::try_from(self.items.len()).unwrap();
         let id = self.dice.roll(count + 2);
@@ -147,18 +144,18 @@ impl Repository {
             *self.items.keys().nth(usize::try_from(id).unwrap()).unwrap()
         };
         let old = self.items.get(&id).cloned();
-        // Nothing changes again before it can be seen, and stamps never fall.
+        // An item changes only when its last change is visible, and stamps never fall.
         if old.as_ref().is_some_and(|it| self.now <= it.visible) {
             return;
         }
-        let delay = i64::try_from(self.dice.roll(self.nature.delay_secs + 1)).unwrap();
+        let delay = i64::try_from(self.dice.roll(self.behavior.delay_secs + 1)).unwrap();
         let item = Item {
-            stamp: self.now + self.nature.off_secs + self.nature.stamps_off_secs,
+            stamp: self.now + self.behavior.off_secs + self.behavior.stamps_off_secs,
             visible: self.now + delay,
             deleted: old.is_some() && self.dice.once_in(4),
             version: old.map_or(0, |it| it.version + 1),
         };
-        if item.deleted && self.nature.deleted == Deleted::No {
+        if item.deleted && self.behavior.deleted == Deleted::No {
             self.items.remove(&id);
         } else {
             self.items.insert(id, item);
@@ -171,29 +168,29 @@ impl Repository {
     }
 
     fn stamp(&self, secs: i64) -> Datestamp {
-        Datestamp::at(secs, self.nature.granularity)
+        Datestamp::at(secs, self.behavior.granularity)
     }
 
     fn answer(&mut self, request: &Request) -> Outcome {
         self.requests += 1;
         self.now += 1 + i64::try_from(self.dice.roll(20)).unwrap();
-        if self.dice.once_in(self.nature.change_every) {
+        if self.dice.once_in(self.behavior.change_every) {
             self.change();
         }
-        if self.dice.once_in(self.nature.fault_every) {
+        if self.dice.once_in(self.behavior.fault_every) {
             return self.fault(request);
         }
         let body = match request {
             Request::Identify => {
                 let first = self.items.values().map(|it| it.stamp).min().unwrap_or(START);
-                let late = if self.nature.earliest_late { 900 * 86_400 } else { 0 };
+                let late = if self.behavior.earliest_late { 900 * 86_400 } else { 0 };
                 Body::Identify(Box::new(Identify {
                     earliest_datestamp: Some(self.stamp(first + late)),
-                    deleted_record: self.nature.deleted,
-                    granularity: self.nature.granularity,
+                    deleted_record: self.behavior.deleted,
+                    granularity: self.behavior.granularity,
                     descriptions: self
                         .totals
-                        .map(|it| Totals { elements: it, list: None }.written())
+                        .map(|it| Totals { elements: it, list: None }.to_xml())
                         .into_iter()
                         .collect(),
                     ..Identify::default()
@@ -215,8 +212,8 @@ impl Repository {
     }
 
     fn response(&self, body: Body) -> Outcome {
-        let date = Datestamp::at(self.now + self.nature.off_secs, Granularity::Second);
-        let response_date = (!self.nature.no_dates).then_some(date);
+        let date = Datestamp::at(self.now + self.behavior.off_secs, Granularity::Second);
+        let response_date = (!self.behavior.no_dates).then_some(date);
         Outcome::Response { response: Response { response_date, body }, repaired: false }
     }
 
@@ -236,7 +233,7 @@ impl Repository {
         }
     }
 
-    /// A list: tokens say the selection and the last record that was sent.
+    /// Returns a list; its tokens contain the selection and the last record sent.
     fn list(&mut self, scope: &Scope) -> Result<Body, Box<Outcome>> {
         let fault = |repository: &Self, code| {
             Err(Box::new(repository.response(Body::Faults(vec![Fault::new(code, "")]))))
@@ -246,7 +243,8 @@ impl Repository {
                 for stamp in it.from.iter().chain(&it.until) {
                     let is_fine = stamp.granularity() == Granularity::Second;
                     if is_fine
-                        && (self.nature.days_only || self.nature.granularity != Granularity::Second)
+                        && (self.behavior.days_only
+                            || self.behavior.granularity != Granularity::Second)
                     {
                         return fault(self, Code::BadArgument);
                     }
@@ -255,7 +253,7 @@ impl Repository {
                 let until = it.until.map_or(i64::MAX, Datestamp::last_secs);
                 (from, until, it.set.is_some(), (i64::MIN, 0), 0)
             }
-            Scope::Token(_) if self.nature.refuses_tokens => {
+            Scope::Token(_) if self.behavior.refuses_tokens => {
                 return fault(self, Code::BadResumptionToken);
             }
             Scope::Token(token) => {
@@ -263,7 +261,7 @@ impl Repository {
                 (n[0], n[1], n[2] == 1, (n[3], u64::try_from(n[4]).unwrap()), n[5])
             }
         };
-        if self.nature.hollow {
+        if self.behavior.hollow {
             return Ok(Body::Records(Page::of(Vec::new())));
         }
         let now = self.now;
@@ -279,12 +277,12 @@ impl Repository {
         found.sort_unstable();
         let size = i64::try_from(found.len()).unwrap();
         found.retain(|it| after < *it);
-        let page = i64::try_from(self.nature.page).unwrap();
-        let is_cut = self.nature.list_max != 0 && self.nature.list_max <= cursor + page;
-        let more = self.nature.page < found.len() && !is_cut;
-        found.truncate(self.nature.page);
-        if self.nature.broken_item.is_some_and(|id| found.iter().any(|it| it.1 == id)) {
-            let upto = found.iter().take_while(|it| Some(it.1) != self.nature.broken_item);
+        let page = i64::try_from(self.behavior.page).unwrap();
+        let is_cut = self.behavior.list_max != 0 && self.behavior.list_max <= cursor + page;
+        let more = self.behavior.page < found.len() && !is_cut;
+        found.truncate(self.behavior.page);
+        if self.behavior.broken_item.is_some_and(|id| found.iter().any(|it| it.1 == id)) {
+            let upto = found.iter().take_while(|it| Some(it.1) != self.behavior.broken_item);
             let whole = upto.map(|it| self.record(it.1)).collect();
             return Err(Box::new(Outcome::Unreadable { problem: "cut".to_owned(), whole }));
         }
@@ -293,16 +291,16 @@ impl Repository {
         }
         let last = found.last().copied().unwrap_or(after);
         let next = cursor + i64::try_from(found.len()).unwrap();
-        let last = if self.nature.loops && cursor != 0 { after } else { last };
-        let next = if self.nature.loops && cursor != 0 { cursor } else { next };
-        let set = i64::from(set && !self.nature.loses_set);
+        let last = if self.behavior.loops && cursor != 0 { after } else { last };
+        let next = if self.behavior.loops && cursor != 0 { cursor } else { next };
+        let set = i64::from(set && !self.behavior.loses_set);
         let value = format!("{from},{until},{set},{},{},{next}", last.0, last.1);
-        let token = (more || cursor != 0 || self.nature.loops).then(|| Token {
-            value: if more || self.nature.loops { value } else { String::new() },
+        let token = (more || cursor != 0 || self.behavior.loops).then(|| Token {
+            value: if more || self.behavior.loops { value } else { String::new() },
             complete_list_size: self
-                .nature
+                .behavior
                 .tells_size
-                .then(|| u64::try_from(size + self.nature.size_off).unwrap()),
+                .then(|| u64::try_from(size + self.behavior.size_off).unwrap()),
             ..Token::default()
         });
         let items = found.iter().map(|it| self.record(it.1)).collect();
@@ -324,7 +322,7 @@ impl Repository {
     }
 }
 
-/// What has come, and the checkpoint that was stored with it.
+/// The received records and the checkpoint stored with them.
 #[derive(Clone, Debug, Default)]
 struct Store {
     /// Identifiers with version and generation.
@@ -333,8 +331,8 @@ struct Store {
 }
 
 impl Store {
-    fn take(&mut self, part: Part) {
-        for record in part.records {
+    fn take(&mut self, batch: Batch) {
+        for record in batch.records {
             let id = record.header.identifier.strip_prefix("oai:x:").unwrap().parse().unwrap();
             if record.header.deleted {
                 self.items.remove(&id);
@@ -342,13 +340,13 @@ impl Store {
             }
             let text = record.metadata.unwrap().0;
             let version = text.trim_start_matches("<v>").trim_end_matches("</v>").parse().unwrap();
-            self.items.insert(id, (version, part.generation));
+            self.items.insert(id, (version, batch.generation));
         }
-        if part.release {
-            self.items.retain(|_, (_, generation)| *generation == part.generation);
+        if batch.release {
+            self.items.retain(|_, (_, generation)| *generation == batch.generation);
         }
         // As it is on disk.
-        self.checkpoint = Checkpoint::from_bytes(&part.checkpoint.to_bytes()).unwrap();
+        self.checkpoint = Checkpoint::from_bytes(&batch.checkpoint.to_bytes()).unwrap();
     }
 
     fn live(&self) -> BTreeMap<u64, u64> {
@@ -356,7 +354,7 @@ impl Store {
     }
 }
 
-/// Harvests until the end, or until `kill` says so before an action; `None` then.
+/// Harvests to the end, or until `kill` returns true before an action; `None` then.
 fn run(
     settings: &Settings,
     store: &mut Store,
@@ -379,7 +377,7 @@ fn run(
                 assert!(pause <= Duration::from_secs(600), "{pause:?}");
                 repository.now += i64::try_from(pause.as_millis().div_ceil(1_000)).unwrap();
             }
-            Action::Take(part) => store.take(*part),
+            Action::Take(batch) => store.take(*batch),
             Action::Done(end) => {
                 store.checkpoint = end.checkpoint.clone();
                 return Some(*end);
@@ -394,8 +392,8 @@ fn settings() -> Settings {
 }
 
 #[track_caller]
-fn ends(nature: Nature, expected: &Result<(), Failure>) -> (Store, Repository, End) {
-    let mut repository = Repository::new(nature, 60, 42);
+fn harvest_to_end(behavior: Behavior, expected: &Result<(), Failure>) -> (Store, Repository, End) {
+    let mut repository = Repository::new(behavior, 60, 42);
     let mut store = Store::default();
     let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
     assert_eq!(&end.outcome, expected);
@@ -416,14 +414,14 @@ fn list_of(items: Vec<Record>, token: Option<Token>, quarantined: Vec<Quarantine
     Outcome::Response { response: Response { response_date, body }, repaired: false }
 }
 
-/// A harvest that is about to list records.
+/// Returns a harvest before its first ListRecords.
 fn at_list(settings: Settings) -> Harvest {
     at_list_at(settings, 0)
 }
 
-/// The same, at so many milliseconds since 1970 by our clock.
+/// Returns the same at `now_ms` milliseconds since 1970 by our clock.
 fn at_list_at(settings: Settings, now_ms: u64) -> Harvest {
-    let mut repository = Repository::new(Nature::default(), 1, 1);
+    let mut repository = Repository::new(Behavior::default(), 1, 1);
     repository.totals = Some(5);
     let mut harvest = Harvest::new(settings, Checkpoint::default());
     for poll_ms in [now_ms, now_ms + 10_000] {

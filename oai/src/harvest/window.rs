@@ -1,30 +1,30 @@
-//! The windows of dates that a harvest is divided into.
+//! Windows: the ranges of dates into which a harvest is divided.
 //!
-//! A window has an end only if that lies so far back that the repository stamps nothing with it any
-//! more: what changes while the harvest goes on moves to a window that is still to come.
+//! A window has an end only if the repository no longer stamps changes with that time. Changes during the
+//! harvest move to a later window.
 
 use crate::datestamp::{Datestamp, Granularity};
 
 use super::checkpoint::{Gap, Recent, Run};
 
-/// A window that brings fewer records is followed by one twice as long.
+/// After a window with fewer records the next one is twice as long.
 const RECORDS_FEW: u64 = 5_000;
 
-/// A window that brings more records is followed by one half as long.
+/// After a window with more records the next one is half as long.
 const RECORDS_MANY: u64 = 50_000;
 
-/// Longest window that has an end, in seconds (ten years).
+/// Longest window with an end, in seconds (ten years).
 const SIZE_SECS_MAX: i64 = 3_653 * 86_400;
 
-/// Windows that bring many records are not made shorter than this, in seconds.
+/// Shortest window after one with many records, in seconds.
 const SIZE_SECS_MIN: i64 = 86_400;
 
-/// By how much a window that is begun again is shorter.
+/// Divisor of the length of a window that is begun again.
 const SHRINK: i64 = 8;
 
 impl Run {
-    /// A run before its first window; `from` is where it begins, and `earliest` where windows are
-    /// counted from if it has no beginning, both in Unix seconds.
+    /// Returns a run before its first window. It begins at `from`; without that, windows are counted from
+    /// `earliest`. Both are Unix seconds.
     pub(super) fn new(
         granularity: Granularity,
         full: bool,
@@ -49,7 +49,7 @@ impl Run {
             distinct: 0,
             list_live: 0,
             unread: 0,
-            told: None,
+            announced: None,
             mark: 0,
             of_set: false,
             set_lost: false,
@@ -64,7 +64,7 @@ impl Run {
         }
     }
 
-    /// Seconds of the shortest window.
+    /// Returns the seconds of the shortest window.
     fn unit(&self) -> i64 {
         match self.granularity {
             Granularity::Day => 86_400,
@@ -72,7 +72,7 @@ impl Run {
         }
     }
 
-    /// Where the window that begins at `from` is counted from.
+    /// Returns the first second of the window that begins at `from`.
     fn base(&self, from: Option<i64>) -> i64 {
         Datestamp::at(from.unwrap_or(self.earliest), self.granularity).secs()
     }
@@ -83,7 +83,7 @@ impl Run {
         let length = (self.size_secs / unit * unit).max(unit);
         let mut last = self.base(from).saturating_add(length - unit);
         if let Some(until) = self.short.and_then(|it| it.until) {
-            // So that the sum of what they bring can be compared.
+            // Stop there, so that the sums of records can be compared.
             last = last.min(until);
         }
         let settled = self.server_secs.map_or(i64::MIN, |it| it.saturating_sub(overlap_secs));
@@ -92,7 +92,7 @@ impl Run {
         self.begin_list();
     }
 
-    /// The window between these as a gap: a later harvest may be of another granularity.
+    /// Returns the window as a gap in seconds: a later harvest may have another granularity.
     pub(super) fn gap(&self, from: Option<i64>, until: i64) -> Gap {
         let from = from.map(|it| Datestamp::at(it, self.granularity).secs());
         Gap { set: self.set, from, until: until.saturating_add(self.unit() - 1) }
@@ -102,7 +102,7 @@ impl Run {
     pub(super) fn begin_list(&mut self) {
         self.token = None;
         (self.pages, self.distinct, self.list_live, self.unread) = (0, 0, 0, 0);
-        (self.told, self.window_reached) = (None, None);
+        (self.announced, self.window_reached) = (None, None);
         (self.mark, self.of_set, self.set_lost) = (0, false, false);
     }
 
@@ -120,10 +120,10 @@ impl Run {
         self.open(from, overlap_secs);
     }
 
-    /// Opens the window behind one that is done; `false` if that was the last.
+    /// Opens the window after a completed one; returns `false` if that was the last.
     pub(super) fn open_next(&mut self, overlap_secs: i64) -> bool {
         let (_, Some(until)) = self.window else { return false };
-        // After a failure only windows of a single part are known to be short enough.
+        // After a failure only windows with one part are known to be short enough.
         let is_safe = !self.careful || self.pages <= 1;
         if self.size_secs == 0 {
             // All at once.
@@ -136,12 +136,12 @@ impl Run {
         true
     }
 
-    /// Whether a datestamp lies behind the window's end.
-    pub(super) fn is_behind(&self, stamp: Datestamp) -> bool {
+    /// Returns whether a datestamp lies after the window's end.
+    pub(super) fn is_after(&self, stamp: Datestamp) -> bool {
         self.window.1.is_some_and(|it| it.saturating_add(self.unit() - 1) < stamp.secs())
     }
 
-    /// Whether a datestamp lies before the window's beginning.
+    /// Returns whether a datestamp lies before the window's beginning.
     pub(super) fn is_before(&self, stamp: Datestamp) -> bool {
         self.window.0.is_some_and(|it| stamp.last_secs() < it)
     }
@@ -160,7 +160,6 @@ mod tests {
         run
     }
 
-    /// All windows up to the last.
     fn windows(mut run: Run) -> Vec<(Option<i64>, Option<i64>)> {
         let mut all = vec![run.window];
         while run.open_next(0) {
@@ -178,7 +177,7 @@ mod tests {
             (None, day(9)),
             (day(10), day(29)),
             (day(30), day(69)),
-            // Days 70 to 149 would reach into what still changes.
+            // Days 70 to 149 would include times that still get changes.
             (day(70), None),
         ];
         assert_eq!(found, expected);
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_ends_only_where_nothing_changes_any_more() {
+    fn a_window_ends_only_before_times_that_still_get_changes() {
         let mut run = run(Granularity::Day, DAY, 3 * DAY);
         assert_eq!(run.window, (None, Some(0)));
         run.open(None, 2 * DAY);
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_fails_is_an_eighth_as_long_down_to_the_shortest() {
+    fn a_failing_window_shrinks_to_an_eighth_down_to_the_shortest() {
         let mut run = run(Granularity::Day, 0, 640 * DAY);
         assert_eq!(run.window, (None, None));
         run.shrink(0);
@@ -211,7 +210,7 @@ mod tests {
         assert_eq!(run.window, (None, Some(0)));
         run.shrink(0);
         assert_eq!(run.window, (None, Some(0)));
-        // With care: one of several parts is not followed by a longer one.
+        // With care: after several parts the next window is not longer.
         run.pages = 2;
         assert!(run.open_next(0));
         assert_eq!(run.window, (Some(DAY), Some(DAY)));
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_brings_much_is_followed_by_a_shorter_one() {
+    fn a_shorter_window_follows_one_with_many_records() {
         let mut run = run(Granularity::Second, 10 * DAY, 100 * DAY);
         run.distinct = RECORDS_MANY + 1;
         assert!(run.open_next(0));

@@ -1,9 +1,9 @@
-//! What a repository says of itself and of where its records come from.
+//! Descriptions: what a repository publishes about itself and about the origin of its records.
 //!
-//! Source: the OAI implementation guidelines: oai-identifier (version 2.0), friends, branding; and
-//! provenance, of records that were themselves harvested.
+//! Source: the OAI implementation guidelines: oai-identifier (version 2.0), friends, branding, and
+//! provenance of harvested records.
 //!
-//! Each element declares its namespace and says where the public schema is.
+//! Each element declares its namespace and the address of its public schema.
 
 use quick_xml::XmlVersion;
 use quick_xml::escape::resolve_xml_entity;
@@ -16,7 +16,7 @@ use crate::response::Xml;
 use crate::syndication::Syndication;
 use crate::xml;
 
-/// How the repository's identifiers are made.
+/// Returns the description of the repository's identifiers.
 pub fn oai_identifier(repository: &RepositoryId) -> Xml {
     let sample = Identifier {
         repository: repository.clone(),
@@ -35,7 +35,7 @@ pub fn oai_identifier(repository: &RepositoryId) -> Xml {
     xml.end("oai-identifier")
 }
 
-/// Other repositories that a harvester may want to know of; `None` of none.
+/// Returns the description that recommends other repositories; `None` without any.
 pub fn friends(base_urls: &[String]) -> Option<Xml> {
     let mut xml = Element::begin(
         "friends",
@@ -48,20 +48,20 @@ pub fn friends(base_urls: &[String]) -> Option<Xml> {
     (!base_urls.is_empty()).then(|| xml.end("friends"))
 }
 
-/// The picture that stands for a repository.
+/// The icon of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Branding {
-    /// Where the picture is.
+    /// Address of the icon.
     pub icon: String,
-    /// Where it leads.
+    /// Address that it links to.
     pub link: Option<String>,
     /// Its title.
     pub title: Option<String>,
 }
 
 impl Branding {
-    /// The description that says so.
-    pub fn written(&self) -> Xml {
+    /// Returns the description.
+    pub fn to_xml(&self) -> Xml {
         let mut xml = Element::begin(
             "branding",
             "http://www.openarchives.org/OAI/2.0/branding/",
@@ -79,26 +79,26 @@ impl Branding {
     }
 }
 
-/// Where a record was harvested.
+/// The origin of a harvested record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// Address of the repository.
     pub base_url: String,
-    /// What the item is called there.
+    /// Identifier of the item there.
     pub identifier: String,
-    /// The record's datestamp there, as it was written.
+    /// Datestamp of the record there, as written.
     pub datestamp: String,
     /// Namespace of the metadata there.
     pub namespace: String,
-    /// When it was harvested, as a date and time in UTC.
+    /// Time of the harvest, as a date and time in UTC.
     pub harvested: String,
     /// Whether the metadata here differ from those there.
     pub altered: bool,
 }
 
 impl Origin {
-    /// The element for `about` that says so.
-    pub fn written(&self) -> Xml {
+    /// Returns the element for `about`.
+    pub fn to_xml(&self) -> Xml {
         let mut xml = Element::begin(
             "provenance",
             "http://www.openarchives.org/OAI/2.0/provenance",
@@ -120,28 +120,28 @@ impl Origin {
 /// Longest description that is read, in bytes.
 const DESCRIPTION_BYTES_MAX: usize = 64 << 10;
 
-/// A description that is known, as anybody's repository has it.
+/// A known kind of description, of any repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Description {
-    /// How its identifiers are made.
+    /// The form of its identifiers.
     Identifiers {
-        /// What they begin with, after `oai:`.
+        /// Their repository part, after `oai:`.
         repository: String,
-        /// One of them.
+        /// An example.
         sample: String,
     },
     /// Base URLs of other repositories.
     Friends(Vec<String>),
-    /// The picture that stands for it.
+    /// Its icon.
     Branding(Branding),
-    /// How many records it has.
+    /// Its numbers of records.
     Totals(Totals),
-    /// When it is updated.
+    /// Its update schedule.
     Syndication(Syndication),
 }
 
 impl Description {
-    /// Reads a description; `None` of one that is not known, or no XML.
+    /// Reads a description; `None` if it is unknown, or not XML.
     pub fn read(description: &Xml) -> Option<Self> {
         let (root, leaves) = leaves(description)?;
         let all = |name: &'static str| {
@@ -166,7 +166,7 @@ impl Description {
     }
 }
 
-/// The name of the root, and names and texts of the elements that hold text alone, without prefixes.
+/// Returns the name of the root, and the names and texts of the leaf elements, without prefixes.
 fn leaves(description: &Xml) -> Option<(String, Vec<(String, String)>)> {
     let text = Some(description.0.as_str()).filter(|it| it.len() <= DESCRIPTION_BYTES_MAX)?;
     let mut reader = Reader::from_str(text);
@@ -202,7 +202,7 @@ fn leaves(description: &Xml) -> Option<(String, Vec<(String, String)>)> {
     Some((root?, leaves))
 }
 
-/// An element in the making.
+/// An element in progress.
 struct Element {
     out: String,
 }
@@ -227,27 +227,27 @@ impl Element {
     }
 }
 
-/// A description with the place of its schema, for those who must have one to accept it. `file` is below
+/// Adds the address of the schema to a description, since validating clients need it. `file` is below
 /// [`SCHEMAS`] of the repository at `base_url`.
-pub fn located(description: &Xml, namespace: &str, base_url: &str, file: &str) -> Xml {
+pub fn with_schema(description: &Xml, namespace: &str, base_url: &str, file: &str) -> Xml {
     let text = description.0.as_str();
     let (name, rest) = text.split_at(text.find([' ', '>', '/']).unwrap_or(text.len()));
     let mut out = name.to_owned();
     xml::push_attribute(&mut out, "xmlns:xsi", xml::INSTANCE);
-    let place = format!("{namespace} {}", schema_at(base_url, file));
-    xml::push_attribute(&mut out, "xsi:schemaLocation", &place);
+    let location = format!("{namespace} {}", schema_at(base_url, file));
+    xml::push_attribute(&mut out, "xsi:schemaLocation", &location);
     Xml(out + rest)
 }
 
-/// Where the repository at `base_url` has the schema `file`.
+/// Returns the address of the schema `file` at the repository `base_url`.
 pub fn schema_at(base_url: &str, file: &str) -> String {
     format!("{}{SCHEMAS}{file}", base_url.trim_end_matches('/'))
 }
 
-/// Where a repository has the schemas of what nobody else serves, below its base URL.
+/// Path of our own schemas below a repository's base URL.
 pub const SCHEMAS: &str = "/schemas/";
 
-/// These schemas: file names and contents.
+/// Our own schemas: file names and contents.
 pub const SCHEMA_FILES: [(&str, &str); 3] = [
     ("totals.xsd", include_str!("../../../docs/schemas/totals.xsd")),
     ("syndication.xsd", include_str!("../../../docs/schemas/syndication.xsd")),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_says_who_it_is() {
+    fn descriptions_of_a_repository_are_written() {
         let repository = RepositoryId::parse("a.example.org").unwrap();
         check(
             &oai_identifier(&repository),
@@ -292,7 +292,7 @@ mod tests {
             title: Some("A & B".to_owned()),
         };
         check(
-            &branding.written(),
+            &branding.to_xml(),
             "branding",
             "http://www.openarchives.org/OAI/2.0/branding/",
             "<collectionIcon><url>http://a/i.png</url><title>A &amp; B</title></collectionIcon>",
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_values_are_read_back() {
         let friends = vec!["http://b/oai?x&y".to_owned(), "http://c/".to_owned()];
         let branding = Branding {
             icon: "http://a/i.png".to_owned(),
@@ -315,7 +315,7 @@ mod tests {
                 Description::Identifiers { repository: repository.to_string(), sample },
             ),
             (super::friends(&friends).unwrap(), Description::Friends(friends)),
-            (branding.written(), Description::Branding(branding)),
+            (branding.to_xml(), Description::Branding(branding)),
         ] {
             assert_eq!(Description::read(&written), Some(expected));
         }
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_says_where_it_was_harvested() {
+    fn provenance_is_written() {
         let origin = Origin {
             base_url: "http://b/oai".to_owned(),
             identifier: "oai:b.org:1".to_owned(),
@@ -336,7 +336,7 @@ mod tests {
             altered: true,
         };
         check(
-            &origin.written(),
+            &origin.to_xml(),
             "provenance",
             "http://www.openarchives.org/OAI/2.0/provenance",
             "<originDescription harvestDate=\"2026-02-01T00:00:00Z\" altered=\"true\">\

@@ -1,30 +1,31 @@
-//! How many records have changed and how many there are: what a harvester estimates rates of change from.
+//! Record counts for OAP: how many records have changed and how many there are, from which a harvester
+//! estimates change rates.
 //!
-//! Source: Adly §5 (OAP(θ): the repository tells both with every response to ListRecords).
+//! Source: Adly §5 (OAP(θ): the repository sends both numbers with every response to ListRecords).
 //!
 //! # Differences from the paper
 //!
-//! * The paper has an attribute `totalElements` beside `completeListSize` on the resumption token, and a token
-//!   without a value on every list that needs no parts. The first is not valid against OAI-PMH.xsd,
-//!   although the paper says that the schema need not change; the second is an error to validators, and sends
-//!   some harvesters into a loop. So both are written only for whom they are meant
+//! * The paper has an attribute `totalElements` beside `completeListSize` on the resumption token, and a
+//!   token without a value on every list of one part. The attribute is not valid against OAI-PMH.xsd,
+//!   although the paper says that the schema need not change. The token is an error to validators, and
+//!   sends some harvesters into a loop. So both are written only for clients that want them
 //!   ([`Attributes`]).
-//! * The same two numbers are in the headers of every response to ListRecords and ListIdentifiers, and in a
-//!   description of the Identify response, which the schema leaves room for ([`Totals`]).
-//! * Where nothing has changed there is no token, but the error `noRecordsMatch`: the headers say 0.
+//! * The same two numbers are in the headers of every response to ListRecords and ListIdentifiers, and in
+//!   a description of the Identify response, where the schema allows it ([`Totals`]).
+//! * If nothing has changed, the answer is the error `noRecordsMatch` without a token: the headers say 0.
 
 use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 
 use crate::response::Xml;
 
-/// Request header that asks for the attributes of the paper; its value means nothing.
+/// Request header that asks for the attributes of the paper; its value is ignored.
 pub const ASK_HEADER: &str = "harvest-oap-attributes";
 
-/// Response header: how many records the whole list has that the response is a part of.
+/// Response header: number of records of the whole list.
 pub const LIST_HEADER: &str = "harvest-complete-list-size";
 
-/// Response header: how many records the repository has that are not deleted.
+/// Response header: number of the repository's live records.
 pub const TOTAL_HEADER: &str = "harvest-total-elements";
 
 /// Namespace of the description.
@@ -33,29 +34,29 @@ pub const NAMESPACE: &str = "https://harvest.example/oap/1.0/";
 /// Longest description that is read, in bytes.
 pub const DESCRIPTION_BYTES_MAX: usize = 16 * 1024;
 
-/// Who gets the attributes of the paper.
+/// The clients that get the attributes of the paper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Attributes {
-    /// Nobody.
+    /// None.
     Off,
-    /// Who sends [`ASK_HEADER`].
+    /// Those that send [`ASK_HEADER`].
     #[default]
     OnRequest,
-    /// Everybody; no response with a list is valid then.
+    /// All; no response with a list is valid then.
     Always,
 }
 
 impl Attributes {
-    /// All, with their names in settings.
+    /// All values, with their names in settings.
     pub const ALL: [(Self, &str); 3] =
         [(Self::Off, "off"), (Self::OnRequest, "on_request"), (Self::Always, "always")];
 
-    /// The one of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Returns the value with that name.
+    pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(_, it)| *it == name).map(|(it, _)| it)
     }
 
-    /// Whether to write them for a request that asks for them, or does not.
+    /// Returns whether to write the attributes; `asked`: the request asks for them.
     pub fn apply(self, asked: bool) -> bool {
         match self {
             Self::Off => false,
@@ -65,17 +66,17 @@ impl Attributes {
     }
 }
 
-/// The numbers as an Identify response has them.
+/// The numbers of an Identify response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Records that are not deleted.
+    /// Live records.
     pub elements: u64,
-    /// Records that a list of everything has, deleted ones included; `None` where nobody counts them.
+    /// All records, deleted ones included; `None` if they are not counted.
     pub list: Option<u64>,
 }
 
 impl Totals {
-    /// Reads a description; `None` for one that is of something else.
+    /// Reads a description; `None` for another kind.
     pub fn read(description: &Xml) -> Option<Self> {
         let text = Some(description.0.as_str()).filter(|it| it.len() <= DESCRIPTION_BYTES_MAX)?;
         if !text.contains(NAMESPACE) {
@@ -101,8 +102,8 @@ impl Totals {
         Some(Self { elements: elements?, list })
     }
 
-    /// The description that says so; its schema is docs/schemas/totals.xsd.
-    pub fn written(&self) -> Xml {
+    /// Returns the description; its schema is docs/schemas/totals.xsd.
+    pub fn to_xml(&self) -> Xml {
         let list = self
             .list
             .map_or_else(String::new, |it| format!("<completeListSize>{it}</completeListSize>"));
@@ -136,16 +137,16 @@ mod tests {
         check("<totals xmlns=\"https://harvest.example/oap/1.0/\"/>", None);
         for list in [None, Some(u64::MAX)] {
             let totals = Totals { elements: 7, list };
-            assert_eq!(Totals::read(&totals.written()), Some(totals));
+            assert_eq!(Totals::read(&totals.to_xml()), Some(totals));
         }
     }
 
     #[test]
-    fn the_attributes_of_the_paper_are_for_whom_they_are_meant() {
+    fn the_attributes_of_the_paper_follow_the_setting() {
         let asked = [Attributes::Off, Attributes::OnRequest, Attributes::Always];
         assert_eq!(asked.map(|it| it.apply(true)), [false, true, true]);
         assert_eq!(asked.map(|it| it.apply(false)), [false, false, true]);
-        assert_eq!(Attributes::named("on_request"), Some(Attributes::default()));
-        assert_eq!(Attributes::named("On"), None);
+        assert_eq!(Attributes::by_name("on_request"), Some(Attributes::default()));
+        assert_eq!(Attributes::by_name("On"), None);
     }
 }

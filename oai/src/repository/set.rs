@@ -1,15 +1,15 @@
-//! The sets of our repository: what a gatherer has brought, and what is of a type.
+//! The sets of our repository: records by gatherer and by type.
 //!
 //! Source: OAI-PMH §2.6 (sets; their names are levels divided by colons).
 //!
 //! | set | has |
 //! |---|---|
 //! | `gatherer` | all records |
-//! | `gatherer:ID` | those of one gatherer |
-//! | `type` | those with a type |
-//! | `type:NAME` | those of one type |
+//! | `gatherer:ID` | records of one gatherer |
+//! | `type` | records with a type |
+//! | `type:NAME` | records of one type |
 //!
-//! What a level may not be made of is `~` and two hex digits a byte.
+//! A byte that a level must not contain is written as `~` and two hex digits.
 
 use std::fmt;
 
@@ -21,21 +21,21 @@ const GATHERER: &str = "gatherer";
 /// First level of the sets by type.
 const TYPE: &str = "type";
 
-/// A set. Ordered as they are listed: a set before those below it.
+/// A set. Sets are ordered as listed: a set comes before those below it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SetSpec {
     /// All records.
     Gatherers,
-    /// Those of the gatherer with this id.
+    /// Records of the gatherer with this id.
     Gatherer(String),
     /// All records with a type.
     Types,
-    /// Those of this type.
+    /// Records of this type.
     Type(String),
 }
 
 impl SetSpec {
-    /// The set of that name; `None` where no set of ours can have it.
+    /// Reads the name of a set; `None` if it is not one of ours.
     pub fn read(text: &str) -> Option<Self> {
         let (kind, name) = text.split_once(':').map_or((text, None), |(a, b)| (a, Some(b)));
         let found = match (kind, name) {
@@ -48,7 +48,7 @@ impl SetSpec {
         (found.to_string() == text).then_some(found)
     }
 
-    /// Its name for people.
+    /// Returns its name for people.
     pub fn name(&self) -> String {
         match self {
             Self::Gatherers => "By gatherer".to_owned(),
@@ -59,7 +59,6 @@ impl SetSpec {
     }
 }
 
-/// Shown as requests have it.
 impl fmt::Display for SetSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, name) = match self {
@@ -73,12 +72,12 @@ impl fmt::Display for SetSpec {
     }
 }
 
-/// Whether a set could be called that: whether it may stand in a response at all.
+/// Returns whether a response may contain `text` as the name of a set.
 pub(super) fn is_spec(text: &str) -> bool {
     text.split(':').all(is_name)
 }
 
-/// Whether `text` may be a level of a set's name, or a metadata prefix.
+/// Returns whether `text` may be a level of a set's name, or a metadata prefix.
 pub(super) fn is_name(text: &str) -> bool {
     let fits = |it: u8| it.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&it);
     !text.is_empty() && text.bytes().all(fits)
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_no_sets_of_ours() {
+    fn other_names_are_not_our_sets() {
         for text in [
             "", "x", "type:", "type:C++", "type:~4", "type:~41", "type:~2b", "type:a:b", "type:~ff",
         ] {
@@ -119,7 +118,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(name in "\\PC{1,20}", of_type in any::<bool>()) {
+        fn written_values_are_read_back(name in "\\PC{1,20}", of_type in any::<bool>()) {
             let set = if of_type { SetSpec::Type(name) } else { SetSpec::Gatherer(name) };
             prop_assert!(is_spec(&set.to_string()));
             prop_assert_eq!(SetSpec::read(&set.to_string()), Some(set));

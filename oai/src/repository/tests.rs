@@ -1,9 +1,11 @@
+//! Tests of the repository: requests, errors, and lists in parts.
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::response::Header;
 
-const STATE: State = State { epoch: 7, serial: 100, horizon: 10 };
+const STATE: LogPosition = LogPosition { epoch: 7, serial: 100, horizon: 10 };
 
 fn facts() -> Facts {
     let format = |prefix: &str| Format {
@@ -26,7 +28,7 @@ fn date() -> Datestamp {
     Datestamp::parse("2026-01-31T12:00:00Z").unwrap()
 }
 
-/// The error codes of a query, and whether its arguments are repeated.
+/// Checks the error codes of a query, and whether the response repeats its arguments.
 #[track_caller]
 fn check(query: &str, expected: Result<(), (&[Code], bool)>) {
     let found = ask(&facts(), &STATE, query);
@@ -37,7 +39,7 @@ fn check(query: &str, expected: Result<(), (&[Code], bool)>) {
 }
 
 #[test]
-fn what_can_be_asked_is_understood() {
+fn all_kinds_of_requests_are_understood() {
     for query in [
         "verb=Identify",
         "verb=ListMetadataFormats",
@@ -51,7 +53,7 @@ fn what_can_be_asked_is_understood() {
     }
 }
 
-/// The error requests that the official validator sends, and some more.
+/// Wrong requests of the official validator, and some more.
 #[test]
 fn every_error_has_its_code() {
     let bad = Err((&[Code::BadArgument][..], false));
@@ -92,7 +94,7 @@ fn every_error_has_its_code() {
 }
 
 #[test]
-fn several_errors_are_told_at_once() {
+fn several_errors_are_reported_at_once() {
     check(
         "verb=GetRecord&metadataPrefix=no_such&identifier=no-such",
         Err((&[Code::IdDoesNotExist, Code::CannotDisseminateFormat], true)),
@@ -126,8 +128,8 @@ fn record(serial: u64) -> Record {
     Record { header, metadata: Some(Xml("<m/>".to_owned())), about: Vec::new() }
 }
 
-/// Reads a list of the serials that `wanted` has to its end, with `size` as they are counted at first; returns
-/// the tokens as they are written.
+/// Reads a list of the serials `wanted` to its end; `size` is their number as counted at first. Returns
+/// the tokens as written.
 fn read_list(query: &str, wanted: &[u64], size: Option<u64>, oap: Option<u64>) -> Vec<String> {
     let facts = facts();
     let mut query = query.to_owned();
@@ -153,7 +155,7 @@ fn read_list(query: &str, wanted: &[u64], size: Option<u64>, oap: Option<u64>) -
 }
 
 #[test]
-fn a_list_goes_on_where_it_was_and_ends() {
+fn a_list_continues_with_tokens_and_ends() {
     let wanted: Vec<u64> = (1..8).map(|it| it * 10).collect();
     let query = "verb=ListRecords&metadataPrefix=oai_dc&from=2026-01-31";
     let tokens = read_list(query, &wanted, Some(7), None);
@@ -173,7 +175,7 @@ fn a_list_goes_on_where_it_was_and_ends() {
 }
 
 #[test]
-fn a_list_of_one_part_has_a_token_only_for_who_wants_the_papers() {
+fn a_list_of_one_part_has_a_token_only_with_the_papers_attributes() {
     let query = "verb=ListRecords&metadataPrefix=oai_dc";
     assert_eq!(read_list(query, &[1, 2, 3], Some(3), None), Vec::<String>::new());
     assert_eq!(
@@ -183,16 +185,16 @@ fn a_list_of_one_part_has_a_token_only_for_who_wants_the_papers() {
 }
 
 #[test]
-fn a_token_is_of_its_verb_and_of_one_list() {
+fn a_token_is_valid_for_its_verb_and_list_alone() {
     let facts = facts();
-    let chosen = Chosen {
+    let chosen = ListSelection {
         listed: Listed::Records,
         prefix: "oai_dc".to_owned(),
         from_secs: None,
         until_secs: Some(5),
         set: Some(SetSpec::Gatherers),
     };
-    let reached = Reached { began: 100, serial: 50, cursor: 3, size: None };
+    let reached = ListPosition { began: 100, serial: 50, cursor: 3, size: None };
     let token = token::write_list(STATE.epoch, &chosen, &reached);
     let (_, found) =
         ask(&facts, &STATE, &format!("verb=ListRecords&resumptionToken={token}")).unwrap();
@@ -203,7 +205,7 @@ fn a_token_is_of_its_verb_and_of_one_list() {
 }
 
 #[test]
-fn nothing_is_said_to_fit_where_nothing_does() {
+fn an_empty_selection_is_answered_with_no_records_match() {
     let facts = facts();
     let (request, Ask::List(from)) =
         ask(&facts, &STATE, "verb=ListRecords&metadataPrefix=oai_dc").unwrap()
@@ -217,7 +219,7 @@ fn nothing_is_said_to_fit_where_nothing_does() {
 }
 
 #[test]
-fn a_part_ends_at_its_bytes() {
+fn a_part_ends_at_the_limit_of_bytes() {
     let facts = Facts { page_records: u64::MAX, ..facts() };
     let (request, Ask::List(from)) =
         ask(&facts, &STATE, "verb=ListRecords&metadataPrefix=oai_dc").unwrap()
@@ -268,7 +270,7 @@ fn sets_are_listed_in_parts() {
 }
 
 #[test]
-fn who_is_asked_says_who_it_is() {
+fn identify_formats_and_records_are_answered() {
     let facts = facts();
     let answer =
         Answer { facts: &facts, request: &Request::Identify, date: date(), epoch: STATE.epoch };

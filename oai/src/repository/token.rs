@@ -1,15 +1,14 @@
-//! Resumption tokens: where a list goes on, in the token itself.
+//! Resumption tokens: the list and its position, inside the token itself.
 //!
-//! Source: OAI-PMH §3.5 (flow control; a token is the repository's to shape).
+//! Source: OAI-PMH §3.5 (flow control; the repository chooses the form of a token).
 //!
-//! A token says which list it is of and the serial that was reached, not how many records to skip: the last
-//! part takes no longer than the first, and the repository keeps no table, so that a token is as good after
-//! a restart or a compaction as before. It does not expire by the clock. It is refused once deletions may have
-//! been forgotten that came after its list began (at the earliest after the collection's horizon, 60
-//! days), and when the collection has begun a new epoch, in which serials mean other changes.
+//! A token contains its list and the last listed serial, not a number of records to skip. So the last
+//! part takes no longer than the first, and the repository needs no table: a token survives restarts and
+//! compactions. It does not expire by the clock. It is refused when deletions after the beginning of its
+//! list may have been forgotten (at the earliest after the collection's horizon, 60 days), and after a
+//! new epoch of the collection, whose serials mean other changes.
 //!
-//! In it are only letters, digits, `-`, `.` and `_`, so that a harvester that does not encode what it sends
-//! is understood.
+//! A token consists of letters, digits, `-`, `.` and `_`, for harvesters that do not encode their queries.
 
 use soif::digest::Md5;
 
@@ -17,56 +16,56 @@ use super::set::SetSpec;
 use crate::escape;
 use crate::request::Listed;
 
-/// What the first field of every token is; the form may change with it.
+/// Version of the form: the first field of every token.
 const FORM: &str = "1";
 
-/// How many digits of the checksum stand in a token.
+/// Digits of the checksum in a token.
 const CHECK_DIGITS: usize = 16;
 
 /// Longest token that is read, in bytes.
 pub const TOKEN_BYTES_MAX: usize = 2048;
 
-/// Where the collection is, by which tokens are judged.
+/// The position of the collection's log, by which tokens are judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct State {
-    /// Which life of the collection its serials belong to.
+pub struct LogPosition {
+    /// The epoch of its serials.
     pub epoch: u64,
     /// The serial of the last change.
     pub serial: u64,
-    /// The serial up to which deletions may be forgotten.
+    /// The serial up to which deletions may have been forgotten.
     pub horizon: u64,
 }
 
-/// Which records a list has, in the repository's own terms.
+/// The selection of a list, in the repository's own terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chosen {
+pub struct ListSelection {
     /// Headers or records.
     pub listed: Listed,
     /// Metadata prefix.
     pub prefix: String,
-    /// Changed in this second of Unix time or later.
+    /// First second of change, in Unix time.
     pub from_secs: Option<i64>,
-    /// Changed in this second of Unix time or before.
+    /// Last second of change, in Unix time.
     pub until_secs: Option<i64>,
-    /// In this set.
+    /// The set.
     pub set: Option<SetSpec>,
 }
 
-/// How far a list has come.
+/// A position in a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reached {
-    /// The collection's last serial when the list began.
+pub struct ListPosition {
+    /// The collection's last serial at the beginning of the list.
     pub began: u64,
-    /// The last serial that was listed.
+    /// The last listed serial.
     pub serial: u64,
-    /// How many records were.
+    /// Number of listed records.
     pub cursor: u64,
-    /// How many there are in all, as was counted when the list began.
+    /// Number of all records, if counted at the beginning of the list.
     pub size: Option<u64>,
 }
 
-/// Writes the token of a list that goes on.
-pub(super) fn write_list(epoch: u64, chosen: &Chosen, reached: &Reached) -> String {
+/// Writes the token of a list's next part.
+pub(super) fn write_list(epoch: u64, chosen: &ListSelection, reached: &ListPosition) -> String {
     let listed = match chosen.listed {
         Listed::Identifiers => 'i',
         Listed::Records => 'r',
@@ -76,14 +75,14 @@ pub(super) fn write_list(epoch: u64, chosen: &Chosen, reached: &Reached) -> Stri
     let (from, until) = (secs(chosen.from_secs), secs(chosen.until_secs));
     let set = chosen.set.as_ref().map(|it| plain(&it.to_string())).unwrap_or_default();
     let prefix = plain(&chosen.prefix);
-    let Reached { began, serial, cursor, .. } = reached;
+    let ListPosition { began, serial, cursor, .. } = reached;
     sealed(&format!(
         "{FORM}.{listed}.{epoch:x}.{began}.{serial}.{cursor}.{size}.{from}.{until}.{set}.{prefix}"
     ))
 }
 
-/// Reads the token of a list; `None` unless it is one that goes on as `state` is.
-pub(super) fn read_list(token: &str, state: &State) -> Option<(Chosen, Reached)> {
+/// Reads the token of a list; `None` unless the list can continue at `state`.
+pub(super) fn read_list(token: &str, state: &LogPosition) -> Option<(ListSelection, ListPosition)> {
     let fields: Vec<&str> = unsealed(token)?.split('.').collect();
     let [form, listed, epoch, began, serial, cursor, size, from, until, set, prefix] =
         <[&str; 11]>::try_from(fields).ok()?;
@@ -96,14 +95,14 @@ pub(super) fn read_list(token: &str, state: &State) -> Option<(Chosen, Reached)>
         "" => None,
         set => Some(SetSpec::read(&read_plain(set)?)?),
     };
-    let chosen = Chosen {
+    let chosen = ListSelection {
         listed,
         prefix: read_plain(prefix)?,
         from_secs: optional(from)?,
         until_secs: optional(until)?,
         set,
     };
-    let reached = Reached {
+    let reached = ListPosition {
         began: began.parse().ok()?,
         serial: serial.parse().ok()?,
         cursor: cursor.parse().ok()?,
@@ -113,17 +112,16 @@ pub(super) fn read_list(token: &str, state: &State) -> Option<(Chosen, Reached)>
     let is_known = state.horizon <= reached.began
         && reached.began <= state.serial
         && reached.serial <= state.serial;
-    // What a number is written like is checked as well.
+    // The spelling of numbers is checked as well.
     let is_strict = write_list(state.epoch, &chosen, &reached) == token;
     (is_ours && is_known && is_strict).then_some((chosen, reached))
 }
 
-/// Writes the token of a list of sets that goes on after `last`, the `cursor`th.
+/// Writes the token of a list of sets after `last`, which is number `cursor`.
 pub(super) fn write_sets(cursor: u64, last: &SetSpec) -> String {
     sealed(&format!("{FORM}.s.{cursor}.{}", plain(&last.to_string())))
 }
 
-/// Reads it.
 pub(super) fn read_sets(token: &str) -> Option<(u64, SetSpec)> {
     let fields: Vec<&str> = unsealed(token)?.split('.').collect();
     let [_form, _kind, cursor, last] = <[&str; 4]>::try_from(fields).ok()?;
@@ -148,18 +146,18 @@ fn unsealed(token: &str) -> Option<&str> {
     (check(fields) == found).then_some(fields)
 }
 
-/// Tells a token from one that was cut or mistyped. No secret: who makes up a token learns nothing that is not
-/// on the list.
+/// Returns the checksum, which detects a cut or mistyped token. It is not a secret: a forged token
+/// reveals nothing that is not on the list.
 fn check(fields: &str) -> String {
     let mut digits = Md5::of(fields.as_bytes()).to_string();
     digits.truncate(CHECK_DIGITS);
     digits
 }
 
-/// `text` of letters, digits, hyphens and what stands for other bytes.
+/// Escapes all bytes but letters, digits and hyphens.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    // A string takes all that is written to it.
+    // Writing to a string never fails.
     let _ = escape::write(&mut out, text, '_', |it| it.is_ascii_alphanumeric() || it == b'-');
     out
 }
@@ -174,10 +172,10 @@ mod tests {
 
     use super::*;
 
-    const STATE: State = State { epoch: 0xab, serial: 100, horizon: 40 };
+    const STATE: LogPosition = LogPosition { epoch: 0xab, serial: 100, horizon: 40 };
 
-    fn chosen() -> Chosen {
-        Chosen {
+    fn chosen() -> ListSelection {
+        ListSelection {
             listed: Listed::Records,
             prefix: "oai_dc".to_owned(),
             from_secs: Some(-5),
@@ -186,8 +184,8 @@ mod tests {
         }
     }
 
-    fn at(began: u64, serial: u64) -> Reached {
-        Reached { began, serial, cursor: 10, size: Some(70) }
+    fn at(began: u64, serial: u64) -> ListPosition {
+        ListPosition { began, serial, cursor: 10, size: Some(70) }
     }
 
     #[test]
@@ -202,12 +200,12 @@ mod tests {
             let token = write_list(STATE.epoch, &chosen(), &reached);
             let expected = is_good.then(|| (chosen(), reached));
             assert_eq!(read_list(&token, &STATE), expected, "{reached:?}");
-            assert_eq!(read_list(&token, &State { epoch: 0xac, ..STATE }), None);
+            assert_eq!(read_list(&token, &LogPosition { epoch: 0xac, ..STATE }), None);
         }
     }
 
     #[test]
-    fn what_was_changed_on_the_way_is_refused() {
+    fn a_changed_token_is_refused() {
         let token = write_list(STATE.epoch, &chosen(), &at(50, 60));
         for at in 0..token.len() {
             let mut bytes = token.clone().into_bytes();
@@ -224,15 +222,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(records in any::<bool>(), prefix in "[a-z_]{1,9}",
+        fn written_values_are_read_back(records in any::<bool>(), prefix in "[a-z_]{1,9}",
                                    from_secs in any::<Option<i64>>(), until_secs in any::<Option<i64>>(),
                                    set in prop::option::of("\\PC{1,20}"), serial in any::<u64>(),
                                    cursor in any::<u64>(), size in any::<Option<u64>>()) {
             let listed = if records { Listed::Records } else { Listed::Identifiers };
             let set = set.map(SetSpec::Gatherer);
-            let chosen = Chosen { listed, prefix, from_secs, until_secs, set };
-            let reached = Reached { began: serial, serial, cursor, size };
-            let state = State { epoch: serial, serial, horizon: serial };
+            let chosen = ListSelection { listed, prefix, from_secs, until_secs, set };
+            let reached = ListPosition { began: serial, serial, cursor, size };
+            let state = LogPosition { epoch: serial, serial, horizon: serial };
             let token = write_list(serial, &chosen, &reached);
             let safe = |it: u8| it.is_ascii_alphanumeric() || b"-._".contains(&it);
             prop_assert!(token.bytes().all(safe));
@@ -240,7 +238,7 @@ mod tests {
         }
 
         #[test]
-        fn a_list_of_sets_goes_on_where_it_was(cursor in any::<u64>(), name in "\\PC{1,20}") {
+        fn a_token_of_sets_is_read_back(cursor in any::<u64>(), name in "\\PC{1,20}") {
             let last = SetSpec::Type(name);
             prop_assert_eq!(read_sets(&write_sets(cursor, &last)), Some((cursor, last)));
         }

@@ -1,38 +1,38 @@
-//! Documents of ResourceSync, read.
+//! Reader of ResourceSync documents.
 //!
-//! Elements are known by their local names: of what others put into a sitemap, nothing else is called so.
-//! What is not known is passed over, as is what is known and has no sense; a document is unreadable if it
-//! is no XML, is no sitemap, or does not say what it is.
+//! Elements are known by their local names, since no other element of a sitemap has the same ones.
+//! Unknown elements and invalid values are ignored. A document is unreadable if it is not XML, is not a
+//! sitemap, or does not name its kind.
 
 use quick_xml::XmlVersion;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
-use super::{Capability, DOCUMENT_BYTES_MAX, Document, ENTRIES_MAX, Entry, Happened};
+use super::{Capability, ChangeKind, DOCUMENT_BYTES_MAX, Document, ENTRIES_MAX, Entry};
 use crate::datestamp::Datestamp;
 
 /// Why a document cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// It is too large: its site should have divided it.
+    /// It is too large: its site should divide it.
     #[error("the document has {bytes} bytes, more than {DOCUMENT_BYTES_MAX}")]
     TooLarge {
-        /// How many it has.
+        /// Its length.
         bytes: usize,
     },
     /// It has more entries than a sitemap may have.
     #[error("the document has more than {ENTRIES_MAX} entries")]
     TooMany,
-    /// It is no XML, or breaks off, or has a DTD.
+    /// It is not XML, or breaks off, or has a DTD.
     #[error("byte {offset}: {what}")]
     NotXml {
-        /// Where that shows.
+        /// Position of the error.
         offset: u64,
         /// What is wrong.
         what: String,
     },
-    /// It is XML, but no sitemap that says what it is.
+    /// It is XML, but not a sitemap with a kind.
     #[error("the document is not one of ResourceSync: {what}")]
     Other {
         /// What is missing.
@@ -44,7 +44,7 @@ pub enum Unreadable {
 ///
 /// # Errors
 ///
-/// [`Unreadable`]: ask again later, and tell its site if it stays so.
+/// [`Unreadable`]: ask again later, and tell the site if the error persists.
 pub fn read(text: &str) -> Result<Document, Unreadable> {
     if DOCUMENT_BYTES_MAX < text.len() {
         return Err(Unreadable::TooLarge { bytes: text.len() });
@@ -89,17 +89,17 @@ pub fn read(text: &str) -> Result<Document, Unreadable> {
     }
 }
 
-/// What of a document has been read.
+/// The part of a document that has been read.
 #[derive(Debug, Default)]
 struct Reading {
     depth: usize,
     is_index: Option<bool>,
-    /// What is said of the whole, before it is known what it is.
+    /// The attributes of the document as a whole.
     whole: Option<Document>,
     links: Links,
     entries: Vec<Entry>,
     entry: Option<Entry>,
-    /// The element whose text is wanted.
+    /// The open element whose text is wanted.
     wanted: Option<(Wanted, String)>,
 }
 
@@ -168,10 +168,10 @@ impl Reading {
         Ok(())
     }
 
-    /// `md`: what is said of the whole, or of an entry.
+    /// Reads `md`: the metadata of the document, or of an entry.
     fn md(&mut self, start: &BytesStart<'_>) {
         let stamp = |name| value(start, name).and_then(|it| Datestamp::lenient(&it));
-        let capability = value(start, "capability").and_then(|it| Capability::named(&it));
+        let capability = value(start, "capability").and_then(|it| Capability::by_name(&it));
         let Some(entry) = &mut self.entry else {
             if let Some(capability) = capability {
                 let mut whole = Document::new(capability);
@@ -182,7 +182,7 @@ impl Reading {
             return;
         };
         entry.capability = capability;
-        entry.change = value(start, "change").and_then(|it| Happened::named(&it));
+        entry.change = value(start, "change").and_then(|it| ChangeKind::by_name(&it));
         entry.datetime = stamp("datetime");
         entry.md5 = value(start, "hash").and_then(|it| {
             let of_md5 = it.split_ascii_whitespace().find_map(|it| it.strip_prefix("md5:"));
@@ -210,7 +210,6 @@ impl Reading {
     }
 }
 
-/// The value of an attribute.
 fn value(start: &BytesStart<'_>, name: &str) -> Option<String> {
     let found = start.try_get_attribute(name).ok()??;
     Some(found.normalized_value(XmlVersion::Implicit1_0).ok()?.into_owned())

@@ -1,3 +1,5 @@
+//! Tests of the documents: reading, writing, and limits.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -7,8 +9,8 @@ fn at(secs: i64) -> Datestamp {
     Datestamp::at(secs, Granularity::Second)
 }
 
-/// A change list as the standard has it (written from the description of its elements), with what others
-/// put into sitemaps.
+/// A change list of the standard (written from the description of its elements), with foreign elements as
+/// in other sitemaps.
 const CHANGES: &str = "<?xml version='1.0'?>\
     <s:urlset xmlns:s='http://www.sitemaps.org/schemas/sitemap/0.9' \
       xmlns:r='http://www.openarchives.org/rs/terms/' xmlns:i='urn:i'>\
@@ -32,7 +34,7 @@ fn a_change_list_is_read() {
     expected.until = Some(at(day + 86_400));
     expected.push(Entry {
         lastmod: Some(at(day + 36_000)),
-        change: Some(Happened::Updated),
+        change: Some(ChangeKind::Updated),
         datetime: Some(at(day + 36_000)),
         md5: Some("d41d8cd98f00b204e9800998ecf8427e".to_owned()),
         length: Some(8),
@@ -41,7 +43,7 @@ fn a_change_list_is_read() {
         ..Entry::at("http://h/a?x=1&y=<2>")
     });
     expected.push(Entry {
-        change: Some(Happened::Deleted),
+        change: Some(ChangeKind::Deleted),
         datetime: Some(at(day + 39_600)),
         ..Entry::at("http://h/b")
     });
@@ -52,7 +54,7 @@ fn a_change_list_is_read() {
 fn a_source_leads_to_its_lists() {
     let description = Document::description("http://h/resourcesync/capabilities.xml");
     assert_eq!(
-        description.written(),
+        description.to_xml(),
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
          xmlns:rs=\"http://www.openarchives.org/rs/terms/\">\n\
@@ -62,14 +64,14 @@ fn a_source_leads_to_its_lists() {
     );
     let lists = [(Capability::ResourceList, "http://h/r"), (Capability::ChangeList, "http://h/c")];
     let list = Document::capability_list("http://h/.well-known/resourcesync", &lists);
-    let found = read(&list.written()).unwrap();
+    let found = read(&list.to_xml()).unwrap();
     assert_eq!(found.up.as_deref(), Some("http://h/.well-known/resourcesync"));
     let entries = found.entries().iter().map(|it| (it.capability.unwrap(), it.loc.as_str()));
     assert!(entries.eq(lists));
 }
 
 #[test]
-fn what_is_no_document_says_why() {
+fn unreadable_documents_give_the_reason() {
     let root = "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>";
     let md = "<md xmlns='http://www.openarchives.org/rs/terms/' capability='resourcelist'/>";
     for (text, expected) in [
@@ -96,7 +98,7 @@ fn no_document_has_more_entries_than_a_sitemap() {
         assert!(document.push(Entry::at(format!("http://h/{n}"))));
     }
     assert!(!document.push(Entry::at("http://h/more")));
-    let text = document.written();
+    let text = document.to_xml();
     assert_eq!(read(&text).unwrap().entries().len(), ENTRIES_MAX);
     let more = text.replacen("<url>", "<url><loc>http://h/more</loc></url><url>", 1);
     assert_eq!(read(&more), Err(Unreadable::TooMany));
@@ -118,7 +120,7 @@ prop_compose! {
         loc in url(),
         (lastmod, datetime) in (stamp(), stamp()),
         capability in prop::option::of(prop::sample::select(&Capability::ALL)),
-        change in prop::option::of(prop::sample::select(&Happened::ALL)),
+        change in prop::option::of(prop::sample::select(&ChangeKind::ALL)),
         md5 in prop::option::of("[0-9a-f]{32}"),
         length in prop::option::of(any::<u64>()),
         media_type in prop::option::of("[a-z]{1,9}/[a-z+\"&]{1,9}"),
@@ -142,15 +144,15 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(document in document()) {
-        prop_assert_eq!(read(&document.written()), Ok(document));
+    fn written_values_are_read_back(document in document()) {
+        prop_assert_eq!(read(&document.to_xml()), Ok(document));
     }
 
     #[test]
-    fn whatever_stands_in_an_entry_the_document_is_sound(loc in "\\PC{1,20}|[\\x00-\\x20]{1,5}x") {
+    fn any_address_gives_a_valid_document(loc in "\\PC{1,20}|[\\x00-\\x20]{1,5}x") {
         let mut document = Document::new(Capability::ResourceList);
         document.push(Entry::at(format!("http://h/{loc}")));
-        prop_assert!(read(&document.written()).is_ok());
+        prop_assert!(read(&document.to_xml()).is_ok());
     }
 
     #[test]
@@ -159,8 +161,8 @@ proptest! {
     }
 
     #[test]
-    fn a_document_that_breaks_off_is_none(document in document(), cut in 0.0..1.0_f64) {
-        let text = document.written();
+    fn a_truncated_document_is_unreadable(document in document(), cut in 0.0..1.0_f64) {
+        let text = document.to_xml();
         let whole = text.trim_end().len();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within the text")]
         let mut at = (whole as f64 * cut) as usize;

@@ -1,4 +1,4 @@
-//! Documents of ResourceSync, written.
+//! Writer of ResourceSync documents.
 //!
 //! Source: Z39.99-2017 §5 (the elements `md` and `ln`), §4.1 (a sitemap, or an index of sitemaps).
 
@@ -7,10 +7,10 @@ use std::fmt::Display;
 use super::{Document, Entry, SITEMAP, TERMS};
 use crate::xml as text;
 
-/// What an entry takes, about, in bytes.
+/// Estimated bytes of an entry.
 const ENTRY_BYTES: usize = 256;
 
-pub(super) fn written(document: &Document) -> String {
+pub(super) fn to_xml(document: &Document) -> String {
     let (list, item) =
         if document.is_index { ("sitemapindex", "sitemap") } else { ("urlset", "url") };
     let mut xml = String::with_capacity(512 + document.entries().len() * ENTRY_BYTES);
@@ -38,14 +38,14 @@ pub(super) fn written(document: &Document) -> String {
     xml
 }
 
-/// What stands behind the address of an entry.
+/// Writes the elements after the address of an entry.
 fn entry(xml: &mut String, entry: &Entry) {
     if let Some(lastmod) = entry.lastmod {
         xml.push_str(&format!("<lastmod>{lastmod}</lastmod>"));
     }
     let mut md = String::new();
     attribute(&mut md, "capability", entry.capability.map(super::Capability::name));
-    attribute(&mut md, "change", entry.change.map(super::Happened::name));
+    attribute(&mut md, "change", entry.change.map(super::ChangeKind::name));
     attribute(&mut md, "datetime", entry.datetime);
     attribute(&mut md, "hash", entry.md5.as_ref().map(|it| format!("md5:{it}")));
     attribute(&mut md, "length", entry.length);

@@ -1,22 +1,22 @@
-//! Reads responses, those of repositories that write no XML among them.
+//! The reader of responses, also of those that are not well-formed XML.
 //!
-//! Source: OAI-PMH §3.2 (responses are XML), what is known of real ones (truncated pages, PHP notices,
-//! control characters, pages of HTML with status 200).
+//! Source: OAI-PMH §3.2 (responses are XML); common errors of real repositories (truncated pages, PHP
+//! notices, control characters, HTML pages with status 200).
 //!
-//! A response is **parsed strictly** first: most are sound, and that is all there is to them. Only one that
-//! fails is **scanned**: its items are looked for in the bytes, and each of them is parsed by itself, as it is
-//! or, if that fails, with its characters and references mended. What still fails is left out and named
-//! ([`Quarantined`]), and costs no other record. What is around the items must be whole in any case: a page
-//! without its end tag, or without the element of its verb, is [`Unreadable`], whatever it brought.
+//! A response is **parsed strictly** first, which suffices for most. If that fails, it is **scanned**:
+//! its items are located in the bytes, and each is parsed alone, as it is or with its characters and
+//! references mended. An item that still fails is left out and named ([`Quarantined`]), and costs no
+//! other record. The text around the items must be complete in any case: a page without its end tag, or
+//! without the element of its verb, is [`Unreadable`].
 //!
-//! Metadata are slices of the response to which only those declarations of namespaces are added that they
-//! use and that stood outside of them.
+//! Metadata are slices of the response, with only those namespace declarations added that they use and
+//! that stand outside of them.
 //!
 //! # Differences from the standard
 //!
 //! * There are no DTDs: a DOCTYPE before the response is an error, one within a record a problem of that
 //!   record. No entity is ever expanded.
-//! * Prefixes, dates, numbers and places are taken leniently, and noted.
+//! * Prefixes, dates, numbers and positions are read leniently, and noted.
 
 mod attribute;
 mod encoding;
@@ -33,89 +33,89 @@ use super::{Body, Page, Quarantined, Response};
 
 pub use attribute::ATTRIBUTES_MAX;
 pub use encoding::TRANSCODED_BYTES_MAX;
-pub use notes::{Note, What};
+pub use notes::{Note, NoteKind};
 pub use page::{QUARANTINED_MAX, RECORD_BYTES_MAX};
 pub use scan::AROUND_BYTES_MAX;
 pub use walk::{BINDINGS_MAX, DEPTH_MAX, FIELD_BYTES_MAX, NAMESPACE_BYTES_MAX};
 
 use notes::Notes;
-use page::{Found, Items};
+use page::{Items, ResponseParts};
 use walk::{Cause, Stop, Walker};
 
-/// Longest excerpt of a response in an error, in bytes.
+/// Longest excerpt of a response in an error message, in bytes.
 pub const EXCERPT_BYTES_MAX: usize = 200;
 
-/// A response that was read.
+/// A readable response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The response.
     pub response: Response,
-    /// Whether bytes had to be changed, or records left out, to read it.
+    /// Whether bytes were changed or records left out.
     pub repaired: bool,
-    /// What was noticed, each kind once.
+    /// Notes, one for each kind.
     pub notes: Vec<Note>,
 }
 
-/// Why there is no response in what came.
+/// The reason why an answer is not a readable response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// Nothing came.
+    /// It is empty.
     #[error("the response is empty")]
     Empty,
-    /// A page for people came, as of an error, a login or a maintenance.
-    #[error("a page of HTML came in the place of a response: {began}")]
+    /// It is a page for people, for an error, a login or a maintenance.
+    #[error("an HTML page came instead of an OAI-PMH response: {began}")]
     Html {
-        /// How it begins.
+        /// Its beginning.
         began: String,
     },
-    /// Something else came: see whether the address is that of an OAI-PMH repository.
-    #[error("what came is no response of OAI-PMH: {began}")]
+    /// It is something else: check whether the address is that of an OAI-PMH repository.
+    #[error("the answer is not an OAI-PMH response: {began}")]
     NotOai {
-        /// How it begins.
+        /// Its beginning.
         began: String,
     },
-    /// It has a DOCTYPE, which no response needs and no reader should follow.
-    #[error("the response has a DOCTYPE at byte {offset}, and is not read for that")]
+    /// It has a DOCTYPE, which a response does not need and a reader should not follow.
+    #[error("the response has a DOCTYPE at byte {offset}, and is therefore not read")]
     Doctype {
-        /// Where, in bytes.
+        /// Position, in bytes.
         offset: u64,
     },
-    /// It says neither what was asked nor why not.
+    /// It has neither the requested result nor an error.
     #[error("the response has no {} element{}", .asked.name(), other(*.found))]
     NoVerb {
-        /// The verb that was asked.
+        /// The verb of the request.
         asked: Verb,
-        /// The verb that it answers in its place.
+        /// The verb that it answers instead.
         found: Option<Verb>,
     },
-    /// It ends before its end tag does: ask again.
+    /// It ends before its end tag: ask again.
     #[error("the response is cut off after {offset} bytes, before its end tag")]
     Truncated {
-        /// How long it is, in bytes.
+        /// Its length, in bytes.
         offset: u64,
-        /// What was whole before; its list may go on.
+        /// The complete items; their list may continue.
         whole: Option<Box<Reading>>,
     },
-    /// It is no XML, and cannot be made into any.
+    /// It is not XML, and cannot be mended.
     #[error("the response cannot be read from byte {offset} on: {problem}")]
     Malformed {
-        /// Where, in bytes.
+        /// Position, in bytes.
         offset: u64,
-        /// What is wrong, and the text there.
+        /// The problem, and the text there.
         problem: String,
-        /// What could be read of it; its list may go on.
+        /// The readable items; their list may continue.
         whole: Option<Box<Reading>>,
     },
     /// It is in another encoding than UTF-8, and larger than [`TRANSCODED_BYTES_MAX`].
-    #[error("the response is in {encoding}, and larger than what is read in that")]
+    #[error("the response is in {encoding}, and too large to be converted to UTF-8")]
     Encoding {
-        /// Which.
+        /// The encoding.
         encoding: &'static str,
     },
 }
 
 impl Unreadable {
-    /// Records that could be read although the page could not: the last page again would bring them too.
+    /// Returns the readable items of an unreadable page. A repeated request would bring them too.
     pub fn into_whole(self) -> Option<Reading> {
         match self {
             Self::Truncated { whole, .. } | Self::Malformed { whole, .. } => whole.map(|it| *it),
@@ -133,15 +133,15 @@ fn other(found: Option<Verb>) -> String {
     found.map(|it| format!(", but one of {}", it.name())).unwrap_or_default()
 }
 
-/// Reads the response to a request of that verb.
+/// Reads the response to a request with the verb `asked`.
 ///
-/// No more memory is taken than a few times what the records themselves take that are handed out: the
-/// response is not copied, unless it is in another encoding than UTF-8.
+/// Memory is bounded by a few times the size of the returned records: the response is not copied, unless
+/// its encoding is not UTF-8.
 ///
 /// # Errors
 ///
-/// What came is no response, or not a whole one. No error means that the list has ended: ask again, and
-/// go on from the last token or window if it stays.
+/// The answer is not a response, or not a complete one. No error means that the list has ended: ask
+/// again, and if the error persists, continue from the last token or window.
 pub fn read(bytes: &[u8], asked: Verb) -> Result<Reading, Unreadable> {
     let mut notes = Notes::default();
     let utf8 = encoding::in_utf8(bytes, &mut notes)
@@ -150,16 +150,16 @@ pub fn read(bytes: &[u8], asked: Verb) -> Result<Reading, Unreadable> {
     if body.is_empty() {
         return Err(Unreadable::Empty);
     }
-    // A byte order mark and white space have been left out.
+    // A byte order mark and white space have been skipped.
     let base = bytes.len().saturating_sub(body.len());
     if body.len() < utf8.len() && body.starts_with(b"<?xml") {
-        notes.add(What::Junk, 0);
+        notes.add(NoteKind::Junk, 0);
     }
     if let Ok(text) = std::str::from_utf8(body)
         && walk::is_clean(text)
     {
         let mut walker = Walker::new(text, &[], false);
-        let mut found = Found::default();
+        let mut found = ResponseParts::default();
         match page::Page::new(&mut walker, asked, text.len(), base).response(&mut found) {
             Ok(()) => {
                 found.items.notes.append(notes);
@@ -168,7 +168,7 @@ pub fn read(bytes: &[u8], asked: Verb) -> Result<Reading, Unreadable> {
             Err(Stop { cause: Cause::End, .. }) if is_cut(body) => {
                 let offset = bytes.len() as u64;
                 found.items.notes.append(notes);
-                return Err(Unreadable::Truncated { offset, whole: whole(found, asked) });
+                return Err(Unreadable::Truncated { offset, whole: partial_reading(found, asked) });
             }
             Err(_) => {}
         }
@@ -176,13 +176,13 @@ pub fn read(bytes: &[u8], asked: Verb) -> Result<Reading, Unreadable> {
     scan::scan(body, base, asked, notes)
 }
 
-/// Whether a response begins and does not end; one with an end tag may have something else that is open.
+/// Returns whether a response begins and has no end tag. With an end tag, another element may be open.
 fn is_cut(body: &[u8]) -> bool {
     scan::root(body).is_some() && scan::last_end_tag(body, b"OAI-PMH").is_none()
 }
 
-/// A response whose page is whole.
-fn finish(mut found: Found<'_>, asked: Verb) -> Result<Reading, Unreadable> {
+/// Returns the response of a complete page.
+fn finish(mut found: ResponseParts<'_>, asked: Verb) -> Result<Reading, Unreadable> {
     if !found.faults.is_empty() && !has_result(&found, asked) {
         let faults = std::mem::take(&mut found.faults);
         let response = Response { response_date: found.date, body: Body::Faults(faults) };
@@ -192,7 +192,7 @@ fn finish(mut found: Found<'_>, asked: Verb) -> Result<Reading, Unreadable> {
         return Err(Unreadable::NoVerb { asked, found: found.other });
     }
     if !found.faults.is_empty() {
-        found.items.notes.add(What::FaultBesideResult, 0);
+        found.items.notes.add(NoteKind::FaultBesideResult, 0);
     }
     let items = &mut found.items;
     let body = match asked {
@@ -218,8 +218,8 @@ fn finish(mut found: Found<'_>, asked: Verb) -> Result<Reading, Unreadable> {
     Ok(reading(Response { response_date: found.date, body }, found.items))
 }
 
-/// Whether there is more than the empty element of the verb.
-fn has_result(found: &Found<'_>, asked: Verb) -> bool {
+/// Returns whether the verb's element has content.
+fn has_result(found: &ResponseParts<'_>, asked: Verb) -> bool {
     let items = &found.items;
     match asked {
         Verb::Identify => !found.identify.base_url.is_empty(),
@@ -241,8 +241,8 @@ fn no_record(items: &mut Items) -> Unreadable {
     Unreadable::Malformed { offset, problem, whole: None }
 }
 
-/// What has been read of a list whose page is not whole.
-fn whole(mut found: Found<'_>, asked: Verb) -> Option<Box<Reading>> {
+/// Returns the readable items of an incomplete page.
+fn partial_reading(mut found: ResponseParts<'_>, asked: Verb) -> Option<Box<Reading>> {
     let is_list = matches!(asked, Verb::ListRecords | Verb::ListIdentifiers | Verb::ListSets);
     found.faults.clear();
     found.token = None;
@@ -273,7 +273,7 @@ fn reading(response: Response, items: Items) -> Reading {
     Reading { response, repaired, notes: items.notes.into_vec() }
 }
 
-/// Some of the bytes, from there on, as text for an error.
+/// Returns some bytes from `at` on as text for an error message.
 fn excerpt(bytes: &[u8], at: usize) -> String {
     let rest = bytes.get(at..).unwrap_or_default();
     let some = rest.get(..EXCERPT_BYTES_MAX).unwrap_or(rest);

@@ -1,15 +1,14 @@
-//! Responses as a repository writes them: bytes that are valid against OAI-PMH.xsd whatever the records
-//! hold.
+//! The writer of responses, which are valid against OAI-PMH.xsd for any records.
 //!
 //! Source: OAI-PMH §3.2 (the response), §3.5 (flow control), §4 (verbs), and the schema of version 2.0.
 //!
-//! A list is written record by record, so that its writer can stop at a page's worth of bytes. Characters
-//! that XML cannot carry, however they are escaped, are left out.
+//! A list is written record by record, so that its writer can stop after a page's worth of bytes.
+//! Characters that XML cannot carry even when escaped are left out.
 //!
 //! # Differences from the standard
 //!
-//! * A [`Token`] with a number of total elements has it as the attribute `totalElements` (Adly), which the
-//!   schema does not know: only who asks for it is to get it.
+//! * A [`Token`] with a number of total elements has it as the attribute `totalElements` (Adly), which
+//!   the schema does not have: only clients that ask for it may get it.
 
 use std::fmt::Display;
 
@@ -22,18 +21,18 @@ use crate::xml::{self, INSTANCE};
 /// Namespace of responses.
 pub const NAMESPACE: &str = "http://www.openarchives.org/OAI/2.0/";
 
-/// Where its schema is.
+/// Address of its schema.
 const SCHEMA: &str = "http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd";
 
-/// A response in the making.
+/// A response in progress.
 #[derive(Clone, Debug)]
 pub struct Writer {
     out: String,
 }
 
 impl Writer {
-    /// Begins a response of that time from `base_url`. `request` is what it answers; `None` where the verb
-    /// or the arguments are not sound, which must not be repeated then.
+    /// Begins a response of `base_url` at `date`. `request` is the answered request; `None` if its verb
+    /// or arguments are invalid, and must not be repeated.
     pub fn new(date: Datestamp, base_url: &str, request: Option<&Request>) -> Self {
         let mut writer = Self { out: String::with_capacity(4096) };
         writer.out.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<OAI-PMH");
@@ -52,12 +51,12 @@ impl Writer {
         writer
     }
 
-    /// Bytes written so far.
+    /// Returns the number of bytes so far.
     pub fn bytes(&self) -> usize {
         self.out.len()
     }
 
-    /// Ends it with errors; at least one is needed.
+    /// Ends the response with errors; at least one is needed.
     pub fn faults(mut self, faults: &[Fault]) -> String {
         for fault in faults {
             self.out.push_str("<error");
@@ -69,8 +68,8 @@ impl Writer {
         self.end()
     }
 
-    /// Ends it with who the repository is; at least one e-mail address and the earliest datestamp are
-    /// needed.
+    /// Ends the response with the description of the repository, which needs at least one e-mail address
+    /// and the earliest datestamp.
     pub fn identify(mut self, it: &Identify) -> String {
         self.open(Verb::Identify.name());
         self.element("repositoryName", &it.repository_name);
@@ -94,7 +93,7 @@ impl Writer {
         self.end()
     }
 
-    /// Ends it with metadata formats; at least one is needed.
+    /// Ends the response with metadata formats; at least one is needed.
     pub fn formats(mut self, formats: &[Format]) -> String {
         self.open(Verb::ListMetadataFormats.name());
         for format in formats {
@@ -108,7 +107,7 @@ impl Writer {
         self.end()
     }
 
-    /// Ends it with a part of the sets; at least one is needed.
+    /// Ends the response with a part of the sets; at least one is needed.
     pub fn sets(mut self, sets: &[Set], token: Option<&Token>) -> String {
         self.open(Verb::ListSets.name());
         for set in sets {
@@ -125,7 +124,7 @@ impl Writer {
         self.end()
     }
 
-    /// Ends it with one record.
+    /// Ends the response with one record.
     pub fn one(mut self, record: &Record) -> String {
         self.open(Verb::GetRecord.name());
         self.record(record);
@@ -173,7 +172,7 @@ impl Writer {
         if let Some(expires) = token.expires {
             self.attribute("expirationDate", &expires.to_string());
         }
-        // The schema has no lists of nothing.
+        // The schema does not allow a size of 0.
         let size = token.complete_list_size.filter(|it| *it != 0);
         let numbers = [
             ("completeListSize", size),
@@ -226,7 +225,7 @@ impl Writer {
     }
 }
 
-/// A list in the making.
+/// A list in progress.
 #[derive(Clone, Debug)]
 pub struct ListWriter {
     writer: Writer,
@@ -234,12 +233,12 @@ pub struct ListWriter {
 }
 
 impl ListWriter {
-    /// Bytes written so far.
+    /// Returns the number of bytes so far.
     pub fn bytes(&self) -> usize {
         self.writer.bytes()
     }
 
-    /// Adds a record; of a list of headers, its header.
+    /// Adds a record; a list of headers gets its header.
     pub fn push(&mut self, record: &Record) {
         match self.verb {
             Verb::ListIdentifiers => self.writer.header(&record.header),
@@ -247,7 +246,7 @@ impl ListWriter {
         }
     }
 
-    /// Ends it.
+    /// Ends the list and the response.
     pub fn finish(mut self, token: Option<&Token>) -> String {
         self.writer.token(token);
         self.writer.close(self.verb.name());
@@ -293,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_repeated_only_where_they_are_sound() {
+    fn only_valid_arguments_are_repeated() {
         let faults =
             [Fault::new(Code::BadVerb, "a < b & \u{1}c"), Fault::new(Code::BadArgument, "")];
         check(
@@ -352,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_headers_or_records_and_may_go_on() {
+    fn a_list_has_headers_or_records_and_perhaps_a_token() {
         let whole = Record {
             header: header("oai:a.org:1", false),
             metadata: Some(Xml("<m/>".to_owned())),
@@ -398,7 +397,7 @@ mod tests {
         );
     }
 
-    /// The rule by the letters of XML 1.0 §2.2 (Char).
+    /// Returns whether the character is a `Char` of XML 1.0 §2.2.
     fn is_char(it: char) -> bool {
         matches!(it, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
     }
@@ -432,7 +431,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(records in prop::collection::vec(record(), 1..5),
+        fn written_values_are_read_back(records in prop::collection::vec(record(), 1..5),
                                    token in prop::option::of(token()), date in stamp()) {
             let date = date.unwrap();
             let query = "verb=ListRecords&metadataPrefix=m";
@@ -448,7 +447,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_it_says_a_reader_finds_all_that_xml_can_carry(
+        fn a_reader_gets_every_character_that_xml_can_carry(
             value in "(?s)(.|[\\x00-\\x1f\u{fffe}\u{ffff}\u{fffd}<>&\"]){0,40}"
         ) {
             let expected: String = value.chars().filter(|it| is_char(*it)).collect();

@@ -1,4 +1,4 @@
-//! Tests of the matcher on records made by hand; the broker's index is held against it, too.
+//! Tests of the matcher on a record written by hand. The broker's index is tested against it, too.
 
 use super::*;
 use crate::parse;
@@ -22,7 +22,7 @@ fn record() -> Record {
     record
 }
 
-/// Checks which attributes answer `query`; `-` if the record does not answer.
+/// Checks which attributes match `query`; `-` if the record does not match.
 #[track_caller]
 fn check(query: &str, expected: &str) {
     let matched = parse(query).unwrap().matches(&record());
@@ -74,7 +74,7 @@ fn numbers_dates_and_presence() {
 }
 
 #[test]
-fn what_is_in_no_attribute_has_a_name_too() {
+fn values_without_an_attribute_have_a_name_too() {
     check("annual", "url");
     check("host:b.org", "host");
     check("gatherer:beta", "gatherer");

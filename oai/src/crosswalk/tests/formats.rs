@@ -1,4 +1,4 @@
-//! One record of each format, as repositories send them, and the SOIF that it becomes.
+//! Tests of the formats: one record of each as repositories send it, and the resulting SOIF.
 
 use super::check;
 
@@ -102,7 +102,7 @@ fn marcxml() {
 }
 
 #[test]
-fn marcxml_without_an_imprint_has_its_fixed_year() {
+fn marcxml_without_an_imprint_takes_the_year_of_the_fixed_field() {
     let record = |leader: &str, more: &str| {
         format!(
             "<collection xmlns='http://www.loc.gov/MARC21/slim'><record><leader>{leader}</leader>\

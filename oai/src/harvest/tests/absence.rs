@@ -1,11 +1,11 @@
-//! What does not come: dates and errors that mislead, deletions that are not told of, harvests that are killed.
+//! Tests of absence: misleading dates and errors, unannounced deletions, killed harvests.
 
 use super::*;
 
 #[test]
-fn a_list_that_goes_in_a_circle_is_noticed_however_often_it_is_broken_off() {
+fn a_looping_list_is_noticed_despite_interruptions() {
     for length in [1, 2, 7, 50] {
-        let repository = Repository::new(Nature::default(), 60, 1);
+        let repository = Repository::new(Behavior::default(), 60, 1);
         let mut harvest = at_list(settings());
         let mut pages = 0;
         loop {
@@ -16,9 +16,9 @@ fn a_list_that_goes_in_a_circle_is_noticed_however_often_it_is_broken_off() {
             if harvest.report().warnings.iter().any(|it| matches!(it.0, Warning::Restarted(_))) {
                 break;
             }
-            let Action::Take(part) = harvest.poll(0) else { panic!() };
+            let Action::Take(batch) = harvest.poll(0) else { panic!() };
             if pages % 3 == 0 {
-                let stored = Checkpoint::from_bytes(&part.checkpoint.to_bytes()).unwrap();
+                let stored = Checkpoint::from_bytes(&batch.checkpoint.to_bytes()).unwrap();
                 harvest = Harvest::new(settings(), stored);
             }
             assert!(pages < 4 * length + 8, "{length}");
@@ -29,8 +29,8 @@ fn a_list_that_goes_in_a_circle_is_noticed_however_often_it_is_broken_off() {
 #[test]
 fn datestamps_in_local_time_lose_nothing_east_or_west() {
     for hours in [-11, -5, 5, 14] {
-        let nature = Nature { stamps_off_secs: hours * HOUR, ..Nature::default() };
-        let mut repository = Repository::new(nature, 60, 42);
+        let behavior = Behavior { stamps_off_secs: hours * HOUR, ..Behavior::default() };
+        let mut repository = Repository::new(behavior, 60, 42);
         let (settings, mut store) = (Settings::new("http://h/oai"), Store::default());
         for _ in 0..20 {
             run(&settings, &mut store, &mut repository, || false).unwrap();
@@ -45,7 +45,7 @@ fn datestamps_in_local_time_lose_nothing_east_or_west() {
 
 #[test]
 fn a_list_that_ends_with_an_error_is_begun_again_only_if_much_is_missing() {
-    let repository = Repository::new(Nature::default(), 200, 1);
+    let repository = Repository::new(Behavior::default(), 200, 1);
     for (told, is_short) in
         [(None, false), (Some(199), false), (Some(200), false), (Some(300), true)]
     {
@@ -61,16 +61,16 @@ fn a_list_that_ends_with_an_error_is_begun_again_only_if_much_is_missing() {
         };
         assert!(has("EndedByError") && has("Restarted") == is_short, "{told:?}");
         assert_eq!(has("ListSize"), told == Some(200));
-        // One of 200 is within what an estimate may be off: what did not come is not kept for it.
-        let Action::Take(part) = harvest.poll(START_MS) else { panic!() };
-        assert_eq!((part.last, part.release), (!is_short, !is_short), "{told:?}");
+        // One of 200 is within the error of an estimate: absent records are released nevertheless.
+        let Action::Take(batch) = harvest.poll(START_MS) else { panic!() };
+        assert_eq!((batch.last, batch.release), (!is_short, !is_short), "{told:?}");
     }
 }
 
 #[test]
-fn deletions_that_are_not_told_of_show_in_a_full_harvest() {
-    let nature = Nature { deleted: Deleted::No, ..Nature::default() };
-    let (mut store, mut repository, _) = ends(nature, &Ok(()));
+fn a_full_harvest_finds_unannounced_deletions() {
+    let behavior = Behavior { deleted: Deleted::No, ..Behavior::default() };
+    let (mut store, mut repository, _) = harvest_to_end(behavior, &Ok(()));
     repository.items.retain(|id, _| id % 3 != 0);
     repository.now += 29 * 86_400;
     let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
@@ -82,10 +82,10 @@ fn deletions_that_are_not_told_of_show_in_a_full_harvest() {
 }
 
 #[test]
-fn deletions_that_a_repository_may_have_forgotten_show_in_a_full_harvest() {
-    let nature = Nature { deleted: Deleted::Transient, ..Nature::default() };
-    let (mut store, mut repository, _) = ends(nature, &Ok(()));
-    // Asked often enough, it tells of all.
+fn a_full_harvest_finds_forgotten_deletions() {
+    let behavior = Behavior { deleted: Deleted::Transient, ..Behavior::default() };
+    let (mut store, mut repository, _) = harvest_to_end(behavior, &Ok(()));
+    // Frequent harvests hear of all deletions.
     for _ in 0..3 {
         repository.now += 29 * 86_400;
         let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
@@ -100,7 +100,7 @@ fn deletions_that_a_repository_may_have_forgotten_show_in_a_full_harvest() {
 
 #[test]
 fn a_set_that_is_not_listed_any_more_loses_nothing() {
-    let mut repository = Repository::new(Nature::default(), 60, 42);
+    let mut repository = Repository::new(Behavior::default(), 60, 42);
     let mut store = Store::default();
     let sets = |it: &str| Settings { sets: vec![it.to_owned()], ..settings() };
     let end = run(&sets("no"), &mut store, &mut repository, || false).unwrap();
@@ -111,7 +111,7 @@ fn a_set_that_is_not_listed_any_more_loses_nothing() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_prolongs_no_pause() {
+fn setting_the_clock_back_prolongs_no_pause() {
     let mut harvest = at_list(settings());
     let busy = Outcome::Status { status: 503, retry_after_secs: Some(30) };
     answer(&mut harvest, busy, 86_400_000);
@@ -120,8 +120,8 @@ fn a_clock_that_is_set_back_prolongs_no_pause() {
 }
 
 #[test]
-fn without_its_formats_a_repository_is_harvested() {
-    let mut repository = Repository::new(Nature::default(), 60, 42);
+fn a_repository_without_a_list_of_formats_is_harvested() {
+    let mut repository = Repository::new(Behavior::default(), 60, 42);
     let mut harvest = Harvest::new(settings(), Checkpoint::default());
     let identified = repository.answer(&Request::Identify);
     answer(&mut harvest, identified, 0);
@@ -131,11 +131,11 @@ fn without_its_formats_a_repository_is_harvested() {
 }
 
 #[test]
-fn what_did_not_come_is_kept_where_records_may_be_missing() {
-    let nature = Nature { deleted: Deleted::No, ..Nature::default() };
-    let (mut store, mut repository, _) = ends(nature, &Ok(()));
+fn absent_records_are_kept_if_some_may_be_missing() {
+    let behavior = Behavior { deleted: Deleted::No, ..Behavior::default() };
+    let (mut store, mut repository, _) = harvest_to_end(behavior, &Ok(()));
     repository.items.remove(&7);
-    repository.nature.size_off = 1;
+    repository.behavior.size_off = 1;
     repository.now += 31 * 86_400;
     let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
     assert!(warned(&end, &Warning::ReleaseWithheld));
@@ -144,8 +144,8 @@ fn what_did_not_come_is_kept_where_records_may_be_missing() {
 
 #[test]
 fn a_harvest_that_is_killed_before_any_step_goes_on() {
-    let nature = Nature { page: 5, ..Nature::default() };
-    let whole = Repository::new(nature, 60, 42);
+    let behavior = Behavior { page: 5, ..Behavior::default() };
+    let whole = Repository::new(behavior, 60, 42);
     let steps = {
         let mut steps = 0;
         let (mut store, mut repository) = (Store::default(), whole.clone());
@@ -169,10 +169,10 @@ fn a_harvest_that_is_killed_before_any_step_goes_on() {
     }
 }
 
-fn natures() -> impl Strategy<Value = Nature> {
+fn behaviors() -> impl Strategy<Value = Behavior> {
     let numbers = (1..30_usize, 0..12_u64, 0..6_u64, 0..800_u64, -4..=4_i64);
     (numbers, any::<[bool; 6]>(), prop::sample::select(vec![0, 4, 8])).prop_map(
-        |((page, faults, changes, delay_secs, off), flags, least)| Nature {
+        |((page, faults, changes, delay_secs, off), flags, least)| Behavior {
             granularity: if flags[0] { Granularity::Day } else { Granularity::Second },
             deleted: if flags[1] { Deleted::No } else { Deleted::Persistent },
             off_secs: off * HOUR,
@@ -184,7 +184,7 @@ fn natures() -> impl Strategy<Value = Nature> {
             days_only: flags[3],
             earliest_late: flags[4],
             no_dates: flags[5] && changes % 2 == 0,
-            ..Nature::default()
+            ..Behavior::default()
         },
     )
 }
@@ -192,20 +192,20 @@ fn natures() -> impl Strategy<Value = Nature> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// Whatever repositories do while they are harvested, and however often a harvest is killed: once
-    /// they are quiet, one that ends well leaves nothing out.
+    /// Repositories may change and fail, and harvests may be killed. Once all is quiet, a successful
+    /// harvest leaves nothing out.
     #[test]
-    fn nothing_is_lost(nature in natures(), count in 0..80_u64, seed in any::<u64>(),
+    fn nothing_is_lost(behavior in behaviors(), count in 0..80_u64, seed in any::<u64>(),
                        kill_every in 0..40_u64, window_days in prop::sample::select(vec![0, 1, 30, 365])) {
-        let mut repository = Repository::new(nature, count, seed);
+        let mut repository = Repository::new(behavior, count, seed);
         let settings = Settings { window_days, ..settings() };
         let mut store = Store::default();
         let mut dice = Dice(seed.rotate_left(17) | 1);
         for round in 0..12 {
             if round == 8 {
                 // Quiet from now on.
-                repository.nature.change_every = 0;
-                repository.nature.fault_every = 0;
+                repository.behavior.change_every = 0;
+                repository.behavior.fault_every = 0;
                 repository.now += HOUR;
             }
             let kill_every = if round < 8 { kill_every } else { 0 };
@@ -218,7 +218,7 @@ proptest! {
                 }
             }
         }
-        if repository.nature.deleted == Deleted::No {
+        if repository.behavior.deleted == Deleted::No {
             repository.now += 31 * 86_400;
             let end = run(&settings, &mut store, &mut repository, || false);
             prop_assert!(end.is_some_and(|it| it.outcome.is_ok() && it.report.full));

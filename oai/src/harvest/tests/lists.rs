@@ -1,12 +1,12 @@
-//! Lists as they come: loops, gaps, windows, sizes that are wrong, sets.
+//! Tests of lists: loops, gaps, windows, wrong sizes, sets.
 
 use super::*;
 
 #[test]
-fn all_comes_and_then_only_what_is_new() {
+fn a_full_harvest_is_followed_by_incremental_ones() {
     for granularity in [Granularity::Day, Granularity::Second] {
-        let nature = Nature { granularity, ..Nature::default() };
-        let (mut store, mut repository, end) = ends(nature, &Ok(()));
+        let behavior = Behavior { granularity, ..Behavior::default() };
+        let (mut store, mut repository, end) = harvest_to_end(behavior, &Ok(()));
         assert_eq!((end.report.records, end.report.elements), (60, Some(60)));
         assert_eq!(end.report.warnings, [], "{granularity:?}");
         repository.now += 20 * 86_400;
@@ -25,9 +25,9 @@ fn all_comes_and_then_only_what_is_new() {
 }
 
 #[test]
-fn what_the_overlap_brings_again_is_dropped_unless_it_says_something_else() {
-    let nature = Nature { granularity: Granularity::Day, ..Nature::default() };
-    let (mut store, mut repository, _) = ends(nature, &Ok(()));
+fn unchanged_records_of_the_overlap_are_dropped() {
+    let behavior = Behavior { granularity: Granularity::Day, ..Behavior::default() };
+    let (mut store, mut repository, _) = harvest_to_end(behavior, &Ok(()));
     repository.now += HOUR;
     repository.items.get_mut(&3).unwrap().stamp = repository.now;
     repository.items.get_mut(&4).unwrap().stamp = repository.now;
@@ -41,13 +41,13 @@ fn what_the_overlap_brings_again_is_dropped_unless_it_says_something_else() {
 }
 
 #[test]
-fn a_token_that_comes_back_is_a_loop_which_shorter_windows_avoid() {
-    let (_, _, end) = ends(Nature { loops: true, ..Nature::default() }, &Ok(()));
+fn shorter_windows_avoid_a_token_loop() {
+    let (_, _, end) = harvest_to_end(Behavior { loops: true, ..Behavior::default() }, &Ok(()));
     assert!(warned(&end, &Warning::Restarted(String::new())), "{:?}", end.report);
     assert!(!end.checkpoint.is_in_progress());
-    // Of one date, no window is short enough: all behind comes nevertheless.
+    // Nine records of one date defeat every window; all later ones come nevertheless.
     let mut repository =
-        Repository::new(Nature { loops: true, page: 2, ..Nature::default() }, 60, 42);
+        Repository::new(Behavior { loops: true, page: 2, ..Behavior::default() }, 60, 42);
     for (id, item) in &mut repository.items {
         let days = if *id < 9 { 0 } else { i64::try_from(*id).unwrap() };
         item.stamp = START - 90 * 86_400 + days * 86_400;
@@ -57,15 +57,15 @@ fn a_token_that_comes_back_is_a_loop_which_shorter_windows_avoid() {
     let Err(Failure::Gaps { why, .. }) = end.outcome else { panic!("{:?}", end.outcome) };
     assert_eq!(why, Failure::TokenLoop.to_string());
     assert!((9..60).all(|it| store.items.contains_key(&it)) && store.checkpoint.reached.is_some());
-    repository.nature.loops = false;
+    repository.behavior.loops = false;
     let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
     assert_eq!((end.outcome, store.live()), (Ok(()), repository.live()));
 }
 
 #[test]
-fn a_list_that_is_whole_ends_although_its_last_token_leads_back() {
+fn a_complete_list_ends_although_its_last_token_repeats() {
     let mut harvest = at_list(settings());
-    let item = |id| Repository::new(Nature::default(), 2, 1).record(id);
+    let item = |id| Repository::new(Behavior::default(), 2, 1).record(id);
     let told = || Some(Token { complete_list_size: Some(2), ..token("a") });
     answer(&mut harvest, list_of(vec![item(0)], told(), vec![]), 0);
     assert!(matches!(harvest.poll(0), Action::Take(_)));
@@ -77,9 +77,9 @@ fn a_list_that_is_whole_ends_although_its_last_token_leads_back() {
 }
 
 #[test]
-fn whatever_ails_a_gap_the_harvest_ends_behind_it() {
-    let nature = Nature { broken_item: Some(30), ..Nature::default() };
-    let mut repository = Repository::new(nature, 60, 42);
+fn a_failing_gap_does_not_stop_later_changes() {
+    let behavior = Behavior { broken_item: Some(30), ..Behavior::default() };
+    let mut repository = Repository::new(behavior, 60, 42);
     let mut store = Store::default();
     run(&settings(), &mut store, &mut repository, || false).unwrap();
     let reached = store.checkpoint.reached.unwrap();
@@ -106,17 +106,17 @@ fn whatever_ails_a_gap_the_harvest_ends_behind_it() {
 }
 
 #[test]
-fn without_tokens_it_goes_by_dates() {
+fn windows_of_dates_replace_refused_tokens() {
     // Every window of more than a page fails, until windows are short enough.
-    let nature = Nature { refuses_tokens: true, page: 20, ..Nature::default() };
-    let (_, _, end) = ends(nature, &Ok(()));
+    let behavior = Behavior { refuses_tokens: true, page: 20, ..Behavior::default() };
+    let (_, _, end) = harvest_to_end(behavior, &Ok(()));
     assert!(warned(&end, &Warning::Restarted(String::new())), "{:?}", end.report);
 }
 
 #[test]
-fn tokens_that_are_refused_for_one_date_end_it_by_name() {
-    let nature = Nature { refuses_tokens: true, ..Nature::default() };
-    let mut repository = Repository::new(nature, 60, 42);
+fn refused_tokens_of_one_date_are_a_named_gap() {
+    let behavior = Behavior { refuses_tokens: true, ..Behavior::default() };
+    let mut repository = Repository::new(behavior, 60, 42);
     for item in repository.items.values_mut() {
         item.stamp = START - 86_400;
     }
@@ -124,15 +124,15 @@ fn tokens_that_are_refused_for_one_date_end_it_by_name() {
     let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
     let Err(Failure::Gaps { gaps, why }) = end.outcome else { panic!("{:?}", end.outcome) };
     assert!(gaps.contains("2025-12-31") && why.contains("badResumptionToken"), "{gaps}: {why}");
-    repository.nature.refuses_tokens = false;
+    repository.behavior.refuses_tokens = false;
     let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
     assert_eq!((end.outcome, store.live()), (Ok(()), repository.live()));
 }
 
 #[test]
-fn of_a_page_that_is_always_cut_comes_what_is_whole() {
-    let nature = Nature { broken_item: Some(30), ..Nature::default() };
-    let mut repository = Repository::new(nature, 60, 42);
+fn complete_records_of_a_cut_page_are_taken() {
+    let behavior = Behavior { broken_item: Some(30), ..Behavior::default() };
+    let mut repository = Repository::new(behavior, 60, 42);
     let mut store = Store::default();
     for full in [true, false] {
         let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
@@ -146,24 +146,24 @@ fn of_a_page_that_is_always_cut_comes_what_is_whole() {
         repository.now += 7_200;
         repository.change();
     }
-    repository.nature.broken_item = None;
+    repository.behavior.broken_item = None;
     let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
     assert_eq!((end.outcome, store.live()), (Ok(()), repository.live()));
     assert!(end.checkpoint.gaps.is_empty() && !end.report.full);
 }
 
 #[test]
-fn however_many_windows_cannot_be_had_all_others_come() {
+fn many_failing_windows_do_not_stop_the_others() {
     for bad in [5, 40] {
-        let mut repository = Repository::new(Nature { page: 1, ..Nature::default() }, 60, 42);
+        let mut repository = Repository::new(Behavior { page: 1, ..Behavior::default() }, 60, 42);
         // Two records on each of the first days, which takes a token; one each on the others.
-        repository.nature.refuses_tokens = true;
+        repository.behavior.refuses_tokens = true;
         for (id, item) in &mut repository.items {
             let id = i64::try_from(*id).unwrap();
             item.stamp = START - 90 * 86_400 + if id < bad { id / 2 } else { id } * 86_400;
         }
         let twice: Vec<u64> = (1..u64::try_from(bad).unwrap()).step_by(2).collect();
-        repository.nature.granularity = Granularity::Day;
+        repository.behavior.granularity = Granularity::Day;
         let settings = Settings { window_days: 1, ..settings() };
         let mut store = Store::default();
         for _ in 0..30 {
@@ -173,33 +173,34 @@ fn however_many_windows_cannot_be_had_all_others_come() {
         all.retain(|id, _| !twice.contains(id));
         assert!(all.keys().all(|it| store.items.contains_key(it)), "{bad}");
         assert!(!store.checkpoint.gaps.is_empty() && store.checkpoint.reached.is_some());
-        repository.nature.refuses_tokens = false;
+        repository.behavior.refuses_tokens = false;
         let end = run(&settings, &mut store, &mut repository, || false).unwrap();
         assert_eq!((end.outcome, store.live()), (Ok(()), repository.live()));
     }
 }
 
 #[test]
-fn oddities_are_named_and_lose_nothing() {
-    let check = |nature: Nature, expected: Warning| {
-        let (_, _, end) = ends(nature, &Ok(()));
+fn oddities_give_warnings_and_lose_nothing() {
+    let check = |behavior: Behavior, expected: Warning| {
+        let (_, _, end) = harvest_to_end(behavior, &Ok(()));
         assert!(warned(&end, &expected), "{expected:?}: {:?}", end.report.warnings);
     };
-    let off = Nature { off_secs: HOUR, ..Nature::default() };
+    let off = Behavior { off_secs: HOUR, ..Behavior::default() };
     check(off, Warning::ClockOff { secs: HOUR });
-    let off = Nature { off_secs: -HOUR, ..Nature::default() };
+    let off = Behavior { off_secs: -HOUR, ..Behavior::default() };
     check(off, Warning::ClockOff { secs: -HOUR });
-    let more = Nature { size_off: 5, ..Nature::default() };
-    check(more, Warning::ListSize { told: 0, found: 0 });
-    check(Nature { days_only: true, ..Nature::default() }, Warning::DaysOnly);
-    check(Nature { no_dates: true, ..Nature::default() }, Warning::NoResponseDate);
-    let (_, _, end) = ends(Nature { earliest_late: true, ..Nature::default() }, &Ok(()));
+    let more = Behavior { size_off: 5, ..Behavior::default() };
+    check(more, Warning::ListSize { announced: 0, found: 0 });
+    check(Behavior { days_only: true, ..Behavior::default() }, Warning::DaysOnly);
+    check(Behavior { no_dates: true, ..Behavior::default() }, Warning::NoResponseDate);
+    let (_, _, end) =
+        harvest_to_end(Behavior { earliest_late: true, ..Behavior::default() }, &Ok(()));
     assert_eq!(end.report.records, 60);
 }
 
 #[test]
 fn sets_are_harvested_one_after_the_other() {
-    let mut repository = Repository::new(Nature::default(), 60, 42);
+    let mut repository = Repository::new(Behavior::default(), 60, 42);
     let mut store = Store::default();
     let settings = Settings { sets: vec!["even".to_owned(), "no".to_owned()], ..settings() };
     let end = run(&settings, &mut store, &mut repository, || false).unwrap();
@@ -211,8 +212,8 @@ fn sets_are_harvested_one_after_the_other() {
     let settings = Settings { sets: vec!["even".to_owned()], ..settings };
     let end = run(&settings, &mut store, &mut repository, || false).unwrap();
     assert_eq!((end.report.full, end.report.records), (true, 30));
-    let nature = Nature { loses_set: true, ..Nature::default() };
-    let mut repository = Repository { nature, ..repository };
+    let behavior = Behavior { loses_set: true, ..Behavior::default() };
+    let mut repository = Repository { behavior, ..repository };
     let settings = Settings { window_days: 0, ..settings };
     let end = run(&settings, &mut Store::default(), &mut repository, || false).unwrap();
     assert!(warned(&end, &Warning::SetLost(String::new())), "{:?}", end.report);
@@ -220,12 +221,12 @@ fn sets_are_harvested_one_after_the_other() {
 
 #[test]
 fn records_of_other_sets_are_left_out_once_a_list_forgets_its_set() {
-    let nature = Nature { loses_set: true, ..Nature::default() };
-    let mut repository = Repository::new(nature, 60, 42);
+    let behavior = Behavior { loses_set: true, ..Behavior::default() };
+    let mut repository = Repository::new(behavior, 60, 42);
     let sets = vec!["even".to_owned()];
     let settings = Settings { sets, window_days: 0, requests_max: 6, ..settings() };
     let mut store = Store::default();
-    // Broken off in between, it is known of which set the list was.
+    // After an interruption the harvest still knows the list's set.
     let first = run(&settings, &mut store, &mut repository, || false).unwrap();
     assert!(matches!(first.outcome, Err(Failure::OverLimit { .. })), "{:?}", first.outcome);
     let settings = Settings { requests_max: 100, ..settings };
@@ -237,10 +238,10 @@ fn records_of_other_sets_are_left_out_once_a_list_forgets_its_set() {
 }
 
 #[test]
-fn what_lists_leave_out_that_end_early_comes_in_shorter_windows() {
+fn shorter_windows_bring_what_truncated_lists_leave_out() {
     for window_days in [0, 30, 365] {
-        let nature = Nature { list_max: 20, deleted: Deleted::No, ..Nature::default() };
-        let mut repository = Repository::new(nature, 60, 42);
+        let behavior = Behavior { list_max: 20, deleted: Deleted::No, ..Behavior::default() };
+        let mut repository = Repository::new(behavior, 60, 42);
         let settings = Settings { window_days, ..settings() };
         let mut store = Store::default();
         let end = run(&settings, &mut store, &mut repository, || false).unwrap();
@@ -252,9 +253,9 @@ fn what_lists_leave_out_that_end_early_comes_in_shorter_windows() {
 }
 
 #[test]
-fn sizes_that_are_wrong_are_asked_about_once() {
-    let nature = Nature { size_off: 50, ..Nature::default() };
-    let mut repository = Repository::new(nature, 60, 42);
+fn wrong_sizes_cause_restarts_only_once() {
+    let behavior = Behavior { size_off: 50, ..Behavior::default() };
+    let mut repository = Repository::new(behavior, 60, 42);
     let mut store = Store::default();
     let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
     assert_eq!((&end.outcome, store.live()), (&Ok(()), repository.live()));
@@ -269,21 +270,21 @@ fn sizes_that_are_wrong_are_asked_about_once() {
     repository.now += HOUR;
     let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
     assert_eq!((&end.outcome, store.live()), (&Ok(()), repository.live()));
-    assert!(warned(&end, &Warning::ListSize { told: 0, found: 0 }), "{:?}", end.report);
+    assert!(warned(&end, &Warning::ListSize { announced: 0, found: 0 }), "{:?}", end.report);
     assert!(!warned(&end, &Warning::Restarted(String::new())), "{:?}", end.report);
 }
 
 #[test]
-fn an_empty_list_does_not_say_that_nothing_is_new_or_that_all_is_gone() {
-    let nature = Nature { deleted: Deleted::No, ..Nature::default() };
-    let (mut store, mut repository, _) = ends(nature, &Ok(()));
+fn an_empty_list_proves_neither_no_change_nor_deletion() {
+    let behavior = Behavior { deleted: Deleted::No, ..Behavior::default() };
+    let (mut store, mut repository, _) = harvest_to_end(behavior, &Ok(()));
     let (before, reached) = (store.items.len(), store.checkpoint.reached);
     for full in [false, true] {
         let days = if full { 31 } else { 3 };
         repository.now += days * 86_400;
         repository.items.get_mut(&9).unwrap().version += 1;
         repository.items.get_mut(&9).unwrap().stamp = repository.now;
-        repository.nature.hollow = true;
+        repository.behavior.hollow = true;
         repository.now += 86_400;
         let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
         assert!(end.report.full == full && warned(&end, &Warning::EmptyList), "{:?}", end.report);
@@ -292,16 +293,16 @@ fn an_empty_list_does_not_say_that_nothing_is_new_or_that_all_is_gone() {
         assert_eq!((end.outcome, store.items.len()), (Ok(()), before));
         assert_eq!(store.checkpoint.reached, reached, "as it was");
     }
-    repository.nature.hollow = false;
+    repository.behavior.hollow = false;
     let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
     assert_eq!((end.outcome, store.live()), (Ok(()), repository.live()));
     assert!(reached < store.checkpoint.reached);
 }
 
 #[test]
-fn an_empty_list_among_others_is_one_without_records() {
+fn an_empty_list_before_later_records_is_accepted() {
     let mut harvest = at_list_at(Settings { window_days: 1, ..settings() }, START_MS);
-    let item = || vec![Repository::new(Nature::default(), 1, 1).record(0)];
+    let item = || vec![Repository::new(Behavior::default(), 1, 1).record(0)];
     let (mut now_ms, mut asked) = (START_MS, 0);
     loop {
         match harvest.poll(now_ms) {

@@ -1,16 +1,16 @@
-//! Single answers: pauses, tokens, bounds, and where a harvest that was stopped goes on.
+//! Tests of single answers: pauses, tokens, bounds, and continuation after a stop.
 
 use super::*;
 
 #[test]
-fn pauses_are_kept_to_and_end() {
+fn requested_pauses_are_kept_up_to_a_limit() {
     let busy = |retry_after_secs| Outcome::Status { status: 503, retry_after_secs };
     let mut harvest = at_list(settings());
     answer(&mut harvest, busy(Some(30)), 0);
     assert_eq!(harvest.poll(0), Action::Wait(Duration::from_secs(30)));
     assert_eq!(harvest.poll(29_000), Action::Wait(Duration::from_secs(1)));
     assert!(matches!(harvest.poll(30_000), Action::Ask(_)));
-    // None asked for, or none at all: a pause of our own, longer each time.
+    // Without a requested pause our own applies, longer each time.
     answer(&mut harvest, busy(None), 30_000);
     assert_eq!(harvest.poll(30_000), Action::Wait(Duration::from_secs(2)));
     answer(&mut harvest, busy(Some(0)), 40_000);
@@ -30,10 +30,10 @@ fn pauses_are_kept_to_and_end() {
 }
 
 #[test]
-fn a_list_without_end_ends() {
+fn an_endless_list_is_ended() {
     let mut harvest = at_list(settings());
     for n in 0..100_000 {
-        let repository = Repository::new(Nature::default(), 1, 1);
+        let repository = Repository::new(Behavior::default(), 1, 1);
         let items = if n == 0 { vec![repository.record(0)] } else { vec![] };
         answer(&mut harvest, list_of(items, Some(token(&n.to_string())), vec![]), 0);
         assert!(matches!(harvest.poll(0), Action::Take(_)));
@@ -46,13 +46,13 @@ fn a_list_without_end_ends() {
 }
 
 #[test]
-fn what_a_token_may_be_is_bounded() {
+fn the_size_of_a_token_is_bounded() {
     let mut harvest = at_list(settings());
     let too_long = || list_of(vec![], Some(token(&"t".repeat(40_000))), vec![]);
     for _ in 0..100 {
         answer(&mut harvest, too_long(), 0);
-        let Action::Take(part) = harvest.poll(0) else { panic!() };
-        assert!(Checkpoint::from_bytes(&part.checkpoint.to_bytes()).is_some());
+        let Action::Take(batch) = harvest.poll(0) else { panic!() };
+        assert!(Checkpoint::from_bytes(&batch.checkpoint.to_bytes()).is_some());
         if let Action::Done(end) = harvest.poll(0) {
             let expected = Failure::TokenSize { bytes: 40_000, bytes_max: 32_768 };
             return assert_eq!(end.outcome, Err(expected));
@@ -62,22 +62,22 @@ fn what_a_token_may_be_is_bounded() {
 }
 
 #[test]
-fn what_could_not_be_read_is_named_up_to_a_bound() {
+fn unreadable_records_are_named_up_to_a_bound() {
     let mut harvest = at_list(settings());
     let broken = Quarantined { identifier: Some("x".to_owned()), ..Quarantined::default() };
     answer(&mut harvest, list_of(vec![], None, vec![broken; 150]), 0);
     let report = harvest.report();
     assert_eq!((report.quarantined, report.quarantine.len()), (150, 100));
     assert_eq!(report.elements, Some(77));
-    let Action::Take(part) = harvest.poll(0) else { panic!() };
-    assert!(!part.release);
+    let Action::Take(batch) = harvest.poll(0) else { panic!() };
+    assert!(!batch.release);
 }
 
 #[test]
 fn totals_are_read_in_all_forms() {
     let mut harvest = at_list(settings());
     assert_eq!(harvest.report().elements, Some(5), "of the Identify response");
-    let item = || Repository::new(Nature::default(), 1, 1).record(0);
+    let item = || Repository::new(Behavior::default(), 1, 1).record(0);
     let total = Token { total_elements: Some(8), ..token("a") };
     let outcome = list_of(vec![item()], Some(total), vec![]);
     harvest.handle(Answer { outcome, bytes: 1, elements: Some(7), list: Some(3) }, 0);
@@ -86,12 +86,12 @@ fn totals_are_read_in_all_forms() {
     harvest.poll(0);
     harvest.handle(Answer { outcome, bytes: 1, elements: Some(9), list: Some(3) }, 0);
     assert_eq!(harvest.report().elements, Some(9), "of the head");
-    let short = (Warning::ListSize { told: 3, found: 1 }, 1);
+    let short = (Warning::ListSize { announced: 3, found: 1 }, 1);
     assert!(harvest.report().warnings.contains(&short));
 }
 
 #[test]
-fn a_harvest_that_is_stopped_goes_on_where_it_was() {
+fn a_stopped_harvest_continues_where_it_was() {
     let mut harvest = at_list(settings());
     answer(&mut harvest, list_of(vec![], Some(token("a")), vec![]), 0);
     harvest.stop(Failure::TimeUp { secs: 1 });
@@ -105,11 +105,11 @@ fn a_harvest_that_is_stopped_goes_on_where_it_was() {
 }
 
 #[test]
-fn limits_end_it_where_it_can_go_on() {
+fn a_harvest_that_reaches_a_limit_can_be_continued() {
     let requests = Settings { requests_max: 4, ..settings() };
     let records = Settings { records_max: 35, ..settings() };
     for (settings, named) in [(requests, "requests_max"), (records, "records_max")] {
-        let mut repository = Repository::new(Nature::default(), 60, 42);
+        let mut repository = Repository::new(Behavior::default(), 60, 42);
         let (mut store, mut ends) = (Store::default(), 0);
         let mut harvest = || run(&settings, &mut store, &mut repository, || false).unwrap();
         while let Err(failure) = harvest().outcome {
@@ -123,8 +123,8 @@ fn limits_end_it_where_it_can_go_on() {
 }
 
 #[test]
-fn a_list_is_not_given_as_many_records_again_by_each_harvest() {
-    let mut repository = Repository::new(Nature::default(), 60, 42);
+fn the_record_limit_of_a_list_spans_several_harvests() {
+    let mut repository = Repository::new(Behavior::default(), 60, 42);
     let mut store = Store::default();
     let mut settings = Settings { records_max: 10, window_days: 0, ..settings() };
     for _ in 0..10 {

@@ -1,20 +1,20 @@
-//! The attributes of a start tag, as XML has them.
+//! The attributes of a start tag.
 //!
 //! Source: XML 1.0 §2.3 (names), §3.1 (start tags).
 //!
 //! # Differences from the standard
 //!
-//! * Of names, characters beyond ASCII all pass: no name is served that was not received.
+//! * All non-ASCII characters pass in names: no name is served that was not received.
 
 use super::walk::referred;
 
 /// Most attributes of an element.
 pub const ATTRIBUTES_MAX: usize = 128;
 
-/// Goes through the attributes of a tag: name, and value as it is written.
+/// Iterator over the attributes of a tag: name, and raw value.
 ///
-/// A mistake ends it: a value that is not quoted, an attribute that is there twice, no space between two,
-/// `<` or a reference to nothing in a value, or too many of them.
+/// It ends with an error: a value without quotes, a repeated attribute, no space between two, `<` or an
+/// invalid reference in a value, or too many attributes.
 #[derive(Debug)]
 pub(super) struct Attributes<'a> {
     raw: &'a str,
@@ -24,7 +24,7 @@ pub(super) struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// Of what is between `<` and `>`, behind its name.
+    /// Iterates over the attributes of `raw`, the text between `<` and `>`, after a name of `name_bytes`.
     pub(super) fn new(raw: &'a str, name_bytes: usize) -> Self {
         Self { raw, rest: raw.get(name_bytes..).unwrap_or_default(), first: name_bytes, count: 0 }
     }
@@ -47,26 +47,26 @@ impl<'a> Attributes<'a> {
             .and_then(|it| it.split_once(quote))
             .ok_or("a quote that is not closed")?;
         if !is_name(name) {
-            return Err("the name of an attribute is none");
+            return Err("an attribute with an invalid name");
         }
         if memchr::memchr(b'<', value.as_bytes()).is_some() {
             return Err("< in an attribute");
         }
         if memchr::memchr(b'&', value.as_bytes()).is_some() && !are_references_sound(value) {
-            return Err("a reference in an attribute that stands for nothing");
+            return Err("an unknown reference in an attribute");
         }
         self.count += 1;
         if ATTRIBUTES_MAX < self.count {
             return Err("too many attributes");
         }
         if 1 < self.count && self.is_repeated(name) {
-            return Err("an attribute that is there twice");
+            return Err("a repeated attribute");
         }
         self.rest = rest;
         Ok(Some((name, value)))
     }
 
-    /// Whether one of that name came before; those have been checked.
+    /// Returns whether an earlier attribute has that name; earlier ones have been checked.
     fn is_repeated(&self, name: &str) -> bool {
         let mut rest = self.raw.get(self.first..).unwrap_or_default();
         for _ in 1..self.count {
@@ -95,7 +95,7 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
-/// What a byte may be in a name: nothing, a later part of it, its beginning, what divides it.
+/// Roles of a byte in a name: none, a later part, the beginning, the colon.
 const NONE: u8 = 0;
 const LATER: u8 = 1;
 const FIRST: u8 = 2;
@@ -119,7 +119,7 @@ const IN_NAMES: [u8; 256] = {
     table
 };
 
-/// Whether a text can be the name of an element or attribute, with at most one prefix.
+/// Returns whether a text is a valid name of an element or attribute, with at most one prefix.
 pub(super) fn is_name(name: &str) -> bool {
     let (mut begins, mut colons) = (true, 0);
     for byte in name.bytes() {
@@ -140,7 +140,7 @@ fn are_references_sound(value: &str) -> bool {
         .all(|it| it.split_once(';').is_some_and(|(reference, _)| referred(reference).is_some()))
 }
 
-/// A value with what its references stand for.
+/// Returns a value with its references replaced.
 pub(super) fn unescaped(value: &str) -> String {
     let mut pieces = value.split('&');
     let mut text = pieces.next().unwrap_or_default().to_owned();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_as_xml_has_them() {
+    fn attributes_follow_xml() {
         check("a", Ok(&[]));
         check("a ", Ok(&[]));
         check("a b='1'\n c:d = \"&lt;'\" ", Ok(&[("b", "1"), ("c:d", "&lt;'")]));
@@ -173,10 +173,10 @@ mod tests {
         check("a b=1", Err("an attribute's value without quotes"));
         check("a b='1", Err("a quote that is not closed"));
         check("a b='<'", Err("< in an attribute"));
-        check("a b='&x;'", Err("a reference in an attribute that stands for nothing"));
-        check("a b='&amp'", Err("a reference in an attribute that stands for nothing"));
-        check("a b='=' c='' b=''", Err("an attribute that is there twice"));
-        check("a 1='2'", Err("the name of an attribute is none"));
+        check("a b='&x;'", Err("an unknown reference in an attribute"));
+        check("a b='&amp'", Err("an unknown reference in an attribute"));
+        check("a b='=' c='' b=''", Err("a repeated attribute"));
+        check("a 1='2'", Err("an attribute with an invalid name"));
         let many: String = (0..=ATTRIBUTES_MAX).map(|nth| format!(" a{nth}=''")).collect();
         check(&format!("a{many}"), Err("too many attributes"));
     }

@@ -1,31 +1,31 @@
-//! Which encoding a response is in, and the response in UTF-8.
+//! The encoding of a response, and its conversion to UTF-8.
 //!
 //! Source: XML 1.0 §4.3.3 and appendix F (detection of encodings).
 //!
 //! # Differences from the standard
 //!
-//! * What is UTF-8, with characters beyond ASCII, is taken for that whatever is declared: templates keep
-//!   declarations that have long been wrong, and no other text looks like it.
-//! * UTF-16 that is declared in single bytes is none, and taken for UTF-8: what writes to a string in memory
-//!   often names that string's encoding.
+//! * Valid UTF-8 with non-ASCII characters counts as UTF-8 despite its declaration: templates keep wrong
+//!   declarations, and no other text looks like UTF-8.
+//! * A declaration of UTF-16 in single bytes is ignored: a program that writes to a string in memory
+//!   often declares that string's encoding.
 
 use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-use super::notes::{Notes, What};
+use super::notes::{NoteKind, Notes};
 
-/// Largest response that is read in another encoding than UTF-8, in bytes.
+/// Largest response in another encoding than UTF-8, in bytes.
 pub const TRANSCODED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// How far an XML declaration is looked for, in bytes: junk may stand before it.
+/// Length of the text in which the XML declaration is searched, in bytes: junk may precede it.
 const DECLARATION_BYTES_MAX: usize = 4 * 1024;
 
-/// The response in UTF-8, or bytes that were meant to be that, without a byte order mark.
+/// Returns the response in UTF-8, or the bytes intended as such, without a byte order mark.
 ///
 /// # Errors
 ///
-/// The name of an encoding in which it is too large to be read.
+/// The name of the encoding, if the response is too large to be converted.
 pub(super) fn in_utf8<'a>(
     bytes: &'a [u8],
     notes: &mut Notes,
@@ -45,7 +45,7 @@ pub(super) fn in_utf8<'a>(
     let is_plain = !bytes.is_ascii() || encoding.is_ascii_compatible();
     if !is_wide && is_plain && std::str::from_utf8(bytes).is_ok() {
         if !bytes.is_ascii() {
-            notes.add(What::Encoding, 0);
+            notes.add(NoteKind::Encoding, 0);
         }
         return Ok(Cow::Borrowed(bytes));
     }
@@ -54,25 +54,25 @@ pub(super) fn in_utf8<'a>(
     }
     let (text, _, has_replaced) = encoding.decode(bytes);
     if has_replaced {
-        notes.add(What::Utf8, 0);
+        notes.add(NoteKind::Utf8, 0);
     }
     Ok(Cow::Owned(text.into_owned().into_bytes()))
 }
 
-/// The encoding of the XML declaration; UTF-8 without one, and for one that nobody knows.
+/// Returns the encoding of the XML declaration; UTF-8 if it is missing or unknown.
 fn declared(bytes: &[u8], notes: &mut Notes) -> &'static Encoding {
     let head = bytes.get(..DECLARATION_BYTES_MAX).unwrap_or(bytes);
     let Some(label) = label(head) else { return UTF_8 };
     let encoding = Encoding::for_label(label).filter(|it| ![UTF_16LE, UTF_16BE].contains(it));
     encoding.unwrap_or_else(|| {
-        notes.add(What::Encoding, 0);
+        notes.add(NoteKind::Encoding, 0);
         UTF_8
     })
 }
 
 fn label(head: &[u8]) -> Option<&[u8]> {
     let start = memchr::memmem::find(head, b"<?xml")?;
-    // One within a record is not the page's.
+    // A declaration within a record is not that of the page.
     let is_within = memchr::memmem::find(head.get(..start)?, b"OAI-PMH").is_some();
     let start = Some(start).filter(|_| !is_within)?;
     let rest = head.get(start..)?;
@@ -98,23 +98,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_utf_8_is_that_whatever_is_declared() {
+    fn utf_8_counts_despite_its_declaration() {
         for label in ["iso-8859-1", "GB2312", "Shift_JIS", "Big5"] {
             let text = format!("<?xml version='1.0' encoding='{label}'?><a>\u{e9}</a>");
             check(text.as_bytes(), &text, true);
         }
-        // As it is written where a string in memory is UTF-16.
+        // Written by programs whose strings in memory are UTF-16.
         let text = "<?xml version=\"1.0\" encoding=\"utf-16\"?><a>\u{e9}</a>";
         check(text.as_bytes(), text, true);
     }
 
     #[test]
-    fn what_is_declared_counts_for_other_bytes() {
+    fn the_declaration_counts_for_other_bytes() {
         let head = "<?xml version='1.0' encoding='Shift_JIS'?>";
         check(&[head.as_bytes(), b"\x83e"].concat(), &format!("{head}\u{30c6}"), false);
         let head = "<?xml version='1.0' encoding='iso-2022-jp'?>";
         check(&[head.as_bytes(), b"\x1b$B%F\x1b(B"].concat(), &format!("{head}\u{30c6}"), false);
-        // One within a record says nothing of the page.
+        // A declaration within a record does not concern the page.
         let text = "<OAI-PMH><a><?xml version='1.0' encoding='Shift_JIS'?>";
         check(text.as_bytes(), text, false);
     }

@@ -1,8 +1,8 @@
-//! Entities of HTML, which pages of repositories refer to although no DTD declares them.
+//! Entities of HTML, which repositories use although no DTD declares them.
 //!
 //! Source: HTML 4.01 §24.
 
-/// Of the characters from U+00A0 to U+00FF, in their order.
+/// Entities of the characters from U+00A0 to U+00FF, in order.
 const LATIN: [&str; 96] = [
     "nbsp", "iexcl", "cent", "pound", "curren", "yen", "brvbar", "sect", "uml", "copy", "ordf",
     "laquo", "not", "shy", "reg", "macr", "deg", "plusmn", "sup2", "sup3", "acute", "micro",
@@ -16,7 +16,7 @@ const LATIN: [&str; 96] = [
     "uuml", "yacute", "thorn", "yuml",
 ];
 
-/// All others but those that XML has as well, by name.
+/// All other entities, by name, without those of XML.
 const OTHERS: [(&str, char); 152] = [
     ("Alpha", '\u{391}'),
     ("Beta", '\u{392}'),
@@ -172,13 +172,13 @@ const OTHERS: [(&str, char); 152] = [
     ("zwnj", '\u{200c}'),
 ];
 
-/// The character that an entity of HTML stands for; none for those that XML has as well.
+/// Returns the character of an HTML entity; `None` for the entities of XML.
 pub(super) fn entity(name: &str) -> Option<char> {
     if let Ok(at) = OTHERS.binary_search_by_key(&name, |it| it.0) {
         return OTHERS.get(at).map(|it| it.1);
     }
-    let place = LATIN.iter().position(|it| *it == name)?;
-    char::from_u32(0xa0 + u32::try_from(place).ok()?)
+    let position = LATIN.iter().position(|it| *it == name)?;
+    char::from_u32(0xa0 + u32::try_from(position).ok()?)
 }
 
 #[cfg(test)]

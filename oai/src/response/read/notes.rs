@@ -1,52 +1,52 @@
-//! What a reader noticed in a response that was read all the same.
+//! Notes of the reader: oddities of a response that was readable nevertheless.
 
 use std::fmt;
 
-/// What was noticed.
+/// Kind of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum What {
-    /// Elements are not in the protocol's namespace, and were taken by their names.
+pub enum NoteKind {
+    /// Elements are not in the protocol's namespace, and were recognized by their names.
     Namespace,
-    /// A datestamp is a time, but not written as the protocol has it.
+    /// A datestamp is a time, but not in the protocol's form.
     DatestampForm,
-    /// A datestamp is missing, or no time.
+    /// A datestamp is missing, or not a time.
     NoDatestamp,
-    /// The responseDate is missing, no time, or not in seconds.
+    /// The responseDate is missing, not a time, or not in seconds.
     ResponseDate,
     /// A number or date of a token could not be read.
     TokenAttribute,
-    /// There is more than one token, or it is not where it belongs.
+    /// There is more than one token, or it is in the wrong place.
     TokenPlace,
-    /// The element of the verb is there more than once.
+    /// The element of the verb occurs more than once.
     Repeated,
-    /// An error has no code of the protocol.
+    /// The code of an error is not one of the protocol.
     UnknownCode,
     /// There are errors beside a result.
     FaultBesideResult,
     /// A container holds more than one element; the first was taken.
     SeveralElements,
-    /// A value of an Identify response is none of those that it may have.
+    /// A value of an Identify response is not one of the protocol.
     UnknownValue,
-    /// Repaired: something stood before the response, behind it or between its records.
+    /// Repaired: text before or after the response, or between its records.
     Junk,
-    /// Repaired: the encoding is not the one that was declared.
+    /// Repaired: the encoding is not the declared one.
     Encoding,
-    /// Repaired: bytes that are no UTF-8.
+    /// Repaired: bytes that are not UTF-8.
     Utf8,
-    /// Repaired: characters that XML does not have, as such or by reference.
+    /// Repaired: characters that XML does not allow, as such or by reference.
     Character,
-    /// Repaired: `&` that begins no reference.
+    /// Repaired: `&` without a reference.
     Ampersand,
     /// Repaired: references to entities of HTML.
     Entity,
-    /// Repaired: `<` that begins no tag, `]]>`, a comment, an XML declaration in the midst.
+    /// Repaired: `<` without a tag, `]]>`, a comment, an XML declaration after the beginning.
     Markup,
-    /// Repaired: a prefix that is well known, but not declared.
+    /// Repaired: a well-known prefix that is not declared.
     Prefix,
 }
 
-impl What {
-    /// Whether the bytes had to be changed.
+impl NoteKind {
+    /// Returns whether the bytes had to be changed.
     pub fn is_repair(self) -> bool {
         Self::Junk <= self
     }
@@ -54,11 +54,11 @@ impl What {
     fn text(self) -> &'static str {
         match self {
             Self::Namespace => "elements that are not in the namespace of OAI-PMH",
-            Self::DatestampForm => "a datestamp that is not written as OAI-PMH has it",
-            Self::NoDatestamp => "a datestamp that is missing, or no time",
+            Self::DatestampForm => "a datestamp that is not in the form of OAI-PMH",
+            Self::NoDatestamp => "a datestamp that is missing, or not a time",
             Self::ResponseDate => "a responseDate that is missing, or not in UTC and seconds",
             Self::TokenAttribute => "an attribute of the resumptionToken that cannot be read",
-            Self::TokenPlace => "a resumptionToken too many, or out of its place",
+            Self::TokenPlace => "a resumptionToken too many, or in the wrong place",
             Self::Repeated => "the element of the verb more than once",
             Self::UnknownCode => "an error code that OAI-PMH does not have",
             Self::FaultBesideResult => "an error beside a result",
@@ -66,9 +66,9 @@ impl What {
             Self::UnknownValue => "a value that Identify cannot have",
             Self::Junk => "text or markup outside of what belongs to the response (left out)",
             Self::Encoding => "an encoding other than the declared one",
-            Self::Utf8 => "bytes that are no UTF-8 (replaced)",
+            Self::Utf8 => "bytes that are not UTF-8 (replaced)",
             Self::Character => "characters that XML does not allow (replaced)",
-            Self::Ampersand => "an & that begins no reference (escaped)",
+            Self::Ampersand => "an & without a reference (escaped)",
             Self::Entity => "entities of HTML (replaced by their characters)",
             Self::Markup => "markup that is out of place (escaped or left out)",
             Self::Prefix => "a namespace prefix that is not declared (declared as usual)",
@@ -76,20 +76,20 @@ impl What {
     }
 }
 
-/// What was noticed, how often, and where first.
+/// A note: its kind, how often it applies, and where first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// What.
-    pub what: What,
+    /// Its kind.
+    pub kind: NoteKind,
     /// How often.
     pub count: u64,
-    /// Where first, in bytes; of a repair, where the record or page begins that it was made in.
+    /// First position, in bytes; for a repair, the beginning of the repaired record or page.
     pub offset: u64,
 }
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, at byte {}", self.what.text(), self.offset)?;
+        write!(f, "{}, at byte {}", self.kind.text(), self.offset)?;
         if 1 < self.count {
             write!(f, " and {} more", self.count - 1)?;
         }
@@ -97,21 +97,21 @@ impl fmt::Display for Note {
     }
 }
 
-/// Notes: one for each [`What`].
+/// Notes: one for each [`NoteKind`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notes(Vec<Note>);
 
 impl Notes {
-    pub(super) fn add(&mut self, what: What, offset: u64) {
-        match self.0.iter_mut().find(|it| it.what == what) {
+    pub(super) fn add(&mut self, kind: NoteKind, offset: u64) {
+        match self.0.iter_mut().find(|it| it.kind == kind) {
             Some(note) => note.count += 1,
-            None => self.0.push(Note { what, count: 1, offset }),
+            None => self.0.push(Note { kind, count: 1, offset }),
         }
     }
 
     pub(super) fn append(&mut self, others: Self) {
         for other in others.0 {
-            match self.0.iter_mut().find(|it| it.what == other.what) {
+            match self.0.iter_mut().find(|it| it.kind == other.kind) {
                 Some(note) => note.count += other.count,
                 None => self.0.push(other),
             }
@@ -119,7 +119,7 @@ impl Notes {
     }
 
     pub(super) fn has_repairs(&self) -> bool {
-        self.0.iter().any(|it| it.what.is_repair())
+        self.0.iter().any(|it| it.kind.is_repair())
     }
 
     pub(super) fn into_vec(self) -> Vec<Note> {

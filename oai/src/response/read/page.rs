@@ -5,9 +5,9 @@
 //!
 //! # Differences from the standard
 //!
-//! * Elements are taken by their place and name; one that is not in the protocol's namespace is noted.
-//! * Order does not matter, and unknown elements are passed over.
-//! * Adly's `totalElements` is read wherever it stands among a token's attributes, with a prefix or without.
+//! * Elements are recognized by position and name; one outside the protocol's namespace is noted.
+//! * Order does not matter, and unknown elements are skipped.
+//! * Adly's `totalElements` is read at any position among a token's attributes, with or without a prefix.
 
 use crate::datestamp::{Datestamp, Granularity};
 use crate::error::{Code, Fault};
@@ -16,29 +16,28 @@ use crate::response::write::NAMESPACE;
 use crate::response::{Deleted, Format, Header, Identify, Quarantined, Record, Set, Token, Xml};
 
 use super::attribute::unescaped;
-use super::notes::{Notes, What};
+use super::notes::{NoteKind, Notes};
 use super::walk::{Binding, Element, Step, Stop, Tag, Walker};
 
-/// Largest record that is read, in bytes.
+/// Largest record, in bytes.
 pub const RECORD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Most records that are named for not having been read; the last one says how many more there are.
+/// Most unreadable records that are named; the last entry counts the others.
 pub const QUARANTINED_MAX: usize = 1_000;
 
-/// Bytes of declarations that may be added to a page's elements to make them stand by themselves, for each
-/// byte of the page.
+/// Most bytes of added namespace declarations for each byte of the page.
 const ADDED_FACTOR: usize = 4;
 
-/// What has been found of a response so far.
+/// The parts of a response that have been read so far.
 #[derive(Debug, Default)]
-pub(super) struct Found<'a> {
+pub(super) struct ResponseParts<'a> {
     pub(super) date: Option<Datestamp>,
     pub(super) faults: Vec<Fault>,
-    /// Elements of the verb that was asked.
+    /// Number of elements of the requested verb.
     pub(super) bodies: usize,
     /// The first element of another verb.
     pub(super) other: Option<Verb>,
-    /// What is declared where the items are.
+    /// The declarations in force around the items.
     pub(super) scope: Vec<Binding<'a>>,
     pub(super) identify: Identify,
     pub(super) formats: Vec<Format>,
@@ -53,20 +52,20 @@ pub(super) struct Items {
     pub(super) headers: Vec<Header>,
     pub(super) records: Vec<Record>,
     pub(super) quarantined: Vec<Quarantined>,
-    /// More of them than are named.
+    /// Number of unreadable items that are not named.
     pub(super) unnamed: u64,
     pub(super) notes: Notes,
-    /// Bytes of declarations that were added.
+    /// Bytes of added declarations.
     added: usize,
 }
 
 impl Items {
-    /// No items, with what has been spent.
+    /// Returns no items, with the same count of added bytes.
     pub(super) fn fresh(&self) -> Self {
         Self { added: self.added, ..Self::default() }
     }
 
-    /// Takes over what was read after [`Items::fresh`].
+    /// Appends the items read after [`Items::fresh`].
     pub(super) fn append(&mut self, mut other: Self) {
         self.sets.append(&mut other.sets);
         self.headers.append(&mut other.headers);
@@ -87,16 +86,16 @@ impl Items {
         }
     }
 
-    /// Makes elements stand by themselves.
-    fn written(&mut self, elements: Vec<Element<'_>>, page_bytes: usize) -> Option<Vec<Xml>> {
+    /// Returns the elements as self-contained XML; `None` beyond the limits.
+    fn take_xml(&mut self, elements: Vec<Element<'_>>, page_bytes: usize) -> Option<Vec<Xml>> {
         self.added += elements.iter().map(Element::added).sum::<usize>();
         let bytes: usize = elements.iter().map(Element::len).sum();
         let fits = bytes <= RECORD_BYTES_MAX && self.added / ADDED_FACTOR <= page_bytes.max(65_536);
-        fits.then(|| elements.iter().map(|it| Xml(it.written())).collect())
+        fits.then(|| elements.iter().map(|it| Xml(it.to_xml())).collect())
     }
 }
 
-/// What an item of a list is called, of the verbs that have items.
+/// Returns the element name of a verb's items, if it has items.
 pub(super) fn item_name(verb: Verb) -> Option<&'static str> {
     match verb {
         Verb::ListRecords | Verb::GetRecord => Some("record"),
@@ -106,14 +105,14 @@ pub(super) fn item_name(verb: Verb) -> Option<&'static str> {
     }
 }
 
-/// One response, and nothing around it.
+/// The reader of one response without surrounding text.
 #[derive(Debug)]
 pub(super) struct Page<'w, 'a> {
     walker: &'w mut Walker<'a>,
     asked: Verb,
     /// Bytes of the whole page.
     bytes: usize,
-    /// Where the text begins in it.
+    /// Position of the text in the page.
     offset: usize,
 }
 
@@ -128,7 +127,7 @@ impl<'w, 'a> Page<'w, 'a> {
     }
 
     /// Reads a whole response.
-    pub(super) fn response(&mut self, found: &mut Found<'a>) -> Result<(), Stop> {
+    pub(super) fn response(&mut self, found: &mut ResponseParts<'a>) -> Result<(), Stop> {
         let root = loop {
             match self.walker.step()? {
                 Step::Start(tag) => break tag,
@@ -143,7 +142,7 @@ impl<'w, 'a> Page<'w, 'a> {
         self.expect(&root, &mut found.items.notes);
         loop {
             match self.walker.step()? {
-                Step::Start(tag) => self.part(&tag, found)?,
+                Step::Start(tag) => self.section(&tag, found)?,
                 Step::End => break,
                 _ => {}
             }
@@ -156,11 +155,11 @@ impl<'w, 'a> Page<'w, 'a> {
                 _ if !step.is_words() => continue,
                 _ => {}
             }
-            return Err(Stop::malformed(self.walker.position(), "something behind the root"));
+            return Err(Stop::malformed(self.walker.position(), "text after the root element"));
         }
     }
 
-    fn part(&mut self, tag: &Tag<'a>, found: &mut Found<'a>) -> Result<(), Stop> {
+    fn section(&mut self, tag: &Tag<'a>, found: &mut ResponseParts<'a>) -> Result<(), Stop> {
         match tag.local() {
             "responseDate" => {
                 self.expect(tag, &mut found.items.notes);
@@ -169,20 +168,20 @@ impl<'w, 'a> Page<'w, 'a> {
                 let is_sound = Datestamp::parse(&text)
                     .is_some_and(|it| it.granularity() == Granularity::Second);
                 if !is_sound {
-                    self.note(What::ResponseDate, tag, &mut found.items.notes);
+                    self.note(NoteKind::ResponseDate, tag, &mut found.items.notes);
                 }
             }
             "error" => self.fault(tag, found)?,
             "resumptionToken" => {
-                self.note(What::TokenPlace, tag, &mut found.items.notes);
+                self.note(NoteKind::TokenPlace, tag, &mut found.items.notes);
                 self.token(tag, found)?;
             }
-            name => match Verb::named(name) {
+            name => match Verb::by_name(name) {
                 Some(verb) if verb == self.asked => {
                     self.expect(tag, &mut found.items.notes);
                     found.bodies += 1;
                     if 1 < found.bodies {
-                        self.note(What::Repeated, tag, &mut found.items.notes);
+                        self.note(NoteKind::Repeated, tag, &mut found.items.notes);
                     }
                     self.body(found)?;
                 }
@@ -195,7 +194,7 @@ impl<'w, 'a> Page<'w, 'a> {
         Ok(())
     }
 
-    fn body(&mut self, found: &mut Found<'a>) -> Result<(), Stop> {
+    fn body(&mut self, found: &mut ResponseParts<'a>) -> Result<(), Stop> {
         found.scope = self.walker.bindings().to_vec();
         let item = item_name(self.asked);
         loop {
@@ -235,7 +234,7 @@ impl<'w, 'a> Page<'w, 'a> {
         Ok(())
     }
 
-    fn record(&mut self, tag: &Tag<'a>, items: &mut Items) -> Result<Kept<Record>, Stop> {
+    fn record(&mut self, tag: &Tag<'a>, items: &mut Items) -> Result<ItemResult<Record>, Stop> {
         let mut header = None;
         let mut metadata = Vec::new();
         let mut about = Vec::new();
@@ -268,17 +267,17 @@ impl<'w, 'a> Page<'w, 'a> {
             return Ok(Err((Some(header.identifier), problem)));
         }
         if 1 < metadata.len() {
-            self.note(What::SeveralElements, tag, &mut items.notes);
+            self.note(NoteKind::SeveralElements, tag, &mut items.notes);
             metadata.truncate(1);
         }
-        let written = items.written(metadata, self.bytes).zip(items.written(about, self.bytes));
+        let written = items.take_xml(metadata, self.bytes).zip(items.take_xml(about, self.bytes));
         let Some((mut metadata, about)) = written else {
             return Ok(Err((Some(header.identifier), TOO_MUCH_ADDED)));
         };
         Ok(Ok(Record { header, metadata: metadata.pop(), about }))
     }
 
-    fn header(&mut self, tag: &Tag<'a>, notes: &mut Notes) -> Result<Kept<Header>, Stop> {
+    fn header(&mut self, tag: &Tag<'a>, notes: &mut Notes) -> Result<ItemResult<Header>, Stop> {
         let status = tag.attribute("status").unwrap_or_default();
         let mut header =
             Header { deleted: status.trim().eq_ignore_ascii_case("deleted"), ..Header::default() };
@@ -305,16 +304,16 @@ impl<'w, 'a> Page<'w, 'a> {
         let date = date.unwrap_or_default();
         header.datestamp = Datestamp::lenient(&date);
         match header.datestamp {
-            None => self.note(What::NoDatestamp, tag, notes),
+            None => self.note(NoteKind::NoDatestamp, tag, notes),
             Some(_) if Datestamp::parse(&date).is_none() => {
-                self.note(What::DatestampForm, tag, notes);
+                self.note(NoteKind::DatestampForm, tag, notes);
             }
             Some(_) => {}
         }
         Ok(Ok(header))
     }
 
-    fn set(&mut self, tag: &Tag<'a>, items: &mut Items) -> Result<Kept<Set>, Stop> {
+    fn set(&mut self, tag: &Tag<'a>, items: &mut Items) -> Result<ItemResult<Set>, Stop> {
         let mut set = Set::default();
         let mut descriptions = Vec::new();
         loop {
@@ -335,7 +334,7 @@ impl<'w, 'a> Page<'w, 'a> {
         if RECORD_BYTES_MAX < self.walker.position() - tag.start {
             return Ok(Err((Some(set.spec), TOO_LARGE)));
         }
-        let Some(descriptions) = items.written(descriptions, self.bytes) else {
+        let Some(descriptions) = items.take_xml(descriptions, self.bytes) else {
             return Ok(Err((Some(set.spec), TOO_MUCH_ADDED)));
         };
         Ok(Ok(Set { descriptions, ..set }))
@@ -357,7 +356,7 @@ impl<'w, 'a> Page<'w, 'a> {
         }
     }
 
-    fn identify(&mut self, tag: &Tag<'a>, found: &mut Found<'a>) -> Result<(), Stop> {
+    fn identify(&mut self, tag: &Tag<'a>, found: &mut ResponseParts<'a>) -> Result<(), Stop> {
         let identify = &mut found.identify;
         let notes = &mut found.items.notes;
         let offset = self.offset(tag);
@@ -371,32 +370,32 @@ impl<'w, 'a> Page<'w, 'a> {
                 let text = self.walker.field()?;
                 identify.earliest_datestamp = Datestamp::lenient(&text);
                 match identify.earliest_datestamp {
-                    None => notes.add(What::NoDatestamp, offset),
+                    None => notes.add(NoteKind::NoDatestamp, offset),
                     Some(_) if Datestamp::parse(&text).is_none() => {
-                        notes.add(What::DatestampForm, offset);
+                        notes.add(NoteKind::DatestampForm, offset);
                     }
                     Some(_) => {}
                 }
             }
             "deletedRecord" => {
                 let text = self.walker.field()?;
-                let known = Deleted::named(&text).or_else(|| {
-                    notes.add(What::UnknownValue, offset);
-                    Deleted::named(&text.to_ascii_lowercase())
+                let known = Deleted::by_name(&text).or_else(|| {
+                    notes.add(NoteKind::UnknownValue, offset);
+                    Deleted::by_name(&text.to_ascii_lowercase())
                 });
                 identify.deleted_record = known.unwrap_or_default();
             }
             "granularity" => {
                 let text = self.walker.field()?;
-                identify.granularity = Granularity::named(&text).unwrap_or_else(|| {
-                    notes.add(What::UnknownValue, offset);
+                identify.granularity = Granularity::by_name(&text).unwrap_or_else(|| {
+                    notes.add(NoteKind::UnknownValue, offset);
                     let is_fine = text.to_ascii_lowercase().contains("hh");
                     if is_fine { Granularity::Second } else { Granularity::Day }
                 });
             }
             "description" => {
                 let elements = self.walker.container()?;
-                match found.items.written(elements, self.bytes) {
+                match found.items.take_xml(elements, self.bytes) {
                     Some(mut descriptions) => identify.descriptions.append(&mut descriptions),
                     None => return Err(Stop::malformed(tag.start, TOO_LARGE)),
                 }
@@ -406,19 +405,19 @@ impl<'w, 'a> Page<'w, 'a> {
         Ok(())
     }
 
-    fn fault(&mut self, tag: &Tag<'a>, found: &mut Found<'a>) -> Result<(), Stop> {
+    fn fault(&mut self, tag: &Tag<'a>, found: &mut ResponseParts<'a>) -> Result<(), Stop> {
         let name = unescaped(tag.attribute("code").unwrap_or_default());
         let text = self.walker.field()?;
         let known = |name: &str| {
             Code::ALL.into_iter().find(|it| it.name().eq_ignore_ascii_case(name.trim()))
         };
-        let fault = match (Code::named(&name), known(&name)) {
+        let fault = match (Code::by_name(&name), known(&name)) {
             (Some(code), _) => Fault::new(code, text),
             (None, code) => {
-                self.note(What::UnknownCode, tag, &mut found.items.notes);
+                self.note(NoteKind::UnknownCode, tag, &mut found.items.notes);
                 match code {
                     Some(code) => Fault::new(code, text),
-                    // What is to be done about it is the same: nothing, but to ask otherwise.
+                    // The consequence is the same: nothing, except to ask differently.
                     None => Fault::new(Code::BadArgument, format!("{name} {text}").trim()),
                 }
             }
@@ -427,13 +426,13 @@ impl<'w, 'a> Page<'w, 'a> {
         Ok(())
     }
 
-    fn token(&mut self, tag: &Tag<'a>, found: &mut Found<'a>) -> Result<(), Stop> {
+    fn token(&mut self, tag: &Tag<'a>, found: &mut ResponseParts<'a>) -> Result<(), Stop> {
         let notes = &mut found.items.notes;
         let mut number = |name| {
             let text = tag.attribute(name)?;
             let number = text.trim().parse().ok();
             if number.is_none() {
-                self.note(What::TokenAttribute, tag, notes);
+                self.note(NoteKind::TokenAttribute, tag, notes);
             }
             number
         };
@@ -443,7 +442,7 @@ impl<'w, 'a> Page<'w, 'a> {
         let expires = tag.attribute("expirationDate").and_then(|it| {
             let date = Datestamp::lenient(it);
             if date.is_none() {
-                self.note(What::TokenAttribute, tag, notes);
+                self.note(NoteKind::TokenAttribute, tag, notes);
             }
             date
         });
@@ -451,7 +450,7 @@ impl<'w, 'a> Page<'w, 'a> {
         let token = Token { value, expires, cursor, complete_list_size, total_elements };
         match &found.token {
             Some(first) if !first.value.is_empty() || token.value.is_empty() => {
-                self.note(What::TokenPlace, tag, &mut found.items.notes);
+                self.note(NoteKind::TokenPlace, tag, &mut found.items.notes);
             }
             _ => found.token = Some(token),
         }
@@ -461,22 +460,21 @@ impl<'w, 'a> Page<'w, 'a> {
     /// Notes an element that is not in the protocol's namespace.
     fn expect(&self, tag: &Tag<'a>, notes: &mut Notes) {
         if self.walker.namespace(tag) != Some(NAMESPACE) {
-            self.note(What::Namespace, tag, notes);
+            self.note(NoteKind::Namespace, tag, notes);
         }
     }
 
-    fn note(&self, what: What, tag: &Tag<'a>, notes: &mut Notes) {
-        notes.add(what, self.offset(tag));
+    fn note(&self, kind: NoteKind, tag: &Tag<'a>, notes: &mut Notes) {
+        notes.add(kind, self.offset(tag));
     }
 
-    /// Where a tag is in the page.
     fn offset(&self, tag: &Tag<'a>) -> u64 {
         (self.offset + tag.start) as u64
     }
 }
 
-/// An item, or its identifier and why it is none.
-type Kept<T> = Result<T, (Option<String>, &'static str)>;
+/// An item, or its identifier and the reason why it is unreadable.
+type ItemResult<T> = Result<T, (Option<String>, &'static str)>;
 
 const TOO_LARGE: &str = "it is larger than 16 MiB";
 const TOO_MUCH_ADDED: &str =

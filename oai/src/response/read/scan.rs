@@ -1,9 +1,9 @@
-//! Reads a response that is no XML: its items are looked for in the bytes, and each is read by itself.
+//! The scan of a response that is not XML: each item is located in the bytes and read alone.
 //!
-//! Source: none; what breaks harvests in the field. A parser that goes on behind an error loses records
-//! without a word, so this one cuts the page into items first. Each is parsed as it is; then mended, if
-//! that fails; then left out and named. What is around the items is mended and parsed as a response without
-//! items: it decides whether the page is whole.
+//! Source: none; the errors that break real harvests. A parser that continues after an error loses
+//! records silently, so this one cuts the page into items first. Each is parsed as it is; if that fails,
+//! it is mended and parsed; if that fails, it is left out and named. The text around the items is mended
+//! and parsed as a response without items, which shows whether the page is complete.
 
 use std::ops::Range;
 
@@ -13,10 +13,10 @@ use crate::request::Verb;
 use crate::response::Quarantined;
 
 use super::mend::mend;
-use super::notes::{Notes, What};
-use super::page::{Found, Items, Page, RECORD_BYTES_MAX, item_name};
+use super::notes::{NoteKind, Notes};
+use super::page::{Items, Page, RECORD_BYTES_MAX, ResponseParts, item_name};
 use super::walk::{Binding, Cause, Step, Stop, Walker, is_clean};
-use super::{Reading, Unreadable, excerpt, finish, whole};
+use super::{Reading, Unreadable, excerpt, finish, partial_reading};
 
 /// Longest response without its items, in bytes.
 pub const AROUND_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -24,17 +24,17 @@ pub const AROUND_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Longest tag of an item, in bytes.
 const TAG_BYTES_MAX: usize = 1_024;
 
-/// Longest identifier that is named, in bytes.
+/// Longest identifier of an unreadable item, in bytes.
 const IDENTIFIER_BYTES_MAX: usize = 1_024;
 
-/// Reads a response that could not be parsed; it begins at `base` in what came.
+/// Reads a response that could not be parsed; it begins at byte `base` of the answer.
 pub(super) fn scan(
     bytes: &[u8],
     base: usize,
     asked: Verb,
     mut notes: Notes,
 ) -> Result<Reading, Unreadable> {
-    let Some(root) = root(bytes) else { return Err(no_response(bytes)) };
+    let Some(root) = root(bytes) else { return Err(not_a_response(bytes)) };
     let (before, page) = bytes.split_at(root);
     if let Some(at) = find(&before.to_ascii_uppercase(), b"<!DOCTYPE") {
         return Err(Unreadable::Doctype { offset: (base + at) as u64 });
@@ -42,7 +42,7 @@ pub(super) fn scan(
     let end = last_end_tag(page, b"OAI-PMH").map_or(page.len(), |it| it.1);
     let (page, behind) = page.split_at(end);
     if is_junk(before) || !behind.trim_ascii().is_empty() {
-        notes.add(What::Junk, base as u64);
+        notes.add(NoteKind::Junk, base as u64);
     }
     let base = base + root;
     let spans = item_name(asked).map_or_else(Vec::new, |name| cut(page, name, asked));
@@ -59,11 +59,11 @@ pub(super) fn scan(
     }
     let around = [page.split_at(first).0, page.split_at(last).1].concat();
     let around = mend(&around, AROUND_BYTES_MAX, base as u64, &mut notes).ok_or_else(too_large)?;
-    let mut found = Found::default();
+    let mut found = ResponseParts::default();
     let mut walker = Walker::new(&around, &[], true);
     let outcome = Page::new(&mut walker, asked, bytes.len(), base).response(&mut found);
     if walker.has_forgiven {
-        notes.add(What::Prefix, base as u64);
+        notes.add(NoteKind::Prefix, base as u64);
     }
     let is_cut = matches!(&outcome, Err(Stop { cause: Cause::End, .. }));
     for (nth, range) in spans.iter().enumerate() {
@@ -77,22 +77,22 @@ pub(super) fn scan(
         Ok(()) => finish(found, asked),
         Err(Stop { cause: Cause::End, .. }) => {
             let offset = (base + page.len()) as u64;
-            Err(Unreadable::Truncated { offset, whole: whole(found, asked) })
+            Err(Unreadable::Truncated { offset, whole: partial_reading(found, asked) })
         }
         Err(Stop { at, cause: Cause::Malformed(problem) }) => {
             let problem = format!("{problem}: {}", excerpt(around.as_bytes(), at));
-            // Behind the items, by as much as was taken out.
+            // After the items, add the bytes that were taken out.
             let offset = if at < first { base + at } else { base + at - first + last };
             Err(Unreadable::Malformed {
                 offset: offset as u64,
                 problem,
-                whole: whole(found, asked),
+                whole: partial_reading(found, asked),
             })
         }
     }
 }
 
-/// What may be an item, from its start tag to its end tag, or to where the next one begins.
+/// A possible item: from its start tag to its end tag, or to the beginning of the next item.
 #[derive(Debug)]
 struct Span<'b> {
     bytes: &'b [u8],
@@ -102,7 +102,7 @@ struct Span<'b> {
 }
 
 impl Span<'_> {
-    /// Reads the item as it is, or mended; or quarantines it, unless it is where the page was cut off.
+    /// Reads the item as it is, or mended. A bad one is quarantined, unless the page is cut off there.
     fn read(&self, scope: &[Binding<'_>], is_cut: bool, items: &mut Items) {
         if RECORD_BYTES_MAX < self.bytes.len() {
             return self.quarantine("it is larger than 16 MiB".to_owned(), items);
@@ -148,7 +148,7 @@ impl Span<'_> {
         let mut found = items.fresh();
         Page::new(&mut walker, self.asked, self.page_bytes, self.offset).item(&tag, &mut found)?;
         if walker.has_forgiven {
-            found.notes.add(What::Prefix, self.offset as u64);
+            found.notes.add(NoteKind::Prefix, self.offset as u64);
         }
         items.append(found);
         let (_, rest) = text.split_at(walker.position().min(text.len()));
@@ -163,7 +163,7 @@ impl Span<'_> {
             let identifier = identifier(rest.as_bytes(), self.asked);
             items.quarantine(Quarantined { identifier, offset, problem });
         } else {
-            items.notes.add(What::Junk, offset);
+            items.notes.add(NoteKind::Junk, offset);
         }
         Ok(())
     }
@@ -174,16 +174,16 @@ impl Span<'_> {
     }
 }
 
-/// Where the items of a page are: one behind the other, whatever is between them.
+/// Returns the ranges of a page's items; each reaches to the next one.
 fn cut(page: &[u8], name: &str, asked: Verb) -> Vec<Range<usize>> {
     let is_record = name == "record";
     let starts = start_tags(page, name.as_bytes());
-    // There are records in records (MARC): those of a response have their header first.
+    // Records may contain records (MARC): those of a response begin with a header.
     let starts = starts.filter(|at| !is_record || has_header(page.split_at(*at).1));
     let mut starts: Vec<usize> = starts.collect();
     let list = start_tags(page, asked.name().as_bytes()).next();
     let list = list.and_then(|at| Some(at + memchr::memchr(b'>', page.get(at..)?)? + 1));
-    // What is before the first one may be one without its start tag.
+    // The text before the first item may be an item without its start tag.
     if let Some(list) = list
         && let Some(before) = page.get(list..starts.first().copied().unwrap_or(page.len()))
         && is_item_like(before, asked)
@@ -202,7 +202,7 @@ fn cut(page: &[u8], name: &str, asked: Verb) -> Vec<Range<usize>> {
     starts.iter().zip(ends).map(|(start, end)| *start..end).collect()
 }
 
-/// Whether there is something of an item, which must not be lost without a word.
+/// Returns whether the bytes have a part of an item, which must not be lost silently.
 fn is_item_like(bytes: &[u8], asked: Verb) -> bool {
     let name = item_name(asked).unwrap_or_default().as_bytes();
     let key: &[u8] = if asked == Verb::ListSets { b"setSpec" } else { b"identifier" };
@@ -211,7 +211,7 @@ fn is_item_like(bytes: &[u8], asked: Verb) -> bool {
     has(name) || has(key) || has(b"header")
 }
 
-/// Whether a start tag is followed by that of a header.
+/// Returns whether a header follows the start tag.
 fn has_header(bytes: &[u8]) -> bool {
     let head = bytes.get(..TAG_BYTES_MAX).unwrap_or(bytes);
     let Some(end) = memchr::memchr(b'>', head) else { return false };
@@ -220,12 +220,12 @@ fn has_header(bytes: &[u8]) -> bool {
     start_tags(near, b"header").next() == Some(0)
 }
 
-/// Where the root element begins.
+/// Returns the position of the root element.
 pub(super) fn root(bytes: &[u8]) -> Option<usize> {
     start_tags(bytes, b"OAI-PMH").next()
 }
 
-/// Where start tags of that name are, whatever their prefix.
+/// Returns the positions of start tags with that name and any prefix.
 fn start_tags<'b>(bytes: &'b [u8], name: &'b [u8]) -> impl Iterator<Item = usize> + 'b {
     let finder = Finder::new(name).into_owned();
     let mut from = 0;
@@ -241,18 +241,18 @@ fn start_tags<'b>(bytes: &'b [u8], name: &'b [u8]) -> impl Iterator<Item = usize
     })
 }
 
-/// Where the last end tag of that name begins and ends.
+/// Returns the beginning and the end of the last end tag with that name.
 pub(super) fn last_end_tag(bytes: &[u8], name: &[u8]) -> Option<(usize, usize)> {
-    let places = FinderRev::new(name).into_owned();
+    let finder = FinderRev::new(name).into_owned();
     let mut until = bytes.len();
     loop {
-        let at = places.rfind(bytes.get(..until)?)?;
+        let at = finder.rfind(bytes.get(..until)?)?;
         until = at + name.len() - 1;
         let behind = bytes.split_at(at + name.len()).1;
         let white = behind.len() - behind.trim_ascii_start().len();
         let is_ended = behind.get(white) == Some(&b'>');
         let before = bytes.split_at(at).0;
-        let start = tag_start_behind(before, b'/').filter(|_| is_ended);
+        let start = tag_start_before(before, b'/').filter(|_| is_ended);
         if let Some(slash) = start
             && let Some(start) = slash.checked_sub(1)
             && bytes.get(start) == Some(&b'<')
@@ -262,12 +262,12 @@ pub(super) fn last_end_tag(bytes: &[u8], name: &[u8]) -> Option<(usize, usize)> 
     }
 }
 
-/// Where the `<` of a name is that begins behind these bytes, perhaps with a prefix.
+/// Returns the position of the `<` before a name that follows these bytes, perhaps with a prefix.
 fn tag_start(before: &[u8]) -> Option<usize> {
-    tag_start_behind(before, b'<')
+    tag_start_before(before, b'<')
 }
 
-fn tag_start_behind(before: &[u8], mark: u8) -> Option<usize> {
+fn tag_start_before(before: &[u8], mark: u8) -> Option<usize> {
     let unprefixed = before.strip_suffix(b":").map_or(before, |it| {
         let is_name = |it: &u8| it.is_ascii_alphanumeric() || b"_-.".contains(it) || 0x80 <= *it;
         let length = it.iter().rev().take(64).take_while(|it| is_name(it)).count();
@@ -276,7 +276,7 @@ fn tag_start_behind(before: &[u8], mark: u8) -> Option<usize> {
     (unprefixed.last() == Some(&mark)).then(|| unprefixed.len() - 1)
 }
 
-/// Whether there is anything but white space and an XML declaration.
+/// Returns whether the bytes have more than white space and an XML declaration.
 fn is_junk(before: &[u8]) -> bool {
     let rest = before.trim_ascii();
     let rest = match (rest.starts_with(b"<?xml"), find(rest, b"?>")) {
@@ -286,7 +286,7 @@ fn is_junk(before: &[u8]) -> bool {
     !rest.trim_ascii().is_empty()
 }
 
-/// The identifier of an item that cannot be parsed, as it is written.
+/// Returns the identifier of an item that cannot be parsed, as written.
 fn identifier(bytes: &[u8], asked: Verb) -> Option<String> {
     let name: &[u8] = if asked == Verb::ListSets { b"setSpec" } else { b"identifier" };
     let at = start_tags(bytes, name).next()?;
@@ -299,8 +299,8 @@ fn identifier(bytes: &[u8], asked: Verb) -> Option<String> {
     Some(text).filter(|it| !it.is_empty())
 }
 
-/// What came instead of a response.
-fn no_response(bytes: &[u8]) -> Unreadable {
+/// Returns the error for an answer that is not a response.
+fn not_a_response(bytes: &[u8]) -> Unreadable {
     let head = bytes.get(..4_096).unwrap_or(bytes).to_ascii_lowercase();
     let began = excerpt(bytes, 0);
     if find(&head, b"<html").is_some() || find(&head, b"<!doctype html").is_some() {

@@ -1,4 +1,4 @@
-//! Tests of the reader: pages as they are, as they should not be, and any bytes.
+//! Tests of the reader: valid pages, invalid pages, and any bytes.
 
 mod pages;
 mod properties;
@@ -20,7 +20,7 @@ const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
 const DC: &str = "<oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" \
     xmlns:dc=\"http://purl.org/dc/elements/1.1/\">";
 
-/// A page of what is within its verb's element.
+/// Returns a page with `inner` in its verb's element.
 fn page_of(verb: Verb, inner: &str) -> String {
     let name = verb.name();
     format!("{HEAD}<{name}>{inner}</{name}>\n</OAI-PMH>\n")
@@ -45,17 +45,17 @@ fn records(reading: &Reading) -> &Page<Record> {
     }
 }
 
-fn what(reading: &Reading) -> Vec<What> {
-    reading.notes.iter().map(|it| it.what).collect()
+fn note_kinds(reading: &Reading) -> Vec<NoteKind> {
+    reading.notes.iter().map(|it| it.kind).collect()
 }
 
-/// Records by identifier and what is between their titles; `!` those that were quarantined; and notes.
+/// Checks the records by identifier and title, the quarantined ones, and the notes.
 #[track_caller]
 fn check(
     page: &[u8],
     expected: &[(&str, &str)],
     quarantined: &[(&str, u64, &str)],
-    notes: &[What],
+    notes: &[NoteKind],
 ) {
     let reading = read(page, Verb::ListRecords).unwrap();
     let list = records(&reading);
@@ -75,12 +75,11 @@ fn check(
         assert!(found.problem.contains(problem), "{found:?}");
     }
     assert_eq!(list.quarantined.len(), quarantined.len(), "{:?}", list.quarantined);
-    assert_eq!(what(&reading), notes, "{:?}", reading.notes);
+    assert_eq!(note_kinds(&reading), notes, "{:?}", reading.notes);
     let is_changed = !quarantined.is_empty() || notes.iter().any(|it| it.is_repair());
     assert_eq!(reading.repaired, is_changed);
 }
 
-/// Where in a page a text begins.
-fn place(page: &str, text: &str) -> u64 {
+fn offset_of(page: &str, text: &str) -> u64 {
     page.find(text).unwrap() as u64
 }

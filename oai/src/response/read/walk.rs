@@ -1,11 +1,11 @@
-//! A walk through the text of a response: starts, ends and text, each with its place.
+//! The walker through the text of a response: starts, ends and text, each with its position.
 //!
-//! Source: XML 1.0 §2 (documents), §4.1 (references); Namespaces in XML 1.0. Tokens and matching end tags
-//! are quick-xml's; it leaves names, attributes, references and namespaces to its user, and they are
-//! checked here, because what passes is sliced out of the response and served again by us.
+//! Source: XML 1.0 §2 (documents), §4.1 (references); Namespaces in XML 1.0. quick-xml provides tokens
+//! and matches end tags. It leaves names, attributes, references and namespaces to its user; they are
+//! checked here, because accepted slices of the response are served again by us.
 //!
-//! Nothing is copied but what a caller asks for, and no entity is ever declared: there are the five of
-//! XML, and characters by number.
+//! Only text that a caller asks for is copied. No entity is ever declared: there are the five of XML, and
+//! characters by number.
 
 use std::borrow::Cow;
 
@@ -18,19 +18,19 @@ use quick_xml::reader::Reader;
 use super::attribute::{Attributes, is_name};
 use crate::response::is_char;
 
-/// Most elements within each other.
+/// Deepest nesting of elements.
 pub const DEPTH_MAX: usize = 256;
 
-/// Most declarations of namespaces that are in force at one place.
+/// Most namespace declarations in force at one position.
 pub const BINDINGS_MAX: usize = 256;
 
 /// Longest name of a namespace, in bytes.
 pub const NAMESPACE_BYTES_MAX: usize = 2 * 1024;
 
-/// Longest text of an element that is no metadata (an identifier, a token), in bytes.
+/// Longest text of an element outside metadata (an identifier, a token), in bytes.
 pub const FIELD_BYTES_MAX: usize = 64 * 1024;
 
-/// Prefixes that repositories forget to declare, and what everybody means by them.
+/// Prefixes that repositories forget to declare, with their usual namespaces.
 const WELL_KNOWN: [(&str, &str); 6] = [
     ("xsi", "http://www.w3.org/2001/XMLSchema-instance"),
     ("xlink", "http://www.w3.org/1999/xlink"),
@@ -40,19 +40,19 @@ const WELL_KNOWN: [(&str, &str); 6] = [
     ("mods", "http://www.loc.gov/mods/v3"),
 ];
 
-/// Where a walk cannot go on.
+/// The end of a walk that cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stop {
-    /// Byte of the text.
+    /// Position in the text, in bytes.
     pub(super) at: usize,
     pub(super) cause: Cause,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// The text ends before the element does.
+    /// The text ends within an element.
     End,
-    /// It is not well-formed, or beyond a bound.
+    /// The text is not well-formed, or beyond a limit.
     Malformed(String),
 }
 
@@ -65,40 +65,40 @@ impl Stop {
 /// A start tag.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tag<'a> {
-    /// What is between `<` and `>` or `/>`.
+    /// The text between `<` and `>` or `/>`.
     raw: &'a str,
     name: &'a str,
-    /// Where its `<` is.
+    /// Position of its `<`.
     pub(super) start: usize,
 }
 
 impl<'a> Tag<'a> {
-    /// Its name without the prefix.
+    /// Returns its name without the prefix.
     pub(super) fn local(&self) -> &'a str {
         split(self.name).1
     }
 
-    /// The value of the attribute of that name, whatever its prefix.
+    /// Returns the value of the attribute with that local name and any prefix.
     pub(super) fn attribute(&self, local: &str) -> Option<&'a str> {
         let mut all = Attributes::new(self.raw, self.name.len()).flatten();
         all.find(|(name, _)| split(name).1 == local).map(|(_, value)| value)
     }
 }
 
-/// What comes next.
+/// One step of the walk.
 #[derive(Debug)]
 pub(super) enum Step<'a> {
     Start(Tag<'a>),
     End,
     Text(Cow<'a, str>),
-    /// By reference.
+    /// A character by reference.
     Char(char),
-    /// Nothing more, and nothing is open.
+    /// The end of the text, with no element open.
     Eof,
 }
 
 impl Step<'_> {
-    /// Whether it is text that is not white space.
+    /// Returns whether the step is text other than white space.
     pub(super) fn is_words(&self) -> bool {
         match self {
             Self::Text(text) => !text.trim_ascii().is_empty(),
@@ -108,17 +108,17 @@ impl Step<'_> {
     }
 }
 
-/// A namespace that is declared.
+/// A declared namespace.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Binding<'a> {
     prefix: &'a str,
-    /// As it is written: references in it stay.
+    /// The raw name: references in it stay.
     uri: &'a str,
-    /// Of the element that declares it; 0 for what holds outside the text.
+    /// Depth of the declaring element; 0 if it is outside the text.
     depth: usize,
 }
 
-/// An element that stands by itself once its declarations are put behind its name.
+/// An element that is self-contained with the declarations after its name.
 #[derive(Debug)]
 pub(super) struct Element<'a> {
     head: &'a str,
@@ -127,27 +127,26 @@ pub(super) struct Element<'a> {
 }
 
 impl Element<'_> {
-    /// Its bytes.
+    /// Returns its length in bytes.
     pub(super) fn len(&self) -> usize {
         self.head.len() + self.declarations.len() + self.rest.len()
     }
 
-    /// Bytes that are not its own.
+    /// Returns the bytes of the added declarations.
     pub(super) fn added(&self) -> usize {
         self.declarations.len()
     }
 
-    pub(super) fn written(&self) -> String {
+    pub(super) fn to_xml(&self) -> String {
         [self.head, &self.declarations, self.rest].concat()
     }
 }
 
-/// Which declarations from outside the elements of a container use.
+/// The outer declarations that the elements of a container use.
 #[derive(Debug)]
 struct Capture {
-    /// Declarations before the container's content.
+    /// Number of declarations before the container's content.
     outer: usize,
-    /// Depth of the container.
     depth: usize,
     used: Vec<usize>,
 }
@@ -159,14 +158,14 @@ pub(super) struct Walker<'a> {
     bindings: Vec<Binding<'a>>,
     depth: usize,
     capture: Option<Capture>,
-    /// How many of the bindings are [`WELL_KNOWN`] alone.
+    /// Number of bindings from [`WELL_KNOWN`].
     forgiven: usize,
-    /// Whether one of those has been used.
+    /// Whether one of them has been used.
     pub(super) has_forgiven: bool,
 }
 
 impl<'a> Walker<'a> {
-    /// Walks through a text in which `outer` is declared; `is_forgiving`: prefixes that everybody knows
+    /// Begins a walk through a text where `outer` is declared. If `is_forgiving`, well-known prefixes
     /// need no declaration.
     pub(super) fn new(text: &'a str, outer: &[Binding<'a>], is_forgiving: bool) -> Self {
         let mut reader = Reader::from_str(text);
@@ -183,28 +182,28 @@ impl<'a> Walker<'a> {
         Self { text, reader, bindings, depth: 0, capture: None, forgiven, has_forgiven: false }
     }
 
-    /// Where the last step ended.
+    /// Returns the position after the last step.
     pub(super) fn position(&self) -> usize {
         usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX)
     }
 
-    /// The declarations in force.
+    /// Returns the declarations in force.
     pub(super) fn bindings(&self) -> &[Binding<'a>] {
         &self.bindings
     }
 
-    /// The namespace of a tag that is open.
+    /// Returns the namespace of an open tag.
     pub(super) fn namespace(&self, tag: &Tag<'a>) -> Option<&'a str> {
         let prefix = split(tag.name).0;
         let found = self.bindings.iter().rev().find(|it| it.prefix == prefix);
         found.map(|it| it.uri).filter(|it| !it.is_empty())
     }
 
-    /// Goes one step. Comments and processing instructions are steps of no text.
+    /// Makes one step. Comments and processing instructions are steps with empty text.
     ///
     /// # Errors
     ///
-    /// The text ends within an element, or is not well-formed: nothing more can be read of it.
+    /// The text ends within an element, or is not well-formed: the walk cannot continue.
     pub(super) fn step(&mut self) -> Result<Step<'a>, Stop> {
         let before = self.position();
         let event = self.reader.read_event().map_err(|error| self.stopped(before, &error))?;
@@ -234,7 +233,7 @@ impl<'a> Walker<'a> {
                 Some(char) => Ok(Step::Char(char)),
                 None => {
                     let name: String = reference.chars().take(40).collect();
-                    Err(Stop::malformed(before, format!("&{name}; stands for nothing")))
+                    Err(Stop::malformed(before, format!("&{name}; is unknown")))
                 }
             },
             Event::Decl(_) if 0 < before => {
@@ -256,8 +255,7 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// The text of the element whose start was the last step, without white space around it; elements
-    /// within it count for nothing.
+    /// Returns the trimmed text of the element whose start was the last step, without that of its children.
     pub(super) fn field(&mut self) -> Result<String, Stop> {
         let depth = self.depth;
         let mut text = String::new();
@@ -276,7 +274,7 @@ impl<'a> Walker<'a> {
         Ok(if trimmed.len() == text.len() { text } else { trimmed.to_owned() })
     }
 
-    /// The elements within the one whose start was the last step.
+    /// Returns the children of the element whose start was the last step.
     pub(super) fn container(&mut self) -> Result<Vec<Element<'a>>, Stop> {
         let depth = self.depth;
         let outer = self.bindings.len();
@@ -297,7 +295,7 @@ impl<'a> Walker<'a> {
         Ok(found)
     }
 
-    /// The element that begins with the tag and has just ended.
+    /// Returns the element of the tag, which has just ended.
     fn element(&self, tag: &Tag<'a>) -> Element<'a> {
         let name_end = tag.start + 1 + tag.name.len();
         let mut declarations = String::new();
@@ -317,7 +315,7 @@ impl<'a> Walker<'a> {
         Element { head, declarations, rest }
     }
 
-    /// The tag that begins at `before` and has just been read.
+    /// Returns the tag at `before`, which has just been read.
     fn tag(&self, before: usize) -> Tag<'a> {
         let whole = self.text.get(before..self.position()).unwrap_or_default();
         let raw = whole.strip_prefix('<').unwrap_or(whole);
@@ -331,7 +329,7 @@ impl<'a> Walker<'a> {
     fn open(&mut self, tag: &Tag<'a>) -> Result<(), Stop> {
         self.depth += 1;
         if DEPTH_MAX < self.depth {
-            let problem = format!("elements are within each other more than {DEPTH_MAX} deep");
+            let problem = format!("elements nest more than {DEPTH_MAX} deep");
             return Err(Stop::malformed(tag.start, problem));
         }
         if let Some(capture) = &mut self.capture
@@ -340,7 +338,7 @@ impl<'a> Walker<'a> {
             capture.used.clear();
         }
         if !is_name(tag.name) {
-            return Err(Stop::malformed(tag.start, "the name of an element is none"));
+            return Err(Stop::malformed(tag.start, "an element with an invalid name"));
         }
         if tag.name.len() < tag.raw.len() {
             self.declare(tag)?;
@@ -350,7 +348,7 @@ impl<'a> Walker<'a> {
                     ("" | "xml", _) => {}
                     (prefix, _) => self.resolve(prefix, tag)?,
                 }
-                // A name with a prefix may be a value, as of xsi:type.
+                // A value may have a prefix, such as that of xsi:type.
                 if let Some((prefix, _)) = value.split_once(':') {
                     self.mark(prefix);
                 }
@@ -366,7 +364,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Takes down what namespaces a tag declares, and checks all its attributes.
+    /// Records the namespaces that a tag declares, and checks all its attributes.
     fn declare(&mut self, tag: &Tag<'a>) -> Result<(), Stop> {
         for attribute in Attributes::new(tag.raw, tag.name.len()) {
             let (name, uri) = attribute.map_err(|problem| Stop::malformed(tag.start, problem))?;
@@ -391,7 +389,7 @@ impl<'a> Walker<'a> {
         Err(Stop::malformed(tag.start, format!("the prefix {prefix:?} is not declared")))
     }
 
-    /// Whether a prefix is declared; if outside of what is captured, that is remembered.
+    /// Returns whether a prefix is declared, and records the use of a declaration outside the capture.
     fn mark(&mut self, prefix: &str) -> bool {
         let Some(at) = self.bindings.iter().rposition(|it| it.prefix == prefix) else {
             return false;
@@ -410,7 +408,7 @@ impl<'a> Walker<'a> {
     fn stopped(&self, before: usize, error: &Error) -> Stop {
         let cause = match error {
             Error::Syntax(SyntaxError::InvalidBangMarkup) => Cause::Malformed(error.to_string()),
-            // All the others are of markup that is not closed before the end.
+            // All other syntax errors are markup that is not closed.
             Error::Syntax(_) => Cause::End,
             Error::IllFormed(IllFormedError::UnclosedReference)
                 if self.text.len() <= self.position() =>
@@ -423,7 +421,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// A name's prefix, which may be empty, and what is behind it.
+/// Splits a name into its prefix, which may be empty, and its local name.
 fn split(name: &str) -> (&str, &str) {
     let colon = name.bytes().position(|it| it == b':');
     colon.map_or(("", name), |at| {
@@ -431,7 +429,7 @@ fn split(name: &str) -> (&str, &str) {
     })
 }
 
-/// The character that a reference (without `&` and `;`) stands for, if XML has it.
+/// Returns the character of a reference (without `&` and `;`), if XML allows it.
 pub(super) fn referred(reference: &str) -> Option<char> {
     let Some(number) = reference.strip_prefix('#') else {
         return resolve_xml_entity(reference)?.chars().next();
@@ -442,10 +440,10 @@ pub(super) fn referred(reference: &str) -> Option<char> {
     char::from_u32(code).filter(|it| is_char(*it))
 }
 
-/// Whether a text has none but characters of XML 1.0.
+/// Returns whether a text has only characters of XML 1.0.
 pub(super) fn is_clean(text: &str) -> bool {
     let bytes = text.as_bytes();
-    // Without an early end within a piece, so that the compiler makes vectors of it.
+    // No early end within a piece, so that the compiler vectorizes it.
     let is_low = |it: u8| it < 0x20 && !matches!(it, b'\t' | b'\n' | b'\r');
     let low = |piece: &[u8]| piece.iter().fold(false, |bad, it| bad | is_low(*it));
     if bytes.chunks(4_096).any(low) {

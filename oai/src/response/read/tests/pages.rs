@@ -1,4 +1,4 @@
-//! Pages as they are, and as they should not be.
+//! Tests of valid and invalid pages.
 
 use super::*;
 
@@ -57,7 +57,7 @@ fn formats_sets_and_headers_are_read() {
     };
     assert_eq!(reading.response.body, Body::Headers(Page::of(vec![header])));
     assert_eq!(reading.notes.len(), 1);
-    assert_eq!(reading.notes[0].what, What::DatestampForm);
+    assert_eq!(reading.notes[0].kind, NoteKind::DatestampForm);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn tokens_are_read_in_all_their_forms() {
     let token = |text: &str| {
         let page = page_of(Verb::ListRecords, &format!("{}{text}", titled("a", "t")));
         let reading = read(page.as_bytes(), Verb::ListRecords).unwrap();
-        (records(&reading).token.clone(), what(&reading))
+        (records(&reading).token.clone(), note_kinds(&reading))
     };
     let value = |text: &str| Some(Token { value: text.to_owned(), ..Token::default() });
     assert_eq!(token(""), (None, vec![]));
@@ -105,15 +105,15 @@ fn tokens_are_read_in_all_their_forms() {
     }
     let bad =
         "<resumptionToken expirationDate=\"soon\" completeListSize=\"-1\">t</resumptionToken>";
-    assert_eq!(token(bad), (value("t"), vec![What::TokenAttribute]));
+    assert_eq!(token(bad), (value("t"), vec![NoteKind::TokenAttribute]));
     let two = "<resumptionToken/><resumptionToken>t</resumptionToken>";
     assert_eq!(token(two), (value("t"), vec![]));
     let two = "<resumptionToken>t</resumptionToken><resumptionToken>u</resumptionToken>";
-    assert_eq!(token(two), (value("t"), vec![What::TokenPlace]));
+    assert_eq!(token(two), (value("t"), vec![NoteKind::TokenPlace]));
 }
 
 #[test]
-fn any_prefix_will_do_and_none() {
+fn any_prefix_or_none_is_accepted() {
     let inner = "<o:ListRecords><o:record><o:header><o:identifier>a</o:identifier>\
         <o:datestamp>2026-01-01</o:datestamp></o:header><o:metadata><m/></o:metadata></o:record>\
         </o:ListRecords>";
@@ -124,11 +124,11 @@ fn any_prefix_will_do_and_none() {
     check(page.as_bytes(), &[("a", "<m/>")], &[], &[]);
     let bare = page.replace("o:", "").replace("xmlns:o", "x").replace("xmlns", "x");
     let bare = bare.replace(&format!("x=\"{NAMESPACE}\""), "");
-    check(bare.as_bytes(), &[("a", "<m/>")], &[], &[What::Namespace]);
+    check(bare.as_bytes(), &[("a", "<m/>")], &[], &[NoteKind::Namespace]);
 }
 
 #[test]
-fn metadata_stand_by_themselves() {
+fn metadata_are_self_contained() {
     let cases = [
         ("<a/>", format!("<a xmlns=\"{NAMESPACE}\"/>")),
         ("<a xmlns='u'><b/></a>", "<a xmlns='u'><b/></a>".to_owned()),
@@ -157,9 +157,9 @@ fn metadata_stand_by_themselves() {
     for (metadata, expected) in &cases {
         let page = page_of(Verb::ListRecords, &record_of("a", metadata));
         check(page.as_bytes(), &[("a", expected)], &[], &[]);
-        // The same by the other way, which a control character makes it take.
+        // A control character makes the reader scan: the result is the same.
         let broken = page_of(Verb::ListRecords, &(record_of("a", metadata) + &titled("b", "\x01")));
-        check(broken.as_bytes(), &[("a", expected), ("b", " ")], &[], &[What::Character]);
+        check(broken.as_bytes(), &[("a", expected), ("b", " ")], &[], &[NoteKind::Character]);
     }
 }
 
@@ -174,43 +174,43 @@ fn a_declaration_of_the_list_holds_within_it() {
     let expected = "<q:a xmlns:r=\"urn:&quot;r\" xmlns:q=\"urn:&#34;q&quot;\" r:b='1'/>";
     check(page.as_bytes(), &[("a", expected)], &[], &[]);
     let broken = page.replace("</ListRecords>", "\x02</ListRecords>");
-    check(broken.as_bytes(), &[("a", expected)], &[], &[What::Character]);
+    check(broken.as_bytes(), &[("a", expected)], &[], &[NoteKind::Character]);
 }
 
 #[test]
 fn a_bad_record_is_mended_or_left_out_alone() {
     let three =
         |middle: &str| page_of(Verb::ListRecords, &(titled("a", "A") + middle + &titled("c", "C")));
-    let mended = |title: &str, expected: &str, what: What| {
+    let mended = |title: &str, expected: &str, kind: NoteKind| {
         check(
             three(&titled("b", title)).as_bytes(),
             &[("a", "A"), ("b", expected), ("c", "C")],
             &[],
-            &[what],
+            &[kind],
         );
     };
-    mended("x\x02y", "x y", What::Character);
-    mended("x&#xD800;y", "x\u{fffd}y", What::Character);
-    mended("AT&T", "AT&amp;T", What::Ampersand);
-    mended("&eacute;&nbsp;", "\u{e9}\u{a0}", What::Entity);
-    mended("1 < 2", "1 &lt; 2", What::Markup);
+    mended("x\x02y", "x y", NoteKind::Character);
+    mended("x&#xD800;y", "x\u{fffd}y", NoteKind::Character);
+    mended("AT&T", "AT&amp;T", NoteKind::Ampersand);
+    mended("&eacute;&nbsp;", "\u{e9}\u{a0}", NoteKind::Entity);
+    mended("1 < 2", "1 &lt; 2", NoteKind::Markup);
 
     let lost = |middle: &str, problem: &str| {
         let page = three(middle);
-        let offset = place(&page, middle);
+        let offset = offset_of(&page, middle);
         check(page.as_bytes(), &[("a", "A"), ("c", "C")], &[("b", offset, problem)], &[]);
     };
     lost(&titled("b", "<i>x"), "</i>");
     lost(&titled("b", "x</dc:title><dc:title y>"), "attribute");
     lost(&titled("b", "<q:x/>"), "prefix \"q\"");
-    lost(&titled("b", "<x a='1' a='2'/>"), "twice");
+    lost(&titled("b", "<x a='1' a='2'/>"), "repeated");
     lost(&titled("b", "<!DOCTYPE x [<!ENTITY e 'e'>]>&e;"), "DOCTYPE");
     lost(&titled("b", &"<x>".repeat(DEPTH_MAX)), "deep");
     lost(&titled("b", "t").replace("</record>", ""), "no end tag");
     lost(&record_of("b", ""), "no metadata");
     lost(&titled("b", "t").replace("</header>", ""), "</header>");
     let page = three(&titled("", "t"));
-    let offset = place(&page, &titled("", "t"));
+    let offset = offset_of(&page, &titled("", "t"));
     check(page.as_bytes(), &[("a", "A"), ("c", "C")], &[("", offset, "no identifier")], &[]);
 }
 
@@ -219,20 +219,20 @@ fn records_are_found_in_junk() {
     let page = page_of(Verb::ListRecords, &(titled("a", "A") + &titled("b", "B")));
     let both = [("a", "A"), ("b", "B")];
     check(page.as_bytes(), &both, &[], &[]);
-    check(format!("\n{page}").as_bytes(), &both, &[], &[What::Junk]);
+    check(format!("\n{page}").as_bytes(), &both, &[], &[NoteKind::Junk]);
     check(format!("\u{feff}{page}").as_bytes(), &both, &[], &[]);
     let notice =
         "<br />\n<b>Notice</b>: Undefined index: x in <b>/oai.php</b> on line <b>3</b><br />\n";
-    check(format!("{notice}{page}").as_bytes(), &both, &[], &[What::Junk]);
-    check(format!("{page}{notice}").as_bytes(), &both, &[], &[What::Junk]);
+    check(format!("{notice}{page}").as_bytes(), &both, &[], &[NoteKind::Junk]);
+    check(format!("{page}{notice}").as_bytes(), &both, &[], &[NoteKind::Junk]);
     let between = page.replace("</record>\n<record>", &format!("</record>{notice}<record>"));
     check(between.as_bytes(), &both, &[], &[]);
     let between = between.replace("on line", "on <line").replace("<br />", "<br>");
-    check(between.as_bytes(), &both, &[], &[What::Junk]);
-    // Junk within a record's beginning is named, and not lost.
+    check(between.as_bytes(), &both, &[], &[NoteKind::Junk]);
+    // Junk at the beginning of a record is named, and not lost.
     let within = page.replace("</record>\n<record>", "</record>\n<record>\x01Warning");
-    let offset = place(&within, "<record>\x01");
-    check(within.as_bytes(), &[("a", "A")], &[("b", offset, "begin")], &[What::Character]);
+    let offset = offset_of(&within, "<record>\x01");
+    check(within.as_bytes(), &[("a", "A")], &[("b", offset, "begin")], &[NoteKind::Character]);
 }
 
 #[test]
@@ -241,19 +241,19 @@ fn other_encodings_are_read() {
     let latin = text.replace("UTF-8", "ISO-8859-1");
     let bytes: Vec<u8> = latin.chars().map(|it| u8::try_from(u32::from(it)).unwrap()).collect();
     check(&bytes, &[("a", "Universit\u{e9}")], &[], &[]);
-    // Declared as Latin-1, and UTF-8 all the same.
-    check(latin.as_bytes(), &[("a", "Universit\u{e9}")], &[], &[What::Encoding]);
-    // Declared as UTF-8, and Latin-1 all the same.
+    // Declared as Latin-1, but UTF-8.
+    check(latin.as_bytes(), &[("a", "Universit\u{e9}")], &[], &[NoteKind::Encoding]);
+    // Declared as UTF-8, but Latin-1.
     let bytes: Vec<u8> = text.chars().map(|it| u8::try_from(u32::from(it)).unwrap()).collect();
-    check(&bytes, &[("a", "Universit\u{e9}")], &[], &[What::Utf8]);
+    check(&bytes, &[("a", "Universit\u{e9}")], &[], &[NoteKind::Utf8]);
     let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
     check(&bytes, &[("a", "Universit\u{e9}")], &[], &[]);
     let bytes = text.replace("UTF-8", "x-nobodys").into_bytes();
-    check(&bytes, &[("a", "Universit\u{e9}")], &[], &[What::Encoding]);
+    check(&bytes, &[("a", "Universit\u{e9}")], &[], &[NoteKind::Encoding]);
 }
 
 #[test]
-fn what_is_no_response_is_named() {
+fn answers_that_are_not_responses_are_named() {
     let fails = |text: &str| read(text.as_bytes(), Verb::ListRecords).unwrap_err();
     assert_eq!(fails(""), Unreadable::Empty);
     assert_eq!(fails(" \r\n"), Unreadable::Empty);
@@ -274,26 +274,26 @@ fn what_is_no_response_is_named() {
     assert_eq!(fails(&other), Unreadable::NoVerb { asked: Verb::ListRecords, found });
     let page = page_of(Verb::ListRecords, &titled("a", "&lol;"));
     let bomb = page.replacen('\n', "\n<!DOCTYPE x [<!ENTITY lol \"lol\">]>", 1);
-    assert_eq!(fails(&bomb), Unreadable::Doctype { offset: place(&bomb, "<!DOCTYPE") });
+    assert_eq!(fails(&bomb), Unreadable::Doctype { offset: offset_of(&bomb, "<!DOCTYPE") });
     let page = page_of(Verb::GetRecord, &record_of("a", ""));
     let error = read(page.as_bytes(), Verb::GetRecord).unwrap_err();
     assert!(matches!(error, Unreadable::Malformed { .. }), "{error}");
 }
 
 #[test]
-fn a_start_tag_that_is_broken_costs_its_record() {
+fn a_broken_start_tag_costs_only_its_record() {
     let page = page_of(Verb::ListRecords, &(titled("a", "A") + &titled("b", "B")));
     let first = page.replacen("<record>", "<rec\x00rd>", 1);
-    check(first.as_bytes(), &[("b", "B")], &[("a", place(&page, "<record>"), "")], &[]);
+    check(first.as_bytes(), &[("b", "B")], &[("a", offset_of(&page, "<record>"), "")], &[]);
     let second = page.replace("\n<record>", "\n<rec\x00rd>");
-    let offset = place(&page, "\n<record>") + 1;
-    check(second.as_bytes(), &[("a", "A")], &[("b", offset, "begin")], &[What::Character]);
+    let offset = offset_of(&page, "\n<record>") + 1;
+    check(second.as_bytes(), &[("a", "A")], &[("b", offset, "begin")], &[NoteKind::Character]);
     let only = page_of(Verb::ListRecords, &titled("a", "A")).replace("<record>", "<rec\x00rd>");
-    check(only.as_bytes(), &[], &[("a", place(&page, "<record>"), "")], &[]);
+    check(only.as_bytes(), &[], &[("a", offset_of(&page, "<record>"), "")], &[]);
 }
 
 #[test]
-fn a_page_that_breaks_off_hands_out_what_was_whole() {
+fn a_truncated_page_keeps_its_complete_records() {
     let page = page_of(Verb::ListRecords, &(titled("a", "A") + &titled("b", "B")));
     let cut = page.split_at(page.len() - 60).0;
     let error = read(cut.as_bytes(), Verb::ListRecords).unwrap_err();
@@ -301,7 +301,7 @@ fn a_page_that_breaks_off_hands_out_what_was_whole() {
     let whole = error.into_whole().unwrap();
     assert_eq!(records(&whole).items.len(), 1);
     assert_eq!(records(&whole).quarantined, []);
-    // The same with a byte that makes it go the other way.
+    // The same with a byte that makes the reader scan.
     let cut = cut.replace(">A<", ">\x01<");
     let error = read(cut.as_bytes(), Verb::ListRecords).unwrap_err();
     assert!(matches!(error, Unreadable::Truncated { offset, .. } if offset == cut.len() as u64));
@@ -320,7 +320,7 @@ fn a_record_beyond_bounds_costs_only_itself() {
         assert_eq!(list.items.len(), 1);
         assert_eq!(list.quarantined.len(), 1);
         assert_eq!(list.quarantined[0].identifier.as_deref(), Some("b"));
-        assert_eq!(list.quarantined[0].offset, place(&page, &large));
+        assert_eq!(list.quarantined[0].offset, offset_of(&page, &large));
     }
     let many = format!("<record>{}</record>", "<x/>").repeat(QUARANTINED_MAX + 7);
     let reading = read(page_of(Verb::ListRecords, &many).as_bytes(), Verb::ListRecords).unwrap();
@@ -334,5 +334,5 @@ fn two_elements_of_the_verb_are_one_list() {
     let page = page_of(Verb::ListRecords, &titled("a", "A"));
     let list = format!("<ListRecords>{}</ListRecords>", titled("b", "B"));
     let page = page.replace("</OAI-PMH>", &format!("{list}</OAI-PMH>"));
-    check(page.as_bytes(), &[("a", "A"), ("b", "B")], &[], &[What::Repeated]);
+    check(page.as_bytes(), &[("a", "A"), ("b", "B")], &[], &[NoteKind::Repeated]);
 }

@@ -1,9 +1,9 @@
-//! What is written is read, and any bytes are survived.
+//! Property tests of the reader: round trips, and any bytes.
 
 use super::*;
 
-/// A response as our repositories write it.
-fn written(response: &Response) -> String {
+/// Returns the text of a response as our repositories write it.
+fn page_text(response: &Response) -> String {
     let writer = Writer::new(response.response_date.unwrap(), "http://a.example/oai", None);
     match &response.body {
         Body::Records(page) => {
@@ -26,7 +26,7 @@ fn written(response: &Response) -> String {
     }
 }
 
-/// Text that needs no trimming; markup and references among it.
+/// Generates text that needs no trimming, with markup and references.
 fn words() -> impl Strategy<Value = String> {
     "[a-z]([a-z&<>\"'\\]é\u{4e2d}\u{1f600}]|&amp;|]]>|<record><header>|</record>| [a-z]){1,12}"
 }
@@ -133,30 +133,30 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_is_written_is_read((response, asked) in responses()) {
-        let text = written(&response);
+    fn written_values_are_read_back((response, asked) in responses()) {
+        let text = page_text(&response);
         let reading = read(text.as_bytes(), asked);
         prop_assert_eq!(reading, Ok(Reading { response, repaired: false, notes: vec![] }), "{}", text);
     }
 
     #[test]
-    fn no_page_that_is_cut_is_whole((response, asked) in responses(), at in any::<prop::sample::Index>()) {
-        let text = written(&response);
+    fn a_cut_page_is_unreadable((response, asked) in responses(), at in any::<prop::sample::Index>()) {
+        let text = page_text(&response);
         let end = text.trim_end().len();
         let cut = text.as_bytes().split_at(at.index(end)).0;
         prop_assert!(read(cut, asked).is_err());
     }
 
     #[test]
-    fn a_byte_that_changes_never_takes_a_record_without_a_word(
-        // CDATA may swallow a record and be well-formed.
+    fn a_changed_byte_never_loses_a_record_silently(
+        // Without CDATA, which may swallow a record and be well-formed.
         all in prop::collection::vec(any_record(false), 1..4), byte in any::<u8>(),
         at in any::<prop::sample::Index>(),
     ) {
         let count = all.len();
         let body = Body::Records(Page::of(all));
         let response_date = Datestamp::parse("2026-01-31T12:00:00Z");
-        let text = written(&Response { response_date, body });
+        let text = page_text(&Response { response_date, body });
         let mut bytes = text.into_bytes();
         let start = memchr::memmem::find(&bytes, b"<ListRecords>").unwrap() + 13;
         let end = memchr::memmem::rfind(&bytes, b"</ListRecords>").unwrap();
@@ -176,7 +176,7 @@ proptest! {
     }
 
     #[test]
-    fn any_soup_of_markup_is_read_or_refused(pieces in prop::collection::vec(prop::sample::select(&[
+    fn any_markup_is_read_or_refused(pieces in prop::collection::vec(prop::sample::select(&[
         "<OAI-PMH>", "</OAI-PMH>", "<ListRecords>", "</ListRecords>", "<record>", "</record>", "<header>",
         "</header>", "<identifier>a", "</identifier>", "<metadata>", "</metadata>", "<a:b ", "xmlns:a='u'>",
         "</a:b>", "<![CDATA[", "]]>", "<!--", "-->", "&", "&#x1;", "\u{1}", "<", ">", "/>", "'", "\"", "=",
