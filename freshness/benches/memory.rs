@@ -1,15 +1,13 @@
-//! What a schedule takes of memory, a source.
+//! Benchmark of a schedule's memory for each source.
 //!
 //! ```text
 //! cargo bench -p freshness --bench memory      100,000 sources
 //! HARVEST_BENCH_SOURCES=1000000 cargo bench …
 //! ```
 //!
-//! Sources of which the rate is known are added all at once, then each is pulled, then everything is
-//! computed anew. Counted are the process's own pages as Linux shows them: those that it has (with the room
-//! that vectors keep), and the most that it ever touched. The pulls of the last minute, 8 bytes each, are
-//! counted with the sources. Two other runs show what sources take that come
-//! piece by piece, and followed ones.
+//! Sources with a known rate are added all at once, then each is pulled, then everything is recomputed. The figures
+//! are the process's own pages as Linux shows them: the present ones (with the spare capacity of vectors), and the
+//! peak. Two other runs measure sources that are added piece by piece, and followed ones.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic and prints")]
 #![allow(missing_docs, reason = "a program")]
@@ -20,9 +18,9 @@ use std::{env, fs, iter};
 
 use freshness::interval::{Bounds, Model, Policy};
 use freshness::rate::Method;
-use freshness::schedule::{Found, Known, Rules, Schedule, Settings};
+use freshness::schedule::{PullReport, Rules, Schedule, Settings, SourceNote};
 
-/// What a source may take, bytes.
+/// Most memory of a source, bytes.
 const BYTES_MAX: f64 = 200.0;
 
 const SETTINGS: Settings = Settings {
@@ -44,7 +42,7 @@ fn main() {
         match asked.as_deref() {
             Some(asked) if asked == what => measure(what, count, rules, pieces),
             Some(_) => {}
-            // Each in a process of its own: what one has left is not what another takes.
+            // Each run has its own process, so that none reuses the memory of another.
             None => {
                 let this = env::current_exe().unwrap();
                 Command::new(this).env("HARVEST_BENCH_RUN", what).status().unwrap();
@@ -83,23 +81,23 @@ fn measure(what: &str, count: usize, rules: Rules, pieces: usize) {
     );
 }
 
-/// A source that was pulled often enough for its rate to be known.
-fn learned(rules: Rules) -> Known {
+/// Returns the note of a source that was pulled often enough to have a rate.
+fn learned(rules: Rules) -> SourceNote {
     let mut schedule = Schedule::new(SETTINGS);
-    let id = schedule.add([(rules, Known::default())], 0)[0];
+    let id = schedule.add([(rules, SourceNote::default())], 0)[0];
     for pull in 0..3 {
         let now_ms = pull * 60_000;
         schedule.handle_pull(id, found(pull == 0, now_ms), now_ms + 50);
     }
-    schedule.known(id).unwrap()
+    schedule.note(id).unwrap()
 }
 
-fn found(full: bool, as_of_ms: u64) -> Found {
-    Found {
+fn found(full: bool, as_of_ms: u64) -> PullReport {
+    PullReport {
         full,
         changes: 20,
         age_secs: 30.0,
-        firsts: None,
+        first_changes: None,
         elements: 10_000,
         as_of_ms,
         sent: 0,
@@ -107,7 +105,7 @@ fn found(full: bool, as_of_ms: u64) -> Found {
     }
 }
 
-/// A line of the process's status, in bytes.
+/// Returns a line of the process's status, in bytes.
 fn status(name: &str) -> f64 {
     let text = fs::read_to_string("/proc/self/status").unwrap();
     let line = text.lines().find(|it| it.starts_with(name)).unwrap();

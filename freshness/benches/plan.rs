@@ -1,14 +1,13 @@
-//! How long it takes to compute the intervals of many sources, and to take in a pull.
+//! Benchmark of plans: the time to compute the intervals of many sources, and to take in a pull.
 //!
 //! ```text
 //! cargo bench -p freshness                     100,000 sources
 //! HARVEST_BENCH_SOURCES=1000000 cargo bench …
 //! ```
 //!
-//! Sources are drawn with rates and sizes over six decades, bounds of a minute and a month, costs and
-//! weights. The yardstick is eq. 3 as printed: one pass that sums roots and one that divides. "A pull"
-//! is a change of one source's rate by its EWMA, drawn at random, whole recomputations included; and at
-//! last, all that a schedule does of a pull.
+//! Sources are drawn with rates and sizes over six decades, bounds of a minute and a month, costs and weights. The
+//! reference is eq. 3 as printed: one pass that sums roots and one that divides. "A pull" is a change of one random
+//! source's rate by its EWMA, whole recomputations included. The last figure is all work of a schedule for a pull.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic and prints")]
 #![allow(missing_docs, reason = "a program")]
@@ -20,9 +19,9 @@ use std::{env, iter};
 
 use freshness::interval::{Bounds, Model, Planner, Policy, Replanned, Source, plan};
 use freshness::rate::Method;
-use freshness::schedule::{Found, Known, Rules, Schedule, Settings};
+use freshness::schedule::{PullReport, Rules, Schedule, Settings, SourceNote};
 
-/// Turns of each measurement; the least is printed, in which the machine did least else.
+/// Repetitions of each measurement; the least is printed, as least disturbed by other work.
 const TURNS: usize = 25;
 
 /// Pseudo-random numbers in 0..1 (splitmix64).
@@ -82,7 +81,7 @@ fn main() {
     pull_all(count);
 }
 
-/// Pulls of a whole schedule: what is learned of them, the plan, and the queue.
+/// Measures pulls of a whole schedule: learning, plan and queue.
 fn pull_all(count: usize) {
     let settings = Settings {
         policy: Policy::Optimal { theta: 0.95 },
@@ -94,11 +93,11 @@ fn pull_all(count: usize) {
     let mut draw = Draw(2);
     let mut schedule = Schedule::new(settings);
     let rules = Rules::new(draw.source().bounds);
-    schedule.add(iter::repeat_n((rules, Known::default()), count), 0);
+    schedule.add(iter::repeat_n((rules, SourceNote::default()), count), 0);
     let (mut now_ms, mut began) = (0, Instant::now());
     for turn in 0..4_u64 {
         if turn == 2 {
-            // Until here everything was new.
+            // The first turns learn rates and are not measured.
             began = Instant::now();
         }
         for _ in 0..count {
@@ -111,11 +110,11 @@ fn pull_all(count: usize) {
             )]
             let changes = (100.0 * draw.next()) as u64;
             let (elements, full, early) = (10_000, turn == 0, false);
-            let found = Found {
+            let found = PullReport {
                 full,
                 changes,
                 age_secs: 30.0,
-                firsts: None,
+                first_changes: None,
                 elements,
                 as_of_ms: now_ms,
                 sent: 0,

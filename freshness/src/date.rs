@@ -1,7 +1,7 @@
 //! Days and date-times of the Gregorian calendar in UTC, as plain arithmetic.
 //!
-//! Source: Hinnant, "chrono-compatible low-level date algorithms": the year is taken to begin in
-//! March, so that the leap day is its last. Date-times are ISO 8601 in the W3C profile.
+//! Source: Hinnant, "chrono-compatible low-level date algorithms": the year begins in March, so the leap day is its
+//! last day. Date-times are ISO 8601 in the W3C profile.
 //!
 //! Sans-I/O.
 
@@ -18,7 +18,7 @@ const ERA_DAYS: i64 = 146_097;
 /// Days from 0000-03-01 to 1970-01-01.
 const EPOCH_DAYS: i64 = 719_468;
 
-/// Days from 1970-01-01 to a date; months from 1, days from 1.
+/// Returns the days from 1970-01-01 to a date; months from 1, days from 1.
 pub fn to_days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
@@ -26,7 +26,7 @@ pub fn to_days(year: i64, month: i64, day: i64) -> i64 {
     era * ERA_DAYS + year * 365 + year / 4 - year / 100 + day_of_year - EPOCH_DAYS
 }
 
-/// Year, month (from 1) and day (from 1) of a number of days since 1970-01-01.
+/// Returns the year, month (from 1) and day (from 1) of a number of days since 1970-01-01.
 pub fn from_days(days: i64) -> (i64, i64, i64) {
     let days = days + EPOCH_DAYS;
     let (era, day) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));
@@ -38,14 +38,13 @@ pub fn from_days(days: i64) -> (i64, i64, i64) {
     if month < 10 { (year, month + 3, day) } else { (year + 1, month - 9, day) }
 }
 
-/// Days of a month, from 28 to 31.
+/// Returns the number of days of a month, from 28 to 31.
 pub(crate) fn days_of_month(year: i64, month: i64) -> i64 {
     let (next_year, next) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
     to_days(next_year, next, 1) - to_days(year, month, 1)
 }
 
-/// `2000-01-01T12:00:00Z`, of a time in Unix seconds; one outside the range of four-digit years is
-/// brought to its ends.
+/// Formats a time in Unix seconds as `2000-01-01T12:00:00Z`. A time outside the years 1 to 9999 is clamped to them.
 pub fn date_time(at_secs: i64) -> String {
     let at = at_secs.clamp(AT_SECS_MIN, AT_SECS_MAX);
     let (year, month, day) = from_days(at.div_euclid(DAY_SECS));
@@ -54,8 +53,8 @@ pub fn date_time(at_secs: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Reads a date, or a date and a time with or without seconds, fraction (dropped) and zone (UTC
-/// when there is none), as Unix seconds. `None` when it is no such thing, or outside the years 1 to 9999.
+/// Reads a date, or a date and a time, as Unix seconds. Seconds, fraction (dropped) and zone (default UTC) are
+/// optional. `None`: the text is no date-time, or outside the years 1 to 9999.
 pub fn parse_date_time(text: &str) -> Option<i64> {
     let (date, time) = match text.split_once('T') {
         Some((date, time)) => (date, Some(time)),
@@ -74,7 +73,7 @@ pub fn parse_date_time(text: &str) -> Option<i64> {
     (AT_SECS_MIN..=AT_SECS_MAX).contains(&at).then_some(at)
 }
 
-/// Seconds from midnight UTC; negative or over a day when the zone makes it so.
+/// Returns the seconds from midnight UTC; the zone may make them negative or more than a day.
 fn parse_time(text: &str) -> Option<i64> {
     let zone_at = text.find(['Z', '+', '-']).unwrap_or(text.len());
     let (clock, zone) = (text.get(..zone_at)?, text.get(zone_at..)?);
@@ -92,7 +91,7 @@ fn parse_time(text: &str) -> Option<i64> {
     Some(hour * 3_600 + minute * 60 + second - parse_zone(zone)?)
 }
 
-/// Seconds that the zone is ahead of UTC.
+/// Returns the seconds that the zone is ahead of UTC.
 fn parse_zone(zone: &str) -> Option<i64> {
     let sign = match zone.as_bytes().first() {
         None => return Some(0),
@@ -105,7 +104,7 @@ fn parse_zone(zone: &str) -> Option<i64> {
     (hour <= 23 && minute <= 59).then_some(sign * (hour * 3_600 + minute * 60))
 }
 
-/// A number of exactly so many digits.
+/// Reads a number of exactly `digits` digits.
 fn number(text: &str, digits: usize) -> Option<i64> {
     (text.len() == digits && all_digits(text)).then(|| text.parse().ok())?
 }
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_time_is_refused() {
+    fn text_that_is_no_date_time_is_refused() {
         for text in [
             "",
             "T",

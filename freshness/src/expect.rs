@@ -1,49 +1,48 @@
-//! When a source will change next, as learned from how it changed so far ("best estimation").
+//! Best estimation: the time of a source's next change, as learned from its changes so far.
 //!
 //! Source: Liu §5 (adaptive model) and §6: the harvester learns a source's average update interval
 //! from its harvests and pulls it at that interval.
 //!
 //! # Differences from the paper
 //!
-//! * An interval that is learned from pulls can never be shorter than the pulls are apart: a source
-//!   that changes in every interval, once or a hundred times, looks the same. Left so, an interval
-//!   once too long would stay so. We count with the bias-reduced rate of Cho and Garcia-Molina,
-//!   `−ln((n − x + ½) / (n + ½))` updates a pull when x of n pulls brought something: nearly x / n
-//!   when few did, and more than one when all did.
-//!   The pulls are taken to be about equally far apart.
-//! * As in the paper, the pace is taken to be constant and all of the history counts alike. A pace
-//!   that changes is followed by [`rate`](crate::rate).
+//! * An interval learned from pulls can never be shorter than the time between pulls: a source that changes once in
+//!   every interval looks the same as one that changes a hundred times. Without a correction, a too long interval
+//!   would stay too long. So the rate is the bias-reduced one of Cho and Garcia-Molina, `−ln((n − x + ½) / (n +
+//!   ½))` updates a pull when x of n pulls brought changes. It is nearly x / n for few of them, and more than one
+//!   if all did. The pulls are assumed to be about equally far apart.
+//! * As in the paper, the pace is assumed to be constant, and all of the history counts alike.
+//!   [`rate`](crate::rate) follows a pace that changes.
 //! * A source that never changed has no interval to learn; it is pulled at the acceptable latency.
-//! * The interval is capped by the acceptable latency, which is the longest interval. Where that is shorter than the interval
-//!   learned, best estimation asks as often as the uniform model does: only who knows the updates in
-//!   advance, as from [`Syndication`](crate::syndication::Syndication), may stay away longer.
+//! * The interval is capped by the acceptable latency, which is the longest interval. If that is shorter than the
+//!   learned interval, best estimation pulls as often as the uniform model. Only a schedule known in advance, as
+//!   from [`Syndication`](crate::syndication::Syndication), allows longer pauses.
 //!
 //! Sans-I/O.
 
 use crate::interval::Bounds;
 
-/// Shortest interval that counts, in seconds: what is asked for below it becomes it.
+/// Shortest interval, in seconds; shorter ones count as this.
 pub const INTERVAL_SECS_MIN: f64 = 0.001;
 
-/// Longest interval, latency or period that counts, in seconds: some 30,000 years.
+/// Longest interval, latency or period, in seconds (some 30,000 years); longer ones count as this.
 pub const INTERVAL_SECS_MAX: f64 = 1e12;
 
-/// Brings an interval in seconds within bounds. What is no number becomes the longest, and a longest that
-/// is none is [`INTERVAL_SECS_MAX`]. The answer is finite and above 0.
+/// Clamps an interval in seconds to bounds. NaN becomes the longest interval, and a longest interval of NaN counts
+/// as [`INTERVAL_SECS_MAX`]. The result is finite and above 0.
 pub fn within(interval: f64, bounds: Bounds) -> f64 {
     let floor = seconds(bounds.interval_min, INTERVAL_SECS_MIN);
     let longest = seconds(bounds.interval_max, INTERVAL_SECS_MAX).max(floor);
     if interval.is_nan() { longest } else { interval.clamp(floor, longest) }
 }
 
-/// The interval from `now_secs` to a pull right after `next_secs`, when the next update is expected
-/// (both in Unix seconds), within the bounds, in seconds.
+/// Returns the interval from `now_secs` to a pull right after the update expected at `next_secs` (both in Unix
+/// seconds), within the bounds, in seconds.
 pub fn interval_until(next_secs: i64, now_secs: i64, bounds: Bounds) -> f64 {
     within(next_secs as f64 - now_secs as f64, bounds)
 }
 
-/// The mean update interval in seconds of a source that was watched for so many seconds by `pulls`, of
-/// which `changed` brought something; `None` while there is none.
+/// Returns the mean update interval, in seconds, of a source that was watched for `watched_secs` by `pulls`, of
+/// which `changed` brought changes. `None`: it cannot be computed.
 pub fn interval_of_pulls(watched_secs: f64, pulls: u64, changed: u64) -> Option<f64> {
     let (pulls, changed) = (pulls as f64, changed.min(pulls) as f64);
     let updates_a_pull = -((pulls - changed + 0.5) / (pulls + 0.5)).ln();
@@ -51,8 +50,7 @@ pub fn interval_of_pulls(watched_secs: f64, pulls: u64, changed: u64) -> Option<
     (interval.is_finite() && interval > 0.0).then_some(interval)
 }
 
-/// A number of seconds within [`INTERVAL_SECS_MIN`]`..=`[`INTERVAL_SECS_MAX`]; `otherwise` for what is
-/// no number.
+/// Clamps seconds to [`INTERVAL_SECS_MIN`]`..=`[`INTERVAL_SECS_MAX`]; returns `otherwise` for NaN.
 fn seconds(secs: f64, otherwise: f64) -> f64 {
     if secs.is_nan() { otherwise } else { secs.clamp(INTERVAL_SECS_MIN, INTERVAL_SECS_MAX) }
 }
@@ -70,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn few_updates_are_counted_and_many_are_suspected() {
+    fn few_changed_pulls_count_once_and_many_count_more() {
         // −ln(8.5 / 10.5) and −ln(0.5 / 10.5) updates a pull of 100 seconds.
         check(10, 2, Some(473.240_4));
         check(10, 10, Some(32.845_9));

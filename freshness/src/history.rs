@@ -1,4 +1,4 @@
-//! What is known of one source from observing it: how often it changes, how evenly, at what cost.
+//! The observed history of one source: how often it changes, how evenly, at what cost.
 //!
 //! Source: Liu §3. The definitions, as we take them:
 //!
@@ -9,22 +9,22 @@
 //! * *Update interval*: the time between two updates that follow each other; its mean, standard
 //!   deviation and coefficient of variation are those of the paper's table 2 ([`Moments`]).
 //! * *Update frequency*: updates over the time observed ([`History::frequency`]).
-//! * *Update cost*: on a data provider's side what it was asked and what it sent; on the harvester's
-//!   side the same, summed over all sources ([`Cost`]).
+//! * *Update cost*: for a data provider the requests that it got and the records that it sent; for the harvester
+//!   the same, summed over all sources ([`Cost`]).
 //!
 //! # Differences from the paper
 //!
-//! * The paper observes at regular intervals. Ours may come at any time, in order; a step back in
-//!   time starts the clock anew, and no interval is measured across it.
+//! * The paper observes at regular intervals. Ours may come at any time, in order. A step back in time restarts the
+//!   clock, and no interval is measured across it.
 //! * The paper's granularity is a day. Ours is an option; with a day, several changes on one (UTC)
 //!   day count as one update, and intervals are whole days.
-//! * The first observation brings everything there is. It starts the clock and is no update.
-//! * Of a source that was pulled it is only known that it changed somewhere between two pulls: the
-//!   later one counts as the time of the update, and its freshness in between as a half.
-//! * A pull counts as one request, however many pages it took; one that failed observes nothing.
-//! * The mean interval of the table is taken between updates, and so does not see that a source has
-//!   been silent since. [`History::interval_secs`] is the paper's other reckoning, "changed so many
-//!   times in so many months", and does.
+//! * The first observation brings everything. It starts the clock and is no update.
+//! * A pull only shows that the source changed somewhere since the pull before. The later pull counts as the time
+//!   of the update, and freshness in between counts half.
+//! * A pull counts as one request, however many pages it took; a failed pull observes nothing.
+//! * The mean interval of the table is taken between updates, so it does not show that a source has been silent
+//!   since. [`History::interval_secs`] shows it: it is the paper's other reckoning, "changed so many times in so
+//!   many months".
 //!
 //! Sans-I/O.
 
@@ -32,27 +32,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::date::{AT_SECS_MAX, AT_SECS_MIN};
 
-/// What a log is a log of.
+/// Kind of a log of observations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Log {
-    /// Pulls, also those that brought nothing: an observation is a request.
+    /// Pulls, also empty ones: each observation is a request.
     #[default]
     Pulls,
-    /// Changes, each at its own time: nothing was asked, and no entry means no change.
+    /// Changes, each at its own time: there are no requests, and no entry means no change.
     Changes,
 }
 
-/// How observations are to be taken.
+/// Settings of observations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// What is observed.
+    /// The kind of the log.
     pub log: Log,
-    /// Changes within one granule of so many seconds are one update; 0 counts as 1.
+    /// Length of a granule, in seconds; changes within one granule are one update. 0 counts as 1.
     pub granularity_secs: u32,
 }
 
 impl Default for Settings {
-    /// A log of pulls with the paper's granularity of a day.
+    /// Returns the settings of a log of pulls with the paper's granularity of a day.
     fn default() -> Self {
         Self { log: Log::Pulls, granularity_secs: 86_400 }
     }
@@ -74,14 +74,14 @@ pub enum Status {
 pub struct Cost {
     /// Requests made.
     pub requests: u64,
-    /// Of those, requests that brought nothing.
+    /// Requests that brought nothing, of those.
     pub requests_empty: u64,
     /// Records brought, those of the first pull included.
     pub records: u64,
 }
 
 impl Cost {
-    /// The cost of both, up to the largest number there is.
+    /// Returns the sum of both costs, saturating.
     pub fn plus(self, other: Self) -> Self {
         Self {
             requests: self.requests.saturating_add(other.requests),
@@ -91,10 +91,10 @@ impl Cost {
     }
 }
 
-/// Count, mean and deviation of numbers that are not kept (Welford's method).
+/// Count, mean and deviation of numbers, by Welford's method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Moments {
-    /// How many there were.
+    /// The count of the numbers.
     pub count: u64,
     /// Their mean, 0 without any.
     pub mean: f64,
@@ -103,14 +103,14 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Takes in a number; what is not finite is left out.
+    /// Takes in a number; infinities and NaN are left out.
     pub fn handle(&mut self, value: f64) {
         if value.is_finite() {
             *self = self.plus(Self { count: 1, mean: value, squares: 0.0 });
         }
     }
 
-    /// The moments of both sets of numbers together.
+    /// Returns the moments of both sets of numbers together.
     pub fn plus(self, other: Self) -> Self {
         let count = self.count.saturating_add(other.count);
         if count == 0 {
@@ -125,26 +125,26 @@ impl Moments {
         }
     }
 
-    /// The mean; `None` without any number.
+    /// Returns the mean; `None` without any number.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0 && self.mean.is_finite()).then_some(self.mean)
     }
 
-    /// Standard deviation of a sample (divisor: count − 1); `None` of fewer than two numbers.
+    /// Returns the standard deviation of a sample (divisor: count − 1); `None` for fewer than two numbers.
     pub fn deviation(&self) -> Option<f64> {
         let variance = self.squares / self.count.checked_sub(1)? as f64;
         variance.is_finite().then(|| variance.max(0.0).sqrt())
     }
 
-    /// Coefficient of variation: the deviation over the mean; small for a steady source, 1 for one
-    /// that changes at random. `None` without a deviation or with a mean of 0.
+    /// Returns the coefficient of variation, which is the deviation over the mean: small for a steady source, 1 for
+    /// random changes. `None` without a deviation or with a mean of 0.
     pub fn variation(&self) -> Option<f64> {
         let mean = self.mean().filter(|mean| *mean > 0.0)?;
         self.deviation().map(|deviation| deviation / mean)
     }
 }
 
-/// All that is kept of one source, as plain numbers to store: at most [`HISTORY_BYTES_MAX`] bytes.
+/// The history of one source, as plain numbers to store: at most [`HISTORY_BYTES_MAX`] bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct History {
     /// True once the clock runs: the next observation measures something.
@@ -153,13 +153,13 @@ pub struct History {
     pub first_secs: i64,
     /// Newest observation, in Unix seconds.
     pub last_secs: i64,
-    /// Newest update, in Unix seconds; of a log of changes, the one that started the clock too.
+    /// Newest update, in Unix seconds; in a log of changes, also the one that started the clock.
     pub updated_secs: Option<i64>,
     /// Time between observations, in seconds, steps back left out.
     pub observed_secs: u64,
     /// Observations that measured something.
     pub samples: u64,
-    /// Of those, observations of a change.
+    /// Observations of a change, of those.
     pub samples_changed: u64,
     /// Updates: granules with a change.
     pub updates: u64,
@@ -169,7 +169,7 @@ pub struct History {
     pub intervals: Moments,
     /// Time in which the copy was fresh, in seconds, as estimated from pulls.
     pub fresh_secs: f64,
-    /// What asking for it has cost.
+    /// The cost of the requests.
     pub cost: Cost,
 }
 
@@ -177,8 +177,7 @@ pub struct History {
 pub const HISTORY_BYTES_MAX: usize = 152;
 
 impl History {
-    /// Takes in an observation at `at_secs` (brought into the range of four-digit years) that found
-    /// `records` updated.
+    /// Takes in an observation at `at_secs` (clamped to the years 1 to 9999) that found `records` updated.
     pub fn handle(&mut self, at_secs: i64, records: u64, settings: Settings) -> Status {
         let at = at_secs.clamp(AT_SECS_MIN, AT_SECS_MAX);
         self.count_request(records, settings.log);
@@ -198,15 +197,15 @@ impl History {
         Status::Changed
     }
 
-    /// Forgets that the clock runs: the next observation brings everything there is (the source
-    /// answered with a snapshot). What was measured stays.
+    /// Stops the clock: the next observation brings everything (the source answered with a snapshot). Measurements
+    /// stay.
     pub fn handle_restart(&mut self) {
         self.started = false;
         self.updated_secs = None;
     }
 
-    /// Time over which the source is known, in seconds. Of a log of changes it reaches to
-    /// `until_secs`, for no entry means no change; of a log of pulls, to the newest pull.
+    /// Returns the time over which the source is known, in seconds. For a log of changes it reaches to
+    /// `until_secs`, for no entry means no change; for a log of pulls, to the newest pull.
     pub fn known_secs(&self, log: Log, until_secs: i64) -> u64 {
         let until = until_secs.clamp(AT_SECS_MIN, AT_SECS_MAX);
         let silent = match log {
@@ -216,24 +215,24 @@ impl History {
         self.observed_secs.saturating_add(u64::try_from(silent).unwrap_or(0))
     }
 
-    /// Update frequency, in updates a second; `None` while no time has been observed.
+    /// Returns the update frequency, in updates a second; `None` while no time has been observed.
     pub fn frequency(&self, log: Log, until_secs: i64) -> Option<f64> {
         over(self.updates, self.known_secs(log, until_secs))
     }
 
-    /// Average record update rate, in records a second; `None` while no time has been observed.
+    /// Returns the average record update rate, in records a second; `None` while no time has been observed.
     pub fn record_rate(&self, log: Log, until_secs: i64) -> Option<f64> {
         over(self.records, self.known_secs(log, until_secs))
     }
 
-    /// Time observed for each update, in seconds; `None` for a source that never changed.
+    /// Returns the time observed for each update, in seconds; `None` for a source that never changed.
     pub fn interval_secs(&self, log: Log, until_secs: i64) -> Option<f64> {
         self.frequency(log, until_secs).filter(|it| *it > 0.0).map(|it| 1.0 / it)
     }
 
-    /// Share of the observed time in which the harvested copy was fresh, from 0 to 1, as estimated
-    /// from pulls: all of the time before one that brought nothing, half of it before another.
-    /// `None` while no time has been observed.
+    /// Returns the share of the observed time in which the harvested copy was fresh, from 0 to 1, as estimated from
+    /// pulls: all of the time before an empty pull, half of it before another. `None` while no time has been
+    /// observed.
     pub fn freshness(&self) -> Option<f64> {
         let share = self.fresh_secs / self.observed_secs as f64;
         share.is_finite().then(|| share.clamp(0.0, 1.0))
@@ -256,7 +255,7 @@ impl History {
         Status::Started
     }
 
-    /// Moves the clock and returns by how much, in seconds; by 0 when it steps back.
+    /// Moves the clock; returns by how many seconds, 0 for a step back.
     fn advance(&mut self, at: i64) -> u64 {
         if at < self.last_secs {
             self.updated_secs = None;
@@ -355,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_keeps_what_was_measured() {
+    fn a_restart_keeps_the_measurements() {
         let mut history = taken(Log::Pulls, 1, &[(0, 9), (10, 1), (20, 1)]);
         history.handle_restart();
         let settings = Settings { granularity_secs: 1, ..Settings::default() };
@@ -367,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_observed_gives_no_numbers() {
+    fn without_observed_time_there_are_no_numbers() {
         let history = taken(Log::Pulls, 1, &[(5, 1), (5, 1)]);
         assert_eq!(history.frequency(Log::Pulls, 5), None);
         assert_eq!(history.freshness(), None);

@@ -1,4 +1,4 @@
-//! How fresh a source's part of the collection really was, measured from what its pulls found.
+//! Measured freshness of a source's part of the collection, from the results of its pulls.
 //!
 //! Source: Adly §3.1. An element is stale from its change at the source until the pull that brings
 //! the change. A pull knows both ends: every change carries its stamp. Over the span since the
@@ -8,9 +8,8 @@
 //! Σ (pull time − stamp) / (N · span)
 //! ```
 //!
-//! and freshness is one minus that. Several pulls are averaged by their element-seconds
-//! (N · span), each older pull counting `1 − gain` times as much as the next, so that a source
-//! that changes its ways shows it.
+//! Freshness is one minus that. Several pulls are averaged by their element-seconds (N · span). Each older pull
+//! counts `1 − gain` times as much as the next, so a source that changes its behavior shows it.
 //!
 //! # Differences from the paper
 //!
@@ -20,13 +19,13 @@
 //! * An element that changes twice in one span counts twice, as in the paper's model, where every
 //!   change makes another element stale. Freshness is thus never overstated.
 //! * Stamps are the source's clock. The mean age of a pull's changes is held to what is
-//!   possible, so a clock that is wrong cannot push freshness above 1 or make one pull count for years.
+//!   possible, so a wrong clock cannot push freshness above 1 or make one pull count for years.
 //!
 //! Sans-I/O.
 
 use serde::{Deserialize, Serialize};
 
-/// Most element-seconds of one pull that count: sums of them stay finite.
+/// Most element-seconds of one pull that count, so that sums stay finite.
 const SPAN_MAX: f64 = 1e30;
 
 /// Decayed sums of one source's pulls, to seven digits.
@@ -38,7 +37,7 @@ pub struct Measured {
     all: f32,
 }
 
-/// What one pull says about the time since the pull before.
+/// The result of one pull for the time since the pull before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
     /// Length, seconds.
@@ -49,7 +48,7 @@ pub struct Span {
     pub changes: u64,
     /// Mean age of the changes when the pull ended, seconds; any value if there are none.
     pub age_secs: f64,
-    /// Most that the age can be, seconds: the time from the pull before to the end of this one.
+    /// Upper limit of the age, seconds: the time from the pull before to the end of this one.
     pub age_secs_max: f64,
 }
 
@@ -68,7 +67,7 @@ impl Measured {
         (self.stale, self.all) = (add(self.stale, stale), add(self.all, all));
     }
 
-    /// The nearest sums that make sense: stored numbers are foreign ones.
+    /// Returns the nearest sensible sums; stored numbers may be any.
     pub(crate) fn checked(self) -> Self {
         let (stale, all) = (self.stale.max(0.0), self.all);
         if stale <= all && all.is_finite() { Self { stale, all } } else { Self::default() }
@@ -81,9 +80,8 @@ impl Measured {
     }
 }
 
-/// Returns the freshness of several sources together: their mean, each counting as it is weighed times its
-/// elements (Adly §3.1, §6), as a policy's θ does. Sources not measured yet are left out, and weights that
-/// are no number; `None` when that leaves nothing.
+/// Returns the freshness of several sources together: the mean by weight times elements (Adly §3.1, §6), as for a
+/// policy's θ. Sources without a measurement and weights of NaN are left out; `None` if nothing is left.
 pub fn overall(sources: impl Iterator<Item = (Option<f64>, f64, u64)>) -> Option<f64> {
     let (mut sum, mut mass) = (0.0, 0.0);
     for (freshness, weight, elements) in sources {
@@ -102,9 +100,9 @@ mod tests {
 
     const GAIN: f64 = 0.25;
 
-    /// Simulates a source whose element `i % elements` changes at every multiple of `1 / rate`
-    /// seconds, pulled every `interval` seconds, and compares what is measured with the truth:
-    /// the stale share of elements, looked at every millisecond.
+    /// Simulates a source whose element `i % elements` changes at every multiple of `1 / rate` seconds, pulled
+    /// every `interval` seconds, and compares the measurement with the truth: the stale share of elements, sampled
+    /// every millisecond.
     fn check(rate: f64, elements: usize, interval: f64, tolerance: f64) {
         let mut measured = Measured::default();
         let (mut stale_now, mut stale_sum, mut looks) = (vec![false; elements], 0_usize, 0_usize);
@@ -139,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_measured_is_what_was() {
+    fn measured_freshness_is_the_true_freshness() {
         check(10.0, 100, 2.0, 0.005);
         check(50.0, 100, 0.5, 0.005);
         check(1.0, 100, 20.0, 0.005);

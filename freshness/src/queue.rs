@@ -1,102 +1,101 @@
-//! Who is due: small numbers by the time at which they want to be looked at next.
+//! The due-queue: small numbers in the order of their due times.
 //!
 //! Source: Adly §4, the loop of OAP(θ).
 //!
-//! A heap that knows where each number is: a change takes O(log M) steps, and all of them together O(M).
+//! A heap with the position of each number: a change takes O(log M) steps, and all of them together O(M).
 //!
 //! # Differences from the paper
 //!
-//! * The pseudo-code takes the source with the shortest *interval* next, which would pull the fastest
-//!   source forever. What it means is the source that is due first.
-//! * Times are given in from outside; nothing here waits.
+//! * The pseudo-code takes the source with the shortest *interval* next, which would pull the fastest source
+//!   forever. We take the source that is due first.
+//! * The caller gives the times; nothing here waits.
 //!
 //! Sans-I/O.
 
-/// Where a number that is not in the queue is.
+/// Position of a number that is not in the queue.
 const NOWHERE: u32 = u32::MAX;
-/// Children of a node: four lie in one cache line.
+/// Children of a node; four fit in one cache line.
 const CHILDREN: usize = 4;
 
-/// What a number takes that is in one of two queues, bytes: a place in both, and a node.
+/// Memory of a number in one of two queues, in bytes: a position in both, and a node.
 #[cfg(test)]
-pub(crate) const KEY_BYTES: usize = 2 * size_of::<u32>() + size_of::<Due>();
+pub(crate) const KEY_BYTES: usize = 2 * size_of::<u32>() + size_of::<Node>();
 
 /// A queue of numbers, each due once, ordered by due time and then by number.
 ///
-/// The numbers are indices: what it takes of memory goes with the largest.
+/// The numbers are indices; memory grows with the largest.
 #[derive(Clone, Debug, Default)]
 pub struct DueQueue {
-    heap: Vec<Due>,
-    /// By number: its place in the heap.
-    places: Vec<u32>,
+    heap: Vec<Node>,
+    /// By number: its position in the heap.
+    positions: Vec<u32>,
 }
 
-/// In the order in which they are taken.
+/// A node; nodes are ordered as they are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Due {
+struct Node {
     at_ms: u64,
     key: u32,
 }
 
 impl DueQueue {
-    /// A queue of nothing.
+    /// Returns an empty queue.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes `key` due at `due_ms`, in milliseconds of the caller's clock, in the place of when it was
-    /// due before.
+    /// Makes `key` due at `due_ms`, in milliseconds of the caller's clock, instead of its due time before.
     pub fn schedule(&mut self, key: u32, due_ms: u64) {
-        let due = Due { at_ms: due_ms, key };
-        let place = match self.place(key) {
-            Some(place) => {
-                self.heap[place] = due;
-                place
+        let node = Node { at_ms: due_ms, key };
+        let position = match self.position(key) {
+            Some(position) => {
+                self.heap[position] = node;
+                position
             }
-            None => self.push(due),
+            None => self.push(node),
         };
-        self.settle(place);
+        self.settle(position);
     }
 
-    /// Makes keys due that are not in the queue yet, or due at another time, all at once.
-    pub fn schedule_all(&mut self, dues: impl IntoIterator<Item = (u32, u64)>) {
-        for (key, at_ms) in dues {
-            let due = Due { at_ms, key };
-            match self.place(key) {
-                Some(place) => self.heap[place] = due,
+    /// Makes many keys due at once, as [`schedule`](Self::schedule) does for one.
+    pub fn schedule_all(&mut self, due_times: impl IntoIterator<Item = (u32, u64)>) {
+        for (key, at_ms) in due_times {
+            let node = Node { at_ms, key };
+            match self.position(key) {
+                Some(position) => self.heap[position] = node,
                 None => {
-                    self.push(due);
+                    self.push(node);
                 }
             }
         }
-        for place in (0..self.heap.len().div_ceil(CHILDREN)).rev() {
-            self.sink(place);
+        for position in (0..self.heap.len().div_ceil(CHILDREN)).rev() {
+            self.sink(position);
         }
     }
 
-    /// Makes these keys due and no others. What memory there is, is used again.
-    pub fn replace(&mut self, dues: impl IntoIterator<Item = (u32, u64)>) {
+    /// Makes these keys due and no others. Memory is reused.
+    pub fn replace(&mut self, due_times: impl IntoIterator<Item = (u32, u64)>) {
         self.heap.clear();
-        self.places.fill(NOWHERE);
-        self.schedule_all(dues);
+        self.positions.fill(NOWHERE);
+        self.schedule_all(due_times);
     }
 
-    /// Makes room for `keys` in all, numbered below `end`, and no more.
+    /// Reserves memory for `keys` in all, numbered below `end`, and no more.
     pub fn reserve_exact(&mut self, keys: usize, end: usize) {
         self.heap.reserve_exact(keys.saturating_sub(self.heap.len()));
         if 0 < keys {
-            self.places.reserve_exact(end.saturating_sub(self.places.len()));
+            self.positions.reserve_exact(end.saturating_sub(self.positions.len()));
         }
     }
 
-    /// Takes `key` out; false when it was not in.
+    /// Takes `key` out; false if it was not in the queue.
     pub fn remove(&mut self, key: u32) -> bool {
-        let Some(place) = self.place(key) else { return false };
-        self.take(place);
+        let Some(position) = self.position(key) else { return false };
+        self.take(position);
         true
     }
 
-    /// Takes out the key that has been due longest at `now_ms`, if any is.
+    /// Takes out the key that has been due longest at `now_ms`, if one is due.
     pub fn poll_due(&mut self, now_ms: u64) -> Option<u32> {
         if now_ms < self.next_due()? {
             return None;
@@ -104,81 +103,81 @@ impl DueQueue {
         Some(self.take(0).key)
     }
 
-    /// When the next key is due, in milliseconds.
+    /// Returns the due time of the next key, in milliseconds.
     pub fn next_due(&self) -> Option<u64> {
-        self.heap.first().map(|due| due.at_ms)
+        self.heap.first().map(|node| node.at_ms)
     }
 
-    /// When `key` is due, in milliseconds.
+    /// Returns the due time of `key`, in milliseconds.
     pub fn due(&self, key: u32) -> Option<u64> {
-        Some(self.heap[self.place(key)?].at_ms)
+        Some(self.heap[self.position(key)?].at_ms)
     }
 
-    /// How many keys are in the queue.
+    /// Returns the number of keys in the queue.
     pub fn len(&self) -> usize {
         self.heap.len()
     }
 
-    /// True when no key is in the queue.
+    /// Returns whether no key is in the queue.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }
 
-    fn place(&self, key: u32) -> Option<usize> {
-        let place = *self.places.get(key as usize)?;
-        (place != NOWHERE).then_some(place as usize)
+    fn position(&self, key: u32) -> Option<usize> {
+        let position = *self.positions.get(key as usize)?;
+        (position != NOWHERE).then_some(position as usize)
     }
 
-    /// Puts a key at the end and returns its place.
-    fn push(&mut self, due: Due) -> usize {
-        let key = due.key as usize;
-        if self.places.len() <= key {
-            self.places.resize(key + 1, NOWHERE);
+    /// Adds a key at the end; returns its position.
+    fn push(&mut self, node: Node) -> usize {
+        let key = node.key as usize;
+        if self.positions.len() <= key {
+            self.positions.resize(key + 1, NOWHERE);
         }
-        let place = self.heap.len();
-        self.heap.push(due);
-        self.note(place);
-        place
+        let position = self.heap.len();
+        self.heap.push(node);
+        self.note(position);
+        position
     }
 
-    fn take(&mut self, place: usize) -> Due {
-        let taken = self.heap.swap_remove(place);
-        self.places[taken.key as usize] = NOWHERE;
-        if place < self.heap.len() {
-            self.note(place);
-            self.settle(place);
+    fn take(&mut self, position: usize) -> Node {
+        let taken = self.heap.swap_remove(position);
+        self.positions[taken.key as usize] = NOWHERE;
+        if position < self.heap.len() {
+            self.note(position);
+            self.settle(position);
         }
         taken
     }
 
-    /// Takes what is at `place` to where it belongs.
-    fn settle(&mut self, place: usize) {
-        let place = self.rise(place);
-        self.sink(place);
+    /// Moves the node at `position` to its right position.
+    fn settle(&mut self, position: usize) {
+        let position = self.rise(position);
+        self.sink(position);
     }
 
-    fn rise(&mut self, mut place: usize) -> usize {
-        while 0 < place {
-            let parent = (place - 1) / CHILDREN;
-            if self.heap[parent] <= self.heap[place] {
+    fn rise(&mut self, mut position: usize) -> usize {
+        while 0 < position {
+            let parent = (position - 1) / CHILDREN;
+            if self.heap[parent] <= self.heap[position] {
                 break;
             }
-            self.swap(parent, place);
-            place = parent;
+            self.swap(parent, position);
+            position = parent;
         }
-        place
+        position
     }
 
-    fn sink(&mut self, mut place: usize) {
+    fn sink(&mut self, mut position: usize) {
         loop {
-            let first = place * CHILDREN + 1;
+            let first = position * CHILDREN + 1;
             let children = first..(first + CHILDREN).min(self.heap.len());
             let Some(least) = children.min_by_key(|child| self.heap[*child]) else { break };
-            if self.heap[place] <= self.heap[least] {
+            if self.heap[position] <= self.heap[least] {
                 break;
             }
-            self.swap(place, least);
-            place = least;
+            self.swap(position, least);
+            position = least;
         }
     }
 
@@ -188,10 +187,11 @@ impl DueQueue {
         self.note(other);
     }
 
-    /// Writes down who is at `place`.
-    fn note(&mut self, place: usize) {
-        // A key is below the largest number, and there are no more places than keys.
-        self.places[self.heap[place].key as usize] = u32::try_from(place).unwrap_or(NOWHERE);
+    /// Records the position of the node at `position`.
+    fn note(&mut self, position: usize) {
+        // A key is below the largest number, and there are no more positions than keys.
+        self.positions[self.heap[position].key as usize] =
+            u32::try_from(position).unwrap_or(NOWHERE);
     }
 }
 
@@ -239,7 +239,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is done, it holds what a map would, in order.
+        /// The queue always holds the entries of a map, in order.
         #[test]
         fn it_is_a_map_in_the_order_of_due_times(
             steps in prop::collection::vec(

@@ -1,4 +1,4 @@
-//! How fast a source changes, from what its pulls bring.
+//! Update rate of a source, estimated from its pulls.
 //!
 //! Source: Adly §4, after Jacobson: `λ = (1 − g) λ_before + g λ_sample`, where the sample is the
 //! updates that a pull brought over the time in which they gathered. Cho and Garcia-Molina,
@@ -9,24 +9,23 @@
 //! * The pseudo-code keeps the last *sample* as λ_before, the text the last *estimate*. We follow the
 //!   text: the pseudo-code's rule forgets all but two samples (variance 0.625 of a sample's instead
 //!   of g/(2−g) = 0.143), and two pulls without updates would end all pulls.
-//! * A sample is divided by the time that really went by since the pull before, not by the interval
-//!   that was planned.
-//! * The first pull brings everything there is, not updates: it starts the clock and gives no sample.
-//! * The first sample is the first estimate, there being none to move from.
-//! * Pulls that follow each other within a fraction of a second (a followed source) are put together
-//!   until they make a sample of [`SAMPLE_SECS_MIN`]; [`Gain::Settling`] also puts together pulls of
-//!   few changes, of which each alone would make the rate jump.
+//! * A sample is divided by the real time since the pull before, not by the planned interval.
+//! * The first pull brings everything instead of updates: it starts the clock and gives no sample.
+//! * The first sample is the first estimate.
+//! * Pulls that follow each other within a fraction of a second (a followed source) are pooled until they make a
+//!   sample of [`SAMPLE_SECS_MIN`]. [`Gain::Settling`] also pools pulls of few changes, each of which alone would
+//!   make the rate jump.
 //! * A record that changed twice between two pulls is one update. The paper's sample misses the first
 //!   change and is low by (1 − e^−x)/x when the average record changes x times; the other methods make
 //!   up for it.
-//! * The estimate says how sure it is. A rate without doubt makes a source of one lucky day wait as
+//! * The estimate has an uncertainty. With a rate alone, a source that was quiet for one lucky day would wait as
 //!   long as one that was quiet for a year.
 //!
-//! Every method divides the updates of a pull by a time, its exposure: the time that went by, less
-//! what could not be seen of it. All that follows, pooling, gain and doubt, is the same for each.
+//! Every method divides the updates of a pull by a time, its exposure: the elapsed time, less the part that could
+//! not be observed. Pooling, gain and uncertainty are the same for each method.
 //!
-//! Numbers from outside may be anything. What is not a number, negative or endless is taken for the
-//! nearest that makes sense, and every answer is finite.
+//! Numbers from outside may be anything. NaN, negative and infinite numbers count as the nearest sensible number,
+//! and every result is finite.
 //!
 //! Sans-I/O.
 
@@ -39,7 +38,7 @@ use serde::{Deserialize, Serialize};
 /// Gain that Jacobson and the paper suggest.
 pub const GAIN_DEFAULT: f64 = 0.25;
 
-/// Least gain: an estimate that remembers some thousand samples.
+/// Least gain: the estimate then remembers some thousand samples.
 pub const GAIN_MIN: f64 = 0.001;
 
 /// Shortest time that makes a sample, in seconds.
@@ -48,40 +47,38 @@ pub const SAMPLE_SECS_MIN: f64 = 0.5;
 /// Changes, found or expected, that make a sample of [`Gain::Settling`].
 pub const SAMPLE_CHANGES_MIN: f64 = 8.0;
 
-/// Longest time between two pulls that is believed, in seconds (30 years): a clock that jumps must
-/// not make a rate vanish.
+/// Longest time between two pulls that is believed, in seconds (30 years); a clock that jumps must not make a rate
+/// vanish.
 pub const ELAPSED_SECS_MAX: f64 = 1e9;
 
-/// Most changes that are taken to come at once.
+/// Most changes that are assumed to come at once.
 const DISPERSION_MAX: f32 = 1e18;
 
-/// How the updates of a pull become a rate.
+/// Method by which the updates of a pull become a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
-    /// The paper's: updates over time. Right for sources that count every change, low for those
-    /// that show a record once however often it changed.
+    /// The paper's: updates over time. Right for sources that count every change, low for those that show a record
+    /// once, however often it changed.
     #[default]
     Ewma,
-    /// From how many records did *not* change: `−N ln((N − U + 0.5) / (N + 0.5)) / I`, finite even
-    /// when all did. Moved by the gain as [`Ewma`](Self::Ewma). Needs N.
+    /// From the number of records that did *not* change: `−N ln((N − U + 0.5) / (N + 0.5)) / I`, finite even if all
+    /// changed. Moved by the gain as [`Ewma`](Self::Ewma). Needs N.
     BiasReduced,
-    /// From when each changed record changed last, the maximum of likelihood:
-    /// `N U / (Σ ages + (N − U) I)`, over decayed sums of the changes and of the times below them, so
-    /// that a longer pull counts for more. Needs N and ages; a pull without ages is taken as
-    /// [`BiasReduced`](Self::BiasReduced).
+    /// From the times of the last change of each changed record, the maximum likelihood: `N U / (Σ ages + (N − U)
+    /// I)`. It uses decayed sums of the changes and of the times below them, so a longer pull counts for more.
+    /// Needs N and ages; a pull without ages is treated as [`BiasReduced`](Self::BiasReduced).
     Datestamps,
 }
 
-/// How far a sample moves the estimate, and what is a sample. The number lies above 0 and at most at
-/// 1; others are brought to the nearest, what is no number to [`GAIN_DEFAULT`].
+/// Gain of a sample, and the size of a sample. The number lies above 0 and is at most 1; others are clamped, and
+/// NaN counts as [`GAIN_DEFAULT`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Gain {
-    /// As the paper has it: each pull is a sample, and each but the first moves the estimate by this.
+    /// As in the paper: each pull is a sample, and each but the first moves the estimate by this gain.
     Fixed(f64),
-    /// Pulls are put together until they hold [`SAMPLE_CHANGES_MIN`] changes, found or expected. A
-    /// sample moves the estimate by its share of the time remembered, and at least by this: at first
-    /// the estimate is about the plain mean, then it forgets. Before there is a sample, what the
-    /// pulls have brought so far is the estimate.
+    /// Pulls are pooled until they hold [`SAMPLE_CHANGES_MIN`] changes, found or expected. A sample moves the
+    /// estimate by its share of the remembered time, and at least by this gain. So at first the estimate is about
+    /// the plain mean, then it forgets. Before the first sample, the pulls so far are the estimate.
     Settling(f64),
 }
 
@@ -92,13 +89,13 @@ impl Default for Gain {
 }
 
 impl Gain {
-    /// The number, within its range.
+    /// Returns the number, clamped to its range.
     pub(crate) fn value(self) -> f64 {
         let (Self::Fixed(gain) | Self::Settling(gain)) = self;
         if gain.is_nan() { GAIN_DEFAULT } else { gain.clamp(GAIN_MIN, 1.0) }
     }
 
-    /// Changes that make a sample.
+    /// Returns the changes that make a sample.
     fn changes_min(self) -> f64 {
         match self {
             Self::Fixed(_) => 0.0,
@@ -107,35 +104,35 @@ impl Gain {
     }
 }
 
-/// What an [`Estimator`] goes by.
+/// Rules of an [`Estimator`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
-    /// How updates become a rate.
+    /// The method.
     pub method: Method,
-    /// How far a sample moves the estimate.
+    /// The gain of a sample.
     pub gain: Gain,
     /// Shortest time that makes a sample, in seconds; [`SAMPLE_SECS_MIN`] if that is longer.
     pub sample_secs_min: f64,
 }
 
 impl Default for Rules {
-    /// The paper's method and gain.
+    /// Returns the paper's method and gain.
     fn default() -> Self {
         Self { method: Method::default(), gain: Gain::default(), sample_secs_min: SAMPLE_SECS_MIN }
     }
 }
 
-/// What one pull tells of the time since the pull before.
+/// The result of one pull for the time since the pull before.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pull {
     /// Records that changed, each counted once if the source does so: U.
     pub updates: u64,
-    /// Records at the source now, N, if it says.
+    /// Records at the source now, N, if it tells.
     pub elements: Option<u64>,
     /// Time since the pull before, in seconds: I.
     pub elapsed_secs: f64,
-    /// Sum of the ages of the changed records at the moment of the pull, in seconds, if the source
-    /// gives datestamps. An age lies between 0 and I, and the sum is held to that.
+    /// Sum of the ages of the changed records at the moment of the pull, in seconds, if the source gives
+    /// datestamps. An age lies between 0 and I, and the sum is clamped to that.
     pub ages_secs: Option<f64>,
 }
 
@@ -144,57 +141,55 @@ pub struct Pull {
 pub struct State {
     /// The estimate, in updates a second; `None` before the first sample. 0 is a rate.
     pub rate: Option<f64>,
-    /// Time of a plain count that would be as good, if changes came one by one, in seconds; 0 if
-    /// nothing is known of it.
+    /// Time of a plain count of equal certainty, if changes came one by one, in seconds; 0 if unknown.
     pub sure_secs: f64,
     /// Decayed sum of the times by which the samples were divided, in seconds.
     pub memory_secs: f64,
-    /// Updates of pulls that do not yet make a sample.
+    /// Updates of pending pulls, which do not yet make a sample.
     pub pending_updates: u64,
-    /// Time over which those gathered, in seconds.
+    /// Time over which the pending updates gathered, in seconds.
     pub pending_secs: f64,
-    /// Time by which they are to be divided, in seconds; not above `pending_secs`.
+    /// Time by which the pending updates are divided, in seconds; at most `pending_secs`.
     pub pending_exposure_secs: f64,
     /// Pulls so far, the first one included.
     pub pulls: u32,
-    /// How many changes come at once: decayed mean of the squared error of a sample, over what it
-    /// were if changes came one by one.
+    /// Number of changes that come at once: decayed mean of the squared error of a sample, relative to changes that
+    /// come one by one.
     pub dispersion: f32,
 }
 
-/// A rate, and how sure it is.
+/// A rate and its certainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The rate λ, in updates a second; finite, not negative.
     pub rate: f64,
-    /// The rate is as sure as that of a source whose changes come one by one and were counted for
-    /// this time, in seconds; 0 when nothing is known of how the rate was found.
+    /// The rate is as certain as that of a source whose changes come one by one and were counted for this time, in
+    /// seconds; 0 if the origin of the rate is unknown.
     pub secs: f64,
 }
 
 impl Estimate {
-    /// Number of independent changes behind the rate: its relative error is about one over the root
-    /// of it. Beyond two changes a record and pull [`Method::BiasReduced`] claims too many (at
-    /// N = U = 1,000 thirty times as many as there are).
+    /// Returns the number of independent changes behind the rate; its relative error is about one over the root of
+    /// it. Above two changes for each record and pull, [`Method::BiasReduced`] claims too many (at N = U = 1,000
+    /// thirty times as many as there are).
     pub fn changes(&self) -> f64 {
         self.rate * self.secs
     }
 
-    /// Standard deviation of the rate, in updates a second; finite and above 0 even if nothing
-    /// changed yet. `None` when nothing is known of how the rate was found.
+    /// Returns the standard deviation of the rate, in updates a second; finite, and above 0 even without a change.
+    /// `None` if the origin of the rate is unknown.
     pub fn deviation(&self) -> Option<f64> {
         (self.secs > 0.0).then(|| (self.changes() + 0.5).sqrt() / self.secs)
     }
 
-    /// The rate to reckon with, in updates a second: half a change more than were found. Not 0, as
-    /// long as anything is known of how the rate was found: a source without a change in T seconds is
-    /// taken to change at 1 / 2T.
+    /// Returns the rate to plan with, in updates a second: half a change more than were found. It is above 0 if the
+    /// origin of the rate is known: a source without a change in T seconds counts as changing at 1 / 2T.
     pub fn careful(&self) -> f64 {
         if self.secs > 0.0 { self.rate + 0.5 / self.secs } else { self.rate }
     }
 }
 
-/// Estimates one source's update rate.
+/// Estimator of one source's update rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimator {
     rules: Rules,
@@ -202,36 +197,36 @@ pub struct Estimator {
 }
 
 impl Estimator {
-    /// An estimator by the paper's rules that has seen no pull; for `gain` see [`Gain`].
+    /// Returns an estimator by the paper's rules that has seen no pull; for `gain` see [`Gain`].
     pub fn new(gain: f64) -> Self {
         Self::with_state(gain, State::default())
     }
 
-    /// An estimator by the paper's rules that goes on from a stored state.
+    /// Returns an estimator by the paper's rules that goes on from a stored state.
     pub fn with_state(gain: f64, state: State) -> Self {
         Self::with_rules(Rules { gain: Gain::Fixed(gain), ..Rules::default() }, state)
     }
 
-    /// An estimator that goes on from a stored state; the rules may be others than before.
+    /// Returns an estimator that goes on from a stored state; the rules may have changed.
     pub fn with_rules(rules: Rules, state: State) -> Self {
         Self { rules, state: state.checked() }
     }
 
-    /// What to store.
+    /// Returns the state to store.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Takes in a pull of which no more is known than that it brought `updates` and came
-    /// `elapsed_secs` after the one before; see [`handle`](Self::handle).
+    /// Takes in a pull of which only `updates` and the time since the pull before are known; see
+    /// [`handle`](Self::handle).
     pub fn handle_pull(&mut self, updates: u64, elapsed_secs: f64) {
         self.handle(Pull { updates, elapsed_secs, ..Pull::default() });
     }
 
     /// Takes in a pull.
     ///
-    /// Of the first pull, all numbers are ignored. A pull that failed is not handed in: its updates
-    /// come with the next one that succeeds, and so does its time.
+    /// All numbers of the first pull are ignored. A failed pull is not handed in: its updates and its time come
+    /// with the next one that succeeds.
     pub fn handle(&mut self, pull: Pull) {
         self.state.pulls = self.state.pulls.saturating_add(1);
         if self.state.pulls == 1 {
@@ -248,20 +243,20 @@ impl Estimator {
         }
     }
 
-    /// Forgets that there was a pull before: the next one brings everything there is (the source
-    /// answered with a snapshot). The estimate stays.
+    /// Forgets the pull before: the next one brings everything (the source answered with a snapshot). The estimate
+    /// stays.
     pub fn handle_restart(&mut self) {
         self.state.pulls = 0;
         self.state.clear_pending();
     }
 
-    /// The rate, in updates a second; `None` before the first sample. 0 is a rate: the source was
+    /// Returns the rate, in updates a second; `None` before the first sample. A rate of 0 means that the source was
     /// watched and did not change.
     pub fn rate(&self) -> Option<f64> {
         self.estimate().map(|it| it.rate)
     }
 
-    /// The rate and how sure it is; `None` before the first sample.
+    /// Returns the rate with its certainty; `None` before the first sample.
     pub fn estimate(&self) -> Option<Estimate> {
         let state = &self.state;
         match state.rate {
@@ -276,7 +271,7 @@ impl Estimator {
         }
     }
 
-    /// Whether the pending pulls cover the time that a sample has to.
+    /// Returns whether the pending pulls cover the time of a sample.
     fn is_long_enough(&self) -> bool {
         seconds(self.rules.sample_secs_min).max(SAMPLE_SECS_MIN) <= self.state.pending_secs
     }
@@ -303,7 +298,7 @@ impl Estimator {
         };
         state.disperse(weight);
         state.memory_secs = decayed + exposure;
-        // Of independent samples, each with the variance λ over its time, weighted.
+        // Variance of weighted independent samples, each with the variance λ over its time.
         let doubt = weight * weight / exposure;
         state.sure_secs = if state.sure_secs > 0.0 {
             ((1.0 - weight) * (1.0 - weight) / state.sure_secs + doubt).recip()
@@ -317,18 +312,18 @@ impl Estimator {
 }
 
 impl State {
-    /// The nearest state that makes sense: stored numbers are foreign ones.
+    /// Returns the nearest sensible state; stored numbers may be any.
     pub(crate) fn checked(self) -> Self {
-        /// Above every sum of times that pulls can make.
+        /// Above any possible sum of times.
         const SUM_SECS_MAX: f64 = 1e18;
-        /// Above every rate that pulls can make.
+        /// Above any possible rate.
         const RATE_MAX: f64 = 1e24;
         let sum = |secs| held(secs, SUM_SECS_MAX);
         let pending_secs = sum(self.pending_secs);
         let exposure_min = pending_secs / CHANGES_PER_RECORD_MAX;
         Self {
             rate: self.rate.filter(|it| !it.is_nan()).map(|it| it.clamp(0.0, RATE_MAX)),
-            // What is sure of next to no time is not known to be sure of anything.
+            // A tiny time counts as no certainty.
             sure_secs: Some(sum(self.sure_secs)).filter(|it| *it > 1e-9).unwrap_or_default(),
             memory_secs: sum(self.memory_secs),
             pending_secs,
@@ -340,7 +335,7 @@ impl State {
         }
     }
 
-    /// The sample that the pending pulls make, in updates a second.
+    /// Returns the sample of the pending pulls, in updates a second.
     fn pending_rate(&self) -> f64 {
         self.pending_updates as f64 / self.pending_exposure_secs
     }
@@ -349,8 +344,8 @@ impl State {
         (self.pending_updates, self.pending_secs, self.pending_exposure_secs) = (0, 0.0, 0.0);
     }
 
-    /// Compares the pending pulls with what the estimate expected of them. Changes that come one by
-    /// one miss it by the root of their number, changes that come B at once by √B times as much.
+    /// Compares the pending pulls with the estimate's expectation. Changes that come one by one miss it by the root
+    /// of their number, changes that come B at once by √B times as much.
     fn disperse(&mut self, weight: f64) {
         let (Some(rate), true) = (self.rate, self.sure_secs > 0.0) else {
             self.dispersion = 1.0;
@@ -358,10 +353,10 @@ impl State {
         };
         let (found, secs) = (self.pending_updates as f64, self.pending_exposure_secs);
         let expected = rate * secs;
-        // Half a change more, as in `Estimate::careful`; the estimate itself is off, too.
+        // Half a change more, as in `Estimate::careful`; the error of the estimate itself is added.
         let variance = (rate + 0.5 / self.sure_secs) * secs * (1.0 + secs / self.sure_secs);
         let error = found - expected;
-        // They cannot have come in larger pieces than in one.
+        // All changes at once are the largest possible burst.
         let squared = (error * error / variance).min(found.max(expected).max(1.0));
         let mean = (1.0 - weight) * f64::from(self.dispersion) + weight * squared;
         #[expect(clippy::cast_possible_truncation, reason = "a rough number, held to its bound")]
@@ -370,12 +365,12 @@ impl State {
     }
 }
 
-/// A time that a pull may have taken, in seconds; 0 for what is no number.
+/// Clamps the time before a pull, in seconds; 0 for NaN.
 fn seconds(secs: f64) -> f64 {
     held(secs, ELAPSED_SECS_MAX)
 }
 
-/// The nearest number from 0 to `max`; 0 for what is no number.
+/// Clamps a number to 0 and `max`; 0 for NaN.
 fn held(number: f64, max: f64) -> f64 {
     if number.is_nan() { 0.0 } else { number.clamp(0.0, max) }
 }

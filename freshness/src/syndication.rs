@@ -1,4 +1,4 @@
-//! A schedule that a source publishes: it is updated so many times an hour, day, week, month or year.
+//! Syndication: a published schedule of a source's updates an hour, day, week, month or year.
 //!
 //! Source: Liu §6 ("syndication"), after the RDF Site Summary 1.0 module of that name: the elements
 //! updatePeriod, updateFrequency and updateBase, here in a description of an OAI-PMH Identify
@@ -8,11 +8,11 @@
 //!
 //! * The module does not say what a month is. Ours are calendar months (and years) in UTC, counted
 //!   from the base: from the 31st, the last day of a shorter month. A frequency above 1 cuts each of
-//!   them into so many equal parts, and so stays in step with the calendar; the same holds of hours,
-//!   days and weeks, which are all alike.
-//! * Times are whole seconds, rounded down. Beyond an update a second, every second is one.
+//!   them into so many equal parts and stays in step with the calendar. The same holds for hours, days and weeks,
+//!   which are all alike.
+//! * Times are whole seconds, rounded down. Above one update a second, every second has one.
 //! * The schedule holds before the base, too.
-//! * A missing element is daily, 1 and 1970-01-01T00:00:00Z. The first two are the module's; it has
+//! * The default of a missing element is daily, 1 and 1970-01-01T00:00:00Z. The first two are the module's; it has
 //!   no default for the base.
 //!
 //! Sans-I/O.
@@ -28,7 +28,7 @@ use crate::date::{
 /// Longest value that is read, in bytes.
 pub const VALUE_BYTES_MAX: usize = 64;
 
-/// Over what the updates are counted.
+/// The period in which updates are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Period {
     /// 3,600 seconds.
@@ -49,7 +49,7 @@ impl Period {
     pub const ALL: [Self; 5] =
         [Self::Hourly, Self::Daily, Self::Weekly, Self::Monthly, Self::Yearly];
 
-    /// The value of updatePeriod.
+    /// Returns the value of updatePeriod.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hourly => "hourly",
@@ -60,7 +60,7 @@ impl Period {
         }
     }
 
-    /// Its length in seconds; of months and years, on average over the calendar's 400 years.
+    /// Returns the length in seconds; of months and years, on average over the calendar's 400 years.
     pub fn secs(self) -> u32 {
         match self {
             Self::Hourly => 3_600,
@@ -71,7 +71,7 @@ impl Period {
         }
     }
 
-    /// Its length in calendar months, if it is made of any.
+    /// Returns the length in calendar months, if it consists of them.
     fn months(self) -> Option<i64> {
         match self {
             Self::Hourly | Self::Daily | Self::Weekly => None,
@@ -93,7 +93,7 @@ impl FromStr for Period {
     }
 }
 
-/// What is wrong with a published schedule. Whoever reads one should go on without it.
+/// Fault of a published schedule. The reader should go on without the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyndicationError {
     /// updatePeriod is none of the five.
@@ -125,11 +125,11 @@ pub struct Syndication {
 }
 
 impl Syndication {
-    /// Updated `frequency` times each `period`, counted from `base_secs` in Unix seconds.
+    /// Returns a schedule of updates `frequency` times each `period`, counted from `base_secs` in Unix seconds.
     ///
     /// # Errors
     ///
-    /// When the frequency is 0 or the base lies outside the years 1 to 9999.
+    /// The frequency is 0 or the base lies outside the years 1 to 9999.
     pub fn new(period: Period, frequency: u32, base_secs: i64) -> Result<Self, SyndicationError> {
         if frequency == 0 {
             return Err(SyndicationError::Frequency);
@@ -145,7 +145,7 @@ impl Syndication {
     ///
     /// # Errors
     ///
-    /// When one that is there is not what it should be.
+    /// A value is invalid.
     pub fn parse(
         period: Option<&str>,
         frequency: Option<&str>,
@@ -169,32 +169,32 @@ impl Syndication {
         Self::new(period, frequency, base)
     }
 
-    /// Over what the updates are counted: updatePeriod.
+    /// Returns the period: updatePeriod.
     pub fn period(&self) -> Period {
         self.period
     }
 
-    /// How many updates there are in a period, at least 1: updateFrequency.
+    /// Returns the number of updates in a period, at least 1: updateFrequency.
     pub fn frequency(&self) -> u32 {
         self.frequency
     }
 
-    /// From when they are counted, in Unix seconds.
+    /// Returns the time from which periods are counted, in Unix seconds.
     pub fn base_secs(&self) -> i64 {
         self.base_secs
     }
 
-    /// The value of updateBase, with seconds, in UTC: `2000-01-01T12:00:00Z`.
+    /// Returns the value of updateBase, with seconds, in UTC: `2000-01-01T12:00:00Z`.
     pub fn base(&self) -> String {
         date_time(self.base_secs)
     }
 
-    /// Average time from update to update, in seconds, at least 1.
+    /// Returns the average time from update to update, in seconds, at least 1.
     pub fn interval_secs(&self) -> f64 {
         (f64::from(self.period.secs()) / f64::from(self.frequency)).max(1.0)
     }
 
-    /// The first update after `after_secs`, both in Unix seconds; at the end of time, that.
+    /// Returns the first update after `after_secs`, both in Unix seconds; saturates at the end of time.
     pub fn next_update(&self, after_secs: i64) -> i64 {
         let after = i128::from(after_secs);
         let period = self.period_at(after_secs);
@@ -208,7 +208,7 @@ impl Syndication {
         i64::try_from(next).unwrap_or(i64::MAX)
     }
 
-    /// The number of the period, from the base, in which a time in Unix seconds lies.
+    /// Returns the number of the period, from the base, in which a time in Unix seconds lies.
     fn period_at(&self, at: i64) -> i64 {
         let Some(months) = self.period.months() else {
             let since = i128::from(at) - i128::from(self.base_secs);
@@ -220,7 +220,7 @@ impl Syndication {
         (in_same_month - i64::from(!begun)).div_euclid(months)
     }
 
-    /// When the period of that number begins, in Unix seconds.
+    /// Returns the start of the period of that number, in Unix seconds.
     fn start(&self, period: i64) -> i128 {
         match self.period.months() {
             Some(months) => self.after_months(period * months),
@@ -230,7 +230,7 @@ impl Syndication {
         }
     }
 
-    /// So many calendar months after the base, in Unix seconds.
+    /// Returns the time `months` calendar months after the base, in Unix seconds.
     fn after_months(&self, months: i64) -> i128 {
         let (_, _, day) = from_days(self.base_secs.div_euclid(DAY_SECS));
         let number = month_number(self.base_secs) + months;
@@ -240,7 +240,7 @@ impl Syndication {
     }
 }
 
-/// Months from January of the year 0 to that of a time in Unix seconds.
+/// Returns the months from January of the year 0 to that of a time in Unix seconds.
 fn month_number(at: i64) -> i64 {
     let (year, month, _) = from_days(at.div_euclid(DAY_SECS));
     year * 12 + month - 1

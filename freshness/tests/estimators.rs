@@ -1,4 +1,4 @@
-//! The estimators of the update rate against what is known of them.
+//! Tests of the rate estimators against their theory.
 //!
 //! Expected values: `oap_expected.json`, ids `est.*` as given at each test. Simulated sources are N
 //! records, each of which changes by a Poisson process of its own; a pull sees each once, with the
@@ -18,7 +18,7 @@ const RUNS: u32 = 400;
 struct Random(u64);
 
 impl Random {
-    /// Above 0, at most 1.
+    /// Returns a number above 0 and at most 1.
     fn uniform(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -28,12 +28,12 @@ impl Random {
         ((mixed >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Time until the next change, at `rate`.
+    /// Returns the time until the next change, at `rate`.
     fn wait(&mut self, rate: f64) -> f64 {
         -self.uniform().ln() / rate
     }
 
-    /// What a pull finds after 1, when each of `elements` changes at `rate`.
+    /// Returns a pull after a time of 1, when each of `elements` changes at `rate`.
     fn pull(&mut self, elements: u64, rate: f64) -> Pull {
         let (mut updates, mut ages) = (0, 0.0);
         for _ in 0..elements {
@@ -63,14 +63,14 @@ fn started(method: Method, gain: Gain) -> Estimator {
     estimator
 }
 
-/// The rate after one pull.
+/// Returns the rate after one pull.
 fn one(method: Method, pull: Pull) -> f64 {
     let mut estimator = started(method, Gain::default());
     estimator.handle(pull);
     estimator.rate().unwrap()
 }
 
-/// Mean and root mean square error of one pull's rate, over the true one, when the average record
+/// Returns mean and root mean square error of one pull's rate, relative to the true rate, when the average record
 /// changes `x` times.
 fn simulate(method: Method, x: f64) -> (f64, f64) {
     let mut random = Random(1);
@@ -83,7 +83,7 @@ fn simulate(method: Method, x: f64) -> (f64, f64) {
     (sum / f64::from(RUNS), (squares / f64::from(RUNS)).sqrt())
 }
 
-/// What is left of one odd sample in the estimates after it, as `step` makes them of samples.
+/// Returns the estimates of `step` during and after one odd sample.
 fn response(mut step: impl FnMut(u64) -> f64) -> Vec<f64> {
     for _ in 0..3 {
         step(0);
@@ -156,7 +156,7 @@ fn a_source_that_changed_altogether_has_a_finite_rate() {
     check("datestamps", one(Method::Datestamps, dated), 800.0, 1e-9);
 }
 
-/// Changes and times are each remembered by 1 − g, so that a long pull counts for more.
+/// Changes and times decay by 1 − g each, so a long pull counts for more.
 #[test]
 fn datestamps_are_put_together_in_decayed_sums() {
     let mut estimator = started(Method::Datestamps, Gain::Fixed(0.25));
@@ -171,7 +171,7 @@ fn datestamps_are_put_together_in_decayed_sums() {
     }
 }
 
-/// Ids `est.sim.ratio.naive.*`, and that the others are not off.
+/// Ids `est.sim.ratio.naive.*`, and the other methods have no such bias.
 #[test]
 fn records_that_change_twice_are_missed_by_the_paper_s_sample_alone() {
     for (x, expected) in [(0.5, 0.786_939), (1.0, 0.632_121), (2.0, 0.432_332)] {
@@ -192,7 +192,7 @@ fn the_errors_are_those_of_the_theory() {
     ] {
         check(&format!("{method:?} at {x}"), simulate(method, x).1, expected, 0.02);
     }
-    // Where most records change, when they did tells more than that they did.
+    // If most records change, the times of changes tell more than their number.
     assert!(simulate(Method::Datestamps, 3.0).1 < 0.8 * simulate(Method::BiasReduced, 3.0).1);
 }
 
@@ -214,7 +214,7 @@ fn follow(method: Method, gain: Gain, pulls: u32, rate_of: impl Fn(u32) -> f64) 
     (sum / count, (squares / count).sqrt())
 }
 
-/// With 0.3 changes a pull, four pulls are no memory.
+/// With 0.3 changes a pull, four pulls are too short a memory.
 #[test]
 fn pulls_of_no_change_or_one_do_not_shake_a_settled_rate() {
     for method in METHODS {
@@ -242,8 +242,8 @@ fn a_drifting_rate_is_followed() {
     }
 }
 
-/// Share of sources whose true rate lies within two deviations of the estimate, when changes come
-/// `batch` at once.
+/// Returns the share of sources whose true rate lies within two deviations of the estimate, when `batch` changes
+/// come at once.
 fn covered(method: Method, gain: Gain, batch: u64) -> f64 {
     let (mut random, mut covered) = (Random(3), 0_u32);
     for _ in 0..RUNS {
@@ -261,7 +261,7 @@ fn covered(method: Method, gain: Gain, batch: u64) -> f64 {
 
 /// Two deviations hold 95 % of a normal distribution.
 #[test]
-fn the_doubt_is_honest_for_sources_that_change_in_bursts() {
+fn the_deviation_holds_for_sources_that_change_in_bursts() {
     for method in METHODS {
         for gain in [Gain::Fixed(0.25), Gain::Settling(0.25)] {
             for batch in [1, 100] {
@@ -317,7 +317,7 @@ fn any_state() -> impl Strategy<Value = State> {
 }
 
 proptest! {
-    /// Whatever was stored and whatever comes: finite, not negative, no panic.
+    /// Any stored state and any pulls give finite, not negative numbers without a panic.
     #[test]
     fn every_answer_is_a_number(
         rules in any_rules(), state in prop_oneof![Just(State::default()), any_state()],
@@ -335,7 +335,7 @@ proptest! {
         }
     }
 
-    /// What is stored of a source goes on as if it had never been.
+    /// A stored and restored estimator goes on without a difference.
     #[test]
     fn a_stored_state_is_the_state(
         rules in any_rules(), pulls in prop::collection::vec(any_pull(), 0..20),
@@ -348,7 +348,7 @@ proptest! {
         }
     }
 
-    /// More records that changed are a higher rate; and what was seen is the least.
+    /// More changed records give a higher rate, and the rate is at least the changes seen.
     #[test]
     fn more_changes_are_a_higher_rate(
         elements in 0..2_000_u64, updates in 0..3_000_u64, more in 0..1_000_u64, age in 0.0..1.0_f64,

@@ -1,11 +1,11 @@
-//! What holds of every plan.
+//! Properties of every plan.
 
 use freshness::interval::{Bounds, Model, Outcome, Plan, Planner, Policy, Source, plan};
 use proptest::prelude::*;
 
 const MODELS: [Model; 2] = [Model::Linear, Model::Poisson];
 
-/// Numbers that a source or a settings file may bring.
+/// Numbers that a source or a settings file may contain.
 fn foreign() -> impl Strategy<Value = f64> {
     prop_oneof![
         3 => 1e-9..1e9_f64,
@@ -41,7 +41,7 @@ fn policy(number: impl Strategy<Value = f64>) -> impl Strategy<Value = Policy> {
     })
 }
 
-/// Sources as they are, in days.
+/// Realistic sources, in days.
 fn source(rate: impl Strategy<Value = f64>, bounds: Bounds) -> impl Strategy<Value = Source> {
     (rate, 1..100_000_u64, 0.1..10.0_f64, 0.1..10.0_f64).prop_map(
         move |(rate, elements, pull_cost, weight)| Source {
@@ -52,7 +52,7 @@ fn source(rate: impl Strategy<Value = f64>, bounds: Bounds) -> impl Strategy<Val
     )
 }
 
-/// A plan's freshness by its definition, of pulls that take no time.
+/// Returns a plan's freshness by its definition, of pulls that take no time.
 fn freshness(sources: &[Source], intervals: &[f64], model: Model) -> f64 {
     let (mut stale, mut mass) = (0.0, 0.0);
     for (source, interval) in sources.iter().zip(intervals) {
@@ -122,7 +122,7 @@ proptest! {
         }
     }
 
-    /// A plan is as fresh as its sources are, and θ is met though pulls take time, or out of reach.
+    /// A plan is as fresh as its sources are, and θ is met although pulls take time, or is out of reach.
     #[test]
     fn the_time_that_pulls_take_is_in_the_plan(
         sources in prop::collection::vec(
@@ -152,7 +152,7 @@ proptest! {
         }
     }
 
-    /// No shift of staleness from one source to another, within the bounds, costs less.
+    /// No shift of staleness between sources within the bounds lowers the cost.
     #[test]
     fn no_other_schedule_of_that_freshness_costs_less(
         sources in prop::collection::vec(
@@ -168,7 +168,7 @@ proptest! {
             prop_assume!(best.outcome == Outcome::Met);
             let mut other = best.intervals.clone();
             other[from] *= 1.0 - share;
-            // As much more of the other as makes up for it, by halving.
+            // The interval of the other that restores the freshness, by bisection.
             let (mut low, mut high) = (other[to], 1e6_f64);
             for _ in 0..200 {
                 other[to] = low.midpoint(high);
@@ -182,7 +182,7 @@ proptest! {
         }
     }
 
-    /// Whatever happens to the sources, each interval is nearly what a whole new plan would have.
+    /// After any changes of sources, each interval is close to that of a new plan.
     #[test]
     fn intervals_kept_up_are_those_of_a_new_plan(
         first in prop::collection::vec(source(0.0..1e3_f64, Bounds::default()), 0..10),
@@ -222,7 +222,7 @@ proptest! {
     }
 }
 
-/// Eq. 2 is what a plan says of itself.
+/// The cost of a plan is that of eq. 2.
 #[test]
 fn a_plan_costs_what_eq_2_says() {
     let sources = [Source::new(3.0, 40, Bounds::FREE), Source::new(0.5, 1_000, Bounds::FREE)]

@@ -1,4 +1,4 @@
-//! What holds of every schedule, whatever is done to it and whatever numbers it is told.
+//! Properties of every schedule, under any events and numbers.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -8,8 +8,8 @@ use std::time::Duration;
 use freshness::interval::{Bounds, Model, Outcome, Policy};
 use freshness::rate::Method;
 use freshness::schedule::{
-    Firsts, Found, Known, Pace, RETRY_AFTER_MAX_MS, Rules, Schedule, Settings, SourceId, View,
-    Window,
+    FirstChanges, Pace, PullReport, RETRY_AFTER_MAX_MS, Rules, Schedule, Settings, SourceId,
+    SourceNote, View, Window,
 };
 use freshness::syndication::{Period, Syndication};
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = 86_400_000;
 const YEAR_MS: u64 = 365 * DAY_MS;
 const START_MS: u64 = 20_000 * DAY_MS;
-/// What is due from then on, is never: 200 million years.
+/// Due times from here on (200 million years) count as never.
 const END_MS: u64 = u64::MAX / 3;
 
 const SETTINGS: Settings = Settings {
@@ -29,7 +29,7 @@ const SETTINGS: Settings = Settings {
     pulls_per_minute_max: 600,
 };
 
-/// Something that is done to a schedule; `which` is one of the sources, or of the pulls under way.
+/// An event of a schedule; `which` is one of the sources, or of the pulls under way.
 #[derive(Clone, Debug)]
 enum Step {
     Add(Vec<Rules>),
@@ -40,18 +40,18 @@ enum Step {
     Poll(u64),
     Pull {
         which: usize,
-        found: Found,
+        found: PullReport,
         took_ms: u64,
     },
-    /// A report of a pull that nobody began.
-    Unasked(usize, Found),
+    /// A report of a pull that was never started.
+    Unasked(usize, PullReport),
     Fail(usize, Option<Duration>),
     Cancel(usize),
     Request(usize),
     Notice(usize),
-    /// The clock is set, by milliseconds.
+    /// The clock is set by milliseconds.
     Jump(i64),
-    /// The clock is set back, and nobody says so.
+    /// The clock is set back without a report.
     Slip(u64),
 }
 
@@ -110,16 +110,18 @@ fn settings() -> impl Strategy<Value = Settings> {
     )
 }
 
-/// Also a thousand million changes a day, and sources that lose all they have.
-fn found() -> impl Strategy<Value = Found> {
+/// Reports, also of a thousand million changes and of sources that lose everything.
+fn found() -> impl Strategy<Value = PullReport> {
     let counts = || prop_oneof![Just(0), 0..100_u64, Just(1_000_000_000), Just(u64::MAX)];
     let as_of = prop_oneof![3 => Just(None), 1 => any::<u64>().prop_map(Some), 1 => Just(Some(0))];
-    let firsts = (counts(), numbers()).prop_map(|(objects, age_secs)| Firsts { objects, age_secs });
-    let firsts = prop::option::of(firsts);
-    (any::<bool>(), counts(), numbers(), firsts, counts(), as_of, any::<bool>()).prop_map(
-        |(full, changes, age_secs, firsts, elements, as_of, early)| {
+    let first_changes =
+        (counts(), numbers()).prop_map(|(objects, age_secs)| FirstChanges { objects, age_secs });
+    let first_changes = prop::option::of(first_changes);
+    (any::<bool>(), counts(), numbers(), first_changes, counts(), as_of, any::<bool>()).prop_map(
+        |(full, changes, age_secs, first_changes, elements, as_of, early)| {
             let as_of_ms = as_of.unwrap_or(START_MS);
-            Found { full, changes, age_secs, firsts, elements, as_of_ms, sent: changes / 2, early }
+            let sent = changes / 2;
+            PullReport { full, changes, age_secs, first_changes, elements, as_of_ms, sent, early }
         },
     )
 }
@@ -146,22 +148,22 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Bounds are kept to seven digits.
+/// Narrows a bound to the seven digits of a schedule.
 #[expect(clippy::cast_possible_truncation, reason = "as they are kept")]
 fn narrow(number: f64) -> f32 {
     number as f32
 }
 
-/// A schedule, and what a shell around it knows.
+/// A schedule, and the state of a shell around it.
 struct Shell {
     schedule: Schedule,
     settings: Settings,
     there: BTreeMap<SourceId, Rules>,
     running: BTreeSet<SourceId>,
-    /// The wall clock, and one that nobody sets.
+    /// The wall clock, and a clock that is never set.
     now_ms: u64,
     passed_ms: u64,
-    /// When pulls began, by the latter.
+    /// Starts of pulls, by the clock that is never set.
     began_ms: VecDeque<u64>,
 }
 
@@ -196,7 +198,7 @@ impl Shell {
     fn perform(&mut self, step: Step) {
         match step {
             Step::Add(rules) => {
-                let known = rules.iter().map(|it| (*it, Known::default()));
+                let known = rules.iter().map(|it| (*it, SourceNote::default()));
                 let ids = self.schedule.add(known, self.now_ms);
                 self.there.extend(ids.into_iter().zip(rules));
             }
@@ -233,7 +235,7 @@ impl Shell {
         }
     }
 
-    /// Something happens to one source.
+    /// Performs a step on one source.
     fn handle(&mut self, id: SourceId, step: Step) {
         match step {
             Step::Remove(_) => {
@@ -255,7 +257,7 @@ impl Shell {
                 let as_of_ms =
                     if found.as_of_ms == START_MS { self.now_ms } else { found.as_of_ms };
                 self.pass(took_ms);
-                self.schedule.handle_pull(id, Found { as_of_ms, ..found }, self.now_ms);
+                self.schedule.handle_pull(id, PullReport { as_of_ms, ..found }, self.now_ms);
             }
             Step::Fail(_, wait) => self.schedule.handle_failure(id, wait, self.now_ms),
             Step::Cancel(_) => self.schedule.handle_cancel(id, self.now_ms),
@@ -275,7 +277,7 @@ impl Shell {
         }
     }
 
-    /// Waits until everybody who has a time is being pulled.
+    /// Waits until every source with a due time is being pulled.
     fn poll_all(&mut self) {
         for _ in 0..self.there.len() {
             let Some(at_ms) = self.schedule.poll_timeout(true).filter(|it| *it < END_MS) else {
@@ -300,9 +302,9 @@ impl Shell {
             assert!(finite(view.rate, 0.0) && finite(view.took_secs, 0.0), "{view:?}");
             assert!(finite(view.pull_cost, 1.0), "{view:?}");
             assert!(view.freshness.is_none_or(|it| (0.0..=1.0).contains(&it)), "{view:?}");
-            let known = self.schedule.known(*id).unwrap();
+            let known = self.schedule.note(*id).unwrap();
             let text = serde_json::to_string(&known).unwrap();
-            assert!(serde_json::from_str::<Known>(&text).is_ok(), "{text}");
+            assert!(serde_json::from_str::<SourceNote>(&text).is_ok(), "{text}");
         }
         let expected = self.schedule.expected();
         let contradict =
@@ -313,7 +315,7 @@ impl Shell {
         assert!(0.0 <= expected.pulls, "{expected:?}");
     }
 
-    /// A source is due within its longest interval, or the wait after a failure, and its hours.
+    /// Checks that a source is due within its longest interval, or the wait after a failure, and its hours.
     fn check_due(&self, view: &View, rules: &Rules) {
         let Some(due_ms) = view.due_ms else {
             assert!(view.pulling, "never due: {view:?}");
@@ -321,7 +323,7 @@ impl Shell {
         };
         let interval = view.interval_secs.unwrap_or_default();
         let bounds = rules.bounds.settled();
-        // Seven digits are kept.
+        // Seven digits are stored.
         let (least, most) =
             (bounds.interval_min * (1.0 - 1e-6), bounds.interval_max * (1.0 + 1e-6));
         assert!(interval <= most.max(1e-3), "{view:?} {rules:?}");
@@ -334,7 +336,7 @@ impl Shell {
         // The pause after a poll that came back early.
         let longest_ms = (interval.max(pause) * 1e3).max(view.back_off_ms as f64).max(1_000.0);
         assert!(view.back_off_ms <= RETRY_AFTER_MAX_MS, "{view:?}");
-        // Hours open once a day. Of times in milliseconds, half of one is rounding.
+        // Hours open once a day. Times in milliseconds are rounded by up to a half.
         let closed_ms = if rules.window.is_some() { DAY_MS as f64 } else { 0.0 };
         let latest_ms = self.now_ms as f64 + longest_ms * (1.0 + 1e-6) + closed_ms + 1.0;
         assert!(due_ms as f64 <= latest_ms, "{view:?} {rules:?} at {}", self.now_ms);
@@ -343,7 +345,7 @@ impl Shell {
 
 proptest! {
     #[test]
-    fn whatever_happens_there_is_a_schedule(
+    fn every_sequence_of_events_leaves_a_valid_schedule(
         first in prop::collection::vec(rules(), 1..5),
         steps in prop::collection::vec(step(), 0..35),
     ) {
@@ -353,7 +355,7 @@ proptest! {
             shell.perform(step);
             shell.check();
         }
-        // When all is quiet, everybody's turn comes, one after the other, for the cap.
+        // At rest every source has its turn, one after the other because of the cap.
         for _ in 0..shell.there.len() {
             shell.perform(Step::Cancel(0));
         }
@@ -363,12 +365,12 @@ proptest! {
     }
 }
 
-fn found_changes(changes: u64, as_of_ms: u64) -> Found {
-    Found {
+fn found_changes(changes: u64, as_of_ms: u64) -> PullReport {
+    PullReport {
         full: false,
         changes,
         age_secs: 60.0,
-        firsts: None,
+        first_changes: None,
         elements: 10_000,
         as_of_ms,
         sent: 0,
@@ -376,16 +378,16 @@ fn found_changes(changes: u64, as_of_ms: u64) -> Found {
     }
 }
 
-/// What is known of a source that brought so many changes in each of ten hourly pulls.
-fn learned(changes: u64) -> Known {
+/// Returns the note of a source that brought `changes` in each of ten hourly pulls.
+fn learned(changes: u64) -> SourceNote {
     let mut schedule = Schedule::new(SETTINGS);
-    let id = schedule.add([(Rules::new(Bounds::default()), Known::default())], START_MS)[0];
+    let id = schedule.add([(Rules::new(Bounds::default()), SourceNote::default())], START_MS)[0];
     for hour in 0..=10 {
         let at_ms = START_MS + hour * 60 * MINUTE_MS;
         let full = hour == 0;
-        schedule.handle_pull(id, Found { full, ..found_changes(changes, at_ms) }, at_ms + 100);
+        schedule.handle_pull(id, PullReport { full, ..found_changes(changes, at_ms) }, at_ms + 100);
     }
-    schedule.known(id).unwrap()
+    schedule.note(id).unwrap()
 }
 
 fn expected(theta: f64, bounds: Bounds) -> freshness::schedule::Expected {
@@ -396,9 +398,9 @@ fn expected(theta: f64, bounds: Bounds) -> freshness::schedule::Expected {
     schedule.expected()
 }
 
-/// θ and beyond, and bounds that no interval fits: it says what is met, and what can be had.
+/// For θ of any value and contradicting bounds, the schedule reports the outcome and the attainable freshness.
 #[test]
-fn what_cannot_be_met_is_named() {
+fn an_aim_that_cannot_be_met_is_reported() {
     let bounds = Bounds { interval_min: 3_600.0, interval_max: 36_000.0 };
     for (theta, outcome, shortest, longest) in [
         (1.0, Outcome::AllShortest, 2, 0),
@@ -418,10 +420,10 @@ fn what_cannot_be_met_is_named() {
 }
 
 #[test]
-fn a_source_that_was_silent_for_a_year_is_found_again() {
+fn a_source_that_was_silent_for_a_year_recovers() {
     let mut schedule = Schedule::new(SETTINGS);
     let bounds = Bounds { interval_min: 600.0, interval_max: 7.0 * 86_400.0 };
-    let id = schedule.add([(Rules::new(bounds), Known::default())], START_MS)[0];
+    let id = schedule.add([(Rules::new(bounds), SourceNote::default())], START_MS)[0];
     let awake_ms = START_MS + YEAR_MS;
     let (mut now_ms, mut last_ms, mut pulls) = (START_MS, START_MS, 0);
     let mut intervals = Vec::new();
@@ -430,7 +432,7 @@ fn a_source_that_was_silent_for_a_year_is_found_again() {
         // A change in 36 seconds, from then on.
         let changes = now_ms.saturating_sub(last_ms.max(awake_ms)) / 36_000;
         let found = found_changes(changes, now_ms);
-        schedule.handle_pull(due.source, Found { full: pulls == 0, ..found }, now_ms + 100);
+        schedule.handle_pull(due.source, PullReport { full: pulls == 0, ..found }, now_ms + 100);
         (last_ms, pulls) = (now_ms, pulls + 1);
         intervals.push((now_ms, schedule.view(id).unwrap().interval_secs.unwrap()));
         now_ms = schedule.poll_timeout(true).unwrap();

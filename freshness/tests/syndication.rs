@@ -1,4 +1,4 @@
-//! What holds of every published schedule and every expectation, whatever the numbers.
+//! Properties of every published schedule and every expected interval.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -42,7 +42,7 @@ fn schedules() -> impl Strategy<Value = Syndication> {
 }
 
 proptest! {
-    /// Later, and no update lies in between: what comes next after any time before it is the same.
+    /// The next update is later, and no other lies in between.
     #[test]
     fn the_next_update_is_the_first_one_after(
         schedule in schedules(), after in times(), per_mille in 0..1_000_i64,
@@ -59,7 +59,7 @@ proptest! {
         }
     }
 
-    /// On the grid: after as many updates as a period has, the base comes round again.
+    /// After all updates of a period, the next period begins.
     #[test]
     fn a_period_has_its_updates(
         period in prop::sample::select(Period::ALL.to_vec()), frequency in 1..200_u32,
@@ -77,7 +77,7 @@ proptest! {
         prop_assert_eq!(schedule.next_update(base - 1), base);
     }
 
-    /// What is written is read.
+    /// A written schedule is read back.
     #[test]
     fn a_schedule_survives_its_text(schedule in schedules()) {
         let frequency = schedule.frequency().to_string();
@@ -96,7 +96,7 @@ proptest! {
         let _ = Syndication::parse(Some(&period), Some(&frequency), None);
     }
 
-    /// No expectation leads to a pull before its time, or later than is acceptable.
+    /// No expected interval is shorter than the shortest, or longer than acceptable.
     #[test]
     fn intervals_stay_within_their_bounds(
         interval in numbers(), interval_min in numbers(), latency in numbers(),

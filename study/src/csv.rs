@@ -1,14 +1,14 @@
-//! The tables of a study as text of comma-separated values.
+//! CSV of a study's tables.
 //!
 //! Source: RFC 4180: a header line, CRLF at the end of each line, quotes around a field that holds a
 //! comma, a quote or a line break. The tables are those of Liu §4 and the costs of §3.
 //!
-//! [`report`] writes all of them as one table: its first column says of which a line is, and the
-//! others are the columns of all tables, empty where a line has none of that name.
+//! [`report`] writes all tables as one: the first column names the table of a line, and the others are the columns
+//! of all tables, empty where a table lacks them.
 //!
 //! # Differences from the paper
 //!
-//! Intervals are in seconds and rates a day. What is not known is an empty field. Times are in UTC.
+//! Intervals are in seconds and rates a day. Unknown values are empty fields. Times are in UTC.
 //!
 //! Sans-I/O.
 
@@ -25,7 +25,7 @@ use crate::report::{ClassRow, MonthRow, Overall, Report, SourceMonth, SourceRow}
 const DAY_SECS: f64 = 86_400.0;
 const SECOND_MS: f64 = 1_000.0;
 
-/// First columns of the table of all: what a line is of.
+/// First columns of the combined table: the table of a line, and its keys.
 const FIRST: [&str; 5] = ["section", "source", "month", "class", "model"];
 
 const SOURCES: &str = "source,class,updates,records,known_secs,last_update,secs_per_update,\
@@ -41,8 +41,8 @@ const OVERALL: &str = "sources,sources_changed,updates,records,known_secs,interv
                        requests,requests_empty,records_brought,requests_failed,bytes,took_secs";
 const PREDICTIONS: &str = "model,requests_predicted,requests_predicted_per_source,late_share_max";
 
-/// All tables as one. The sections are `total`, `month`, `class`, `model` (the predictions), `source`
-/// and `source_month`, in this order; the columns, those of each.
+/// Writes all tables as one. The sections are `total`, `month`, `class`, `model` (the predictions), `source` and
+/// `source_month`, in this order; the columns are those of all sections.
 pub fn report<K: Display>(report: &Report<K>, predictions: &[Prediction]) -> String {
     type Lines<'a> = Box<dyn Iterator<Item = Line> + 'a>;
     let sections: [(&str, &str, Lines<'_>); 6] = [
@@ -65,14 +65,14 @@ pub fn report<K: Display>(report: &Report<K>, predictions: &[Prediction]) -> Str
     }
     let mut text = columns.join(",") + END;
     for (section, names, lines) in sections {
-        let places: Vec<Option<usize>> =
+        let positions: Vec<Option<usize>> =
             names.split(',').map(|name| columns.iter().position(|it| *it == name)).collect();
         for Line(line) in lines {
             let mut fields = vec![""; columns.len()];
             fields[0] = section;
-            for (place, field) in places.iter().zip(&line) {
-                if let Some(place) = place {
-                    fields[*place] = field;
+            for (position, field) in positions.iter().zip(&line) {
+                if let Some(position) = position {
+                    fields[*position] = field;
                 }
             }
             text.push_str(&fields.join(","));
@@ -171,7 +171,7 @@ impl Line {
         }
     }
 
-    /// A rate that is given in numbers a second.
+    /// Adds a rate, given a second, as a rate a day.
     fn a_day(self, rate: Option<f64>) -> Self {
         self.maybe(rate.map(|rate| rate * DAY_SECS))
     }
@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    /// The fields of a line that has quotes in none of them, by the names of their columns.
+    /// Returns the fields of a line without quotes, by the names of their columns.
     fn by_column<'a>(header: &'a str, line: &'a str) -> Vec<(&'a str, &'a str)> {
         assert_eq!(line.split(',').count(), header.split(',').count(), "{line}");
         header.split(',').zip(line.split(',')).filter(|(_, field)| !field.is_empty()).collect()

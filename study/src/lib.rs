@@ -1,19 +1,18 @@
-//! The papers' experiments, made again with the scheduler that brokers run.
+//! The papers' experiments, repeated with the scheduler that brokers run.
 //!
 //! Sources: Adly, "Harvesting OAI-PMH repositories using adaptive synchronization", whose experiments
 //! are in [`simulate`]; Liu, Maly, Zubair and Nelson, "Repository synchronization in the OAI
-//! framework", of which the metrics (§3) are in [`freshness::history`], [`synchrony`] and [`model`],
-//! and the study of update frequencies (§4) in [`log`], [`report`] and [`csv`].
+//! framework", whose metrics (§3) are in [`freshness::history`], [`synchrony`] and [`model`],
+//! and whose study of update frequencies (§4) in [`log`], [`report`] and [`csv`].
 //!
-//! A [`Study`](log::Study) takes plain observations (source, Unix seconds, records) one by one, and
-//! answers with a [`Report`](report::Report) at any time.
+//! A [`Study`](log::Study) takes plain observations (source, Unix seconds, records) one by one, and gives a
+//! [`Report`](report::Report) at any time.
 //!
 //! # Differences from the paper
 //!
-//! * We know Liu's paper by its words and not by its formulas. Each module says what it took a
-//!   definition to be.
-//! * The uniform and the adaptive algorithm (§5) need a network and a clock; here is only what they
-//!   compute. That a harvest is dated by its start and by the source's own clock is its caller's duty.
+//! * We know Liu's paper by its words and not by its formulas. Each module states how it read a definition.
+//! * The uniform and the adaptive algorithm (§5) need a network and a clock; only their computations are here. The
+//!   caller must date a harvest by its start and by the source's own clock.
 //! * Subscribe-and-notify and push (§6) need no computation.
 //!
 //! Sans-I/O.

@@ -1,14 +1,13 @@
 //! A log of observations of many sources, taken in one by one.
 //!
-//! Source: Liu §4: a service provider harvests some hundred repositories daily and keeps what each
-//! harvest brought; table 1 has the records by month, table 2 the update intervals.
+//! Source: Liu §4: a service provider harvests some hundred repositories daily and logs the result of each harvest.
+//! Table 1 has the records by month, table 2 the update intervals.
 //!
 //! # Differences from the paper
 //!
-//! * Nothing of the log is kept but sums: at most [`SOURCE_BYTES_MAX`] bytes a source and 16 for each
-//!   of its months, its key left aside.
-//! * A record counts in the month in which it was observed; what gathered before the month began is
-//!   not told from the rest.
+//! * Only sums of the log are kept: at most [`SOURCE_BYTES_MAX`] bytes for each source and 16 for each of its
+//!   months, without its key.
+//! * A record counts in the month in which it was observed, even if it changed before that month.
 //!
 //! Sans-I/O.
 
@@ -32,16 +31,16 @@ pub const SOURCE_MONTHS_MAX: usize = 120;
 /// Most bytes that a source takes, without its key and its months.
 pub const SOURCE_BYTES_MAX: usize = 200;
 
-/// Why an observation was not taken in.
+/// Reason to refuse an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum Refusal {
     /// Its time lies outside the years 1 to 9999: the entry is wrong and can be left out.
     Time,
     /// The study has [`SOURCES_MAX`] sources already, and this is another one.
     Sources,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Time => "time outside the years 1 to 9999",
@@ -50,21 +49,21 @@ impl fmt::Display for Refused {
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for Refusal {}
 
-/// What pulls cost besides requests and records, as their caller counted it.
+/// Cost of pulls beside requests and records, as counted by the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Requests that failed; they are not among those of [`Cost`](freshness::history::Cost).
     pub requests_failed: u64,
-    /// Bytes that were sent.
+    /// Bytes sent.
     pub bytes: u64,
-    /// Time that the requests took, in milliseconds.
+    /// Total duration of the requests, in milliseconds.
     pub took_ms: u64,
 }
 
 impl Traffic {
-    /// The traffic of both, up to the largest number there is.
+    /// Returns the sum of both, saturating.
     pub fn plus(self, other: Self) -> Self {
         Self {
             requests_failed: self.requests_failed.saturating_add(other.requests_failed),
@@ -74,7 +73,7 @@ impl Traffic {
     }
 }
 
-/// What was updated in one month.
+/// Updates of one month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MonthCount {
     pub(super) month: Month,
@@ -82,104 +81,107 @@ pub(super) struct MonthCount {
     pub(super) records: u64,
 }
 
-/// What is kept of one source.
+/// Sums of one source.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct SourceSums {
     pub(super) history: History,
     pub(super) traffic: Traffic,
     /// In ascending order.
     pub(super) months: Vec<MonthCount>,
 }
 
-/// Liu's study, over observations of sources with keys of type `K`.
+/// Liu's study of observations of sources with keys of type `K`.
 #[derive(Clone, Debug)]
 pub struct Study<K> {
     settings: Settings,
     source_months_max: usize,
-    pub(super) kept: BTreeMap<K, Kept>,
-    /// Of all sources, in ascending order.
+    pub(super) sums: BTreeMap<K, SourceSums>,
+    /// Months of all sources, in ascending order.
     pub(super) months: Vec<MonthCount>,
 }
 
 impl<K: Ord> Study<K> {
-    /// A study that has seen nothing. Of each source the newest `source_months_max` months are kept, 16
-    /// bytes each, up to [`SOURCE_MONTHS_MAX`]; 0 keeps only those of all sources together.
+    /// Returns a study without observations. For each source the newest `source_months_max` months are kept, 16
+    /// bytes each, up to [`SOURCE_MONTHS_MAX`]; 0 keeps only the months of all sources together.
     pub fn new(settings: Settings, source_months_max: usize) -> Self {
         let source_months_max = source_months_max.min(SOURCE_MONTHS_MAX);
-        Self { settings, source_months_max, kept: BTreeMap::new(), months: Vec::new() }
+        Self { settings, source_months_max, sums: BTreeMap::new(), months: Vec::new() }
     }
 
-    /// How observations are taken.
+    /// Returns the settings of observations.
     pub fn settings(&self) -> Settings {
         self.settings
     }
 
-    /// Takes in that `source` was observed at `at_secs`, in Unix seconds, and that `records` were
-    /// updated. The observations of each source come in order of time.
+    /// Takes in an observation of `source` at `at_secs`, in Unix seconds, that found `records` updated. The
+    /// observations of each source come in order of time.
     ///
     /// # Errors
     ///
-    /// See [`Refused`]; the study is as it was, and the next observation can be handed in.
-    pub fn handle(&mut self, source: K, at_secs: i64, records: u64) -> Result<Status, Refused> {
+    /// See [`Refusal`]; the study is unchanged, and takes further observations.
+    pub fn handle(&mut self, source: K, at_secs: i64, records: u64) -> Result<Status, Refusal> {
         if !(AT_SECS_MIN..=AT_SECS_MAX).contains(&at_secs) {
-            return Err(Refused::Time);
+            return Err(Refusal::Time);
         }
-        let kept = kept_of(&mut self.kept, source)?;
-        let before = kept.history.updates;
-        let status = kept.history.handle(at_secs, records, self.settings);
+        let sums = sums_of(&mut self.sums, source)?;
+        let before = sums.history.updates;
+        let status = sums.history.handle(at_secs, records, self.settings);
         if status == Status::Changed {
-            let updates = u32::from(kept.history.updates > before);
+            let updates = u32::from(sums.history.updates > before);
             let one = MonthCount { month: Month::of(at_secs), updates, records };
             add(&mut self.months, one, MONTHS_MAX);
-            add(&mut kept.months, one, self.source_months_max);
+            add(&mut sums.months, one, self.source_months_max);
         }
         Ok(status)
     }
 
-    /// Counts what a request to `source` cost, whether it failed or is handed to
-    /// [`handle`](Self::handle) too. A source of which nothing else is known has a row all the same.
+    /// Counts the cost of a request to `source`, failed or not; a successful one is also handed to
+    /// [`handle`](Self::handle). A source that is known by its traffic alone has a row too.
     ///
     /// # Errors
     ///
-    /// [`Refused::Sources`].
-    pub fn handle_traffic(&mut self, source: K, traffic: Traffic) -> Result<(), Refused> {
-        let kept = kept_of(&mut self.kept, source)?;
-        kept.traffic = kept.traffic.plus(traffic);
+    /// [`Refusal::Sources`].
+    pub fn handle_traffic(&mut self, source: K, traffic: Traffic) -> Result<(), Refusal> {
+        let sums = sums_of(&mut self.sums, source)?;
+        sums.traffic = sums.traffic.plus(traffic);
         Ok(())
     }
 
-    /// The next observation of `source` brings everything there is.
+    /// Restarts the clock of `source`: its next observation brings everything.
     pub fn handle_restart(&mut self, source: &K) {
-        if let Some(kept) = self.kept.get_mut(source) {
-            kept.history.handle_restart();
+        if let Some(sums) = self.sums.get_mut(source) {
+            sums.history.handle_restart();
         }
     }
 
-    /// Forgets a source; what it brought stays in the months of all sources.
+    /// Removes a source; its counts in the months of all sources stay.
     pub fn remove(&mut self, source: &K) {
-        self.kept.remove(source);
+        self.sums.remove(source);
     }
 
-    /// What is known of a source.
+    /// Returns the history of a source.
     pub fn history(&self, source: &K) -> Option<&History> {
-        self.kept.get(source).map(|kept| &kept.history)
+        self.sums.get(source).map(|sums| &sums.history)
     }
 
-    /// Every source with what is known of it, in order of keys.
+    /// Returns every source with its history, in order of keys.
     pub fn histories(&self) -> impl Iterator<Item = (&K, &History)> {
-        self.kept.iter().map(|(source, kept)| (source, &kept.history))
+        self.sums.iter().map(|(source, sums)| (source, &sums.history))
     }
 }
 
-/// What is kept of a source, which may be a new one.
-fn kept_of<K: Ord>(kept: &mut BTreeMap<K, Kept>, source: K) -> Result<&mut Kept, Refused> {
-    if kept.len() >= SOURCES_MAX && !kept.contains_key(&source) {
-        return Err(Refused::Sources);
+/// Returns the sums of a source, which may be new.
+fn sums_of<K: Ord>(
+    sums: &mut BTreeMap<K, SourceSums>,
+    source: K,
+) -> Result<&mut SourceSums, Refusal> {
+    if sums.len() >= SOURCES_MAX && !sums.contains_key(&source) {
+        return Err(Refusal::Sources);
     }
-    Ok(kept.entry(source).or_default())
+    Ok(sums.entry(source).or_default())
 }
 
-/// Adds to the month's count. Of more than `months_max` months, the oldest goes.
+/// Adds to the month's count; beyond `months_max` months the oldest is dropped.
 fn add(months: &mut Vec<MonthCount>, one: MonthCount, months_max: usize) {
     match months.binary_search_by_key(&one.month, |it| it.month) {
         Ok(at) => {
@@ -204,14 +206,14 @@ mod tests {
         freshness::date::to_days(2001, month, 1) * 86_400 + 43_200
     }
 
-    /// Takes in (month, records) of one source and shows what is kept by month.
+    /// Takes in (month, records) of one source and compares the sums by month.
     #[track_caller]
     fn check(source_months_max: usize, observations: &[(i64, u64)], expected: &str) {
         let mut study = Study::new(Settings::default(), source_months_max);
         for (month, records) in observations {
             study.handle("a", at(*month), *records).unwrap();
         }
-        let shown: Vec<String> = study.kept["a"]
+        let shown: Vec<String> = study.sums["a"]
             .months
             .iter()
             .map(|it| format!("{}={}/{}", it.month, it.records, it.updates))
@@ -234,8 +236,8 @@ mod tests {
     #[test]
     fn wrong_times_are_refused() {
         let mut study = Study::new(Settings::default(), 0);
-        assert_eq!(study.handle("a", i64::MAX, 1), Err(Refused::Time));
-        assert_eq!(study.handle("a", AT_SECS_MIN - 1, 1), Err(Refused::Time));
+        assert_eq!(study.handle("a", i64::MAX, 1), Err(Refusal::Time));
+        assert_eq!(study.handle("a", AT_SECS_MIN - 1, 1), Err(Refusal::Time));
         assert!(study.history(&"a").is_none());
         assert_eq!(study.handle("a", AT_SECS_MAX, 1), Ok(Status::Started));
     }
@@ -256,14 +258,14 @@ mod tests {
         let sum = Traffic { requests_failed: 2, bytes: 500, took_ms: 130 };
         assert_eq!(found, [("b", 10 * 86_400, Traffic::default()), ("a", 0, sum)]);
         assert_eq!(report.overall.traffic, sum);
-        // The log begins with the first observation, not with what failed.
+        // The log begins with the first observation, not with a failed request.
         let a_day = report.months[0].record_rate * 86_400.0;
         assert!((a_day - 2.0).abs() < 1e-9, "{a_day}");
     }
 
     #[test]
     fn a_source_is_small() {
-        assert!(size_of::<Kept>() <= SOURCE_BYTES_MAX, "{}", size_of::<Kept>());
+        assert!(size_of::<SourceSums>() <= SOURCE_BYTES_MAX, "{}", size_of::<SourceSums>());
         assert_eq!(size_of::<MonthCount>(), 16);
     }
 }

@@ -1,35 +1,33 @@
-//! What it costs to stay within an acceptable latency: the uniform and the adaptive model.
+//! Cost models of an acceptable latency: the uniform and the adaptive model.
 //!
 //! Source: Liu §3, the formula of the update cost and its two examples. Over a period P, with n data
-//! providers, the acceptable latency L and the update frequency f of a provider, we take it to be:
+//! providers, the acceptable latency L and the update frequency f of a provider, we read it as:
 //!
-//! * uniform model: every provider is asked at the same interval, the latency: `P / L` requests on
-//!   each provider's side and `n P / L` on the harvester's;
-//! * adaptive model: the harvester knows when a provider changes and asks right after it, but no
-//!   more than once in a latency: `P min(f, 1 / L)` on each provider's side, and their sum on the
-//!   harvester's.
+//! * uniform model: every provider is asked at the same interval, the latency. That makes `P / L` requests on each
+//!   provider's side and `n P / L` on the harvester's;
+//! * adaptive model: the harvester knows when a provider changes and asks right after it, but at most once in a
+//!   latency. That makes `P min(f, 1 / L)` requests on each provider's side, and their sum on the harvester's.
 //!
 //! # Differences from the paper
 //!
-//! * The formula itself is not in our copy; this one is the simplest in which latency, number of
-//!   providers and update frequency are what counts, and which gives the examples their sense: with
-//!   a latency of a day, either model makes about a request a day and provider; with a latency of a
-//!   minute and hourly updates, the uniform one makes 60 times as many as the adaptive one.
+//! * The formula itself is not in our copy. This one is the simplest that depends on latency, number of providers
+//!   and update frequency and agrees with the examples: with a latency of a day, either model makes about one
+//!   request a day and provider; with a latency of a minute and hourly updates, the uniform one makes 60 times as
+//!   many as the adaptive one.
 //! * Every source may have a latency of its own. The uniform model's one interval is then the least
 //!   of them; [`Synchronization::Latency`] asks each source at its own.
-//! * [`Synchronization::Cycle`] is the paper's harvester as it ran: one after the other, and again.
-//! * No interval is below a floor (politeness), whatever the latency says; a source whose latency is
-//!   below the floor is not kept within it.
+//! * [`Synchronization::Cycle`] is the paper's real harvester: one provider after the other, in a cycle.
+//! * No interval is below a floor (politeness), even if the latency is shorter; such a latency is not kept.
 //!
 //! Sans-I/O.
 
 use freshness::expect::{INTERVAL_SECS_MAX, within};
 use freshness::interval::Bounds;
 
-/// What the models need of a source.
+/// Requirements of one source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Demand {
-    /// Acceptable latency L, in seconds: how long after an update the copy may still lack it.
+    /// Acceptable latency L, in seconds: the time for which the copy may lack an update.
     pub latency: f64,
     /// Update frequency f, in updates a second; 0 for a source that never changes.
     pub frequency: f64,
@@ -42,14 +40,14 @@ pub enum Synchronization {
     Uniform,
     /// Every source at its own acceptable latency.
     Latency,
-    /// Every source once in so many seconds.
+    /// Every source once in this many seconds.
     Cycle(f64),
     /// Every source right after its updates, but no more than once in its acceptable latency.
     Adaptive,
 }
 
 impl Synchronization {
-    /// Its name, as in the tables.
+    /// Returns the name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
@@ -60,7 +58,7 @@ impl Synchronization {
     }
 }
 
-/// What a model would cost.
+/// Predicted cost of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
     /// The model.
@@ -69,16 +67,16 @@ pub struct Prediction {
     pub requests: Vec<f64>,
     /// Requests in the period on the harvester's side: their sum.
     pub total: f64,
-    /// The largest share of a source's updates that reach the copy later than is acceptable, taking
-    /// them as evenly spread: 0 when every latency is kept, below 1.
+    /// The largest share of a source's updates that reach the copy later than acceptable, if updates are evenly
+    /// spread: 0 if every latency is kept; below 1.
     pub late_share_max: f64,
 }
 
 /// Predicts the requests that `model` makes in `period` seconds, with no interval below
 /// `interval_min` seconds. No demands make no requests.
 ///
-/// Every answer is finite: a latency that is not above 0 counts as the floor, one that is no number
-/// as [`INTERVAL_SECS_MAX`], a frequency or period below 0 or without a value as 0.
+/// Every result is finite: a latency not above 0 counts as the floor, NaN as [`INTERVAL_SECS_MAX`]; a frequency or
+/// period that is negative or NaN counts as 0.
 pub fn predict(
     demands: &[Demand],
     model: Synchronization,
@@ -95,7 +93,7 @@ pub fn predict(
             within(secs, Bounds { interval_min, interval_max: f64::NAN })
         }
     };
-    // Right after each update, when there is time enough between two of them.
+    // Pulls right after each update, if updates are far enough apart.
     let follows =
         |it: &Demand| model == Synchronization::Adaptive && it.frequency.max(0.0) * own(it) <= 1.0;
 
@@ -147,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_floor_comes_before_the_latency() {
+    fn the_floor_takes_precedence_over_the_latency() {
         let hasty = [demand(1.0, 1.0)];
         for model in [
             Synchronization::Uniform,

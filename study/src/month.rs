@@ -1,8 +1,8 @@
-//! Calendar months, by which a log is summed up.
+//! Calendar months, the units of a log's sums.
 //!
 //! # Differences from the paper
 //!
-//! Liu says "month" and no more; ours are calendar months in UTC.
+//! Liu does not define "month"; ours are calendar months in UTC.
 //!
 //! Sans-I/O.
 
@@ -18,30 +18,29 @@ pub struct Month {
 }
 
 impl Month {
-    /// The month of a time in Unix seconds; of one outside [`AT_SECS_MIN`]`..=`[`AT_SECS_MAX`], the
-    /// first or the last month of that range.
+    /// Returns the month of a time in Unix seconds; times outside [`AT_SECS_MIN`]`..=`[`AT_SECS_MAX`] are clamped.
     pub fn of(at_secs: i64) -> Self {
         let (year, month, _) =
             from_days(at_secs.clamp(AT_SECS_MIN, AT_SECS_MAX).div_euclid(DAY_SECS));
         Self { index: i32::try_from(year * 12 + month - 1).unwrap_or(0) }
     }
 
-    /// The year.
+    /// Returns the year.
     pub fn year(self) -> i32 {
         self.index.div_euclid(12)
     }
 
-    /// The month in the year, from 1 to 12.
+    /// Returns the month in the year, from 1 to 12.
     pub fn number(self) -> i32 {
         self.index.rem_euclid(12) + 1
     }
 
-    /// When it begins, in Unix seconds.
+    /// Returns its begin, in Unix seconds.
     pub fn start_secs(self) -> i64 {
         to_days(self.year().into(), self.number().into(), 1) * DAY_SECS
     }
 
-    /// When the next one begins, in Unix seconds.
+    /// Returns the begin of the next month, in Unix seconds.
     pub fn end_secs(self) -> i64 {
         Self { index: self.index + 1 }.start_secs()
     }

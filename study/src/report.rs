@@ -1,4 +1,4 @@
-//! What a study has found, as rows to show, write down or draw.
+//! Report of a study: its results as rows to show, write or draw.
 //!
 //! Source: Liu §4: table 1 (record update rate by month, for each source), table 2 (average update
 //! interval and rate, standard deviation, coefficient of variation, for each source) and the figure
@@ -6,22 +6,22 @@
 //!
 //! # Differences from the paper
 //!
-//! * The figure's axis is cut into named classes ([`Class`]). A source belongs to the one whose name
-//!   is nearest in ratio, roughly: one that changes every 8 days is called weekly.
-//! * A source's class goes by the time observed for each update, not by the mean of its intervals,
-//!   so that one that fell silent moves on with time.
-//! * The first and the last month are divided by the part of them that was observed.
+//! * The figure's axis is cut into named classes ([`Class`]). A source belongs roughly to the class that is nearest
+//!   in ratio: one that changes every 8 days is weekly.
+//! * A source's class depends on the time observed for each update, not on the mean of its intervals, so a source
+//!   that fell silent changes its class with time.
+//! * The first and the last month are divided by their observed part.
 //!
 //! Sans-I/O.
 
 use freshness::history::{Cost, History, Log, Moments, Settings};
 
-use crate::log::{Kept, MonthCount, Study, Traffic};
+use crate::log::{MonthCount, SourceSums, Study, Traffic};
 use crate::model::Demand;
 use crate::month::Month;
 use crate::synchrony::of_provider;
 
-/// How often a source changes.
+/// Class of sources by their update interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// At most 3 days from update to update.
@@ -65,14 +65,14 @@ impl Class {
         Some(days * 86_400.0)
     }
 
-    /// The class of an interval in seconds; of none, [`Class::Never`].
+    /// Returns the class of an interval in seconds; [`Class::Never`] without one.
     pub fn of(interval: Option<f64>) -> Self {
         let Some(interval) = interval.filter(|it| it.is_finite()) else { return Self::Never };
         let within = |class: &Self| class.interval_max().is_some_and(|max| interval <= max);
         Self::ALL.into_iter().find(within).unwrap_or(Self::Longer)
     }
 
-    /// Its name, as in the tables.
+    /// Returns the name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Daily => "daily",
@@ -91,7 +91,7 @@ impl Class {
 pub struct SourceRow<K> {
     /// Its key.
     pub source: K,
-    /// How often it changes.
+    /// Its class.
     pub class: Class,
     /// Updates observed.
     pub updates: u64,
@@ -109,16 +109,16 @@ pub struct SourceRow<K> {
     pub record_rate: Option<f64>,
     /// Intervals from update to update, in seconds: mean, deviation, coefficient of variation.
     pub intervals: Moments,
-    /// Estimated share of time in which the copy was fresh; only of a log of pulls.
+    /// Estimated share of time in which the copy was fresh; only for a log of pulls.
     pub freshness: Option<f64>,
     /// Update cost on the data provider's side.
     pub cost: Cost,
-    /// The rest of what it cost there, where it was counted ([`Study::handle_traffic`]).
+    /// The rest of that cost, if it was counted ([`Study::handle_traffic`]).
     pub traffic: Traffic,
 }
 
 impl<K> SourceRow<K> {
-    /// The row of a source as it is known at `until_secs`, in Unix seconds.
+    /// Returns the row of a source at `until_secs`, in Unix seconds.
     pub fn new(source: K, history: &History, log: Log, until_secs: i64) -> Self {
         let interval_secs = history.interval_secs(log, until_secs);
         Self {
@@ -148,7 +148,7 @@ pub struct MonthRow {
     pub updates: u64,
     /// Records updated.
     pub records: u64,
-    /// Record update rate, in records a second of the part of the month that was observed.
+    /// Record update rate, in records a second of the observed part of the month.
     pub record_rate: f64,
 }
 
@@ -164,22 +164,22 @@ pub struct SourceMonth<K> {
 /// A bar of the figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClassRow {
-    /// How often these sources change.
+    /// The class.
     pub class: Class,
-    /// How many they are.
+    /// The number of its sources.
     pub sources: u64,
     /// Their share of all, from 0 to 1.
     pub share: f64,
-    /// The share of these and all that change more often, from 0 to 1.
+    /// The share of this class and all faster ones, from 0 to 1.
     pub share_up_to: f64,
 }
 
 /// All sources together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Overall {
-    /// How many there are.
+    /// The number of sources.
     pub sources: u64,
-    /// How many of them have changed.
+    /// The number of those that have changed.
     pub sources_changed: u64,
     /// Updates of all.
     pub updates: u64,
@@ -191,15 +191,15 @@ pub struct Overall {
     pub frequency: Option<f64>,
     /// Average record update rate, in records a second and source.
     pub record_rate: Option<f64>,
-    /// Update intervals of all in one pot, in seconds.
+    /// Update intervals of all sources pooled, in seconds.
     pub intervals: Moments,
-    /// The sources' mean update intervals, in seconds: how much they differ from each other.
+    /// The sources' mean update intervals, in seconds, which show the differences between sources.
     pub means: Moments,
-    /// Freshness of the service provider: the average of its sources'; only of a log of pulls.
+    /// Freshness of the service provider: the average of its sources'; only for a log of pulls.
     pub freshness: Option<f64>,
     /// Update cost on the harvester's side.
     pub cost: Cost,
-    /// The rest of what it cost there, where it was counted.
+    /// The rest of that cost, if it was counted.
     pub traffic: Traffic,
 }
 
@@ -228,7 +228,7 @@ impl Overall {
     }
 }
 
-/// What a study has found.
+/// The report of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report<K> {
     /// All sources together.
@@ -244,7 +244,7 @@ pub struct Report<K> {
 }
 
 impl<K: Ord + Clone> Study<K> {
-    /// What is known at `until_secs`, in Unix seconds. O(M log M) for M sources.
+    /// Returns the report at `until_secs`, in Unix seconds. O(M log M) for M sources.
     pub fn report(&self, until_secs: i64) -> Report<K> {
         let sources = self.source_rows(until_secs);
         Report {
@@ -256,8 +256,8 @@ impl<K: Ord + Clone> Study<K> {
         }
     }
 
-    /// What the models need of each source, in order of keys: its acceptable latency in seconds, as
-    /// `latency` has it, and its update frequency.
+    /// Returns the requirements of each source for the models, in order of keys: its acceptable latency in seconds,
+    /// by `latency`, and its update frequency.
     pub fn demands(&self, until_secs: i64, latency: impl Fn(&K) -> f64) -> Vec<Demand> {
         let log = self.settings().log;
         self.histories()
@@ -270,39 +270,40 @@ impl<K: Ord + Clone> Study<K> {
 
     fn source_rows(&self, until: i64) -> Vec<SourceRow<K>> {
         let log = self.settings().log;
-        let row = |(source, kept): (&K, &Kept)| SourceRow {
-            traffic: kept.traffic,
-            ..SourceRow::new(source.clone(), &kept.history, log, until)
+        let row = |(source, sums): (&K, &SourceSums)| SourceRow {
+            traffic: sums.traffic,
+            ..SourceRow::new(source.clone(), &sums.history, log, until)
         };
-        let mut rows: Vec<_> = self.kept.iter().map(row).collect();
+        let mut rows: Vec<_> = self.sums.iter().map(row).collect();
         let interval = |row: &SourceRow<K>| row.interval_secs.unwrap_or(f64::INFINITY);
         rows.sort_by(|a, b| interval(a).total_cmp(&interval(b)));
         rows
     }
 
     fn month_rows(&self, until: i64) -> Vec<MonthRow> {
-        // One that is known by its traffic alone was never observed.
+        // A source that is known by its traffic alone was never observed.
         let observed =
             || self.histories().map(|(_, it)| it).filter(|it| **it != History::default());
         let first = observed().map(|it| it.first_secs).min().unwrap_or(0);
         let last = observed().map(|it| end(it, self.settings(), until)).max();
-        let seen = Seen { first, last: last.unwrap_or(0), settings: self.settings() };
-        self.months.iter().map(|it| seen.row(*it)).collect()
+        let span = ObservedSpan { first, last: last.unwrap_or(0), settings: self.settings() };
+        self.months.iter().map(|it| span.row(*it)).collect()
     }
 
     fn source_months(&self, until: i64) -> Vec<SourceMonth<K>> {
         let mut rows = Vec::new();
-        for (source, kept) in &self.kept {
-            let last = end(&kept.history, self.settings(), until);
-            let seen = Seen { first: kept.history.first_secs, last, settings: self.settings() };
-            let row = |it: &MonthCount| SourceMonth { source: source.clone(), row: seen.row(*it) };
-            rows.extend(kept.months.iter().map(row));
+        for (source, sums) in &self.sums {
+            let last = end(&sums.history, self.settings(), until);
+            let span =
+                ObservedSpan { first: sums.history.first_secs, last, settings: self.settings() };
+            let row = |it: &MonthCount| SourceMonth { source: source.clone(), row: span.row(*it) };
+            rows.extend(sums.months.iter().map(row));
         }
         rows
     }
 }
 
-/// Until when a source was observed, in Unix seconds.
+/// Returns the end of a source's observation, in Unix seconds.
 fn end(history: &History, settings: Settings, until: i64) -> i64 {
     match settings.log {
         Log::Pulls => history.last_secs,
@@ -310,14 +311,14 @@ fn end(history: &History, settings: Settings, until: i64) -> i64 {
     }
 }
 
-/// The time in which something could be seen, in Unix seconds.
-struct Seen {
+/// The span of observation, in Unix seconds.
+struct ObservedSpan {
     first: i64,
     last: i64,
     settings: Settings,
 }
 
-impl Seen {
+impl ObservedSpan {
     fn row(&self, count: MonthCount) -> MonthRow {
         let from = count.month.start_secs().max(self.first);
         let to = count.month.end_secs().min(self.last);
@@ -409,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_month_is_divided_by_what_was_observed_of_it() {
+    fn a_month_is_divided_by_its_observed_part() {
         // 21 January to 14 February 1970: 11 days and 14.
         let (first, last) = (20 * 86_400, 45 * 86_400);
         let mut study = Study::new(Settings::default(), 9);

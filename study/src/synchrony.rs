@@ -1,12 +1,11 @@
-//! Whether the harvested copy of a source is fresh, when every update and every harvest is known.
+//! Synchrony: freshness of a source's harvested copy, from all its updates and harvests.
 //!
-//! Source: Liu §3: a harvested source is fresh at a time (1) when it has been harvested since its
-//! nearest update before that time, and else it is not (0); the freshness of the service provider
-//! is the average over its sources.
+//! Source: Liu §3: a harvested source is fresh at a time (1) if it has been harvested since its nearest update
+//! before that time, otherwise not (0). The freshness of the service provider is the average over its sources.
 //!
 //! # Differences from the paper
 //!
-//! * [`Synchrony::share`] also averages over time, so that one number says how a schedule did.
+//! * [`Synchrony::share`] also averages over time, so one number rates a schedule.
 //! * A source that was never harvested is not fresh.
 //! * Adly's freshness counts elements; see [`freshness::metrics`].
 //!
@@ -22,26 +21,26 @@ pub struct Synchrony {
 }
 
 impl Synchrony {
-    /// The source changed at `at_secs`, in Unix seconds. Calls come in order of time; a step back
+    /// Takes in a change of the source at `at_secs`, in Unix seconds. Calls come in order of time; a step back
     /// counts as no time.
     pub fn handle_update(&mut self, at_secs: i64) {
         self.advance(at_secs);
         self.is_fresh = false;
     }
 
-    /// The source was harvested at `at_secs`, in Unix seconds.
+    /// Takes in a harvest of the source at `at_secs`, in Unix seconds.
     pub fn handle_harvest(&mut self, at_secs: i64) {
         self.advance(at_secs);
         self.is_fresh = true;
     }
 
-    /// Whether the copy has everything that has happened so far.
+    /// Returns whether the copy has all updates so far.
     pub fn is_fresh(&self) -> bool {
         self.is_fresh
     }
 
-    /// Share of the time up to `until_secs` in which the copy was fresh, from 0 to 1; without any
-    /// time, 1 when it is fresh and else 0.
+    /// Returns the share of the time up to `until_secs` in which the copy was fresh, from 0 to 1; without any time,
+    /// 1 if it is fresh, otherwise 0.
     pub fn share(&self, until_secs: i64) -> f64 {
         let mut to = *self;
         to.advance(until_secs);
@@ -62,8 +61,8 @@ impl Synchrony {
     }
 }
 
-/// Freshness of the service provider: the average of its sources' (0 or 1 now, or shares of time);
-/// 1 without any source. What is not finite is left out.
+/// Returns the freshness of the service provider: the average of its sources' (0 or 1 now, or shares of time); 1
+/// without any source. Infinities and NaN are left out.
 pub fn of_provider(freshness: impl IntoIterator<Item = f64>) -> f64 {
     let mut all = freshness::history::Moments::default();
     freshness.into_iter().for_each(|it| all.handle(it));
@@ -74,7 +73,7 @@ pub fn of_provider(freshness: impl IntoIterator<Item = f64>) -> f64 {
 mod tests {
     use super::*;
 
-    /// `u` is an update and `h` a harvest, one a second; the share is taken when the last one is.
+    /// `u` is an update and `h` a harvest, one a second; the share is taken at the last one.
     #[track_caller]
     fn check(events: &str, is_fresh: bool, share: f64) {
         let mut found = Synchrony::default();

@@ -1,4 +1,4 @@
-//! Pulls at equal measured freshness: ours against OAP as printed, UAP and a fixed interval.
+//! Tests of the contest: pulls at equal measured freshness, ours against OAP as printed, UAP and a fixed interval.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,13 +12,13 @@ use freshness::schedule::{Rules, Settings};
 use proptest::prelude::*;
 use study::simulate::contest::{Contest, Contestant, PLAYS_MAX, Scores, TOLERANCE};
 use study::simulate::world::{Burst, Detail, Process, Repository};
-use study::simulate::{KINDS, Mix, Run, Tells};
+use study::simulate::{KINDS, Listing, Mix, Run};
 
 const DAY_SECS: f64 = 86_400.0;
-/// Repositories of a world.
+/// Number of repositories of a world.
 const COUNT: usize = 20;
-/// The paper's repositories are made so much smaller, and change so much more seldom: the same share of
-/// them is stale, and the tests are quicker.
+/// Factor by which the paper's repositories are made smaller and change more rarely: the same share is stale, and
+/// the tests are faster.
 const SMALLER: u64 = 10;
 const BOUNDS: Bounds = Bounds { interval_min: 60.0, interval_max: 365.0 * DAY_SECS };
 
@@ -42,7 +42,7 @@ fn run() -> Run {
         pulls_per_minute_max: 6_000,
     };
     Run {
-        tells: Tells::Elements,
+        listing: Listing::Elements,
         settings,
         seed: 5,
         detail: Detail::Expected,
@@ -53,7 +53,7 @@ fn run() -> Run {
     }
 }
 
-/// Everybody is as fresh as wanted, and ours needs the fewest pulls, but for 2 %.
+/// Checks that all reach the target, and that ours needs the fewest pulls, up to 2 %.
 fn check_cheapest(what: &str, scores: &Scores) {
     for score in &scores.scores {
         let fresh = score.played.totals.freshness();
@@ -97,8 +97,8 @@ fn ours_is_cheapest_over_sources_that_follow_the_day() {
     });
 }
 
-/// Half of the sources change twice a day and element, the others once in twenty days: one interval
-/// for all costs as much more as it does by the equations.
+/// Half of the sources change twice a day and element, the others once in twenty days. One interval for all costs
+/// as much more as by the equations.
 #[test]
 fn a_uniform_interval_costs_what_the_equations_say() {
     let kinds = [(200.0, 100), (5.0, 100)];
@@ -117,7 +117,7 @@ fn a_uniform_interval_costs_what_the_equations_say() {
     }
 }
 
-/// Pulls of one interval for both over those of the best two, at a Poisson freshness of `target`;
+/// Returns the pulls of one common interval relative to those of the best two, at a Poisson freshness of `target`;
 /// rates in changes a day, and the sources of one size.
 fn uniform_ratio(kinds: &[(f64, u64); 2], target: f64) -> f64 {
     let fresh = |(rate, elements): (f64, u64), interval: f64| {
@@ -138,9 +138,9 @@ fn uniform_ratio(kinds: &[(f64, u64); 2], target: f64) -> f64 {
     pulls(1.0) / shares.map(pulls).fold(f64::INFINITY, f64::min)
 }
 
-/// Where nobody can be so fresh, or so stale, the nearest there is, and that it is not it.
+/// If a target is out of reach, the nearest play is returned and marked as not reached.
 #[test]
-fn what_cannot_be_reached_is_said() {
+fn a_target_out_of_reach_is_reported() {
     let slow = Bounds { interval_min: DAY_SECS / 2.0, interval_max: 2.0 * DAY_SECS };
     let repository = Repository::new(100, Process::Poisson { rate: 50.0 / DAY_SECS });
     let repositories = [(repository, Rules::new(slow))];
@@ -170,7 +170,7 @@ fn what_cannot_be_reached_is_said() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn whatever_is_wanted_is_answered(
+    fn every_target_gives_a_score(
         target in prop_oneof![-1.0..2.0, Just(f64::NAN), Just(f64::INFINITY), Just(1.0 - 1e-16)],
         rate in prop_oneof![0.0..1e-2, Just(f64::NAN), Just(1e9), Just(0.0), Just(-1.0)],
         elements in prop_oneof![0..200_u64, Just(u64::MAX)],

@@ -1,4 +1,4 @@
-//! The scheduler that brokers run, over simulated sources of all kinds.
+//! Tests of the scheduler that brokers run, over simulated sources of all kinds.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,18 +10,18 @@ use freshness::interval::{Bounds, Model, Policy, Source, plan};
 use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
 use study::simulate::world::{Burst, Detail, Process, Repository};
-use study::simulate::{KINDS, Mix, PULLS_MAX, Played, Run, Tells, play};
+use study::simulate::{KINDS, Listing, Mix, PULLS_MAX, PlayResult, Run, play};
 
 const DAY_SECS: f64 = 86_400.0;
 const THETA: f64 = 0.95;
 const BOUNDS: Bounds = Bounds { interval_min: 60.0, interval_max: 365.0 * DAY_SECS };
-/// Repositories of a mix.
+/// Number of repositories of a mix.
 const COUNT: usize = 30;
 
-/// Sources that change in one way, by their mean rate.
-type Way = (&'static str, fn(f64) -> Process);
+/// A named process, by its mean rate.
+type NamedProcess = (&'static str, fn(f64) -> Process);
 
-const WAYS: [Way; 5] = [
+const PROCESSES: [NamedProcess; 5] = [
     ("stationary", |rate| Process::Poisson { rate }),
     ("bursty", |rate| Process::Bursty { rate, burst: Burst::Geometric(20.0) }),
     ("daily", |rate| Process::Daily { rate, share: 0.9, hours: 10.0, begin_secs: 28_800.0 }),
@@ -39,22 +39,28 @@ const WAYS: [Way; 5] = [
     }),
 ];
 
-fn world(mix: Mix, way: Way) -> Vec<(Repository, Rules)> {
+fn world(mix: Mix, process: NamedProcess) -> Vec<(Repository, Rules)> {
     let of = |((rate, elements), count): (&(f64, u64), usize)| {
-        let repository = Repository::new(*elements, way.1(rate / DAY_SECS));
+        let repository = Repository::new(*elements, process.1(rate / DAY_SECS));
         std::iter::repeat_n((repository, Rules::new(BOUNDS)), count)
     };
     KINDS.iter().zip(mix.counts(COUNT)).flat_map(of).collect()
 }
 
-/// Who learns the rates how, of sources that tell what.
+/// Method of learning rates, and the information of pulls.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Ours(Method, Tells);
+struct Learning(Method, Listing);
 
-/// As a broker learns of its gatherers.
-const OURS: Ours = Ours(Method::Ewma, Tells::Changes);
+/// Learning of a broker from its gatherers.
+const OURS: Learning = Learning(Method::Ewma, Listing::Changes);
 
-fn played(mix: Mix, way: Way, model: Model, Ours(method, tells): Ours, days: f64) -> Played {
+fn played(
+    mix: Mix,
+    process: NamedProcess,
+    model: Model,
+    Learning(method, listing): Learning,
+    days: f64,
+) -> PlayResult {
     let settings = Settings {
         policy: Policy::Optimal { theta: THETA },
         model,
@@ -63,10 +69,10 @@ fn played(mix: Mix, way: Way, model: Model, Ours(method, tells): Ours, days: f64
         pulls_per_minute_max: 6_000,
     };
     play(
-        &world(mix, way),
+        &world(mix, process),
         &Run {
             settings,
-            tells,
+            listing,
             seed: 11,
             detail: Detail::Expected,
             start: 0.0,
@@ -77,7 +83,7 @@ fn played(mix: Mix, way: Way, model: Model, Ours(method, tells): Ours, days: f64
     )
 }
 
-/// How many of the pulls of eq. 3 the optimum of the Poisson model needs, by the equations.
+/// Returns the pulls of the Poisson model's optimum relative to eq. 3, by the equations.
 fn allowed(mix: Mix) -> f64 {
     let per_second =
         |it: Source| Source::new(it.workload.rate / DAY_SECS, it.workload.elements, BOUNDS);
@@ -90,15 +96,15 @@ fn mixes() -> impl Iterator<Item = Mix> {
     (0..4).map(Mix::majority).chain([Mix::EVEN])
 }
 
-/// The share of the pulls of OAP as printed that ours needs, by the same estimator. Of sources that tell each
-/// change it is the printed one; of the others that would be low, and so would be the freshness that OAP
-/// as printed comes to (0.949 or less), at up to 5 % fewer pulls than ours.
-fn check(mix: Mix, way: Way, learning: Ours, days: f64) -> f64 {
-    let ours = played(mix, way, Model::Poisson, learning, days);
-    let printed = played(mix, way, Model::Printed, learning, days);
+/// Returns the pulls of ours relative to OAP as printed, with the same estimator. For sources that tell each change
+/// it is the paper's estimator. For the others that would be too low, and so would be the freshness of OAP as
+/// printed (0.949 or less), at up to 5 % fewer pulls than ours.
+fn check(mix: Mix, process: NamedProcess, learning: Learning, days: f64) -> f64 {
+    let ours = played(mix, process, Model::Poisson, learning, days);
+    let printed = played(mix, process, Model::Printed, learning, days);
     let fresh = ours.totals.freshness();
     let share = ours.totals.pulls as f64 / printed.totals.pulls as f64;
-    let what = format!("{mix} {} {learning:?}", way.0);
+    let what = format!("{mix} {} {learning:?}", process.0);
     println!("{what}: {fresh:.4} with {share:.4} of the pulls");
     assert!((fresh - THETA).abs() <= 0.01, "{what}: {fresh}");
     assert!(share <= 1.0, "{what}: {share} of the pulls");
@@ -107,19 +113,18 @@ fn check(mix: Mix, way: Way, learning: Ours, days: f64) -> f64 {
     share
 }
 
-/// θ within a hundredth, at no more pulls than OAP as printed, and at fewer where sources change so
-/// much between pulls that the straight line is far from what happens (T2).
-fn check_all(learning: Ours) {
-    for (mix, way) in mixes().flat_map(|mix| WAYS.map(|way| (mix, way))) {
-        let share = check(mix, way, learning, 30.0);
-        // Those that follow the day come out fresher than asked for, and so do those that grow slower;
-        // they pay for it.
-        let most = if ["daily", "slower"].contains(&way.0) { 0.96 } else { 0.95 };
-        assert!(mix != Mix::majority(1) || share <= most, "{mix} {}: {share}", way.0);
+/// Checks that θ is reached within a hundredth, with no more pulls than OAP as printed, and with fewer if sources
+/// change so much between pulls that the straight line is far off (T2).
+fn check_all(learning: Learning) {
+    for (mix, process) in mixes().flat_map(|mix| PROCESSES.map(|process| (mix, process))) {
+        let share = check(mix, process, learning, 30.0);
+        // Sources that follow the day, or grow slower, come out fresher than the target, at the cost of pulls.
+        let most = if ["daily", "slower"].contains(&process.0) { 0.96 } else { 0.95 };
+        assert!(mix != Mix::majority(1) || share <= most, "{mix} {}: {share}", process.0);
     }
 }
 
-/// The broker's own settings.
+/// With the broker's own settings.
 #[test]
 fn theta_is_reached_over_sources_of_every_kind_with_fewer_pulls() {
     check_all(OURS);
@@ -127,16 +132,16 @@ fn theta_is_reached_over_sources_of_every_kind_with_fewer_pulls() {
 
 #[test]
 fn theta_is_reached_over_sources_that_tell_each_element_once() {
-    check_all(Ours(Method::Datestamps, Tells::Elements));
+    check_all(Learning(Method::Datestamps, Listing::Elements));
 }
 
-/// In the long run ours needs as many of the pulls of OAP as printed as the equations allow, which in
-/// two of the five mixes is less than 95 %.
+/// In the long run ours needs the share of the pulls of OAP as printed that the equations give; in two of the five
+/// mixes it is below 95 %.
 #[test]
 fn pulls_are_as_few_as_the_equations_allow() {
     let mut below = 0;
     for mix in mixes() {
-        let (share, allowed) = (check(mix, WAYS[0], OURS, 150.0), allowed(mix));
+        let (share, allowed) = (check(mix, PROCESSES[0], OURS, 150.0), allowed(mix));
         // Rates scatter by the gain, and intervals with them.
         assert!((share - allowed).abs() <= 0.003, "{mix}: {share}, by the equations {allowed}");
         assert!(0.95 < allowed || share <= 0.95, "{mix}: {share}, by the equations {allowed}");

@@ -1,4 +1,4 @@
-//! What holds of every log and prediction, whatever the numbers.
+//! Properties of every log and prediction.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -37,7 +37,7 @@ fn numbers() -> impl Strategy<Value = f64> {
 }
 
 proptest! {
-    /// Every log gives finite numbers, and the parts make the whole.
+    /// Every log gives finite numbers, and the parts add up to the whole.
     #[test]
     fn every_log_gives_a_report(
         log in prop::collection::vec((0..4_u8, times(), prop_oneof![0..9_u64, any::<u64>()]), 0..60),
@@ -78,9 +78,9 @@ proptest! {
         prop_assert_eq!(text.lines().count(), 1 + rows);
     }
 
-    /// An evenly spaced log is measured for what it is.
+    /// An evenly spaced log gives its interval.
     #[test]
-    fn a_steady_source_is_known(every in 1..1_000_000_u32, count in 2..40_u32, start in 0..10_i64) {
+    fn a_steady_source_has_its_interval(every in 1..1_000_000_u32, count in 2..40_u32, start in 0..10_i64) {
         let mut study = Study::new(Settings { granularity_secs: 1, ..Settings::default() }, 0);
         for nth in 0..=count {
             study.handle((), start + i64::from(nth * every), 1).unwrap();
@@ -95,7 +95,7 @@ proptest! {
         prop_assert!(count == 2 || close(row.intervals.deviation(), 0.0));
     }
 
-    /// Predictions are finite, and nobody asks less than who knows the updates and keeps the latency.
+    /// Predictions are finite, and the adaptive model needs the fewest requests.
     #[test]
     fn predictions_are_finite(
         demands in prop::collection::vec((numbers(), numbers()), 0..20),

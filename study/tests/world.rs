@@ -1,4 +1,4 @@
-//! The simulated world against what is known of its processes.
+//! Tests of the simulated world against the theory of its processes.
 //!
 //! Expected values: [`Model::staleness`] (`model.poisson.*`, eq. 1), moments of the processes as they
 //! are given, and integrals done by hand. Tolerances are five standard errors, computed in the test.
@@ -10,7 +10,7 @@ use freshness::rate::Pull;
 use study::simulate::Costs;
 use study::simulate::trace::Trace;
 use study::simulate::world::{
-    AGES_MAX, Burst, Change, Detail, Found, Process, Repository, Totals, World,
+    AGES_MAX, Burst, Change, Detail, Process, PullResult, Repository, Totals, World,
 };
 
 const DETAILS: [Detail; 2] = [Detail::Exact, Detail::Expected];
@@ -28,13 +28,13 @@ fn world(detail: Detail, repositories: &[Repository]) -> World {
     world
 }
 
-/// Pulls the only repository every `interval`, and returns what each pull found, and the totals.
+/// Pulls the only repository every `interval`, and returns the result of each pull, and the totals.
 fn pulled(
     detail: Detail,
     repository: &Repository,
     interval: f64,
     pulls: u32,
-) -> (Vec<Found>, Totals) {
+) -> (Vec<PullResult>, Totals) {
     let mut world = world(detail, std::slice::from_ref(repository));
     let times = (1..=pulls).map(|it| f64::from(it) * interval);
     let found = times.map(|at| world.pull(0, at).unwrap()).collect();
@@ -45,7 +45,7 @@ fn mean(numbers: impl Iterator<Item = f64> + Clone) -> f64 {
     numbers.clone().sum::<f64>() / numbers.count() as f64
 }
 
-/// Mean, and five times its standard error.
+/// Returns the mean, and five times its standard error.
 fn sampled(numbers: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let mean = mean(numbers.clone());
     let squares: f64 = numbers.clone().map(|it| (it - mean) * (it - mean)).sum();
@@ -53,7 +53,7 @@ fn sampled(numbers: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     (mean, 5.0 * (squares / (count - 1.0) / count).sqrt())
 }
 
-/// Every number that pulls of a Poisson repository bring has a known mean. In x = λI/N: distinct
+/// All results of pulls of a Poisson repository have known means. In x = λI/N: distinct
 /// updates N(1 − e⁻ˣ), changes Nx, ages of changed elements I(1 − (1+x)e⁻ˣ)/x each of N, and staleness.
 #[test]
 fn poisson_repositories_are_as_stale_as_the_model_says() {
@@ -94,10 +94,10 @@ fn poisson_repositories_are_as_stale_as_the_model_says() {
     }
 }
 
-/// N elements that change or do not, each by itself: N times the variance of one. Of its age, 0 when
+/// The N elements are independent, so variances are N times that of one. Of its age, 0 when
 /// it did not change, the second moment is I²(2 − (2+2x+x²)e⁻ˣ)/x².
 #[test]
-fn what_pulls_find_scatters_as_it_should() {
+fn results_of_pulls_have_the_right_variance() {
     for (detail, elements) in
         [(Detail::Exact, 200_u32), (Detail::Expected, 200), (Detail::Expected, 20)]
     {
@@ -123,8 +123,8 @@ fn what_pulls_find_scatters_as_it_should() {
     }
 }
 
-/// An interval of whole numbers of changes: eq. 1 holds to rounding, however it is simulated; beyond
-/// N/λ no more than everything is stale, while the paper counts on.
+/// An interval of whole numbers of changes: eq. 1 holds to rounding in both details. Beyond N/λ at most everything
+/// is stale, while the paper counts on.
 #[test]
 fn an_even_repository_is_eq_1() {
     for detail in DETAILS {
@@ -150,9 +150,9 @@ fn an_even_repository_is_eq_1() {
     check("eq. 1", totals.freshness(), 1.0 - 0.5 * 12.8 / 200.0, 1e-9);
 }
 
-/// A look between two pulls changes nothing but the rounding.
+/// A measurement between two pulls changes nothing but the rounding.
 #[test]
-fn looks_do_not_disturb() {
+fn measurements_do_not_disturb() {
     for detail in DETAILS {
         for process in [
             Process::Even { rate: 0.3 },
@@ -172,7 +172,7 @@ fn looks_do_not_disturb() {
                         [&mut plain, &mut watched].map(|it| it.pull(0, step.into()).unwrap());
                     let [a, b] = pulls;
                     check("ages", a.ages_secs, b.ages_secs, 1e-6);
-                    assert_eq!(a, Found { ages_secs: a.ages_secs, ..b });
+                    assert_eq!(a, PullResult { ages_secs: a.ages_secs, ..b });
                 }
             }
             let (plain, watched) = (plain.measure(900.0), watched.measure(900.0));
@@ -183,7 +183,7 @@ fn looks_do_not_disturb() {
 }
 
 #[test]
-fn rates_are_those_asked_for() {
+fn rates_are_those_of_the_process() {
     let rate = 0.01;
     let daily = Process::Daily { rate, share: 0.9, hours: 10.0, begin_secs: 3_600.0 };
     let fixed = Process::Bursty { rate, burst: Burst::Fixed(20.0) };
@@ -226,7 +226,7 @@ fn nine_changes_of_ten_fall_into_the_busy_hours() {
 
 /// A pull long after a jump: the expectation by hand, e^−x of each part.
 #[test]
-fn staleness_goes_across_pieces() {
+fn staleness_spans_pieces_of_constant_rate() {
     let (n, rate) = (1_000.0, 0.1);
     let jump = Process::Drifting { rate, factor: 4.0, from: 5_000.0, over_secs: 0.0 };
     let repository = Repository { silent_from: 7_000.0, ..Repository::new(1_000, jump) };
@@ -258,7 +258,7 @@ fn staleness_goes_across_pieces() {
 }
 
 #[test]
-fn a_drift_makes_the_factor() {
+fn a_drift_reaches_its_factor() {
     for detail in DETAILS {
         let drift = Process::Drifting { rate: 0.05, factor: 9.0, from: 1e4, over_secs: 1e4 };
         let mut world = world(detail, &[Repository::new(1 << 40, drift)]);
@@ -286,20 +286,24 @@ fn equal_seeds_make_equal_worlds() {
             }
             let pulls =
                 (1..50_u32).flat_map(|at| [(0, f64::from(at) * 100.0), (1, f64::from(at) * 77.0)]);
-            let found: Vec<Found> =
+            let found: Vec<PullResult> =
                 pulls.map(|(which, at)| world.pull(which, at).unwrap()).collect();
             (found, world.measure_of(0, 1e4).unwrap(), world.measure_of(1, 1e4).unwrap())
         };
         assert_eq!(run(&all, 1), run(&all, 1));
         assert_ne!(run(&all, 1).0, run(&all, 2).0);
-        assert_eq!(run(&all, 1), run(&all[..2], 1), "one more leaves the others as they were");
+        assert_eq!(
+            run(&all, 1),
+            run(&all[..2], 1),
+            "another repository does not change the others"
+        );
         let mut world = world(detail, &all);
-        assert_ne!(world.pull(0, 1e4), world.pull(2, 1e4), "each has numbers of its own");
+        assert_ne!(world.pull(0, 1e4), world.pull(2, 1e4), "each has its own random numbers");
     }
 }
 
 #[test]
-fn the_changes_come_at_the_same_times_whatever_the_pulls() {
+fn the_times_of_changes_do_not_depend_on_pulls() {
     let repository =
         Repository::new(1 << 40, Process::Bursty { rate: 0.5, burst: Burst::Geometric(3.0) });
     let changes = |interval, pulls| {
@@ -326,8 +330,7 @@ fn without_pulls_everything_gets_stale() {
     }
 }
 
-/// A second pull at the same moment, one before it and one at no time find nothing; time goes on from
-/// the last moment.
+/// A second pull at the same moment, one before it and one at NaN find nothing; time goes on from the last moment.
 #[test]
 fn time_does_not_go_back() {
     for detail in DETAILS {
@@ -353,7 +356,7 @@ fn time_does_not_go_back() {
     }
 }
 
-/// By hand: five created and pulled at 50, then five more; five deleted likewise.
+/// By hand: five created and pulled at 50, then five more; or five deleted in the same way.
 #[test]
 fn repositories_grow_and_shrink() {
     let still = Process::Poisson { rate: 0.0 };
@@ -374,10 +377,10 @@ fn repositories_grow_and_shrink() {
     }
 }
 
-/// Creations, deletions and changes together keep the books: nothing is stale after a pull, and stale
-/// elements are never more than there are.
+/// Creations, deletions and changes together are consistent: nothing is stale after a pull, and there are never
+/// more stale elements than elements.
 #[test]
-fn a_shrinking_repository_keeps_its_books() {
+fn a_shrinking_repository_is_consistent() {
     let bursty = Process::Bursty { rate: 0.5, burst: Burst::Fixed(10.0) };
     let repository = Repository { growth: -0.05, ..Repository::new(300, bursty) };
     let (found, totals) = pulled(Detail::Exact, &repository, 500.0, 20);
@@ -389,19 +392,19 @@ fn a_shrinking_repository_keeps_its_books() {
     assert!(totals.stale_secs <= totals.element_secs);
 }
 
-/// Two elements, three changes: by hand.
+/// Two elements and three changes, computed by hand.
 #[test]
-fn a_replay_is_what_the_list_says() {
+fn a_replay_follows_its_list() {
     let trace = Trace::parse("10,a,x\n40,a,y\n20,a,x\n70,b,z\n#elements,b,4").unwrap();
     for detail in DETAILS {
         let mut world = World::new(0, 15.0, detail);
         for (_, repository) in trace.repositories() {
             world.add(&repository).unwrap();
         }
-        // From 15 on: x is there, and changes at 20; y comes at 40.
+        // From 15 on: x exists, and changes at 20; y comes at 40.
         let found = world.pull(0, 50.0).unwrap();
         let expected =
-            Found { updates: 2, changes: 2, elements: 2, ages_secs: 40.0, elapsed_secs: 35.0 };
+            PullResult { updates: 2, changes: 2, elements: 2, ages_secs: 40.0, elapsed_secs: 35.0 };
         assert_eq!(found, expected);
         assert_eq!(Pull::from(found).ages_secs, Some(40.0));
         assert_eq!(world.pull(1, 80.0).unwrap().updates, 1);
@@ -412,7 +415,7 @@ fn a_replay_is_what_the_list_says() {
     }
 }
 
-/// More stale elements than ages are kept of: the sum is estimated, and close.
+/// With more stale elements than kept ages, the sum is estimated, and close.
 #[test]
 fn ages_beyond_those_kept_are_estimated() {
     let elements = 4 * AGES_MAX as u64;
@@ -424,9 +427,9 @@ fn ages_beyond_those_kept_are_estimated() {
     check("ages", found.ages_secs / expected, 1.0, 5.0 / (AGES_MAX as f64).sqrt());
 }
 
-/// A billion elements, 10⁹ changes a day: a pull takes no more than one of a small repository.
+/// A billion elements, 10⁹ changes a day: a pull takes no longer than with a small repository.
 #[test]
-fn large_repositories_are_quick() {
+fn large_repositories_are_fast() {
     let rate = 1e9 / DAY;
     let all = [Repository::new(1_000_000_000, Process::Poisson { rate })];
     for detail in DETAILS {

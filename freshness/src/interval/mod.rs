@@ -1,4 +1,4 @@
-//! Harvest intervals: the optimal ones, and the rivals that they are compared with.
+//! Harvest intervals: the optimal ones, and the rival policies of the paper.
 //!
 //! Sources: Adly §3.3 (eq. 3), §5 and §6; Liu et al. for [`Policy::Fixed`]. Of all intervals that keep a
 //! collection θ fresh, those of eq. 3 cost least: a source's interval goes with the inverse square root
@@ -6,22 +6,22 @@
 //!
 //! # Differences from the paper
 //!
-//! * Bounds are part of the problem, not a cut after it: what a source at a bound leaves of the
-//!   staleness `(1 − θ) ΣaN` goes to the others, so that θ is reached exactly whenever the bounds allow
-//!   it. When they do not, [`Outcome`] says so, and the plan is what comes nearest.
+//! * Bounds are part of the problem, not a cut after it. The part of the staleness `(1 − θ) ΣaN` that a source at a
+//!   bound leaves goes to the others, so θ is reached exactly whenever the bounds allow it. Otherwise [`Outcome`]
+//!   says so, and the plan comes as near as possible.
 //! * Pulls may cost different amounts at different sources, and sources may count differently: with
 //!   weights, θ is the weighted mean Σ aNF / Σ aN. The paper has weights in its combined cost only.
 //! * The straight line of eq. 1 is one [`Model`] of three; with the Poisson curve fewer pulls are needed
 //!   for the same true freshness, and freshness stays between 0 and 1.
-//! * Pulls take time, τ: what they bring is as old as that when they end. Of a source whose elements
-//!   change at the pace p = λ/N, a share e^(−pτ) is still fresh then, and F = (1 − s) e^(−pτ), which is
-//!   exact for changes at random: ∫ e^(−pt) dt / I from τ to τ + I. With straight lines 1 − min(pτ, 1)
-//!   stands in its place, so that no freshness falls below 0 for it. What is lost so is put by from the
-//!   staleness that θ leaves room for; when it is more than that, θ is out of reach.
-//! * The dual problem, the freshest that so many pulls can buy, is solved too ([`Policy::Budget`]).
-//! * A source that never changes gets its longest interval, where eq. 3 divides by zero. Rates count as
-//!   10⁹ a second at most, N as 1 at least, what is no number as 0 (a rate) or 1 (a cost, a weight).
-//!   Where bounds contradict each other the shortest interval holds, being the source's own wish.
+//! * Pulls take a time τ, and their records are that old when they end. If a source's elements change at the pace p
+//!   = λ/N, a share e^(−pτ) is still fresh then, and F = (1 − s) e^(−pτ). This is exact for random changes: ∫
+//!   e^(−pt) dt / I from τ to τ + I. For straight lines 1 − min(pτ, 1) replaces the factor, so that no freshness
+//!   falls below 0. This loss is subtracted from the staleness that θ leaves room for; if it is larger than that, θ
+//!   is out of reach.
+//! * The dual problem, the greatest freshness that a number of pulls can buy, is solved too ([`Policy::Budget`]).
+//! * A source that never changes gets its longest interval, where eq. 3 divides by zero. Rates count as at most 10⁹
+//!   a second, N as at least 1, NaN as 0 (a rate) or 1 (a cost, a weight). If bounds contradict each other, the
+//!   shortest interval holds, being the source's own wish.
 //!
 //! Sans-I/O.
 
@@ -35,7 +35,7 @@ pub use planner::{Planner, Replanned, Slot};
 pub(crate) use solve::TERM_BYTES;
 use solve::{Goal, Reached, Scale, Shape, Term, cost};
 
-/// What a harvester knows of one source.
+/// Change rate and size of one source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Workload {
     /// Update rate λ, in updates a second; finite, not negative.
@@ -44,7 +44,7 @@ pub struct Workload {
     pub elements: u64,
 }
 
-/// Between which intervals a source may be pulled, in seconds.
+/// Bounds of a source's interval, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
     /// Shortest interval L (politeness); not negative.
@@ -54,7 +54,7 @@ pub struct Bounds {
 }
 
 impl Default for Bounds {
-    /// From 10 seconds to 7 days (the TR's refresh rate).
+    /// Returns bounds from 10 seconds to 7 days (the TR's refresh rate).
     fn default() -> Self {
         Self { interval_min: 10.0, interval_max: 7.0 * 86_400.0 }
     }
@@ -64,53 +64,53 @@ impl Bounds {
     /// No bounds.
     pub const FREE: Self = Self { interval_min: 0.0, interval_max: f64::INFINITY };
 
-    /// True when no interval lies within.
+    /// Returns whether no interval lies within.
     pub fn contradict(self) -> bool {
         self.interval_max < self.interval_min
     }
 
-    /// Bounds that hold together: not negative, the longest no shorter than the shortest.
+    /// Returns consistent bounds: not negative, the longest no shorter than the shortest.
     pub fn settled(self) -> Self {
         let interval_min = if 0.0 < self.interval_min { self.interval_min } else { 0.0 };
-        // What is no number bounds nothing.
+        // NaN sets no bound.
         let interval_max =
             if self.interval_max.is_nan() { f64::INFINITY } else { self.interval_max };
         Self { interval_min, interval_max: interval_max.max(interval_min) }
     }
 }
 
-/// A source, as the policies weigh it.
+/// A source as the policies see it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Source {
-    /// How fast it changes, and how large it is.
+    /// Its change rate and size.
     pub workload: Workload,
     /// Cost C_P of a pull, in any unit; above 0.
     pub pull_cost: f64,
-    /// How long a pull takes, in seconds: what it brings is as old as that when it ends.
+    /// Duration of a pull, in seconds; its records are that old when it ends.
     pub pull_secs: f64,
     /// Weight a of its freshness beside the others'; not negative.
     pub weight: f64,
-    /// Between which intervals it may be pulled.
+    /// The bounds of its interval.
     pub bounds: Bounds,
 }
 
 impl Source {
-    /// A source whose pulls cost 1 and take no time, and that counts as it is large.
+    /// Returns a source whose pulls cost 1 and take no time, and that counts by its size.
     pub fn new(rate: f64, elements: u64, bounds: Bounds) -> Self {
         let workload = Workload { rate, elements };
         Self { workload, pull_cost: 1.0, pull_secs: 0.0, weight: 1.0, bounds }
     }
 
-    /// Expected freshness of this source by itself when `interval` seconds lie between two pulls, from
-    /// asking to asking, whatever the bounds: 0 to 1, but for [`Model::Printed`], which goes below 0. What
-    /// is no interval counts as an endless one.
+    /// Returns the expected freshness of this source alone, when `interval` seconds lie between the starts of two
+    /// pulls; bounds are ignored. From 0 to 1, but [`Model::Printed`] goes below 0. NaN counts as an endless
+    /// interval.
     pub fn freshness_at(&self, interval: f64, model: Model) -> f64 {
         let interval = if interval.is_nan() { f64::INFINITY } else { interval.max(0.0) };
         Term::new(self, model, false).freshness(model, interval)
     }
 }
 
-/// How intervals follow from workloads.
+/// Policy by which intervals follow from workloads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
     /// OAP(θ): the least cost at freshness `theta` (Adly eq. 3).
@@ -128,18 +128,18 @@ pub enum Policy {
         /// Freshness θ of each, 0 to 1.
         theta: f64,
     },
-    /// One interval for all, whatever they do: UNAP, with an interval from a guess of the workloads
-    /// (Adly §5.2), and Liu's uniform model.
+    /// One interval for all sources: UNAP, with an interval guessed from the workloads (Adly §5.2), and Liu's
+    /// uniform model.
     Fixed {
         /// The interval, in seconds.
         interval: f64,
     },
-    /// The least of what pulls cost and staleness loses (Adly §6), the weights being the paper's aᵢ/a.
+    /// The least sum of the cost of pulls and the loss by staleness (Adly §6); the weights are the paper's aᵢ/a.
     CombinedCost {
-        /// What a second loses when everything is stale, in the unit of the pulls' cost: a/T.
+        /// Loss in a second in which everything is stale, in the unit of the pulls' cost: a/T.
         price: f64,
     },
-    /// The freshest that so many pulls allow; they count the same whatever they cost.
+    /// The greatest freshness with a given number of pulls; all pulls count the same.
     Budget {
         /// Pulls a second of all sources together.
         pulls: f64,
@@ -154,45 +154,44 @@ impl Policy {
 
 /// Whether the policy's aim is met within the bounds.
 ///
-/// [`Optimal`](Policy::Optimal), [`Uniform`](Policy::Uniform) and [`Budget`](Policy::Budget) have one aim
-/// for all sources together. [`Individual`](Policy::Individual) and [`Fixed`](Policy::Fixed) have one for
-/// each: θ, of those that ever change, and the interval. [`CombinedCost`](Policy::CombinedCost) asks for
-/// the least within the bounds, and that there always is. Sources that are never to be pulled are left
-/// out.
+/// [`Optimal`](Policy::Optimal), [`Uniform`](Policy::Uniform) and [`Budget`](Policy::Budget) have one aim for all
+/// sources together. [`Individual`](Policy::Individual) and [`Fixed`](Policy::Fixed) have one for each: θ, for
+/// sources that ever change, and the interval. [`CombinedCost`](Policy::CombinedCost) asks for the least cost
+/// within the bounds, which always exists. Sources that are never to be pulled are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is, exactly; where each source has an aim, each has met it.
+    /// The aim is met exactly; if each source has an aim, each has met it.
     Met,
-    /// All sources are at their longest interval (which is N/λ at most under [`Model::Linear`]), and
-    /// fresher than asked, or pulled more often than the budget or the interval has it.
+    /// All sources are at their longest interval (at most N/λ under [`Model::Linear`]), and fresher than asked, or
+    /// pulled more often than the budget or the interval says.
     AllLongest,
-    /// All sources are at their shortest interval, and still less fresh than asked, or pulled less than
-    /// the budget or the interval has it: [`Plan::freshness`] is the attainable one.
+    /// All sources are at their shortest interval, and still less fresh than asked, or pulled less often than the
+    /// budget or the interval says. [`Plan::freshness`] is the attainable one.
     AllShortest,
-    /// Some sources, not all of them to the same side, are kept by their bounds from the θ or the interval
-    /// that is meant for each: [`Plan::freshness`] is what comes of it. Only where each has an aim.
+    /// Bounds keep some sources, not all to the same side, from the θ or the interval of each. [`Plan::freshness`]
+    /// is the result. Only if each source has an aim.
     Partly,
 }
 
-/// Intervals, and what is to be expected of them.
+/// Intervals, and their expected effects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Interval of each source in seconds, in the order of the sources; infinite for a source that is
-    /// not to be pulled again.
+    /// Interval of each source in seconds, in the order of the sources; infinite for a source that is not to be
+    /// pulled again.
     pub intervals: Vec<f64>,
     /// Whether the aim is met.
     pub outcome: Outcome,
-    /// Expected freshness of the whole, weighted; 1 when there is nothing.
+    /// Expected freshness of the whole, weighted; 1 without sources.
     pub freshness: f64,
     /// Pulls a second of all sources together.
     pub pulls: f64,
-    /// What they cost a second, in the unit of the sources' costs.
+    /// Their cost a second, in the unit of the sources' costs.
     pub pull_cost: f64,
 }
 
 /// Computes the interval of each source.
 ///
-/// Every input gives a plan: see "Differences from the paper" for what is no sensible number.
+/// Every input gives a plan: "Differences from the paper" says how senseless numbers count.
 pub fn plan(sources: &[Source], policy: Policy, model: Model) -> Plan {
     let terms: Vec<Term> = sources.iter().map(|it| policy.term(it, model)).collect();
     let (scale, outcome) = solve(&terms, policy, model, Scale::exactly(0.0));
@@ -212,7 +211,7 @@ pub fn plan(sources: &[Source], policy: Policy, model: Model) -> Plan {
     Plan { intervals, outcome: aims.outcome(outcome), freshness, pulls, pull_cost }
 }
 
-/// Of the sources that each have an aim, how many meet it, and how many a bound keeps from it.
+/// Of the sources with an aim of their own, the numbers that meet it and that a bound keeps from it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Aims {
     met: usize,
@@ -221,7 +220,7 @@ struct Aims {
 }
 
 impl Aims {
-    /// Freshness that differs by less is the same.
+    /// Differences of freshness below this count as none.
     const TOLERANCE: f64 = 1e-9;
 
     fn add(&mut self, term: &Term, policy: Policy, model: Model, interval: f64) {
@@ -236,7 +235,7 @@ impl Aims {
         }
     }
 
-    /// Where a source counts that is pulled at `interval`.
+    /// Returns the count for a source that is pulled at `interval`; `None` if it has no aim.
     fn count(
         &mut self,
         term: &Term,
@@ -250,7 +249,7 @@ impl Aims {
         let longer_by = match policy {
             Policy::Fixed { interval: wanted } => {
                 let wanted = asked(wanted);
-                // Of two that are endless, neither is longer.
+                // Two endless intervals are equal.
                 if interval.total_cmp(&wanted).is_eq() { 0.0 } else { interval - wanted }
             }
             Policy::Individual { theta } if !term.is_still() => {
@@ -268,7 +267,7 @@ impl Aims {
         })
     }
 
-    /// What the policy comes to, when what it wants of all together comes to `whole`.
+    /// Returns the outcome of the policy, if the outcome of its common aim is `whole`.
     fn outcome(self, whole: Outcome) -> Outcome {
         match self {
             Self { longest: 0, shortest: 0, .. } => whole,
@@ -279,8 +278,7 @@ impl Aims {
     }
 }
 
-/// The one unknown of a policy, and what its aim for all together comes to; `guess` is where the search
-/// starts.
+/// Finds the one unknown of a policy, and the outcome of its common aim; the search starts at `guess`.
 fn solve(terms: &[Term], policy: Policy, model: Model, guess: Scale) -> (Scale, Outcome) {
     let (shape, goal) = match policy {
         Policy::Individual { .. } | Policy::Fixed { .. } => {
@@ -288,7 +286,7 @@ fn solve(terms: &[Term], policy: Policy, model: Model, guess: Scale) -> (Scale, 
         }
         Policy::CombinedCost { price } => {
             let elements: f64 = terms.iter().map(Term::elements).sum();
-            // A price of 0 lets everything grow old, and so does one that is no number.
+            // A price of 0 lets everything grow old; NaN counts as 0.
             let price = if 0.0 < price { price } else { 0.0 };
             return (Scale::exactly((elements / price).sqrt()), Outcome::Met);
         }
@@ -307,7 +305,7 @@ fn solve(terms: &[Term], policy: Policy, model: Model, guess: Scale) -> (Scale, 
     (scale, outcome)
 }
 
-/// The interval of one source under a policy whose unknown is `scale`, in seconds.
+/// Returns the interval of one source under a policy whose unknown is `scale`, in seconds.
 fn interval(term: &Term, policy: Policy, model: Model, scale: Scale) -> f64 {
     match policy {
         Policy::Fixed { interval } => {
@@ -321,7 +319,7 @@ fn interval(term: &Term, policy: Policy, model: Model, scale: Scale) -> f64 {
     }
 }
 
-/// The same, and how many of its elements are stale then, weighted.
+/// Returns the interval, and the weighted number of elements that are stale then.
 fn measure(term: &Term, policy: Policy, model: Model, scale: Scale) -> (f64, f64) {
     match policy {
         Policy::Optimal { .. } | Policy::CombinedCost { .. } | Policy::Budget { .. } => {
@@ -334,8 +332,8 @@ fn measure(term: &Term, policy: Policy, model: Model, scale: Scale) -> (f64, f64
     }
 }
 
-/// The stale elements that θ leaves room for between pulls, weighted, when there are `mass` of which
-/// `lost` are stale for the time that pulls take; below 0 where those are too many.
+/// Returns the weighted number of stale elements that θ leaves room for between pulls, of `mass` elements of which
+/// `lost` are stale for the time that pulls take. Negative if those are too many.
 fn room(mass: f64, lost: f64, theta: f64) -> f64 {
     (1.0 - within(theta)) * mass - lost
 }
@@ -345,12 +343,12 @@ fn room_of(terms: &[Term], theta: f64) -> f64 {
     room(sum(|it| it.mass), sum(Term::lost), theta)
 }
 
-/// An interval that is the same for all; what is no number is endless.
+/// Returns a common interval; NaN is endless.
 fn asked(interval: f64) -> f64 {
     if interval.is_nan() { f64::INFINITY } else { interval.max(0.0) }
 }
 
-/// θ within 0 and 1; what is no number asks for nothing.
+/// Clamps θ to 0 and 1; NaN counts as 0.
 fn within(theta: f64) -> f64 {
     if theta.is_nan() { 0.0 } else { theta.clamp(0.0, 1.0) }
 }

@@ -1,35 +1,35 @@
-//! How stale a source gets between two pulls: the paper's straight line, and Poisson's curve.
+//! Staleness between two pulls: the paper's straight line, and Poisson's curve.
 //!
-//! Everything here is a function of x = λI/N, the changes of an interval per element. Sources: Adly
-//! eq. 1 for the line, Cho and Garcia-Molina for the curve: with changes that come at random, and hit
-//! elements at random, the share of stale elements, averaged over the interval, is 1 − (1 − e⁻ˣ)/x.
+//! All values here are a function of x = λI/N, the changes of an interval per element. Sources: Adly
+//! eq. 1 for the line, Cho and Garcia-Molina for the curve. If changes come at random and hit random elements, the
+//! share of stale elements, averaged over the interval, is 1 − (1 − e⁻ˣ)/x.
 //!
 //! # Differences from the paper
 //!
-//! * Eq. 1 counts a second change of an element as a second stale element, so that beyond x = 2 more is
-//!   stale than there is. [`Model::Linear`] goes no further than x = 1, where each element has changed
-//!   once on average (a source that must not be pulled as often is taken to change its elements one
-//!   after the other); [`Model::Printed`] is eq. 1 as it stands, for the paper's figures.
+//! * Eq. 1 counts a second change of an element as a second stale element, so beyond x = 2 more elements are stale
+//!   than exist. [`Model::Linear`] stops at x = 1, where each element has changed once on average (a source that
+//!   must not be pulled as often is assumed to change its elements one after the other). [`Model::Printed`] is eq.
+//!   1 as printed, for the paper's figures.
 //!
 //! Sans-I/O.
 
-/// How the share of stale elements grows between pulls.
+/// Growth of the share of stale elements between pulls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Model {
-    /// Eq. 1, whatever comes of it: below 0 is possible.
+    /// Eq. 1 as printed; freshness below 0 is possible.
     Printed,
     /// Eq. 1 with intervals held to N/λ.
     Linear,
-    /// Changes at random, each of an element at random.
+    /// Random changes of random elements.
     #[default]
     Poisson,
 }
 
-/// Below this, the first terms of a series are closer than the formula.
+/// Below this, the first terms of a series are more exact than the formula.
 const SMALL: f64 = 1e-3;
 
 impl Model {
-    /// Share of stale elements, averaged over an interval of `x` changes an element (0 to infinity).
+    /// Returns the share of stale elements, averaged over an interval of `x` changes an element (0 to infinity).
     pub fn staleness(self, x: f64) -> f64 {
         match self {
             Self::Linear if 1.0 < x => 1.0 - 0.5 / x,
@@ -39,7 +39,7 @@ impl Model {
         }
     }
 
-    /// How fast [`staleness`](Self::staleness) grows with `x`.
+    /// Returns the derivative of [`staleness`](Self::staleness) by `x`.
     pub fn slope(self, x: f64) -> f64 {
         match self {
             Self::Linear if 1.0 < x => 0.5 / (x * x),
@@ -50,12 +50,12 @@ impl Model {
         }
     }
 
-    /// The largest x that the model means anything for.
+    /// Returns the largest x for which the model makes sense.
     pub fn x_max(self) -> f64 {
         if self == Self::Linear { 1.0 } else { f64::INFINITY }
     }
 
-    /// The x at which `share` of the elements is stale on average; infinite when that is never.
+    /// Returns the x at which `share` of the elements is stale on average; infinite if there is none.
     pub fn x_of_staleness(self, share: f64) -> f64 {
         if self != Self::Poisson || share <= 0.0 {
             return (2.0 * share.max(0.0)).min(self.x_max());
@@ -76,10 +76,10 @@ impl Model {
     }
 }
 
-/// The x of the Poisson curve at which x² times the slope is `marginal`, 0 to 1; infinite from 1 on.
+/// Returns the x of the Poisson curve at which x² times the slope is `marginal`, 0 to 1; infinite from 1 on.
 ///
-/// That product, 1 − (1+x)e⁻ˣ, is what a little more time costs a source that is pulled every x: the
-/// optimum has it in proportion to cλ/(aN²). Its inverse is a branch of Lambert's W.
+/// That product, 1 − (1+x)e⁻ˣ, is the cost of a little more time for a source that is pulled every x. In the
+/// optimum it is in proportion to cλ/(aN²). Its inverse is a branch of Lambert's W.
 pub(super) fn x_of_marginal(marginal: f64) -> f64 {
     if 1.0 <= marginal {
         return f64::INFINITY;
@@ -88,9 +88,9 @@ pub(super) fn x_of_marginal(marginal: f64) -> f64 {
     if p < SMALL {
         return p * (1.0 + p * (1.0 / 3.0 + p * (11.0 / 72.0 + p * 43.0 / 540.0)));
     }
-    // x − ln(1+x) = −ln(1−marginal), which has no cancellation where the product nears 1. By the root of
-    // twice that, x is a smooth curve, which a ratio of polynomials follows to 3·10⁻⁸ up to 9, where the
-    // product is 1 to rounding; one of Newton's steps squares that.
+    // x − ln(1+x) = −ln(1−marginal), which has no cancellation where the product nears 1. In the square root of
+    // twice that, x is a smooth curve. A ratio of polynomials follows it to 3·10⁻⁸ up to 9, where the product is 1
+    // to rounding; one Newton step squares the error.
     let target = -(-marginal).ln_1p();
     let t = (2.0 * target).sqrt();
     let above =
@@ -100,7 +100,7 @@ pub(super) fn x_of_marginal(marginal: f64) -> f64 {
     x - (x - x.ln_1p() - target) * (1.0 + x) / x
 }
 
-/// The polynomial with these coefficients, from the constant one on.
+/// Evaluates the polynomial with these coefficients, from the constant one on.
 fn polynomial(at: f64, by: [f64; 5]) -> f64 {
     by[0] + at * (by[1] + at * (by[2] + at * (by[3] + at * by[4])))
 }

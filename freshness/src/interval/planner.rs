@@ -1,14 +1,14 @@
-//! Intervals that follow their sources pull by pull, without being computed anew every time.
+//! The planner: intervals that follow their sources pull by pull, without a new computation each time.
 //!
-//! Source: Adly §4, where every pull recomputes every interval. All intervals hang on one number,
-//! the scale. A pull changes what one source adds to the sums that the scale was solved for, and as long
-//! as those are off by no more than [`DRIFT_SHARE_MAX`], only that source's own interval changes. Since
-//! one source of M moves the sums by about 1/M, a whole recomputation comes about every M / 100 pulls at
-//! most, and each of them costs a constant number of steps on average.
+//! Source: Adly §4, where every pull recomputes every interval. All intervals depend on one number, the scale. A
+//! pull changes one source's part of the sums that the scale was solved for. While the sums are off by at most
+//! [`DRIFT_SHARE_MAX`], only that source's own interval changes. One source of M moves the sums by about 1/M. So a
+//! whole recomputation comes at most about every M / 100 pulls, and a pull costs a constant number of steps on
+//! average.
 //!
 //! # Differences from the paper
 //!
-//! * Between two recomputations freshness is off by up to a hundredth of what θ leaves room for.
+//! * Between two recomputations freshness is off by up to a hundredth of the staleness that θ allows.
 //!
 //! Sans-I/O.
 
@@ -19,33 +19,33 @@ use super::model::Model;
 use super::solve::{Scale, Term};
 use super::{Aims, Outcome, Policy, Source, interval, measure, room, solve};
 
-/// How far the sums may be off before all intervals are computed anew, as a share of what is asked for.
+/// Largest error of the sums, as a share of their target, before all intervals are recomputed.
 pub(super) const DRIFT_SHARE_MAX: f64 = 0.01;
 
-/// Names a source in its planner. Slots of removed sources are given out again.
+/// Slot of a source in its planner. Slots of removed sources are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(NonZeroU32);
 
 impl Slot {
-    /// From 0; of more than there are numbers, the last.
+    /// Returns the slot of an index from 0; too large indices share the last slot.
     fn new(index: usize) -> Self {
         let number = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
         Self(NonZeroU32::new(number).unwrap_or(NonZeroU32::MAX))
     }
 
-    /// The slot as an index; slots are dense.
+    /// Returns the slot as an index; slots are dense.
     pub fn index(self) -> usize {
         self.0.get() as usize - 1
     }
 }
 
-/// Whose intervals have changed.
+/// The sources whose intervals have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Replanned {
-    /// That of the source at hand, if it is still there.
+    /// The source at hand, if it still exists.
     One,
-    /// Those of all.
+    /// All sources.
     All,
 }
 
@@ -54,24 +54,24 @@ pub enum Replanned {
 pub struct Planner {
     policy: Policy,
     model: Model,
-    /// By slot; sources that are not there are [`Term::NONE`].
+    /// By slot; free slots are [`Term::NONE`].
     terms: Vec<Term>,
     free: Vec<Slot>,
     scale: Scale,
-    /// Of the policy's aim for all together.
+    /// Outcome of the policy's common aim.
     outcome: Outcome,
-    /// And for each.
+    /// Outcomes of the aims of each source.
     aims: Aims,
     sums: Sums,
-    /// What [`Sums::off`] was when the scale was solved.
+    /// [`Sums::off`] when the scale was solved.
     off: f64,
-    /// The most that ΣaN has been since then.
+    /// Greatest ΣaN since then.
     mass_max: f64,
     /// Changes since then.
     changes: usize,
 }
 
-/// What the scale hangs on, kept up with every change.
+/// Sums that the scale depends on, updated with every change.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     /// Stale elements between pulls, weighted.
@@ -95,8 +95,8 @@ impl Sums {
         self.pulls += sign * interval.recip();
     }
 
-    /// How far what there is differs from what is asked for, and what that is (of a θ, all that it leaves
-    /// room for: what pulls leave of it may be next to nothing).
+    /// Returns the difference of the sum from its target, and the target. For a θ the target is all that it leaves
+    /// room for, since the part left by pulls may be next to nothing.
     fn off(&self, policy: Policy) -> (f64, f64) {
         match policy {
             Policy::Individual { .. } | Policy::Fixed { .. } => (0.0, 0.0),
@@ -110,7 +110,7 @@ impl Sums {
 }
 
 impl Planner {
-    /// A planner of no sources.
+    /// Returns a planner without sources.
     pub fn new(policy: Policy, model: Model) -> Self {
         Self {
             policy,
@@ -127,7 +127,7 @@ impl Planner {
         }
     }
 
-    /// Changes the policy. `sources` are all there are, by slot, since terms depend on the model.
+    /// Changes the policy. `sources` are all sources with their slots, since terms depend on the model.
     pub fn handle_policy(
         &mut self,
         policy: Policy,
@@ -143,37 +143,37 @@ impl Planner {
         self.replan();
     }
 
-    /// Makes room for so many sources more, and no other.
+    /// Reserves memory for exactly `sources` more sources.
     pub fn reserve_exact(&mut self, sources: usize) {
         self.terms.reserve_exact(sources);
     }
 
-    /// Adds sources, and computes all intervals anew.
+    /// Adds sources, and recomputes all intervals.
     pub fn extend(&mut self, sources: impl IntoIterator<Item = impl Borrow<Source>>) -> Vec<Slot> {
-        let slots = sources.into_iter().map(|source| self.place(source.borrow())).collect();
+        let slots = sources.into_iter().map(|source| self.store(source.borrow())).collect();
         self.replan();
         slots
     }
 
     /// Adds a source.
     pub fn insert(&mut self, source: &Source) -> (Slot, Replanned) {
-        let slot = self.place(source);
+        let slot = self.store(source);
         let term = self.terms.get(slot.index()).copied().unwrap_or(Term::NONE);
         (slot, self.change(Term::NONE, term))
     }
 
-    /// Takes in what is known of a source now.
+    /// Updates a source.
     pub fn update(&mut self, slot: Slot, source: &Source) -> Replanned {
         let term = self.policy.term(source, self.model);
-        let Some(place) = self.terms.get_mut(slot.index()) else { return Replanned::One };
-        let before = std::mem::replace(place, term);
+        let Some(stored) = self.terms.get_mut(slot.index()) else { return Replanned::One };
+        let before = std::mem::replace(stored, term);
         self.change(before, term)
     }
 
-    /// Forgets a source.
+    /// Removes a source.
     pub fn remove(&mut self, slot: Slot) -> Replanned {
-        let Some(place) = self.terms.get_mut(slot.index()) else { return Replanned::One };
-        let before = std::mem::replace(place, Term::NONE);
+        let Some(stored) = self.terms.get_mut(slot.index()) else { return Replanned::One };
+        let before = std::mem::replace(stored, Term::NONE);
         if before.is_none() {
             return Replanned::One;
         }
@@ -181,30 +181,30 @@ impl Planner {
         self.change(before, Term::NONE)
     }
 
-    /// The interval of a source, in seconds; infinite for one that is not there.
+    /// Returns the interval of a source, in seconds; infinite for a free slot.
     pub fn interval(&self, slot: Slot) -> f64 {
         self.terms.get(slot.index()).map_or(f64::INFINITY, |term| self.interval_of(term))
     }
 
-    /// Whether the policy's aim is met: for all together, when all intervals were last computed; for each,
-    /// now.
+    /// Returns whether the policy's aim is met: a common aim, at the last recomputation of all intervals; aims of
+    /// each source, now.
     pub fn outcome(&self) -> Outcome {
         self.aims.outcome(self.outcome)
     }
 
-    /// Expected freshness of the whole, weighted; 1 when there is nothing.
+    /// Returns the expected freshness of the whole, weighted; 1 without sources.
     pub fn freshness(&self) -> f64 {
         let Sums { stale, lost, mass, .. } = self.sums;
         if 0.0 < mass { 1.0 - (stale + lost) / mass } else { 1.0 }
     }
 
-    /// Pulls a second of all sources together.
+    /// Returns the pulls a second of all sources together.
     pub fn pulls(&self) -> f64 {
         self.sums.pulls
     }
 
-    /// How many sources are at their shortest interval, and how many at their longest, of those that have
-    /// both.
+    /// Returns the numbers of sources at their shortest and at their longest interval, of those whose bounds
+    /// differ.
     pub fn at_bounds(&self) -> (usize, usize) {
         let (mut shortest, mut longest) = (0, 0);
         for term in self.terms.iter().filter(|it| it.lower < it.upper) {
@@ -215,7 +215,7 @@ impl Planner {
         (shortest, longest)
     }
 
-    /// Computes all intervals anew.
+    /// Recomputes all intervals.
     pub fn replan(&mut self) {
         (self.scale, self.outcome) = solve(&self.terms, self.policy, self.model, self.scale);
         (self.sums, self.aims) = (Sums::default(), Aims::default());
@@ -229,9 +229,9 @@ impl Planner {
         self.changes = 0;
     }
 
-    /// Whether all are at a bound, and have to stay there.
+    /// Returns whether all sources are at a bound and must stay there.
     fn is_still_off(&self, off: f64) -> bool {
-        // Fewer pulls are what more staleness is.
+        // Fewer pulls mean more staleness.
         let off = if matches!(self.policy, Policy::Budget { .. }) { -off } else { off };
         match self.outcome {
             Outcome::Met | Outcome::Partly => false,
@@ -240,12 +240,12 @@ impl Planner {
         }
     }
 
-    fn place(&mut self, source: &Source) -> Slot {
+    fn store(&mut self, source: &Source) -> Slot {
         let term = self.policy.term(source, self.model);
         if let Some(free) = self.free.pop()
-            && let Some(place) = self.terms.get_mut(free.index())
+            && let Some(stored) = self.terms.get_mut(free.index())
         {
-            *place = term;
+            *stored = term;
             return free;
         }
         self.terms.push(term);
@@ -256,7 +256,7 @@ impl Planner {
         interval(term, self.policy, self.model, self.scale)
     }
 
-    /// Takes a source's part in the sums from what it was to what it is.
+    /// Replaces a source's part of the sums.
     fn change(&mut self, before: Term, now: Term) -> Replanned {
         for (term, sign) in [(before, -1.0), (now, 1.0)] {
             let measured = measure(&term, self.policy, self.model, self.scale);
@@ -268,7 +268,7 @@ impl Planner {
         self.mass_max = self.mass_max.max(self.sums.mass);
         let (off, asked) = self.sums.off(self.policy);
         let close = (off - self.off).abs() <= DRIFT_SHARE_MAX * asked || self.is_still_off(off);
-        // Rounding errors must not add up without end, nor be all that is left.
+        // Rounding errors must not accumulate without end, nor dominate small sums.
         let exact =
             self.changes < self.terms.len().max(1_000) && self.mass_max < 2.0 * self.sums.mass;
         if close && exact {

@@ -1,14 +1,13 @@
-//! The one equation behind every policy: at which multiplier a sum over all sources has its value.
+//! The solver behind every policy: it finds the multiplier at which a sum over all sources has its target value.
 //!
-//! Minimizing Σ cᵢ/Iᵢ under a bound on the staleness Σ aᵢkᵢNᵢs(λᵢIᵢ/Nᵢ), with Lᵢ ≤ Iᵢ ≤ Uᵢ, where kᵢ is the
-//! share that is still fresh when a pull ends, the Karush–Kuhn–Tucker conditions leave one unknown, the
-//! multiplier μ of the bound: with straight lines Iᵢ = clip(√(2cᵢ/(μ aᵢ kᵢ λᵢ)), Lᵢ, Uᵢ), with the
-//! Poisson curve its like. Written with `scale` = 1/√μ,
-//! every interval grows with it, so that the sum does, and a bracket that is halved finds it.
+//! Minimize Σ cᵢ/Iᵢ under a bound on the staleness Σ aᵢkᵢNᵢs(λᵢIᵢ/Nᵢ), with Lᵢ ≤ Iᵢ ≤ Uᵢ, where kᵢ is the share
+//! that is still fresh when a pull ends. The Karush–Kuhn–Tucker conditions leave one unknown, the multiplier μ of
+//! the bound. With straight lines Iᵢ = clip(√(2cᵢ/(μ aᵢ kᵢ λᵢ)), Lᵢ, Uᵢ); the Poisson curve has a similar form.
+//! With `scale` = 1/√μ every interval grows with the scale, so the sum does too, and halving a bracket finds it.
 //!
-//! On the Poisson curve a source is given up from some scale on, and just below it its interval grows
-//! faster than the next two floating-point numbers tell apart. Where the answer lies between such two, a
-//! [`Scale`] mixes what each of them gives.
+//! On the Poisson curve a source is given up from some scale on. Just below that scale its interval grows so fast
+//! that it jumps between two neighboring floating-point numbers. If the solution lies between two such numbers, a
+//! [`Scale`] mixes their intervals.
 //!
 //! Sans-I/O.
 
@@ -23,56 +22,56 @@ const RATE_LEAST: f64 = 1e-15;
 const PULL_SECS_MAX: f64 = 1e9;
 /// Weights and costs are held within this and its inverse; a weight of 0 stays.
 const WEIGHT_MAX: f64 = 1e12;
-/// Intervals below this, in seconds, count as this: no pull is as quick, and 1/I stays finite.
+/// Intervals below this, in seconds, count as this: no pull is that fast, and 1/I stays finite.
 const INTERVAL_LEAST_SECS: f64 = 1e-9;
-/// Most steps of a search; each halves what is left, or does better.
+/// Most steps of a search; each halves the bracket, or does better.
 const STEPS_MAX: usize = 200;
-/// Of more terms than this, a sample is solved first: its answer saves most of the steps.
+/// Number of terms above which a sample is solved first, which saves most of the steps.
 const SAMPLED_MIN: usize = 4_096;
-/// Terms of which one is in the sample.
+/// One term in this many is in the sample.
 const SAMPLE_STEP: usize = 61;
 /// Relative error at which a search ends.
 const TOLERANCE: f64 = 1e-11;
 
-/// What a planner keeps of a source, bytes.
+/// Memory of a source in a planner, in bytes.
 #[cfg(test)]
 pub(crate) const TERM_BYTES: usize = size_of::<Term>();
 
-/// A source as the equation sees it: sane numbers only. There may be a million of them: what only ever
-/// stands in sums has seven digits.
+/// A source in the equation, with sane numbers only. There may be a million, so numbers that are only summed have
+/// seven digits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Term {
     /// λ/N, changes a second of one element.
     pace: f64,
-    /// aN, what the source counts for.
+    /// aN, the weighted size.
     pub(super) mass: f64,
     /// √(2c/(akλ)): the interval at scale 1, on a straight line.
     reach: f64,
     pub(super) lower: f64,
     pub(super) upper: f64,
-    /// N, at least 1; 0 of a source that is not there.
+    /// N, at least 1; 0 in a free slot.
     elements: f32,
-    /// 1 − k, what of them is stale for the time that a pull takes, 0 to 1.
+    /// 1 − k, the share of elements that is stale for the time that a pull takes, 0 to 1.
     lost_share: f32,
 }
 
-/// How intervals follow from the one unknown.
+/// Rule by which intervals follow from the one unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Each by its rate, cost and weight: the optimum.
+    /// Each interval by rate, cost and weight: the optimum.
     Optimal,
-    /// All the same, but for their bounds.
+    /// All intervals equal, within their bounds.
     Uniform,
 }
 
-/// What a scale makes of one source.
+/// One source at one scale.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     /// In seconds.
     interval: f64,
     /// d ln I / d ln scale; 0 at a bound.
     growth: f64,
-    /// [`Term::staleness`], where it is known already.
+    /// [`Term::staleness`], if already computed.
     stale: Option<(f64, f64)>,
 }
 
@@ -85,7 +84,7 @@ impl Point {
 /// A sum over all sources.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
-    /// How far it is from the target; below 0 where intervals should be longer.
+    /// Distance from the target; below 0 if intervals should be longer.
     off: f64,
     /// The sum itself.
     value: f64,
@@ -93,16 +92,16 @@ struct Sum {
     slope: f64,
 }
 
-/// The one unknown: 1/√μ, or the interval that is the same for all.
+/// The one unknown: 1/√μ, or the common interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
     low: f64,
     high: f64,
-    /// How much of the pulls are those that `high` gives, where it is not `low`; 0 to 1.
+    /// Share of the pulls at `high` in the mix with those at `low`, if they differ; 0 to 1.
     share: f64,
 }
 
-/// What is to have which value.
+/// The sum, and its target.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Goal {
     /// Σ akN s, elements.
@@ -111,7 +110,7 @@ pub(super) enum Goal {
     Pulls(f64),
 }
 
-/// Whether the goal is reached.
+/// Outcome of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reached {
     Exactly,
@@ -122,7 +121,7 @@ pub(super) enum Reached {
 }
 
 impl Term {
-    /// A source that is not there: nothing that is summed up hears of it.
+    /// A free slot; it adds nothing to any sum.
     pub(super) const NONE: Self = Self {
         pace: 0.0,
         mass: 0.0,
@@ -137,20 +136,20 @@ impl Term {
         self.elements <= 0.0
     }
 
-    /// Whether it is never to be pulled, or not there at all.
+    /// Returns whether it is never to be pulled, or a free slot.
     pub(super) fn is_never(&self) -> bool {
         self.lower.is_infinite()
     }
 
-    /// Whether it never changes.
+    /// Returns whether it never changes.
     pub(super) fn is_still(&self) -> bool {
         self.pace <= 0.0
     }
 
-    /// `alike`: pulls count the same whatever they cost.
+    /// Makes the term of a source. `alike`: all pulls count the same.
     pub(super) fn new(source: &Source, model: Model, alike: bool) -> Self {
         let rate = source.workload.rate;
-        // NaN is no rate.
+        // NaN counts as 0.
         let rate = if RATE_LEAST <= rate { rate.min(RATE_MAX) } else { 0.0 };
         let elements = source.workload.elements.max(1) as f64;
         let weight = if source.weight <= 0.0 { 0.0 } else { sane(source.weight) };
@@ -179,27 +178,27 @@ impl Term {
         }
     }
 
-    /// N.
+    /// Returns N.
     pub(super) fn elements(&self) -> f64 {
         self.elements.into()
     }
 
-    /// k: what is still fresh when a pull ends, as a share.
+    /// Returns k: the share that is still fresh when a pull ends.
     fn kept(&self) -> f64 {
         1.0 - f64::from(self.lost_share)
     }
 
-    /// akN, of which the interval decides how much is fresh.
+    /// Returns akN, the part whose freshness depends on the interval.
     fn kept_mass(&self) -> f64 {
         self.mass * self.kept()
     }
 
-    /// Elements that are stale for the time that a pull takes, weighted.
+    /// Returns the elements that are stale for the time that a pull takes, weighted.
     pub(super) fn lost(&self) -> f64 {
         self.mass * f64::from(self.lost_share)
     }
 
-    /// Expected freshness of this source by itself.
+    /// Returns the expected freshness of this source alone.
     pub(super) fn freshness(&self, model: Model, interval: f64) -> f64 {
         let kept = self.kept();
         if self.is_still() || kept <= 0.0 {
@@ -208,7 +207,7 @@ impl Term {
         kept * (1.0 - model.staleness(self.pace * interval))
     }
 
-    /// The interval at `scale`, in seconds.
+    /// Returns the interval at `scale`, in seconds.
     pub(super) fn interval(&self, shape: Shape, model: Model, scale: Scale) -> f64 {
         let low = self.at(shape, model, scale.low).interval;
         if scale.low.total_cmp(&scale.high).is_eq() {
@@ -218,7 +217,7 @@ impl Term {
         ((1.0 - scale.share) / low + scale.share / high).recip().clamp(self.lower, self.upper)
     }
 
-    /// The interval at `scale`, in seconds, and the elements that are stale then, weighted.
+    /// Returns the interval at `scale`, in seconds, and the weighted number of elements that are stale then.
     pub(super) fn measure(&self, shape: Shape, model: Model, scale: Scale) -> (f64, f64) {
         if scale.low.total_cmp(&scale.high).is_ne() {
             let interval = self.interval(shape, model, scale);
@@ -228,7 +227,7 @@ impl Term {
         (point.interval, self.staleness(model, &point).0)
     }
 
-    /// What a scale makes of the source.
+    /// Returns the source's point at a scale.
     fn at(&self, shape: Shape, model: Model, scale: f64) -> Point {
         let free = match shape {
             Shape::Uniform => Point::new(scale, 1.0),
@@ -246,14 +245,14 @@ impl Term {
     }
 
     fn poisson(&self, scale: f64) -> Point {
-        // At this scale a straight line would have that x, and half its square for a marginal.
+        // `line` is the x of a straight line at this scale; half its square is the marginal.
         let line = scale * self.pace * self.reach;
         let marginal = line * line / 2.0;
         let x = x_of_marginal(marginal);
         if x.is_infinite() || x < 1e-3 {
             return Point::new(x / self.pace, 1.0);
         }
-        // e⁻ˣ is known from the marginal, and with it all else: no need to compute it again.
+        // The marginal gives e⁻ˣ and with it all other values, without another exponential.
         let fall = (1.0 - marginal) / (1.0 + x);
         let mass = self.kept_mass();
         Point {
@@ -263,9 +262,9 @@ impl Term {
         }
     }
 
-    /// akN s at a point, in elements, and its derivative by the logarithm of the interval.
+    /// Returns akN s at a point, in elements, and its derivative by the logarithm of the interval.
     fn staleness(&self, model: Model, point: &Point) -> (f64, f64) {
-        // Nothing times an endless interval is nothing.
+        // Zero times an endless interval is zero.
         let mass = self.kept_mass();
         if self.pace <= 0.0 || mass <= 0.0 {
             return (0.0, 0.0);
@@ -277,26 +276,26 @@ impl Term {
         })
     }
 
-    /// Elements that are expected to be stale between pulls, weighted.
+    /// Returns the elements that are expected to be stale between pulls, weighted.
     pub(super) fn stale(&self, model: Model, interval: f64) -> f64 {
         self.staleness(model, &Point::new(interval, 0.0)).0
     }
 
-    /// The interval at which this source is `theta` fresh by itself.
+    /// Returns the interval at which this source alone is `theta` fresh.
     pub(super) fn interval_of_freshness(&self, model: Model, theta: f64) -> f64 {
         let share = (1.0 - theta - f64::from(self.lost_share)) / self.kept();
         let free = model.x_of_staleness(share) / self.pace;
-        // Nothing stale of a source that never changes, in no time: any interval will do.
+        // 0 / 0: a source that never changes may have any interval.
         if free.is_nan() { self.upper } else { free.clamp(self.lower, self.upper) }
     }
 }
 
-/// Cost of a pull.
+/// Returns the cost of a pull.
 pub(super) fn cost(source: &Source) -> f64 {
     sane(source.pull_cost)
 }
 
-/// `value` within what can be reckoned with; 1 for what is no number.
+/// Clamps `value` to a usable range; 1 for NaN.
 fn sane(value: f64) -> f64 {
     if value.is_nan() { 1.0 } else { value.clamp(WEIGHT_MAX.recip(), WEIGHT_MAX) }
 }
@@ -350,8 +349,8 @@ impl Goal {
         }
     }
 
-    /// About the scale at which the goal is reached: that of a sample, if there are many terms, and that of
-    /// straight lines without bounds otherwise.
+    /// Estimates the scale at which the goal is reached: that of a sample if there are many terms, otherwise that
+    /// of straight lines without bounds.
     fn guess(self, terms: &[Term], shape: Shape, model: Model) -> f64 {
         if SAMPLED_MIN < terms.len() {
             let sample: Vec<Term> = terms.iter().step_by(SAMPLE_STEP).copied().collect();
@@ -377,7 +376,7 @@ impl Goal {
         }
     }
 
-    /// The sum that the goal is about, when each term is at its `point`.
+    /// Returns the goal's sum, with each term at its `point`.
     fn sum(self, terms: &[Term], model: Model, point: impl Fn(&Term) -> Point) -> Sum {
         let mut sum = Sum::default();
         for term in terms {
@@ -387,7 +386,7 @@ impl Goal {
                 Self::Pulls(_) => (point.interval.recip(), -point.interval.recip()),
             };
             sum.value += value;
-            // Nothing times an endless growth is nothing.
+            // Zero times an endless growth is zero.
             sum.slope += if 0.0 < point.growth { slope * point.growth } else { 0.0 };
         }
         sum.off = match self {
@@ -398,22 +397,22 @@ impl Goal {
     }
 }
 
-/// Where a sum has its value.
+/// The zero of a sum.
 #[derive(Clone, Copy, Debug)]
 enum Root {
     /// At a point, given twice, or between two neighbors, in order.
     Between(f64, f64),
-    /// Beyond all scales: that far off is it at the last.
+    /// Beyond all scales; the distance at the last scale.
     Beyond(f64),
-    /// Below all scales: that far off is it at the first.
+    /// Below all scales; the distance at the first scale.
     Below(f64),
 }
 
-/// Where a sum grows from below 0 to above 0.
+/// Finds the scale at which a sum crosses from below 0 to above 0.
 ///
-/// Newton's steps, of logarithms, since the sums are all but powers of the scale, as long as they stay in
-/// the bracket and get on; halves of it otherwise. Whether there is such a place is only asked when a step
-/// leads nowhere.
+/// Takes Newton steps of logarithms, since the sums are nearly powers of the scale, as long as they stay in the
+/// bracket and make progress; otherwise it halves the bracket. Only when a step fails does it check that a zero
+/// exists.
 fn root(sum: &impl Fn(f64) -> Sum, target: f64, guess: f64, slack: f64) -> Root {
     let (mut low, mut high) = (0.0, f64::INFINITY);
     let mut at = if guess.is_normal() && 0.0 < guess { guess } else { 1.0 };

@@ -1,4 +1,4 @@
-//! The bounded problem by hand, and what must hold of every plan.
+//! Tests of the bounded problem, with values computed by hand, and of the rules of every plan.
 
 use super::*;
 
@@ -77,7 +77,7 @@ fn weights_make_a_source_count_more() {
 
 /// Ids `kkt.boundL.*`, `kkt.slack.*`, `kkt.infeasible.*` and `kkt.infeasible2.*`.
 #[test]
-fn what_the_bounds_forbid_is_said() {
+fn an_aim_that_bounds_forbid_is_reported() {
     let within = |interval_min, interval_max| table_1(Bounds { interval_min, interval_max });
     let found = optimal(&within(0.6, 7.0), 0.9);
     check(&[found.intervals[0], found.intervals[3]], &[3.750_97, 0.6]);
@@ -100,7 +100,7 @@ fn what_the_bounds_forbid_is_said() {
     check(&[found.pull_cost], &[208.333_333]);
 }
 
-/// What was asked for a time t ago is fresh with e^(−pt), and t runs from τ to τ + I; summed up.
+/// A record requested a time t ago is fresh with e^(−pt); t runs from τ to τ + I.
 #[test]
 fn freshness_counts_the_time_that_pulls_take() {
     for (pace, interval, pull_secs) in [
@@ -134,7 +134,7 @@ fn freshness_counts_the_time_that_pulls_take() {
 }
 
 #[test]
-fn what_changes_while_pulls_run_is_put_by() {
+fn changes_during_pulls_are_reserved_for() {
     // Of 200 elements, 5 are stale when a pull ends, and 15 of the 195 others may be on average.
     let slow = Source { pull_secs: 5.0, ..source(1.0, 200) };
     let found = optimal(&[slow], 0.9);
@@ -162,15 +162,15 @@ fn what_changes_while_pulls_run_is_put_by() {
             check(&[found.freshness, slow.freshness_at(found.intervals[0], model)], &[0.7, 0.7]);
         }
     }
-    // Of one whose pulls take for ever nothing is ever fresh, and none is worth it.
+    // A source whose pulls take forever is never fresh and not worth a pull.
     let endless = Source { pull_secs: 1e9, ..source(10.0, 10) };
     let found = plan(&[endless, source(1.0, 90)], Policy::Budget { pulls: 1.0 }, Model::Poisson);
     check(&found.intervals, &[f64::INFINITY, 1.0]);
 }
 
-/// With an aim for each there are three ways to miss it: all to one side, all to the other, or some.
+/// Aims of each source can be missed in three ways: all to one side, all to the other, or some.
 #[test]
-fn aims_for_each_are_met_or_named() {
+fn aims_of_each_source_are_met_or_reported() {
     let one =
         |rate, low, high| Source::new(rate, 100, Bounds { interval_min: low, interval_max: high });
     let (fits, short, long) = (one(1.0, 1.0, 99.0), one(1.0, 1.0, 2.0), one(1.0, 50.0, 99.0));
@@ -199,12 +199,12 @@ fn aims_for_each_are_met_or_named() {
             assert_eq!(planner.outcome(), expected, "{policy:?} {sources:?}");
         }
     }
-    // What never changes is as fresh as can be, but is pulled more often than was asked for.
+    // A source that never changes is perfectly fresh, but pulled more often than asked.
     let still = one(0.0, 1.0, 2.0);
     for (policy, expected) in aims.into_iter().zip([Outcome::Met, Outcome::Partly]) {
         assert_eq!(plan(&[fits, still], policy, Model::Poisson).outcome, expected);
     }
-    // On straight lines no source is left alone for longer than its elements take to change.
+    // With straight lines no interval is longer than all elements take to change.
     let aged = plan(&[source(1.0, 9)], Policy::Individual { theta: 0.4 }, Model::Linear);
     assert_eq!(aged.outcome, Outcome::AllLongest);
 }
@@ -220,7 +220,7 @@ fn contradictory_bounds_are_settled_for_the_shortest_interval() {
 
 /// Id `dual.F.even.B=1e+06`: a thousand sources of table 1, C_P = 50.
 #[test]
-fn a_budget_buys_the_freshness_that_would_cost_as_much() {
+fn a_budget_buys_the_freshness_of_that_cost() {
     let sources: Vec<Source> = (0..250).flat_map(|_| table_1(Bounds::FREE)[..4].to_vec()).collect();
     let bought = plan(&sources, Policy::Budget { pulls: 1e6 / 50.0 }, Model::Printed);
     check(&[bought.freshness], &[0.994_846]);
@@ -253,7 +253,7 @@ fn the_combined_cost_has_its_least_at_a_freshness() {
     }
 }
 
-/// Ids `poisson.*` for the T2 and the even mix, with the pulls of the printed model as the yardstick.
+/// Ids `poisson.*` for the T2 and the even mix, relative to the pulls of the printed model.
 #[test]
 fn the_poisson_optimum_needs_fewer_pulls() {
     let mix = |count: [usize; 4]| -> Vec<Source> {
@@ -284,7 +284,7 @@ fn on_the_straight_line_no_interval_is_longer_than_all_elements_take_to_change()
 }
 
 #[test]
-fn the_other_policies_do_what_they_say() {
+fn the_other_policies_meet_their_aims() {
     let sources = table_1(Bounds::FREE);
     let policies = [Policy::Uniform { theta: 0.9 }, Policy::Individual { theta: 0.9 }];
     for model in [Model::Linear, Model::Poisson] {
@@ -302,7 +302,7 @@ fn the_other_policies_do_what_they_say() {
     check(&uniform.intervals, &[0.2 * 22_000.0 / 6_600.0; 4]);
 }
 
-/// So many that the search starts from a sample, of which the sample is none: each 61st is another kind.
+/// So many sources that the search starts from a sample, which misleads: each 61st source is of another kind.
 #[test]
 fn a_sample_that_misleads_does_no_harm() {
     let kinds = [source(1e3, 100_000), source(1e-6, 3)];
@@ -319,9 +319,9 @@ fn a_sample_that_misleads_does_no_harm() {
     }
 }
 
-/// At a bound, a pull that does not free anybody changes nobody else's interval.
+/// If all sources are at a bound, a pull that does not change that leaves all other intervals alone.
 #[test]
-fn what_cannot_be_met_is_not_solved_again_with_every_pull() {
+fn an_aim_out_of_reach_is_not_solved_again_with_every_pull() {
     let sources = table_1(DAY);
     for (policy, outcome) in [
         (Policy::Optimal { theta: 1.0 }, Outcome::AllShortest),
@@ -336,7 +336,7 @@ fn what_cannot_be_met_is_not_solved_again_with_every_pull() {
         faster.workload.rate *= 2.0;
         assert_eq!(planner.update(slots[1], &faster), Replanned::One, "{policy:?}");
     }
-    // But one that can be met then is.
+    // An aim that comes into reach is solved.
     let mut planner = Planner::new(Policy::Optimal { theta: 0.999 }, Model::Linear);
     let slots = planner.extend(sources);
     assert_eq!(planner.outcome(), Outcome::AllShortest);
@@ -348,7 +348,7 @@ fn what_cannot_be_met_is_not_solved_again_with_every_pull() {
     assert_eq!(planner.outcome(), Outcome::Met);
 }
 
-/// Times of pulls scatter, and next to no room is left for what is stale between them.
+/// The durations of pulls scatter, and almost no staleness between pulls is allowed.
 #[test]
 fn slow_pulls_do_not_have_all_solved_again_each_time() {
     let slow = |pull_secs| Source { pull_secs, ..source(1.0, 1_000) };

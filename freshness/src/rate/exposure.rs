@@ -1,36 +1,36 @@
-//! The time by which a method divides the updates of a pull.
+//! Exposure: the time by which a method divides the updates of a pull.
 //!
 //! Source: Cho and Garcia-Molina, "Estimating frequency of change", ACM TOIT 3 (2003): the
 //! bias-reduced estimator from whether each element changed, and the one from when it last did.
 //!
-//! A record that was seen to change was watched until that change, looking back from the pull; one
-//! that did not change, all the time. The average of these times over all records is the source's
-//! exposure, and its updates over its exposure are its rate.
+//! A record that changed was watched back from the pull to that change; one that did not change, all the time. The
+//! average of these times over all records is the source's exposure, and its updates over its exposure are its
+//! rate.
 //!
 //! # Differences from the paper
 //!
-//! * Both estimators are for one element that is looked at many times. Here they are for the N records
-//!   of a source that are looked at once, since those are taken to change alike.
-//! * The records known to be there are N, or U if that is more: what was deleted has changed and is no
-//!   longer counted in N.
-//! * More than N of N cannot have changed. Of the count estimator, the larger answer stands: that all
-//!   N changed, or that U changes were seen and no more. It goes without a jump from the one to the
-//!   other, is never below U, and an empty source has the plain count.
-//! * All records with the datestamp of now, as after a bulk load, would be an infinite rate: no record
-//!   is taken to change more than [`CHANGES_PER_RECORD_MAX`] times between two pulls.
+//! * Both estimators are for one element that is observed many times. Here they are for the N records of a source
+//!   that are observed once, since all records are assumed to change alike.
+//! * The number of known records is N, or U if that is more: deleted records have changed and are no longer counted
+//!   in N.
+//! * No more than N of N can have changed. For the count estimator the larger of two answers holds: that all N
+//!   changed, or that there were only the U changes seen. It moves from one to the other without a jump, is never
+//!   below U, and gives an empty source the plain count.
+//! * If all records had the datestamp of now, as after a bulk load, the rate would be infinite. So a record counts
+//!   as changing at most [`CHANGES_PER_RECORD_MAX`] times between two pulls.
 //!
 //! Sans-I/O.
 
 use super::{Method, Pull};
 
-/// How often one record is taken to change between two pulls, at most.
+/// Most changes of one record between two pulls.
 pub const CHANGES_PER_RECORD_MAX: f64 = 64.0;
 
-/// Returns the exposure of a source over the time before `pull`, in seconds: above 0 and at most
-/// `elapsed_secs`, which has to be finite and not negative, or 0 if that is.
+/// Returns the exposure of a source over the time before `pull`, in seconds: above 0 and at most `elapsed_secs`,
+/// which must be finite and not negative. 0 if that is 0.
 pub(super) fn secs(method: Method, pull: Pull) -> f64 {
     let elapsed = pull.elapsed_secs;
-    // Of a source of unknown size, the N is taken to be large: then all methods agree.
+    // An unknown N counts as large; then all methods agree.
     let (Some(elements), true) = (pull.elements, pull.updates > 0) else { return elapsed };
     let ages = pull.ages_secs.filter(|it| !it.is_nan());
     let secs = match (method, ages) {
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_is_the_least() {
+    fn changes_are_at_least_the_updates_seen() {
         check(0, 1_000, 0.0);
         check(0, 0, 0.0);
         check(7, 0, 7.0);

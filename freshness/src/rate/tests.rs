@@ -102,7 +102,7 @@ fn a_gain_is_brought_to_its_range() {
 
 #[test]
 fn the_time_behind_an_estimate_is_that_of_a_plain_count() {
-    // Variance g / (2 − g) of a sample's: as sure as 7 samples together.
+    // Variance g / (2 − g) of a sample's: as certain as 7 samples together.
     for method in [Method::Ewma, Method::Datestamps] {
         let rules = Rules { method, ..Rules::default() };
         let mut estimator = Estimator::with_rules(rules, State::default());

@@ -1,12 +1,13 @@
-//! How long a source that failed is left alone.
+//! Back-off: the waits of a source after failures.
 //!
-//! Doubling, with jitter, each source for itself. A source that was ever reached is left alone for its
-//! shortest interval at least (for an hour, if that is longer): who is to be asked once an hour is not
-//! to be asked each second because the answer fails. One that was never reached is tried sooner at first:
-//! it has just been added, somebody waits for it, and the tries grow rare as quickly.
+//! Waits double, with jitter, for each source alone. A source that was ever reached waits at least its shortest
+//! interval (or an hour, if that interval is longer): a source to be pulled once an hour must not be pulled each
+//! second because its answers fail. A source that was never reached is tried sooner at first, since it was just
+//! added and somebody waits for it; its tries grow rare just as quickly.
 //!
-//! A source that is followed, and was there a moment ago, is tried again at once, and every few seconds for
-//! minutes: mostly it was started anew, and its changes are to be heard of as they come. What is gone for longer is tried the less.
+//! A followed source that was there a moment ago is tried again at once, and every few seconds for minutes. Mostly
+//! it was restarted, and its changes should arrive as they come. The longer it is away, the more rarely it is
+//! tried.
 //!
 //! Sans-I/O.
 
@@ -20,32 +21,31 @@ const BACK_OFF_MIN_MS: u64 = 1_000;
 /// Longest wait after a failure, milliseconds, unless the source itself asks for longer.
 pub(super) const BACK_OFF_MAX_MS: u64 = 3_600_000;
 
-/// First wait after a failure of a source that is followed, milliseconds; doubled with every further one.
+/// First wait after a failure of a followed source, milliseconds; doubled with every further one.
 const FOLLOW_MIN_MS: u64 = 200;
 
-/// Longest wait after a failure of a source that is followed and was there a moment ago, milliseconds.
+/// Longest wait after a failure of a followed source that was there a moment ago, milliseconds.
 pub(super) const FOLLOW_MAX_MS: u64 = 5_000;
 
-/// Of the time that such a source has been away, the share that it is left alone for, once that is longer.
+/// Part of the time away (1 in this many) for which such a source is left alone, if that is longer.
 const AWAY_SHARE: u64 = 24;
 
-/// As a source that answers may ask to be left alone and is tried sooner if it is followed, milliseconds: what is
-/// starting, or has a part that it mends, says a minute. Longer waits are meant.
+/// Longest wait that a followed source may ask for and be tried sooner all the same, milliseconds: a source that is
+/// starting, or repairs a part, says a minute. Longer waits are respected.
 const FOLLOW_ASKED_MAX_MS: u64 = 120_000;
 
-/// Share by which a wait is lengthened at most, so that many sources behind one broken link do
-/// not come back in step.
+/// Largest share by which a wait is lengthened, so that many sources behind one broken link do not return in step.
 const JITTER_SHARE: f64 = 0.25;
 
-/// Returns the wait after the `failures`-th failure in a row, milliseconds, of at least `least_ms`, as far
-/// as that is no longer than the longest; jitter included.
+/// Returns the wait after the `failures`-th failure in a row, milliseconds: at least `least_ms` or the longest
+/// wait, jitter included.
 pub(super) fn wait_ms(id: SourceId, failures: u32, least_ms: u64, now_ms: u64) -> u64 {
     let base = doubled(BACK_OFF_MIN_MS, failures).max(least_ms).min(BACK_OFF_MAX_MS);
     jittered(base, id, failures, now_ms)
 }
 
-/// Returns the wait after the `failures`-th failure in a row of a source that is followed and was there
-/// `away_ms` ago, milliseconds; `asked_ms` is how long it wants to be left alone.
+/// Returns the wait after the `failures`-th failure in a row of a followed source that was there `away_ms` ago,
+/// milliseconds. `asked_ms` is the wait that it asks for.
 pub(super) fn follow_ms(
     id: SourceId,
     failures: u32,
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_followed_is_tried_again_soon_while_it_was_there_a_moment_ago() {
+    fn a_followed_source_that_just_left_is_tried_again_soon() {
         for (failures, expected_ms) in
             [(1, 200), (2, 400), (3, 800), (5, 3_200), (6, 5_000), (99, 5_000)]
         {
@@ -89,7 +89,7 @@ mod tests {
         }
         check(99, 3_600_000, 0, 150_000);
         check(99, 100 * 86_400_000, 0, BACK_OFF_MAX_MS);
-        // It says a minute, and is asked sooner; what it means to be long is.
+        // A wait of a minute is shortened; a long one is kept.
         check(1, 1_000, 60_000, 5_000);
         check(1, 1_000, 3_600_000, 3_600_000);
     }

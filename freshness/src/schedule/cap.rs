@@ -1,52 +1,52 @@
-//! No more pulls a minute than there may be, whatever else is wrong.
+//! The cap: the most pulls in any minute.
 //!
-//! A tenth of them may come at once; the others follow evenly, so that a schedule that asks for more than
-//! there may be is late by seconds, and not pulled in bursts with most of a minute in between.
+//! A tenth of them may come at once; the others follow evenly. So a schedule that asks for more than the cap is
+//! late by seconds, instead of pulling in bursts with most of a minute in between.
 //!
-//! Differences from a window that slides: what is remembered is one number, the time by which those that
-//! went through would have gone evenly (the generic cell rate algorithm, ITU-T I.371 Annex A).
+//! Differences from a sliding window: the state is one number, the time by which the pulls so far would have gone
+//! evenly (the generic cell rate algorithm, ITU-T I.371 Annex A).
 //!
 //! Sans-I/O.
 
-/// What "a minute" is, in milliseconds.
+/// A minute, in milliseconds.
 const MINUTE_MS: u64 = 60_000;
 
-/// Of those of a minute, the part that may come at once.
+/// Part of a minute's pulls (1 in this many) that may come at once.
 const BURST_SHARE: u64 = 10;
 
 /// Microseconds of a millisecond: pulls may be less than a millisecond apart.
 const MS_MICROS: u64 = 1_000;
 
-/// Lets so many through in any minute, and no more.
+/// The cap on the pulls in any minute.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cap {
     most: u64,
-    /// When the last went through, microseconds.
+    /// Time of the last pull, microseconds.
     last_micros: u64,
-    /// When the next would be due if all came evenly, microseconds.
+    /// Time of the next pull if all came evenly, microseconds.
     even_micros: u64,
-    /// How far they are apart then.
+    /// Time between even pulls, microseconds.
     apart_micros: u64,
-    /// How much earlier than that one may come.
+    /// Time by which a pull may be early, microseconds.
     early_micros: u64,
 }
 
 impl Cap {
-    /// `most` a minute; 0 counts as 1.
+    /// Returns a cap of `most` pulls a minute; 0 counts as 1.
     pub(super) fn new(most: u32) -> Self {
         let mut cap = Self::default();
         cap.set(most);
         cap
     }
 
-    /// From now on so many. Where that is fewer, those of the last minute may have been too many already:
-    /// the next waits until they are past.
+    /// Changes the cap. If it is lower, the pulls of the last minute may have been too many already: the next pull
+    /// waits until they are past.
     pub(super) fn set(&mut self, most: u32) {
         let most = u64::from(most.max(1));
         let fewer = most < self.most;
         self.most = most;
         let burst = (most / BURST_SHARE).max(1);
-        // Of any minute, the first `burst` at once, and the others one after the other.
+        // In any minute the first `burst` pulls come at once, and the others one after the other.
         let rest = most - burst + 1;
         self.apart_micros = (MINUTE_MS * MS_MICROS).div_ceil(rest);
         self.early_micros = (burst - 1) * self.apart_micros;
@@ -57,26 +57,26 @@ impl Cap {
         }
     }
 
-    /// When the next may go through.
+    /// Returns the time from which the next pull may begin.
     pub(super) fn next_ms(&self) -> u64 {
         self.even_micros.saturating_sub(self.early_micros).div_ceil(MS_MICROS)
     }
 
-    /// Takes in that one goes through.
+    /// Records a pull.
     pub(super) fn pass(&mut self, now_ms: u64) {
         let now_micros = now_ms.saturating_mul(MS_MICROS);
         self.even_micros = self.even_micros.max(now_micros).saturating_add(self.apart_micros);
         self.last_micros = now_micros;
     }
 
-    /// Takes in that the clock was set.
+    /// Moves with a clock that was set.
     pub(super) fn handle_jump(&mut self, moved: impl Fn(u64) -> u64) {
         for micros in [&mut self.even_micros, &mut self.last_micros] {
             *micros = moved(micros.div_ceil(MS_MICROS)).saturating_mul(MS_MICROS);
         }
     }
 
-    /// Takes in that the clock was set back to `now_ms`: what was later is now.
+    /// Moves later times to `now_ms`, to which the clock was set back.
     pub(super) fn handle_past(&mut self, now_ms: u64) {
         let now_micros = now_ms.saturating_mul(MS_MICROS);
         let ahead_micros = self.even_micros.saturating_sub(self.last_micros);
@@ -89,7 +89,7 @@ impl Cap {
 mod tests {
     use super::*;
 
-    /// When pulls that all want to go at once go through, for ten minutes.
+    /// Returns the times of pulls that are all due at once, for ten minutes.
     fn pass_all(cap: &mut Cap) -> Vec<u64> {
         let mut times = Vec::new();
         while cap.next_ms() < 10 * MINUTE_MS {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn no_minute_sees_more_and_few_see_less() {
+    fn no_minute_has_more_pulls_and_few_have_less() {
         for most in [1, 2, 3, 7, 60, 600, 100_000] {
             let times = pass_all(&mut Cap::new(most));
             let most = most as usize;
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_late_comes_evenly() {
+    fn late_pulls_come_evenly() {
         let times = pass_all(&mut Cap::new(60));
         assert_eq!(times[..7], [0, 0, 0, 0, 0, 0, 1_091]);
         let gaps: Vec<u64> = times.windows(2).skip(6).map(|it| it[1] - it[0]).collect();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_opens_no_gate() {
+    fn a_clock_that_is_set_does_not_lift_the_cap() {
         let mut cap = Cap::new(3);
         for _ in 0..3 {
             cap.pass(cap.next_ms());
@@ -134,6 +134,6 @@ mod tests {
         cap.handle_past(5);
         assert!((5..=5 + MINUTE_MS).contains(&cap.next_ms()), "{}", cap.next_ms());
         cap.set(1);
-        assert!(5 < cap.next_ms(), "those before count after all");
+        assert!(5 < cap.next_ms(), "the pulls before still count");
     }
 }

@@ -1,38 +1,37 @@
-//! One source of a schedule.
+//! An entry: one source of a schedule.
 //!
-//! There may be a million: an entry takes 128 bytes, and with its term in the planner (48) and its places in
-//! the queues (24) a source takes 200. What comes from outside is made small
-//! here, and wide again where it leaves.
+//! There may be a million: an entry takes 128 bytes, and with its term in the planner (48) and its positions in the
+//! queues (24) a source takes 200. Numbers from outside are narrowed here, and widened again on their way out.
 //!
 //! Sans-I/O.
 
 use std::time::Duration;
 
-use super::cost::Line;
+use super::cost::CostLine;
 use super::flags::{Flag, Flags};
-use super::learned::{Known, Learned};
+use super::learned::{Learned, SourceNote};
 use super::{
-    FOLLOW_IDLE_MS, FOLLOW_PAUSE_MAX_MS, FOLLOW_PAUSE_MS, FOLLOW_STREAM_MS, Firsts, Found, Pace,
-    RETRY_AFTER_MAX_MS, Rules, SYNDICATION_PAUSE_SECS, Settings, SourceId, Window, back_off,
-    millis, narrowed, seconds,
+    FOLLOW_IDLE_MS, FOLLOW_PAUSE_MAX_MS, FOLLOW_PAUSE_MS, FOLLOW_STREAM_MS, FirstChanges, Pace,
+    PullReport, RETRY_AFTER_MAX_MS, Rules, SYNDICATION_PAUSE_SECS, Settings, SourceId, Window,
+    back_off, millis, narrowed, seconds,
 };
 use crate::expect::{interval_of_pulls, interval_until, within};
 use crate::interval::{Bounds, Slot, Source, Workload};
 use crate::metrics::Span;
 use crate::rate::{self, Estimate, Estimator, Gain, Method, Pull};
 
-/// Share of the shortest interval that a sample of the rate has to cover: a little slack, for timers
-/// and rounding must not make a scheduled pull wait for the next.
+/// Share of the shortest interval that a sample of the rate must cover. The slack is for timers and rounding: a
+/// scheduled pull must not have to wait for the next.
 const POOL_SHARE: f64 = 0.9;
 
 /// Most times that a pause or an interval is doubled: a million times the first.
 const DOUBLINGS_MAX: u8 = 20;
 
-/// Interval of a source that brings everything again and again, doubled each time, where its shortest is
-/// shorter, seconds.
+/// Shortest interval of a source that brings everything again and again, seconds, if its own is shorter; doubled
+/// each time.
 const FULL_SECS_MIN: f64 = 1.0;
 
-/// What is not to be pulled by the policy.
+/// Bounds of sources that the policy must not pull.
 const NEVER: Bounds = Bounds { interval_min: f64::INFINITY, interval_max: f64::INFINITY };
 
 /// Lowest rate that the policy sees, changes a second (about one in 30 years).
@@ -41,26 +40,25 @@ const RATE_MIN: f64 = 1e-9;
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) learned: Learned,
-    /// What the source waits for, unless it is its interval: when it was added, before the first pull;
-    /// the next try, after a failure; the end of the pause between two long polls. While it is being pulled:
-    /// when that began.
+    /// The end of the present wait, other than an interval: before the first pull, when the source was added; after
+    /// a failure, the next try; the end of the pause between two long polls. During a pull: when it began.
     wait_ms: u64,
     pace: Pace,
     /// Shortest and longest interval, seconds.
     interval_min: f32,
     interval_max: f32,
     weight: f32,
-    /// In the planner, once there is a rate.
+    /// Slot in the planner, once there is a rate.
     pub(super) slot: Option<Slot>,
     back_off_ms: u32,
-    /// Its streak: how many pulls in a row ended as the last one did: failed; or else, of a followed source,
-    /// were long polls that brought something soon; of others, brought everything.
+    /// The streak counts the pulls in a row that ended as the last one did: that failed; otherwise, for a followed
+    /// source, long polls that soon brought something; for others, pulls that brought everything.
     flags: Flags,
     window: Option<Window>,
 }
 
 impl Entry {
-    pub(super) fn new(rules: Rules, known: &Known, now_ms: u64) -> Self {
+    pub(super) fn new(rules: Rules, known: &SourceNote, now_ms: u64) -> Self {
         let mut entry = Self {
             learned: Learned::new(known),
             wait_ms: now_ms,
@@ -84,19 +82,19 @@ impl Entry {
         self.weight = narrowed(weight);
         (self.window, self.pace) = (window, pace);
         if follow != self.is_followed() && !self.flags.has(Flag::Failed) {
-            // Of the one kind it says nothing about the other.
+            // The streaks of followed and other sources mean different things.
             self.flags.set_streak(0);
         }
         self.flags.set(Flag::Follow, follow);
         self.flags.set(Flag::Datestamps, datestamps);
     }
 
-    /// As the rules have them: they may contradict each other.
+    /// Returns the bounds of the rules, which may contradict each other.
     pub(super) fn bounds(&self) -> Bounds {
         Bounds { interval_min: self.interval_min.into(), interval_max: self.interval_max.into() }
     }
 
-    /// As the policy weighs it: what is no number counts as 1.
+    /// Returns the weight for the policy; NaN counts as 1.
     pub(super) fn weight(&self) -> f64 {
         if self.weight.is_nan() { 1.0 } else { self.weight.into() }
     }
@@ -113,7 +111,7 @@ impl Entry {
         if self.flags.has(Flag::Failed) { self.flags.streak().into() } else { 0 }
     }
 
-    /// What else there was in a row.
+    /// Returns the streak of pulls that did not fail.
     fn successes(&self) -> u8 {
         if self.flags.has(Flag::Failed) { 0 } else { self.flags.streak() }
     }
@@ -122,17 +120,17 @@ impl Entry {
         self.back_off_ms.into()
     }
 
-    /// A pull begins; true when it is a long poll.
+    /// Begins a pull; returns whether it is a long poll.
     pub(super) fn begin(&mut self, now_ms: u64) -> bool {
-        let asked = self.flags.has(Flag::Asked);
-        // After a failure it is to answer at once: then it is there again.
+        let asked = self.flags.has(Flag::Requested);
+        // After a failure a source must answer at once, to show that it is there again.
         let is_there = self.learned.last_ms().is_some() && self.failures() == 0;
         let waits = self.is_followed() && is_there && !asked;
         for (flag, on) in [
             (Flag::Pulling, true),
             (Flag::Untimed, false),
-            (Flag::Asked, false),
-            (Flag::Told, false),
+            (Flag::Requested, false),
+            (Flag::Notified, false),
             (Flag::Waiting, waits),
         ] {
             self.flags.set(flag, on);
@@ -141,24 +139,24 @@ impl Entry {
         waits
     }
 
-    /// Somebody asks for a pull.
+    /// Takes in a request for a pull.
     pub(super) fn handle_request(&mut self) {
         let hears = self.is_pulling() && self.is_followed();
-        self.flags.set(Flag::Asked, !hears);
+        self.flags.set(Flag::Requested, !hears);
     }
 
-    /// Somebody says that it has changed.
+    /// Takes in a notification of a change.
     pub(super) fn handle_notice(&mut self) {
-        // A long poll hears of everything by itself.
-        self.flags.set(Flag::Told, !self.is_followed());
+        // A long poll notices all changes by itself.
+        self.flags.set(Flag::Notified, !self.is_followed());
     }
 
-    /// A pull was given up.
+    /// Takes in that a pull was given up.
     pub(super) fn handle_cancel(&mut self) {
         self.flags.set(Flag::Pulling, false);
     }
 
-    /// A pull failed.
+    /// Takes in that a pull failed.
     pub(super) fn handle_failure(
         &mut self,
         id: SourceId,
@@ -185,12 +183,12 @@ impl Entry {
         self.wait_ms = now_ms.saturating_add(self.back_off_ms());
     }
 
-    /// A pull succeeded.
+    /// Takes in that a pull succeeded.
     pub(super) fn handle_pull(
         &mut self,
-        found: Found,
+        found: PullReport,
         settings: Settings,
-        line: &mut Line,
+        line: &mut CostLine,
         now_ms: u64,
     ) {
         self.learn(found, settings, line, now_ms);
@@ -208,9 +206,9 @@ impl Entry {
         self.wait_ms = now_ms.saturating_add(self.pause_ms().max(least_ms));
     }
 
-    /// Whether the pull is one more that brought everything, or brought something soon, or ends the row;
-    /// `None` when it says nothing.
-    fn is_one_more(&self, found: Found, now_ms: u64) -> Option<bool> {
+    /// Returns whether the pull extends the streak (it brought everything, or brought something soon) or ends it;
+    /// `None` if it does neither.
+    fn is_one_more(&self, found: PullReport, now_ms: u64) -> Option<bool> {
         if !self.is_followed() {
             return Some(found.full);
         }
@@ -222,20 +220,21 @@ impl Entry {
         Some(soon && (found.full || 0 < found.changes))
     }
 
-    /// The pause between two long polls. It grows while changes come in a stream, to a second or the
-    /// shortest interval, and to that interval while each brings everything; after a quiet time it is short again, and what comes first then is heard of at once.
+    /// Returns the pause between two long polls. While changes come in a stream, it grows to a second or the
+    /// shortest interval; while each poll brings everything, to that interval. After a quiet time it is short
+    /// again, so the next change arrives at once.
     fn pause_ms(&self) -> u64 {
         let most_ms = if self.flags.has(Flag::Full) { u64::MAX } else { FOLLOW_PAUSE_MAX_MS };
         let longest_ms = millis(self.shortest()).clamp(FOLLOW_PAUSE_MS, most_ms);
         (FOLLOW_PAUSE_MS << self.successes().min(DOUBLINGS_MAX)).min(longest_ms)
     }
 
-    /// The shortest interval, seconds.
+    /// Returns the shortest interval, seconds.
     fn shortest(&self) -> f64 {
         self.bounds().settled().interval_min
     }
 
-    /// The wall clock was set.
+    /// Moves with a wall clock that was set.
     pub(super) fn handle_jump(&mut self, moved: impl Fn(u64) -> u64) {
         if let Some(last_ms) = self.learned.last_ms() {
             self.learned.set_last_ms(moved(last_ms));
@@ -244,7 +243,7 @@ impl Entry {
         self.flags.set(Flag::Untimed, self.is_pulling());
     }
 
-    /// It is `now_ms` again.
+    /// Moves later times to `now_ms`, to which the clock was set back.
     pub(super) fn handle_past(&mut self, now_ms: u64) {
         if let Some(last_ms) = self.learned.last_ms() {
             self.learned.set_last_ms(last_ms.min(now_ms));
@@ -252,7 +251,7 @@ impl Entry {
         self.wait_ms = self.wait_until(now_ms);
     }
 
-    /// Until when the source waits. A clock that was set back must not put it off by as much.
+    /// Returns the end of the wait. A clock that was set back must not lengthen it.
     fn wait_until(&self, now_ms: u64) -> u64 {
         let longest_ms = match self.failures() {
             0 if self.learned.last_ms().is_some() => self.pause_ms().max(FOLLOW_IDLE_MS),
@@ -262,35 +261,35 @@ impl Entry {
         self.wait_ms.min(now_ms.saturating_add(longest_ms))
     }
 
-    /// When the source is due: by request, after a failure, or by its interval; `None` while it is
-    /// being pulled.
+    /// Returns when the source is due: by request, after a failure, or by its interval. `None` while it is being
+    /// pulled.
     pub(super) fn due(&self, interval_secs: Option<f64>, now_ms: u64) -> Option<u64> {
         if self.is_pulling() {
             return None;
         }
         let last_ms = self.learned.last_ms();
-        if self.flags.has(Flag::Asked) {
-            // Of several that are asked for, first the one that was not pulled for longest.
+        if self.flags.has(Flag::Requested) {
+            // Of several requested sources the one pulled longest ago comes first.
             return Some(last_ms.unwrap_or(self.wait_ms).min(now_ms));
         }
         let at = match (last_ms, interval_secs) {
             (Some(last_ms), Some(interval)) if self.failures() == 0 && !self.is_followed() => {
-                let told = self.flags.has(Flag::Told);
+                let told = self.flags.has(Flag::Notified);
                 let interval = if told { interval.min(self.shortest()) } else { interval };
                 last_ms.min(now_ms).saturating_add(millis(interval))
             }
             _ => self.wait_until(now_ms),
         };
         Some(match self.window {
-            // Overdue inside the hours: keep the due time, it says who has waited longest.
+            // Overdue inside the hours: the due time stays, since it shows who has waited longest.
             Some(window) if at < now_ms && window.admit(now_ms) == now_ms => at,
             Some(window) => window.admit(at.max(now_ms)),
             None => at,
         })
     }
 
-    /// The interval from the last pull to the next, in seconds, where `planned` is the policy's; `None`
-    /// before the first pull, and of a followed source.
+    /// Returns the interval from the last pull to the next, in seconds; `planned` gives the policy's. `None` before
+    /// the first pull, and for a followed source.
     pub(super) fn interval(&self, planned: impl FnOnce(Slot) -> f64) -> Option<f64> {
         let last_ms = self.learned.last_ms().filter(|_| !self.is_followed())?;
         let shortest = self.shortest();
@@ -312,8 +311,8 @@ impl Entry {
         })
     }
 
-    /// The least interval, in seconds, after pulls that brought everything: such a source is asked for all
-    /// it has each time, and nothing is learned of it.
+    /// Returns the least interval, in seconds, after pulls that brought everything: such a source sends all it has
+    /// each time, and nothing can be learned of it.
     fn full_secs(&self) -> f64 {
         let Bounds { interval_min, interval_max } = self.bounds().settled();
         match self.successes().min(DOUBLINGS_MAX) {
@@ -325,14 +324,14 @@ impl Entry {
         }
     }
 
-    /// The mean update interval, as far as it is learned, within the bounds, in seconds.
+    /// Returns the learned mean update interval, within the bounds, in seconds.
     fn expected_interval(&self) -> f64 {
         let (secs, pulls, changed) = self.learned.counted();
         let learned = interval_of_pulls(secs, pulls, changed);
         within(learned.unwrap_or(f64::INFINITY), self.bounds())
     }
 
-    /// The bounds within which the policy may choose.
+    /// Returns the bounds within which the policy may choose.
     fn choice(&self, pace: Pace) -> Bounds {
         let interval = match pace {
             Pace::Planned => return self.bounds(),
@@ -342,19 +341,24 @@ impl Entry {
         Bounds { interval_min: interval, interval_max: interval }
     }
 
-    /// The rate as far as it is known.
+    /// Returns the estimated rate.
     pub(super) fn estimate(&self, settings: Settings) -> Option<Estimate> {
         self.estimator(settings).estimate()
     }
 
-    /// The source as the policy weighs it, once there is a rate. One that is followed is fresh at once,
-    /// whatever it does, and is not pulled by the policy.
-    pub(super) fn source(&self, settings: Settings, line: &Line) -> Option<Source> {
+    /// Returns the source for the policy, once there is a rate. A followed source is fresh at once, whatever its
+    /// rate, and the policy does not pull it.
+    pub(super) fn source(&self, settings: Settings, line: &CostLine) -> Option<Source> {
         self.source_at(self.pace, settings, line)
     }
 
-    /// The same at another pace.
-    pub(super) fn source_at(&self, pace: Pace, settings: Settings, line: &Line) -> Option<Source> {
+    /// Returns the source for the policy at another pace.
+    pub(super) fn source_at(
+        &self,
+        pace: Pace,
+        settings: Settings,
+        line: &CostLine,
+    ) -> Option<Source> {
         let rate = self.estimate(settings)?.careful().max(RATE_MIN);
         let elements = self.learned.elements().unwrap_or_default().max(1);
         let (rate, bounds) =
@@ -368,20 +372,20 @@ impl Entry {
         })
     }
 
-    /// Updates what is known of the source.
-    fn learn(&mut self, found: Found, settings: Settings, line: &mut Line, now_ms: u64) {
+    /// Learns from a pull.
+    fn learn(&mut self, found: PullReport, settings: Settings, line: &mut CostLine, now_ms: u64) {
         let mut estimator = self.estimator(settings);
         let (untimed, follow) = (self.flags.has(Flag::Untimed), self.is_followed());
         self.flags.set(Flag::Untimed, false);
         let learned = &mut self.learned;
         learned.set_elements(found.elements);
         let last_ms = learned.last_ms();
-        // No pull has seen the future, or less than the one before.
+        // A pull cannot have seen the future, or less than the pull before.
         let as_of_ms = if untimed { now_ms } else { found.as_of_ms };
         let as_of_ms = as_of_ms.max(last_ms.unwrap_or_default()).min(now_ms);
         learned.set_last_ms(as_of_ms);
         let Some(last_ms) = last_ms.filter(|_| !found.full && !untimed) else {
-            // Whatever happened meanwhile came in one lump: nothing to learn but N.
+            // All changes of the meantime came at once, so only N can be learned.
             estimator.handle_restart();
             learned.set_state(estimator.state());
             return;
@@ -389,24 +393,24 @@ impl Entry {
         let secs = seconds(as_of_ms.saturating_sub(last_ms));
         let took_secs = seconds(now_ms.saturating_sub(as_of_ms));
         if !follow {
-            // A long poll takes as long as nothing happens.
+            // The duration of a long poll is the time without changes.
             let pulled = found.changes.saturating_sub(found.sent);
             learned.took.handle(took_secs, pulled, settings.gain(), line);
         }
-        let every = Firsts { objects: found.changes, age_secs: found.age_secs };
-        let firsts = found.firsts.unwrap_or(every);
+        let every = FirstChanges { objects: found.changes, age_secs: found.age_secs };
+        let first_changes = found.first_changes.unwrap_or(every);
         learned.measured.handle_span(
             Span {
                 secs,
                 elements: found.elements,
-                changes: firsts.objects,
-                age_secs: firsts.age_secs,
+                changes: first_changes.objects,
+                age_secs: first_changes.age_secs,
                 age_secs_max: seconds(now_ms.saturating_sub(last_ms)),
             },
             settings.gain(),
         );
         learned.count(secs, found.changes);
-        // Ages count to the end of the pull, the estimator's to when it asked.
+        // Reported ages count to the end of the pull, the estimator's to its start.
         let age_secs = (found.age_secs - took_secs).max(0.0);
         estimator.handle(Pull {
             updates: found.changes,

@@ -1,15 +1,15 @@
-//! A wall clock that is set: what the schedule remembers goes with it.
+//! Jumps of the wall clock: the times in the schedule move with it.
 //!
-//! Otherwise one day forward would make every source due at once and its rate a sixtieth of what it
-//! is, and one day back would let nothing be pulled for a day.
+//! Otherwise a day forward would make every source due at once and its rate a sixtieth of the true one, and after a
+//! day back nothing would be pulled for a day.
 //!
 //! Sans-I/O.
 
 use super::Schedule;
 
 impl Schedule {
-    /// Takes in that the wall clock was set by `by_ms` and shows `now_ms` now. What a pull under way
-    /// finds says nothing about rates.
+    /// Takes in that the wall clock was set by `by_ms` and shows `now_ms` now. The result of a pull under way then
+    /// says nothing about rates.
     pub fn handle_jump(&mut self, by_ms: i64, now_ms: u64) {
         let moved = |at: u64| at.saturating_add_signed(by_ms);
         for entry in self.entries.iter_mut().flatten() {
@@ -20,7 +20,7 @@ impl Schedule {
         self.handle_past(now_ms);
     }
 
-    /// Takes in that it is `now_ms` again: what was later is now.
+    /// Takes in that the clock was set back to `now_ms`: later times become now.
     pub(super) fn handle_past(&mut self, now_ms: u64) {
         for entry in self.entries.iter_mut().flatten() {
             entry.handle_past(now_ms);
@@ -34,13 +34,13 @@ impl Schedule {
 mod tests {
     use super::*;
     use crate::schedule::tests::{BOUNDS, settings};
-    use crate::schedule::{Found, Known, Rules, SourceId};
+    use crate::schedule::{PullReport, Rules, SourceId, SourceNote};
 
     const MINUTE_MS: u64 = 60_000;
     const DAY_MS: u64 = 86_400_000;
     const START_MS: u64 = 20_000 * DAY_MS;
 
-    /// Pulls a source that changes once a second every minute, whatever is due when.
+    /// Pulls a source that changes once a second every minute, whenever it is due.
     fn pull(schedule: &mut Schedule, id: SourceId, from_ms: u64, times: u64) -> u64 {
         for minute in 1..=times {
             let now_ms = from_ms + minute * MINUTE_MS;
@@ -52,9 +52,9 @@ mod tests {
     }
 
     fn report(schedule: &mut Schedule, id: SourceId, as_of_ms: u64, now_ms: u64) {
-        let found = Found {
+        let found = PullReport {
             full: schedule.view(id).unwrap().elements.is_none(),
-            firsts: None,
+            first_changes: None,
             changes: 60,
             age_secs: 30.0,
             elements: 1000,
@@ -67,7 +67,7 @@ mod tests {
 
     fn check(by_ms: i64, pulling: bool) {
         let mut schedule = Schedule::new(settings());
-        let id = schedule.add([(Rules::new(BOUNDS), Known::default())], START_MS)[0];
+        let id = schedule.add([(Rules::new(BOUNDS), SourceNote::default())], START_MS)[0];
         let mut now_ms = pull(&mut schedule, id, START_MS, 30);
         let before = schedule.view(id).unwrap();
         let asked_ms = now_ms + MINUTE_MS;

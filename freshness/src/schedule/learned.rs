@@ -1,76 +1,76 @@
-//! What is known of a source, as it is remembered and as it is kept.
+//! Learned state of a source: a note over restarts, and a compact form in memory.
 //!
 //! Sans-I/O.
 
 use serde::{Deserialize, Serialize};
 
-use super::cost::{Line, Took};
+use super::cost::{CostLine, PullMeans};
 use super::narrowed;
 use crate::metrics::Measured;
 use crate::rate::State;
 
-/// What is known of a source over a restart.
+/// A source's learned state, to store over a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Known {
+pub struct SourceNote {
     /// The estimate of the rate.
     rate: State,
     /// How long the source has been watched in all, seconds.
     watched_secs: f64,
     /// N, as the source last said.
     elements: Option<u64>,
-    /// When the last successful pull asked.
+    /// Start of the last successful pull.
     last_ms: Option<u64>,
     /// Measured freshness.
     measured: Measured,
-    /// How long pulls take, from asking to the end, seconds; decayed mean.
+    /// Duration of pulls, from request to end, seconds; decayed mean.
     took_secs: f64,
-    /// How many changes they bring; decayed mean.
+    /// Changes of pulls; decayed mean.
     took_changes: Option<f64>,
-    /// How much of `took_secs` is no change's.
+    /// Part of `took_secs` that is not for changes.
     overhead_secs: f64,
     /// Pulls that were counted.
     pulls: u32,
-    /// Of those, pulls that brought something.
+    /// Pulls that brought something, of those.
     pulls_changed: u32,
-    /// The time between them, in all, seconds; without, it is all the time watched.
+    /// Total time between them, seconds; if absent, all the time watched.
     counted_secs: Option<f64>,
 }
 
-impl Known {
-    /// What is left of it when the source has been read further since: all but when that was. The next
+impl SourceNote {
+    /// Returns the note for a source that has been read further since: without the time of the last pull. The next
     /// pull starts the clock, and is no sample.
     #[must_use]
     pub fn read_further(self) -> Self {
         Self { last_ms: None, ..self }
     }
 
-    /// How much of the time that pulls take is no change's, seconds; any number.
+    /// Returns the duration of pulls without their changes, seconds; any number.
     pub(super) fn overhead_secs(&self) -> f64 {
         self.overhead_secs
     }
 }
 
-/// The same, as small as it can be kept: numbers that are measured and averaged anyway to seven digits,
-/// those that small steps are added to (times) with all of theirs.
+/// Compact learned state: measured and averaged numbers have seven digits, times to which small steps are added
+/// have all digits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Learned {
     pub(super) watched_secs: f64,
     pending_secs: f64,
     /// [`NEVER`] before the first pull.
     last_ms: u64,
-    /// [`UNKNOWN`] before the source said.
+    /// [`UNKNOWN`] before the source told.
     elements: u64,
-    /// Below 0 where there is none.
+    /// Below 0 if there is none.
     rate: f32,
     sure_secs: f32,
     memory_secs: f32,
     dispersion: f32,
     pending_updates: u32,
-    /// What of `pending_secs` is exposure, 0 to 1.
+    /// Share of `pending_secs` that is exposure, 0 to 1.
     pending_exposure_share: f32,
     pub(super) measured: Measured,
-    pub(super) took: Took,
+    pub(super) took: PullMeans,
     /// Pulls that are counted, and those of them that brought something.
     pulls: u16,
     pulls_changed: u16,
@@ -78,20 +78,20 @@ pub(super) struct Learned {
     gap_secs: f32,
 }
 
-/// Most pulls that are counted: of more, each second one is forgotten.
+/// Most pulls that are counted; at more, half of them are forgotten.
 const PULLS_MAX: u16 = u16::MAX;
 
-/// The end of time, at which nothing is pulled.
+/// Time of the last pull before the first pull.
 const NEVER: u64 = u64::MAX;
-/// More elements than there are.
+/// Number of elements before the source told.
 const UNKNOWN: u64 = u64::MAX;
 
 impl Learned {
-    /// From stored numbers, which may be any.
-    pub(super) fn new(known: &Known) -> Self {
+    /// Makes the state from a note, whose numbers may be any.
+    pub(super) fn new(known: &SourceNote) -> Self {
         let watched_secs = known.watched_secs;
         let watched_secs = if watched_secs.is_finite() { watched_secs.max(0.0) } else { 0.0 };
-        // Notes of before count no pulls, or all in the time watched.
+        // Older notes count no pulls, or count them over all the time watched.
         let counted_secs = known.counted_secs.unwrap_or(watched_secs).max(0.0).min(watched_secs);
         let of = known.pulls.max(PULLS_MAX.into());
         let few = |it: u32| u64::from(it) * u64::from(PULLS_MAX) / u64::from(of);
@@ -102,7 +102,7 @@ impl Learned {
             last_ms: known.last_ms.map_or(NEVER, |it| it.min(NEVER - 1)),
             elements: known.elements.map_or(UNKNOWN, |it| it.min(UNKNOWN - 1)),
             measured: known.measured.checked(),
-            took: Took::new(known.took_secs, known.took_changes),
+            took: PullMeans::new(known.took_secs, known.took_changes),
             pulls,
             pulls_changed,
             gap_secs: narrowed(counted_secs / f64::from(known.pulls.max(1))),
@@ -118,9 +118,9 @@ impl Learned {
         learned
     }
 
-    /// What is to be remembered.
-    pub(super) fn known(&self, line: &Line) -> Known {
-        Known {
+    /// Returns the note to store.
+    pub(super) fn note(&self, line: &CostLine) -> SourceNote {
+        SourceNote {
             rate: self.state(),
             watched_secs: self.watched_secs,
             elements: self.elements(),
@@ -135,7 +135,7 @@ impl Learned {
         }
     }
 
-    /// When the last successful pull asked.
+    /// Returns the start of the last successful pull.
     pub(super) fn last_ms(&self) -> Option<u64> {
         (self.last_ms != NEVER).then_some(self.last_ms)
     }
@@ -144,7 +144,7 @@ impl Learned {
         self.last_ms = last_ms.min(NEVER - 1);
     }
 
-    /// N, as the source last said.
+    /// Returns N, as the source last said.
     pub(super) fn elements(&self) -> Option<u64> {
         (self.elements != UNKNOWN).then_some(self.elements)
     }
@@ -165,14 +165,14 @@ impl Learned {
         self.gap_secs = narrowed(gap_secs + (secs - gap_secs) / f64::from(self.pulls));
     }
 
-    /// The time over which pulls were counted, seconds, how many they were, and how many of them brought
+    /// Returns the time over which pulls were counted, seconds, their number, and the number that brought
     /// something.
     pub(super) fn counted(&self) -> (f64, u64, u64) {
         let secs = f64::from(self.gap_secs) * f64::from(self.pulls);
         (secs, self.pulls.into(), self.pulls_changed.into())
     }
 
-    /// The estimate of the rate. The clock of the first pull is `last_ms`: no pull is the first to it.
+    /// Returns the estimator's state. `last_ms` starts its clock, so no pull counts as its first.
     pub(super) fn state(&self) -> State {
         State {
             rate: (0.0 <= self.rate).then(|| f64::from(self.rate)),
@@ -202,24 +202,24 @@ impl Learned {
 mod tests {
     use super::*;
 
-    /// What is remembered of what was read from `text`.
+    /// Checks that the note `text` becomes `expected` when read and written.
     fn check(text: &str, expected: &str) {
-        let known: Known = serde_json::from_str(text).unwrap();
-        let again = Learned::new(&known).known(&Line::default());
+        let known: SourceNote = serde_json::from_str(text).unwrap();
+        let again = Learned::new(&known).note(&CostLine::default());
         assert_eq!(again, serde_json::from_str(expected).unwrap(), "{text}");
     }
 
     #[test]
-    fn notes_of_before_are_read_and_foreign_ones_made_sensible() {
+    fn older_notes_are_read_and_senseless_numbers_corrected() {
         let rate = r#"{"rate":0.5,"sure_secs":8,"memory_secs":4,"pending_updates":3,
             "pending_secs":2,"pending_exposure_secs":1,"pulls":1,"dispersion":1}"#;
         let measured = r#"{"stale":1,"all":4}"#;
-        // Without what pulls cost and how many there were.
+        // An older note, without the cost of pulls and their count.
         let before = format!(
             r#"{{"rate":{rate},"watched_secs":9,"elements":7,"last_ms":6,"measured":{measured},
             "took_secs":0.5}}"#
         );
-        // What was watched while no pull was counted is not divided by those that are.
+        // Time watched without counted pulls does not count for later pulls.
         check(&before, &before.replace("0.5}", r#"0.5,"overhead_secs":0.5,"counted_secs":0}"#));
         check(
             "{}",
@@ -233,7 +233,7 @@ mod tests {
                 .replace(r#""watched_secs":9"#, r#""watched_secs":0,"pulls":2,"pulls_changed":2"#)
                 .replace("0.5}", r#"0.5,"overhead_secs":0.5,"counted_secs":0}"#),
         );
-        // Notes that count all in the time watched, and more pulls than are counted.
+        // A note that counts over all the time watched, and one with too many pulls.
         check(
             &before.replace("0.5}", r#"0.5,"pulls":3,"pulls_changed":1}"#),
             &before.replace(

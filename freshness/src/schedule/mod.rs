@@ -1,39 +1,38 @@
-//! When to pull whom, live: the scheduler that brokers run, and that simulations are run against.
+//! The live schedule: brokers run it, and simulations are run against it.
 //!
-//! Source: Adly §4 (the algorithm), eq. 3 (the intervals). After every pull the source's rate is
-//! estimated anew, the intervals follow, and every source is due one interval after its own last pull.
-//! Pulls come from nowhere else, but for a request, for a notification that a source has changed, and for
-//! the long poll of a source that is followed.
+//! Source: Adly §4 (the algorithm), eq. 3 (the intervals). After every pull the source's rate is estimated again,
+//! the intervals follow, and every source is due one interval after its own last pull. Other causes of pulls are a
+//! request, a notification that a source has changed, and the long poll of a followed source.
 //!
 //! # Differences from the paper
 //!
 //! * The paper pulls the source of the least *interval* again and again, so that the others
 //!   starve; here the next *due time* goes first.
 //! * The paper computes all intervals after every pull; see [`planner`](crate::interval::Planner).
-//! * A source is pulled as soon as it is added, and once more after its shortest interval. Until it
-//!   has been watched for longer than the interval that the policy gives it, it is left alone for no
-//!   longer than it has been watched: a few quiet seconds are no reason to look away for a day.
-//! * A source without a change in T seconds is taken to change at 1 / 2T: unknown is not never
+//! * A source is pulled as soon as it is added, and once more after its shortest interval. Until it has been
+//!   watched for longer than the policy's interval, its interval is at most the time it has been watched: a few
+//!   quiet seconds do not justify a pause of a day.
+//! * A source without a change in T seconds counts as changing at 1 / 2T, since unknown is not never
 //!   ([`Estimate::careful`](crate::rate::Estimate::careful)).
-//! * A sample of the rate is several changes, found or expected, over no less than the shortest
-//!   interval ([`Gain::Settling`](crate::rate::Gain::Settling)); a long poll ends at the very moment of
-//!   a change, and one change in a tenth of a second is no rate.
-//! * The interval runs from when the last pull *asked*, since that is how far it can have seen, and what
-//!   pulls take of time is put by ([`Source::pull_secs`](crate::interval::Source::pull_secs)).
-//! * Pulls cost what they are measured to cost, each source's by itself ([`PULL_COST_SECS`]), and a source
-//!   may go by its own updates instead of the policy ([`Pace`]).
-//! * A source that brings everything again and again teaches nothing: from one such pull to the next its
+//! * A sample of the rate has several changes, found or expected, over at least the shortest interval
+//!   ([`Gain::Settling`](crate::rate::Gain::Settling)). A long poll ends at the very moment of a change, and one
+//!   change in a tenth of a second is no rate.
+//! * The interval runs from the *start* of the last pull, since the pull can have seen no later change. The
+//!   duration of pulls is allowed for ([`Source::pull_secs`](crate::interval::Source::pull_secs)).
+//! * The cost of pulls is measured for each source ([`PULL_COST_SECS`]), and a source may follow its own updates
+//!   instead of the policy ([`Pace`]).
+//! * Nothing can be learned of a source that brings everything again and again: from one such pull to the next its
 //!   interval is doubled, up to its longest.
-//! * A followed source is fresh at once: the policy has its elements, but no rate and no pull of it. The
-//!   pause between its long polls grows while its changes come in a stream.
-//! * Failures back off, doubling, with jitter, each source for itself, and are no reason to ask a source
-//!   more often than its shortest interval has it; hours may be closed; and whatever the numbers say, no
-//!   minute sees more pulls, of whatever kind, than [`Settings::pulls_per_minute_max`].
-//! * N is what the source says of itself, and the plan goes by it at once, however it jumps: θ is a share
-//!   of the elements that there are, and slower steps would put off what is true as well as what is not.
-//!   Who hands N in can count what it holds of the source, and bound it ([`Found::elements`]).
-//! * Nothing puts a source off for ever: it is due within its longest interval, or its wait after a
-//!   failure, and its hours. Only who has no longest interval, or an endless shortest one, may never be.
+//! * A followed source is fresh at once: the policy counts its elements, but not its rate and its pulls. The pause
+//!   between its long polls grows while its changes come in a stream.
+//! * Failures back off, doubling, with jitter, for each source alone, and never make a source be pulled more often
+//!   than its shortest interval allows. Hours may be closed. No minute has more pulls, of any kind, than
+//!   [`Settings::pulls_per_minute_max`].
+//! * N is the source's own statement, and the plan uses it at once, however it jumps: θ is a share of the existing
+//!   elements, and slower steps would delay true statements as well as false ones. The caller can count the records
+//!   that it holds of the source, and bound N by that ([`PullReport::elements`]).
+//! * No source is put off forever: it is due within its longest interval, or its wait after a failure, and its
+//!   hours. Only a source without a longest interval, or with an endless shortest one, may never be due.
 //!
 //! Machine: the shell calls [`Schedule::poll_due`] when a slot is free, performs the pull, and
 //! reports with [`Schedule::handle_pull`] or [`Schedule::handle_failure`]. One source is never
@@ -60,70 +59,69 @@ use crate::queue::DueQueue;
 
 use cap::Cap;
 pub use cost::PULL_COST_SECS;
-use cost::{Line, Took};
+use cost::{CostLine, PullMeans};
 use entry::Entry;
-pub use learned::Known;
 use learned::Learned;
+pub use learned::SourceNote;
 pub use rules::{Pace, Rules, Settings};
-pub use view::{Due, Expected, Firsts, Found, View};
+pub use view::{Due, Expected, FirstChanges, PullReport, View};
 pub use window::Window;
 
 /// Longest wait that a source may ask for, milliseconds (a day).
 pub const RETRY_AFTER_MAX_MS: u64 = 86_400_000;
 
-/// Pause between two long polls of a source that had changes, milliseconds: changes that come in
-/// a stream are fetched together. It is doubled with each long poll that brings something within
-/// [`FOLLOW_STREAM_MS`], or within the last pause, up to the source's shortest interval, and
-/// [`FOLLOW_PAUSE_MAX_MS`] at most.
+/// Pause between two long polls of a source that had changes, milliseconds: the changes of a stream are fetched
+/// together. It doubles with each long poll that brings something within [`FOLLOW_STREAM_MS`], or within the last
+/// pause, up to the source's shortest interval and at most [`FOLLOW_PAUSE_MAX_MS`].
 pub const FOLLOW_PAUSE_MS: u64 = 50;
 
-/// Longest pause between two long polls, milliseconds: who follows a source wants to hear of it.
+/// Longest pause between two long polls, milliseconds; it bounds the delay of changes.
 pub const FOLLOW_PAUSE_MAX_MS: u64 = 1_000;
 
-/// A change within so many milliseconds of asking is one of a stream.
+/// Time from the request of a long poll within which a change counts as part of a stream, milliseconds.
 pub const FOLLOW_STREAM_MS: u64 = 1_000;
 
-/// Pause after a long poll that came back early and empty, milliseconds: a source that does not
-/// hold the answer must not be asked in a tight loop.
+/// Pause after a long poll that returned early and empty, milliseconds: a source that does not hold its answer must
+/// not be asked in a tight loop.
 pub const FOLLOW_IDLE_MS: u64 = 1_000;
 
-/// By how much times may be out of order, milliseconds, before the clock is taken to have been set back,
-/// which takes a look at every source.
+/// Largest disorder of times, milliseconds, before the clock counts as set back, which requires a pass over every
+/// source.
 const SLIP_MS: u64 = 1_000;
 
-/// Time from an announced update to the pull that fetches it, seconds: announced times are whole seconds,
-/// and what is announced should have happened.
+/// Time from an announced update to the pull that fetches it, seconds: announced times are whole seconds, and the
+/// update should have happened.
 pub const SYNDICATION_PAUSE_SECS: i64 = 1;
 
-/// Names a source. The numbers of removed sources are given out again.
+/// Number of a source. The numbers of removed sources are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId(u32);
 
 impl SourceId {
-    /// The number; numbers are dense, from 0.
+    /// Returns the number; numbers are dense, from 0.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Who is pulled when.
+/// The schedule of pulls.
 #[derive(Debug)]
 pub struct Schedule {
     settings: Settings,
     planner: Planner,
-    /// What the changes of a pull take of its time.
-    line: Line,
-    /// By number.
+    /// The time of a change.
+    line: CostLine,
+    /// By number of the source.
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
-    /// Sources that take a slot.
+    /// Sources whose pulls take a slot.
     due: DueQueue,
-    /// Followed sources: their long polls take none.
+    /// Followed sources; their long polls take no slot.
     follows: DueQueue,
     cap: Cap,
     /// Whether the last pull was of a followed source.
     was_followed: bool,
-    /// The latest time that it was told: the wall clock may be set back.
+    /// The latest time seen; the wall clock may be set back.
     seen_ms: u64,
 }
 
@@ -133,7 +131,7 @@ impl Schedule {
         Self {
             settings,
             planner: Planner::new(settings.policy, settings.model),
-            line: Line::default(),
+            line: CostLine::default(),
             entries: Vec::new(),
             free: Vec::new(),
             due: DueQueue::new(),
@@ -144,7 +142,7 @@ impl Schedule {
         }
     }
 
-    /// Changes the settings; dues follow at once.
+    /// Changes the settings; due times follow at once.
     pub fn handle_settings(&mut self, settings: Settings, now_ms: u64) {
         self.settings = settings;
         self.cap.set(settings.pulls_per_minute_max);
@@ -155,11 +153,11 @@ impl Schedule {
         self.enqueue_all(now_ms);
     }
 
-    /// Adds sources, with what is known of them. A new one is due at once, one that was pulled before an
-    /// interval after its last pull. Returns their numbers, in their order.
+    /// Adds sources with their notes. A new source is due at once, one that was pulled before an interval after its
+    /// last pull. Returns their numbers, in their order.
     pub fn add(
         &mut self,
-        sources: impl IntoIterator<Item = (Rules, Known)>,
+        sources: impl IntoIterator<Item = (Rules, SourceNote)>,
         now_ms: u64,
     ) -> Vec<SourceId> {
         let sources = sources.into_iter();
@@ -170,13 +168,13 @@ impl Schedule {
         let mut ids = Vec::with_capacity(count);
         for (rules, known) in sources {
             let entry = Entry::new(rules, &known, now_ms);
-            self.line.handle_known(entry.learned.took, known.overhead_secs());
+            self.line.handle_note(entry.learned.took, known.overhead_secs());
             let id = self.free.pop().unwrap_or_else(|| {
                 self.entries.push(None);
                 u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
             });
-            if let Some(place) = self.entries.get_mut(id as usize) {
-                *place = Some(entry);
+            if let Some(free) = self.entries.get_mut(id as usize) {
+                *free = Some(entry);
             }
             ids.push(SourceId(id));
         }
@@ -188,15 +186,14 @@ impl Schedule {
         ids
     }
 
-    /// Changes what is particular to a source.
+    /// Changes the rules of a source.
     pub fn handle_rules(&mut self, id: SourceId, rules: Rules, now_ms: u64) {
         let Some(entry) = self.entry_mut(id) else { return };
         entry.handle_rules(rules);
         self.replan(id, now_ms);
     }
 
-    /// Changes what is particular to sources, and the settings, and plans once for all of them; dues follow
-    /// at once.
+    /// Changes the rules of many sources and the settings, with one plan for all; due times follow at once.
     pub fn handle_all_rules(
         &mut self,
         rules: impl IntoIterator<Item = (SourceId, Rules)>,
@@ -210,7 +207,7 @@ impl Schedule {
         }
         self.settings = settings;
         self.cap.set(settings.pulls_per_minute_max);
-        // Anew: with other bounds the rate of a source may be known, or no longer be.
+        // A new planner, since with other bounds a source may gain or lose its rate.
         self.planner = Planner::new(settings.policy, settings.model);
         self.planner.reserve_exact(self.entries.len());
         let mut ids = Vec::with_capacity(self.entries.len());
@@ -224,8 +221,7 @@ impl Schedule {
         self.enqueue_all(now_ms);
     }
 
-    /// Forgets a source; the report of a pull still under way is ignored, unless its number has been
-    /// given out again.
+    /// Removes a source. The report of a pull still under way is ignored, unless its number has been reused.
     pub fn remove(&mut self, id: SourceId, now_ms: u64) {
         let Some(entry) = self.entries.get_mut(id.index()).and_then(Option::take) else { return };
         self.free.push(id.0);
@@ -238,7 +234,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the next pull that is due. `slot`: whether one more pull may run; long polls of
+    /// Returns the next due pull. `slot`: whether one more pull may run; long polls of
     /// followed sources do not need one.
     pub fn poll_due(&mut self, slot: bool, now_ms: u64) -> Option<Due> {
         if now_ms.saturating_add(SLIP_MS) < self.seen_ms {
@@ -248,7 +244,7 @@ impl Schedule {
         if now_ms < self.cap.next_ms() {
             return None;
         }
-        // In turns: where the cap does not let all begin, neither kind keeps the other from it.
+        // The two kinds take turns: if the cap does not let all begin, neither kind starves the other.
         let turn = !self.was_followed;
         let (id, followed) = [turn, !turn].into_iter().find_map(|followed| {
             let id = match followed {
@@ -265,16 +261,15 @@ impl Schedule {
         Some(Due { source: SourceId(id), wait, slot })
     }
 
-    /// Returns when [`poll_due`](Self::poll_due) will have something, if nothing else happens.
+    /// Returns the time of the next pull from [`poll_due`](Self::poll_due), if nothing else happens.
     pub fn poll_timeout(&self, slot: bool) -> Option<u64> {
         let due = if slot { self.due.next_due() } else { None };
         let first = self.follows.next_due().into_iter().chain(due).min();
         first.map(|at| at.max(self.cap.next_ms()))
     }
 
-    /// Makes a source due now, whatever its interval, back-off or hours. If a pull is under way
-    /// another follows it, but for a long poll: that hears of everything anyway. Returns false if
-    /// there is no such source.
+    /// Makes a source due now, despite its interval, back-off or hours. If a pull is under way, another follows it,
+    /// but not after a long poll, which notices all changes anyway. Returns false if there is no such source.
     pub fn handle_request(&mut self, id: SourceId, now_ms: u64) -> bool {
         let Some(entry) = self.entry_mut(id) else { return false };
         entry.handle_request();
@@ -282,9 +277,8 @@ impl Schedule {
         true
     }
 
-    /// Takes in that somebody says that a source has changed: it is due as soon as its shortest interval,
-    /// its back-off and its hours allow. If a pull is under way another follows it. Returns false if there
-    /// is no such source.
+    /// Takes in a notification that a source has changed: it is due as soon as its shortest interval, its back-off
+    /// and its hours allow. If a pull is under way, another follows it. Returns false if there is no such source.
     pub fn handle_notice(&mut self, id: SourceId, now_ms: u64) -> bool {
         let Some(entry) = self.entry_mut(id) else { return false };
         entry.handle_notice();
@@ -292,21 +286,21 @@ impl Schedule {
         true
     }
 
-    /// Takes in what a pull found; `now_ms` is when it ended.
-    pub fn handle_pull(&mut self, id: SourceId, found: Found, now_ms: u64) {
+    /// Takes in the report of a pull that ended at `now_ms`.
+    pub fn handle_pull(&mut self, id: SourceId, found: PullReport, now_ms: u64) {
         let Some(entry) = self.entries.get_mut(id.index()).and_then(Option::as_mut) else { return };
         entry.handle_pull(found, self.settings, &mut self.line, now_ms);
         self.replan(id, now_ms);
     }
 
-    /// Takes in that a pull failed; `retry_after` is what the source asked for, if it did.
+    /// Takes in that a pull failed; `retry_after` is the wait that the source asked for.
     pub fn handle_failure(&mut self, id: SourceId, retry_after: Option<Duration>, now_ms: u64) {
         let Some(entry) = self.entry_mut(id) else { return };
         entry.handle_failure(id, retry_after, now_ms);
         self.enqueue(id, now_ms);
     }
 
-    /// Takes in that a pull was given up for our own reasons: the source is due again as before.
+    /// Takes in that a pull was given up on our side: the source is due again as before.
     pub fn handle_cancel(&mut self, id: SourceId, now_ms: u64) {
         if let Some(entry) = self.entry_mut(id) {
             entry.handle_cancel();
@@ -314,12 +308,12 @@ impl Schedule {
         }
     }
 
-    /// Returns what is to be remembered of a source over a restart.
-    pub fn known(&self, id: SourceId) -> Option<Known> {
-        self.entry(id).map(|entry| entry.learned.known(&self.line))
+    /// Returns the note of a source, to store over a restart.
+    pub fn note(&self, id: SourceId) -> Option<SourceNote> {
+        self.entry(id).map(|entry| entry.learned.note(&self.line))
     }
 
-    /// Returns what status says of a source.
+    /// Returns the view of a source for status.
     pub fn view(&self, id: SourceId) -> Option<View> {
         let entry = self.entry(id)?;
         let estimate = entry.estimate(self.settings);
@@ -332,14 +326,14 @@ impl Schedule {
             due_ms: self.due.due(id.0).or_else(|| self.follows.due(id.0)),
             pulling: entry.is_pulling(),
             freshness: learned.measured.freshness(),
-            took_secs: took.map(Took::secs),
+            took_secs: took.map(PullMeans::secs),
             pull_cost: took.map(|it| it.pull_cost(&self.line)),
             failures: entry.failures(),
             back_off_ms: entry.back_off_ms(),
         })
     }
 
-    /// Returns the measured freshness over all sources, weighted as the policy weighs them (Adly §3.1).
+    /// Returns the measured freshness over all sources, with the policy's weights (Adly §3.1).
     pub fn freshness(&self) -> Option<f64> {
         metrics::overall(self.entries.iter().flatten().map(|entry| {
             let Learned { measured, .. } = &entry.learned;
@@ -348,7 +342,7 @@ impl Schedule {
         }))
     }
 
-    /// Returns what is expected of the plan, of those sources whose rate is known.
+    /// Returns the expected effects of the plan, over sources with a known rate.
     pub fn expected(&self) -> Expected {
         let (shortest, longest) = self.planner.at_bounds();
         let contradictory = |entry: &&Entry| entry.bounds().contradict();
@@ -362,8 +356,8 @@ impl Schedule {
         }
     }
 
-    /// Returns a source as the policy would weigh it at another pace, once its rate is known: what another
-    /// policy would make of it is [`plan`](crate::interval::plan)'s to say.
+    /// Returns a source as the policy would see it at another pace, once its rate is known;
+    /// [`plan`](crate::interval::plan) tells the effect of another policy.
     pub fn source_at(&self, id: SourceId, pace: Pace) -> Option<Source> {
         self.entry(id)?.source_at(pace, self.settings, &self.line)
     }
@@ -376,7 +370,7 @@ impl Schedule {
         self.entries.get_mut(id.index())?.as_mut()
     }
 
-    /// Tells the planner of sources that are new, as far as there is something to tell.
+    /// Adds new sources with a rate to the planner.
     fn plan_new(&mut self, ids: &[SourceId]) {
         let (settings, line, entries) = (self.settings, &self.line, &self.entries);
         let source = |id: &SourceId| entries.get(id.index())?.as_ref()?.source(settings, line);
@@ -388,14 +382,14 @@ impl Schedule {
         }
     }
 
-    /// Tells the planner what is known of a source now.
+    /// Updates a source in the planner.
     fn plan(&mut self, id: SourceId) -> Replanned {
         let settings = self.settings;
         let Some(entry) = self.entries.get_mut(id.index()).and_then(Option::as_mut) else {
             return Replanned::One;
         };
         let Some(source) = entry.source(settings, &self.line) else {
-            // With longer bounds, what was long enough for a rate no longer is.
+            // With longer bounds the time watched may no longer be enough for a rate.
             return entry.slot.take().map_or(Replanned::One, |it| self.planner.remove(it));
         };
         if let Some(slot) = entry.slot {
@@ -406,7 +400,7 @@ impl Schedule {
         replanned
     }
 
-    /// Tells the planner of a source, and makes due what that changes.
+    /// Updates a source in the planner, and the due times that follow.
     fn replan(&mut self, id: SourceId, now_ms: u64) {
         match self.plan(id) {
             Replanned::One => self.enqueue(id, now_ms),
@@ -414,7 +408,7 @@ impl Schedule {
         }
     }
 
-    /// Puts a source into the queue that it belongs to, unless it is being pulled.
+    /// Puts a source into its queue, unless it is being pulled.
     fn enqueue(&mut self, id: SourceId, now_ms: u64) {
         self.seen_ms = self.seen_ms.max(now_ms);
         let Some(entry) = self.entry(id) else { return };
@@ -433,7 +427,7 @@ impl Schedule {
         }
     }
 
-    /// Computes every due time anew.
+    /// Recomputes every due time.
     fn enqueue_all(&mut self, now_ms: u64) {
         self.seen_ms = self.seen_ms.max(now_ms);
         let (entries, planner) = (&self.entries, &self.planner);
@@ -447,12 +441,12 @@ impl Schedule {
     }
 }
 
-/// The interval of a source from its last pull to the next, in seconds; `None` before the first.
+/// Returns the interval of a source from its last pull to the next, in seconds; `None` before the first.
 fn interval(planner: &Planner, entry: &Entry) -> Option<f64> {
     entry.interval(|slot| planner.interval(slot))
 }
 
-/// A number to seven digits.
+/// Narrows a number to seven digits.
 fn narrowed(number: f64) -> f32 {
     #[expect(clippy::cast_possible_truncation, reason = "that is what it is for")]
     let narrowed = number as f32;

@@ -1,4 +1,4 @@
-//! What a schedule goes by: its own settings, and what is particular to a source.
+//! Settings of a schedule, and rules of each source.
 //!
 //! Sans-I/O.
 
@@ -8,69 +8,67 @@ use crate::syndication::Syndication;
 
 use super::Window;
 
-/// What the schedule goes by.
+/// Settings of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// How intervals follow from workloads.
+    /// The policy of intervals.
     pub policy: Policy,
-    /// How the share of stale elements grows between pulls.
+    /// The model of staleness between pulls.
     pub model: Model,
-    /// How updates become a rate.
+    /// The method of rate estimation.
     pub method: Method,
     /// Least gain g of the rate estimator, above 0 and up to 1.
     pub gain: f64,
-    /// Pulls that may begin in any minute, long polls of followed sources included; at least 1. When there
-    /// is more to do, followed sources and the others take turns.
+    /// Most pulls that may begin in any minute, long polls of followed sources included; at least 1. If more are
+    /// due, followed sources and the others take turns.
     pub pulls_per_minute_max: u32,
 }
 
-/// What is particular to one source.
+/// Rules of one source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
-    /// Between which intervals it is pulled.
+    /// Bounds of its interval.
     pub bounds: Bounds,
     /// Weight of its freshness beside the others'.
     pub weight: f64,
-    /// Kept in step by long polls: it is taken to be fresh at once, and is in nobody's budget. Of its
-    /// bounds only the shortest interval counts, between changes that come in a stream.
+    /// Followed by long polls: it counts as fresh at once, and uses no budget. Of its bounds only the shortest
+    /// interval counts, between changes that come in a stream.
     pub follow: bool,
     /// Hours in which it may be pulled; `None` for all.
     pub window: Option<Window>,
-    /// Who says how often it is pulled.
+    /// The rule that decides how often it is pulled.
     pub pace: Pace,
-    /// Whether it tells of each element once, however often that changed, with the time of its last change
-    /// (as OAI-PMH does): its rate is then estimated by [`Method::Datestamps`], whatever the schedule goes
-    /// by.
+    /// Whether it lists each element once, however often that changed, with the time of its last change (as OAI-PMH
+    /// does). Its rate is then estimated by [`Method::Datestamps`], whatever the schedule's method.
     pub datestamps: bool,
 }
 
-/// Who says how often a source is pulled, within its bounds.
+/// The rule that decides how often a source is pulled, within its bounds.
 ///
-/// Whatever it is, the policy counts how stale the source gets at that pace, and gives the others what is
-/// left.
+/// In any case the policy counts the source's staleness at that pace, and gives the other sources the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pace {
     /// The policy.
     #[default]
     Planned,
     /// The source's updates: once in their mean interval, as learned
-    /// ([`interval_of_pulls`](crate::expect::interval_of_pulls); Liu's "best estimation"). Until
-    /// there was one, the source is left alone for as long as it has been watched.
+    /// ([`interval_of_pulls`](crate::expect::interval_of_pulls); Liu's "best estimation"). Before the first update,
+    /// its interval is the time that it has been watched.
     BestEstimation,
-    /// The source's own schedule: [`SYNDICATION_PAUSE_SECS`](super::SYNDICATION_PAUSE_SECS) after each time
-    /// at which it says to be updated.
+    /// The source's own schedule: [`SYNDICATION_PAUSE_SECS`](super::SYNDICATION_PAUSE_SECS) after each announced
+    /// update.
     Syndication(Syndication),
 }
 
 impl Settings {
-    /// The gain, within its range.
+    /// Returns the gain, clamped to its range.
     pub(super) fn gain(&self) -> f64 {
         Gain::Fixed(self.gain).value()
     }
 }
 
 impl Rules {
-    /// A source that is pulled when the policy says, at any hour, and counts as it is large.
+    /// Returns the rules of a source that is pulled by the policy, at any hour, and counts by its size.
     pub fn new(bounds: Bounds) -> Self {
         Self {
             bounds,

@@ -1,4 +1,4 @@
-//! A simulation of sources and pulls around the schedule, and what must hold of it.
+//! Tests of the schedule by a simulation of sources and pulls.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +20,9 @@ struct Feed {
     /// Stamps not pulled yet, milliseconds.
     pending: Vec<u64>,
     next_ms: f64,
-    /// From when until when the source does not answer.
+    /// Begin and end of the time in which the source does not answer.
     down: (u64, u64),
-    /// What its pulls take beside the latency, and each change of them, milliseconds.
+    /// Duration of its pulls beside the latency, and of each change, milliseconds.
     slow_ms: u64,
     change_ms: u64,
     pulls: Vec<u64>,
@@ -32,7 +32,7 @@ struct Feed {
 struct World {
     schedule: Schedule,
     feeds: BTreeMap<String, Feed>,
-    /// Pulls under way: when each ends.
+    /// Pulls under way: end, start, and pull.
     running: Vec<(u64, u64, Due)>,
     slots: usize,
     latency_ms: u64,
@@ -40,9 +40,9 @@ struct World {
     now_ms: u64,
 }
 
-/// Adds a source that nothing is known of.
+/// Adds a source without a note.
 fn add(schedule: &mut Schedule, rules: Rules, now_ms: u64) -> SourceId {
-    schedule.add([(rules, Known::default())], now_ms)[0]
+    schedule.add([(rules, SourceNote::default())], now_ms)[0]
 }
 
 /// An arbitrary midnight (UTC).
@@ -142,11 +142,11 @@ impl World {
             }
             let found: Vec<u64> = feed.pending.extract_if(.., |at| *at <= asked_ms).collect();
             let ages: f64 = found.iter().map(|at| seconds(now_ms - at)).sum();
-            let report = Found {
+            let report = PullReport {
                 full: feed.pulls.is_empty(),
                 changes: found.len() as u64,
                 age_secs: ages / found.len() as f64,
-                firsts: None,
+                first_changes: None,
                 elements: feed.elements,
                 as_of_ms: asked_ms,
                 sent: 0,
@@ -179,7 +179,7 @@ pub(super) fn settings() -> Settings {
     }
 }
 
-/// Runs four sources at rates 1 : 5 : 10 : 50 and holds the schedule to eq. 3.
+/// Runs four sources at rates 1 : 5 : 10 : 50 and compares the schedule with eq. 3.
 fn check(seed: u64, tolerance: f64) {
     let mut world = World::new(seed);
     let rates = [("a", 0.02), ("b", 0.1), ("c", 0.2), ("d", 1.0)];
@@ -217,13 +217,13 @@ fn intervals_go_with_the_inverse_root_of_the_rates() {
 }
 
 #[test]
-fn the_next_due_goes_first_and_the_slow_do_not_starve() {
+fn the_first_due_goes_first_and_rare_sources_do_not_starve() {
     let mut world = World::new(0);
     world.slots = 1;
     world.add("busy", 50.0, 100);
     world.add("calm", 0.001, 100);
     world.run(50_000.0);
-    // The least interval alone would have pulled "busy" for ever.
+    // The least interval alone would have pulled "busy" forever.
     assert!(3 <= world.pulls("calm").len(), "{:?}", world.pulls("calm"));
     let busy = world.view("busy").interval_secs.unwrap();
     assert!((busy - 10.0).abs() < 1e-9, "held to the shortest interval, not {busy}");
@@ -250,7 +250,7 @@ fn slow_pulls_do_not_cost_freshness() {
     world.latency_ms = 5_000;
     world.add_ruled("a", Rules::new(Bounds { interval_min: 1.0, ..BOUNDS }), 1.0, 200);
     world.run(5_000.0);
-    // Of 200 elements 5 are stale when a pull ends, of the others 15 may be; eq. 3 alone would say 40 s.
+    // Of 200 elements 5 are stale when a pull ends, and 15 of the others may be; eq. 3 alone would give 40 s.
     let interval = world.view("a").interval_secs.unwrap();
     assert!((interval - 30.8).abs() < 1.0, "{interval}");
     let freshness = world.schedule.freshness().unwrap();
@@ -258,7 +258,7 @@ fn slow_pulls_do_not_cost_freshness() {
 }
 
 #[test]
-fn a_few_quiet_seconds_are_no_reason_to_look_away_for_long() {
+fn a_few_quiet_seconds_do_not_give_a_long_interval() {
     let mut world = World::new(0);
     world.add("a", 0.5, 1_000_000).next_ms += 60_000.0;
     // Ten quiet seconds and a million objects: eq. 3 alone would come back after a day.
@@ -309,7 +309,7 @@ fn a_wait_that_the_source_asks_for_is_kept_within_reason() {
 }
 
 #[test]
-fn closed_hours_are_kept_by_the_schedule_but_not_by_an_admin() {
+fn closed_hours_hold_for_the_schedule_but_not_for_requests() {
     let mut world = World::new(0);
     let night = Rules { window: Window::parse("2-4"), ..Rules::new(BOUNDS) };
     let id = world.add_ruled("night", night, 10.0, 100).id;
@@ -334,11 +334,11 @@ fn a_followed_source_is_asked_again_at_once_and_takes_no_slot() {
     let first = Due { source: f, wait: false, slot: false };
     assert_eq!(schedule.poll_due(false, 0), Some(first), "the first pull does not wait");
     assert_eq!(schedule.poll_due(false, 0), None, "the other needs a slot");
-    let found = Found {
+    let found = PullReport {
         full: true,
         changes: 9,
         age_secs: 0.0,
-        firsts: None,
+        first_changes: None,
         elements: 9,
         as_of_ms: 5,
         sent: 0,
@@ -347,8 +347,8 @@ fn a_followed_source_is_asked_again_at_once_and_takes_no_slot() {
     schedule.handle_pull(f, found, 5);
     let next = Due { source: f, wait: true, slot: false };
     assert_eq!(schedule.poll_due(false, 5 + FOLLOW_PAUSE_MS), Some(next));
-    assert!(schedule.handle_request(f, 60), "nothing to do: the long poll hears of everything");
-    schedule.handle_pull(f, Found { full: false, early: true, as_of_ms: 100, ..found }, 100);
+    assert!(schedule.handle_request(f, 60), "the long poll notices all changes");
+    schedule.handle_pull(f, PullReport { full: false, early: true, as_of_ms: 100, ..found }, 100);
     assert_eq!(schedule.view(f).unwrap().due_ms, Some(100 + FOLLOW_IDLE_MS));
     schedule.remove(f, 200);
     schedule.handle_pull(f, found, 300);
@@ -360,15 +360,15 @@ fn long_polls_are_pooled_into_samples_of_the_rate() {
     let mut schedule = Schedule::new(settings());
     let f = add(&mut schedule, Rules { follow: true, ..Rules::new(BOUNDS) }, 0);
     let (mut now_ms, mut full) = (0, true);
-    // One change in two seconds, heard of at once: 1 / (time since the last) would be nonsense.
+    // One change in two seconds, found at once: 1 / (time since the last) would be nonsense.
     for _ in 0..100 {
         assert!(schedule.poll_due(true, now_ms + FOLLOW_PAUSE_MS).is_some());
         now_ms += 2_000;
-        let found = Found {
+        let found = PullReport {
             full,
             changes: 1,
             age_secs: 0.0,
-            firsts: None,
+            first_changes: None,
             elements: 50,
             as_of_ms: now_ms,
             sent: 0,
@@ -387,13 +387,13 @@ fn a_restart_goes_on_where_it_was() {
     let mut world = World::new(0);
     world.add("a", 1.0, 1_000);
     world.run(5_000.0);
-    let (before, known) = (world.view("a"), world.schedule.known(world.feeds["a"].id).unwrap());
+    let (before, known) = (world.view("a"), world.schedule.note(world.feeds["a"].id).unwrap());
     let text = serde_json::to_string(&known).unwrap();
     let mut again = Schedule::new(settings());
     let known = serde_json::from_str(&text).unwrap();
     let id = again.add([(Rules::new(BOUNDS), known)], world.now_ms)[0];
     let after = again.view(id).unwrap();
-    // Between two plans of everything, intervals are off by up to a hundredth.
+    // Between two recomputations of all, intervals are off by up to a hundredth.
     let (after_ms, before_ms) = (after.due_ms.unwrap(), before.due_ms.unwrap());
     assert!(after_ms.abs_diff(before_ms) < 2_000, "{after_ms} and {before_ms}");
     assert_eq!((after.elements, after.freshness), (before.elements, before.freshness));
@@ -412,7 +412,7 @@ fn a_clock_set_back_puts_nothing_off() {
 }
 
 #[test]
-fn new_settings_move_the_dues() {
+fn new_settings_move_the_due_times() {
     let mut world = World::new(0);
     world.add("a", 1.0, 1_000);
     world.run(5_000.0);

@@ -1,4 +1,4 @@
-//! Hours of the day in which a source may be pulled.
+//! Daily window of hours in which a source may be pulled.
 //!
 //! Sans-I/O.
 
@@ -26,8 +26,8 @@ impl Window {
         (start < 24 && end.get() <= 24 && start != end.get()).then_some(Self { start, end })
     }
 
-    /// Returns the earliest time not before `at_ms` (Unix milliseconds) that lies in the window; at the
-    /// end of time, that.
+    /// Returns the earliest time not before `at_ms` (Unix milliseconds) that lies in the window; saturates at the
+    /// end of time.
     pub fn admit(self, at_ms: u64) -> u64 {
         if self.contains(at_ms) {
             return at_ms;
@@ -48,7 +48,7 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Admits `hour:minute` of the second day and says when that is, as day+hour:minute.
+    /// Admits `hour:minute` of the second day and compares the result, as day+hour:minute.
     fn check(window: &str, hour: u64, minute: u64, expected: &str) {
         let at = (DAY_HOURS + hour) * HOUR_MS + minute * 60_000;
         let admitted = Window::parse(window).unwrap().admit(at);
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_window_is_refused() {
+    fn text_that_is_no_window_is_refused() {
         for text in ["", "9", "9-9", "24-3", "9-25", "a-b", "-3-4", "3-0"] {
             assert_eq!(Window::parse(text), None, "{text}");
         }

@@ -1,52 +1,50 @@
-//! What the same freshness costs: how many pulls each of four ways needs to measure as fresh.
+//! The contest: the pulls that each of four policies needs for the same measured freshness.
 //!
-//! Source: Adly §5, where policies are compared by cost at an equal θ. There θ is what the equations
-//! promise; here every way is played by the scheduler ([`play`]) and what it asks for is moved until
-//! the freshness that the *world* measures is the one wanted. Whoever misjudges the sources is
-//! neither rewarded for delivering less, nor punished for delivering more.
+//! Source: Adly §5, where policies are compared by cost at an equal θ. There θ is the promise of the equations.
+//! Here the scheduler plays every policy ([`play`]), and the policy's parameter is varied until the freshness
+//! measured by the *world* is the target. A policy that misjudges the sources is neither rewarded for too little
+//! freshness, nor punished for too much.
 //!
-//! What is asked for is a staleness 1 − θ, or an interval. Measured staleness follows it nearly in
-//! proportion, so that a secant through the logarithms of the last two plays, held within the
-//! bracket of all plays so far, needs few of them.
+//! The parameter is a staleness 1 − θ, or an interval. Measured staleness is nearly proportional to it. So a secant
+//! through the logarithms of the last two plays, clamped to the bracket of all plays so far, needs few of them.
 //!
-//! One play is one history, and pulls hit it or miss it: over a few thousand changes, numbers of pulls
-//! scatter by about one in a hundred, over the simulated worlds by less.
+//! One play is one history, and pulls hit changes or miss them. So over a few thousand changes the number of pulls
+//! scatters by about one in a hundred, over the simulated worlds by less.
 //!
 //! # Differences from the paper
 //!
-//! * The paper computes with known rates; everybody here has to learn them, by the paper's estimator
-//!   or by ours.
-//! * Changes not only come evenly, and an element that changes twice is stale once.
+//! * The paper computes with known rates. Here every policy must learn them, by the paper's estimator or by ours.
+//! * Changes do not only come evenly, and an element that changes twice is stale once.
 //!
 //! Sans-I/O.
 
 use std::fmt;
 
-use super::event::{Played, Run, play};
+use super::event::{PlayResult, Run, play};
 use super::world::Repository;
 use super::{Cell, Table};
 use freshness::interval::{Model, Policy};
 use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
 
-/// How far from the freshness wanted a measured one may be and count as reached.
+/// Largest difference of the measured freshness from the target that counts as reached.
 pub const TOLERANCE: f64 = 0.001;
 /// Most plays to find one number of pulls.
 pub const PLAYS_MAX: u32 = 20;
-/// Share of the staleness wanted within which no further play is worth its time: pulls go with
-/// staleness, so that this is about how exact their number is.
+/// Share of the target staleness within which the search ends. Pulls are proportional to staleness, so their number
+/// is about that exact.
 const FINE_SHARE: f64 = 0.003;
-/// Least and greatest staleness that is asked for.
+/// Least and greatest staleness as a parameter.
 const STALENESS: (f64, f64) = (1e-6, 1.0);
-/// Shortest and longest interval that is asked for, in seconds.
+/// Shortest and longest interval as a parameter, in seconds.
 const INTERVAL_SECS: (f64, f64) = (10.0, 3_650.0 * DAY_SECS);
-/// Share of what is asked for below which no difference shows.
+/// Relative difference of parameters below which results do not differ.
 const ASKED_SHARE: f64 = 1e-5;
 /// Farthest that one step of the search goes, as a factor.
 const STEP_MAX: f64 = 30.0;
 const DAY_SECS: f64 = 86_400.0;
 
-/// One way of saying when to pull.
+/// A policy with its estimator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contestant {
     /// Ours: OAP(θ) of the Poisson model, rates from datestamps.
@@ -55,15 +53,15 @@ pub enum Contestant {
     Printed,
     /// UAP(θ): one interval for all, which follows the rates; by the paper's estimator.
     Uniform,
-    /// One interval for all and ever.
+    /// One constant interval for all.
     Fixed,
 }
 
 impl Contestant {
-    /// All of them, ours first.
+    /// All contestants, ours first.
     pub const ALL: [Self; 4] = [Self::Ours, Self::Printed, Self::Uniform, Self::Fixed];
 
-    /// The scheduler's settings; `asked` is a staleness 1 − θ, or [`Fixed`](Self::Fixed)'s interval in
+    /// Returns the scheduler's settings. `asked` is a staleness 1 − θ, or [`Fixed`](Self::Fixed)'s interval in
     /// seconds. Gain and cap are those of `settings`.
     pub fn settings(self, asked: f64, settings: Settings) -> Settings {
         let theta = (1.0 - asked).clamp(0.0, 1.0);
@@ -76,13 +74,13 @@ impl Contestant {
         Settings { policy, model, method, ..settings }
     }
 
-    /// Between what it may be asked for.
+    /// Returns the range of the parameter.
     fn range(self) -> (f64, f64) {
         if self == Self::Fixed { INTERVAL_SECS } else { STALENESS }
     }
 }
 
-/// As tables name it.
+/// The name in tables.
 impl fmt::Display for Contestant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -94,49 +92,48 @@ impl fmt::Display for Contestant {
     }
 }
 
-/// Sources, and how they are played.
+/// Sources, and the settings of the plays.
 #[derive(Clone, Debug)]
 pub struct Contest<'a> {
-    /// What is pulled.
+    /// The repositories to pull.
     pub repositories: &'a [(Repository, Rules)],
-    /// How long and from when on; of the settings, gain and cap. A play that uses up the pulls of the
-    /// run counts as one that asked for too much.
+    /// Length and begin; gain and cap of the settings. A play that uses up the pulls of the run counts as too much
+    /// asked.
     pub run: Run,
 }
 
-/// What one way needs.
+/// Result of one contestant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
-    /// Who.
+    /// The contestant.
     pub contestant: Contestant,
-    /// What it had to be asked for: a staleness 1 − θ, or an interval in seconds.
+    /// Its parameter: a staleness 1 − θ, or an interval in seconds.
     pub asked: f64,
-    /// What came of it.
-    pub played: Played,
-    /// Whether the freshness wanted was measured, within [`TOLERANCE`]. If not, this is what came
-    /// nearest.
+    /// The play with that parameter.
+    pub played: PlayResult,
+    /// Whether the target freshness was measured, within [`TOLERANCE`]. If not, this is the nearest play.
     pub reached: bool,
-    /// How many plays it took to find out.
+    /// The number of plays of the search.
     pub plays: u32,
 }
 
-/// What every way needs for one freshness.
+/// Results of all contestants for one target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scores {
-    /// The freshness wanted.
+    /// The target freshness.
     pub target: f64,
     /// In the order of [`Contestant::ALL`].
     pub scores: Vec<Score>,
 }
 
 impl Contest<'_> {
-    /// Plays one way as it is asked.
-    pub fn play(&self, contestant: Contestant, asked: f64) -> Played {
+    /// Plays one contestant with a parameter.
+    pub fn play(&self, contestant: Contestant, asked: f64) -> PlayResult {
         let settings = contestant.settings(asked, self.run.settings);
         play(self.repositories, &Run { settings, ..self.run })
     }
 
-    /// What every way needs to be as fresh as pulling everybody once a day keeps everything.
+    /// Returns the scores for the freshness that a pull of every source once a day reaches.
     pub fn against_daily(&self) -> Scores {
         let played = self.play(Contestant::Fixed, DAY_SECS);
         let target = played.totals.freshness();
@@ -154,14 +151,14 @@ impl Contest<'_> {
         Scores { target, scores: Contestant::ALL.map(score).to_vec() }
     }
 
-    /// What every way needs to measure a freshness of `target`.
+    /// Returns the scores for a measured freshness of `target`.
     pub fn at_freshness(&self, target: f64) -> Scores {
         let score = |it| self.reach(it, target);
         Scores { target, scores: Contestant::ALL.map(score).to_vec() }
     }
 
-    /// Finds what a way has to be asked for to measure a freshness of `target`, in [`PLAYS_MAX`] plays
-    /// at most.
+    /// Searches the parameter with which a contestant measures a freshness of `target`, in at most [`PLAYS_MAX`]
+    /// plays.
     pub fn reach(&self, contestant: Contestant, target: f64) -> Score {
         let target = if target.is_nan() { 0.0 } else { target.clamp(0.0, 1.0) };
         let fine = (FINE_SHARE * (1.0 - target)).clamp(f64::EPSILON, TOLERANCE);
@@ -176,7 +173,7 @@ impl Contest<'_> {
             let off = |fresh: f64| (fresh - target).abs();
             let (is_cut, is_fine) = (played.cut, off(fresh) <= fine && !played.cut);
             let nearer = |it: &Score| off(fresh) < off(it.played.totals.freshness());
-            // Half a run is no answer as long as there is another.
+            // A cut run counts only if there is no other.
             if best.as_ref().is_none_or(|it| it.played.cut || (!is_cut && nearer(it))) {
                 let reached = off(fresh) <= TOLERANCE && !is_cut;
                 best = Some(Score { contestant, asked, played, reached, plays });
@@ -195,8 +192,8 @@ impl Contest<'_> {
 }
 
 impl Scores {
-    /// How many times the pulls of ours a way needs; `None` when one of the two did not reach the
-    /// freshness wanted, or ours needs none.
+    /// Returns the pulls of a contestant relative to ours; `None` if one of the two did not reach the target, or
+    /// ours needs none.
     pub fn ratio(&self, of: Contestant) -> Option<f64> {
         let pulls = |it: Contestant| {
             let score = self.scores.iter().find(|score| score.contestant == it);
@@ -205,9 +202,9 @@ impl Scores {
         Some(pulls(of)? / pulls(Contestant::Ours).filter(|it| 0.0 < *it)?)
     }
 
-    /// The scores as a table, of which a row has the freshness wanted, who, what it was asked for (θ,
-    /// or an interval in days), what was measured, the pulls in all, a day and of ours, and whether the
-    /// freshness was reached; `secs` are those that counted.
+    /// Returns the scores as a table. A row has the target freshness, the contestant, its parameter (θ, or an
+    /// interval in days), the measured freshness, the pulls in all, a day and relative to ours, and whether the
+    /// target was reached; `secs` is the time that counted.
     pub fn table(&self, secs: f64) -> Table {
         let columns =
             vec!["target", "policy", "asked", "freshness", "pulls", "a_day", "of_ours", "reached"];
@@ -218,14 +215,14 @@ impl Scores {
                 _ => 1.0 - score.asked,
             };
             let a_day = if 0.0 < secs { totals.pulls as f64 * DAY_SECS / secs } else { 0.0 };
-            let said = match (score.reached, score.played.cut) {
+            let reached = match (score.reached, score.played.cut) {
                 (true, _) => "yes",
                 (false, true) => "too many pulls",
                 (false, false) => "no: this is nearest",
             };
             let ratio = self.ratio(score.contestant);
             let ratio = ratio.map_or_else(|| Cell::from("-".to_owned()), Cell::from);
-            let (policy, said) = (score.contestant.to_string(), said.to_owned());
+            let (policy, reached) = (score.contestant.to_string(), reached.to_owned());
             let pulls = totals.pulls as f64;
             vec![
                 self.target.into(),
@@ -235,21 +232,21 @@ impl Scores {
                 pulls.into(),
                 a_day.into(),
                 ratio,
-                said.into(),
+                reached.into(),
             ]
         };
         Table { columns, rows: self.scores.iter().map(row).collect() }
     }
 }
 
-/// Looks for what makes a measured staleness, which grows with what is asked for.
+/// Search of the parameter that gives a measured staleness, which grows with the parameter.
 #[derive(Clone, Debug)]
 struct Search {
-    /// Between which it lies, as far as is known, and between which anything is asked for.
+    /// The bracket found so far, and the range of the parameter.
     bracket: (f64, f64),
     range: (f64, f64),
     next: Option<f64>,
-    /// The last play: what was asked for, and the staleness measured.
+    /// The last play: its parameter, and the measured staleness.
     last: Option<(f64, f64)>,
     staleness: f64,
 }
@@ -260,12 +257,12 @@ impl Search {
         Self { bracket: range, range, next, last: None, staleness }
     }
 
-    /// What to ask for next; `None` when there is nothing left to ask.
+    /// Returns the next parameter to try; `None` at the end of the search.
     fn next(&mut self) -> Option<f64> {
         self.next.take()
     }
 
-    /// Takes in the staleness that was measured, `None` when that was too much to ask.
+    /// Takes in the measured staleness; `None` if the parameter asked for too many pulls.
     fn learn(&mut self, asked: f64, measured: Option<f64>) {
         let too_stale = measured.is_some_and(|it| self.staleness < it);
         let (low, high) = if too_stale { (self.bracket.0, asked) } else { (asked, self.bracket.1) };
@@ -275,7 +272,7 @@ impl Search {
             return;
         }
         let measured = measured.filter(|it| 0.0 < *it);
-        // Staleness goes with what is asked for, or as the last two plays say.
+        // Staleness is proportional to the parameter, or to its power by the last two plays.
         let slope = measured
             .zip(self.last)
             .map(|(measured, last)| (measured / last.1).ln() / (asked / last.0).ln());
@@ -297,7 +294,7 @@ impl Search {
 mod tests {
     use super::*;
 
-    /// Asks a world whose staleness is `measure` of what is asked for.
+    /// Searches in a world whose staleness is `measure` of the parameter.
     fn check(measure: fn(f64) -> f64, staleness: f64, expected: Option<f64>) {
         let mut search = Search::new(STALENESS, staleness, staleness);
         let (mut found, mut plays) = (None, 0);
@@ -319,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_measured_is_found_in_few_plays() {
+    fn a_parameter_is_found_in_few_plays() {
         check(|it| it, 0.1, Some(0.1));
         check(|it| 3.0 * it, 0.1, Some(0.1 / 3.0));
         check(|it| it.sqrt(), 0.05, Some(0.002_5));
@@ -329,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_given_up() {
+    fn an_impossible_target_is_given_up() {
         check(|_| 0.2, 0.1, None);
         check(|_| 0.0, 0.1, None);
         check(|it| 0.2 + it, 0.1, None);

@@ -1,30 +1,30 @@
-//! What comes of a policy: computed from the equations, or played by the scheduler.
+//! Engines that evaluate a policy: by the equations, or by the scheduler.
 //!
 //! Sans-I/O.
 
 use super::Costs;
-use super::event::{PULLS_MAX, Run, Tells, play};
+use super::event::{Listing, PULLS_MAX, Run, play};
 use super::world::{Detail, Process, Repository};
 use freshness::interval::{Bounds, Model, Policy, Source, Workload, plan};
 use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
 
 const DAY_SECS: f64 = 86_400.0;
-/// Days that the scheduler has to learn, beside those that count.
+/// Days for the scheduler to learn, before those that count.
 const WARM_DAYS: f64 = 20.0;
-/// Shortest interval of a played source, in seconds: less than the paper's mixes need.
+/// Shortest interval of a played source, in seconds: shorter than the paper's mixes need.
 const INTERVAL_MIN_SECS: f64 = 10.0;
 
-/// What finds out what comes of a policy.
+/// An engine that evaluates a policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Engine {
-    /// Eq. 1 to 4, of known rates.
+    /// Eq. 1 to 4, with known rates.
     Equation,
-    /// The scheduler, of rates that it has to learn, over sources that change evenly.
+    /// The scheduler, which must learn the rates, over sources that change evenly.
     Event(Experiment),
 }
 
-/// What the scheduler is tried on.
+/// An experiment with the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Experiment {
     /// Days that count.
@@ -35,19 +35,19 @@ pub struct Experiment {
     pub gain: f64,
 }
 
-/// What comes of a policy.
+/// Outcome of a policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
     /// C_H of eq. 2, a day.
     pub cost: f64,
-    /// F_H of eq. 1: each element counts alike.
+    /// F_H of eq. 1; all elements count the same.
     pub freshness: f64,
-    /// Σ aNs / ΣN: what is stale, by the weights of the sources.
+    /// Σ aNs / ΣN: the staleness, by the weights of the sources.
     pub stale_weighted: f64,
 }
 
 impl Engine {
-    /// Finds it out. Rates and times are in days; costs of pulls are those of `costs`.
+    /// Evaluates a policy. Rates and times are in days; costs of pulls are those of `costs`.
     pub fn run(self, sources: &[Source], policy: Policy, costs: Costs) -> Outcome {
         match self {
             Self::Equation => compute(sources, policy, costs),
@@ -84,7 +84,7 @@ fn event(sources: &[Source], policy: Policy, costs: Costs, experiment: Experimen
     let repositories: Vec<_> = sources.iter().map(repository).collect();
     let settings = Settings {
         policy: match policy {
-            // The scheduler's pulls cost 1.
+            // A pull of the scheduler costs 1.
             Policy::CombinedCost { price } => {
                 Policy::CombinedCost { price: price / DAY_SECS / costs.pull }
             }
@@ -98,8 +98,8 @@ fn event(sources: &[Source], policy: Policy, costs: Costs, experiment: Experimen
         pulls_per_minute_max: u32::MAX,
     };
     let (warm_secs, secs) = (WARM_DAYS * DAY_SECS, days * DAY_SECS);
-    let (detail, start, tells) = (Detail::Expected, 0.0, Tells::Changes);
-    let run = Run { settings, tells, seed, detail, start, warm_secs, secs, pulls_max: PULLS_MAX };
+    let (detail, start, listing) = (Detail::Expected, 0.0, Listing::Changes);
+    let run = Run { settings, listing, seed, detail, start, warm_secs, secs, pulls_max: PULLS_MAX };
     let played = play(&repositories, &run);
     let (mut lost, mut elements) = (0.0, 0.0);
     for (each, source) in played.each.iter().zip(sources) {

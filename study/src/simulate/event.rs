@@ -1,48 +1,47 @@
 //! The event engine: the scheduler that brokers run, against a simulated world.
 //!
-//! Source: Adly §5, played instead of computed: repositories change, the schedule says whom to pull
-//! when, learns from what the pull finds, and the world knows how fresh that keeps everything.
+//! Source: Adly §5, played instead of computed: repositories change, the schedule decides when to pull which source
+//! and learns from the pulls, and the world knows the true freshness.
 //!
-//! A repository that replays a log is born with its first change: nobody pulls it before, and it does
-//! not count. One whose log begins before the world does is there from the start, as all others are.
+//! A repository that replays a log is born with its first change: it is not pulled before, and does not count. A
+//! repository whose log begins before the world exists from the start, like all others.
 //!
 //! # Differences from the paper
 //!
-//! * Rates are not known but estimated, as a broker has to. What happens in [`Run::warm_secs`] does not
-//!   count.
+//! * Rates are not known but estimated, as in a broker. The time of [`Run::warm_secs`] does not count.
 //! * A pull takes no time and never fails.
 //! * Repositories may appear while others are harvested.
 //!
 //! Sans-I/O.
 
 use super::world::{Detail, Process, Repository, SECS_MAX, Totals, World};
-use freshness::schedule::{Due, Firsts, Found, Known, Rules, Schedule, Settings};
+use freshness::schedule::{Due, FirstChanges, PullReport, Rules, Schedule, Settings, SourceNote};
 
-/// Most pulls of a run; it ends where they are used up.
+/// Most pulls of a run, which then ends.
 pub const PULLS_MAX: u64 = 100_000_000;
 
-/// What a pull tells of the changes since the pull before.
+/// Information of a pull about the changes since the pull before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tells {
-    /// Each of them, and so when each element first changed: the log of a collection.
+pub enum Listing {
+    /// All changes, and so the first change of each element: the log of a collection.
     Changes,
-    /// The elements that changed, each once, with when it last did: OAI-PMH.
+    /// The changed elements, each once with the time of its last change: OAI-PMH.
     #[default]
     Elements,
 }
 
-/// What is played.
+/// Settings of a play.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Run {
     /// The scheduler's settings.
     pub settings: Settings,
-    /// What the repositories tell of themselves.
-    pub tells: Tells,
+    /// The information of pulls.
+    pub listing: Listing,
     /// Seed of the world.
     pub seed: u64,
-    /// How closely the world is simulated.
+    /// The detail of the simulation.
     pub detail: Detail,
-    /// When the world begins, in seconds of the clock that a log's changes go by.
+    /// Begin of the world, in seconds of the clock of a log's changes.
     pub start: f64,
     /// Seconds that do not count, for the scheduler to learn.
     pub warm_secs: f64,
@@ -52,83 +51,83 @@ pub struct Run {
     pub pulls_max: u64,
 }
 
-/// What came of it, over the seconds that count.
+/// Result of a play, over the seconds that count.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Played {
-    /// Freshness, pulls and updates as they were.
+pub struct PlayResult {
+    /// True freshness, pulls and updates.
     pub totals: Totals,
-    /// The same of each repository, in their order; nothing of one that was never born.
+    /// The same for each repository, in their order; zeros for one that was never born.
     pub each: Vec<Totals>,
-    /// Freshness as the scheduler itself measures it, at the end; `None` before it has.
+    /// Freshness as the scheduler itself measures it, at the end; `None` without a measurement.
     pub measured: Option<f64>,
-    /// Changes that no pull had found by the end.
+    /// Changes that no pull had found at the end.
     pub missed: u64,
-    /// Most pulls that began in a minute of the clock.
+    /// Most pulls in any minute of the clock.
     pub pulls_per_minute_max: u64,
-    /// The pulls were used up, and nothing was pulled from then on.
+    /// Whether the pulls were used up, after which nothing was pulled.
     pub cut: bool,
 }
 
-/// Plays the scheduler against the repositories, of each of which it is told the rules; at most
+/// Plays the scheduler against the repositories with their rules; at most
 /// [`REPOSITORIES_MAX`](super::REPOSITORIES_MAX).
-pub fn play(repositories: &[(Repository, Rules)], run: &Run) -> Played {
+pub fn play(repositories: &[(Repository, Rules)], run: &Run) -> PlayResult {
     let start = if run.start.is_finite() { run.start.clamp(-SECS_MAX, SECS_MAX) } else { 0.0 };
-    // What is no number is no time.
+    // NaN counts as no time.
     let secs = |it: f64| it.max(0.0).clamp(0.0, SECS_MAX);
     let warm = start + secs(run.warm_secs);
     let end = warm + secs(run.secs);
     let pulls_max = run.pulls_max.min(PULLS_MAX);
-    let mut game = Game::new(repositories, run, start);
+    let mut active = ActiveRun::new(repositories, run, start);
     let mut now_ms = 0;
     loop {
-        let due_ms = game.schedule.poll_timeout(true);
-        let next = due_ms.into_iter().chain(game.birth_ms()).min();
+        let due_ms = active.schedule.poll_timeout(true);
+        let next = due_ms.into_iter().chain(active.birth_ms()).min();
         // An interval that has become shorter may end in the past.
         let Some(next_ms) = next.map(|it| it.max(now_ms)) else { break };
         now_ms = next_ms;
-        let now = game.at(now_ms);
-        if end < now || pulls_max <= game.pulls {
+        let now = active.at(now_ms);
+        if end < now || pulls_max <= active.pulls {
             break;
         }
         if warm <= now {
-            game.begin(warm);
+            active.begin(warm);
         }
-        game.bear(now_ms);
-        while let Some(due) = game.schedule.poll_due(true, now_ms) {
-            if !game.pull(due, now_ms) {
+        active.bear(now_ms);
+        while let Some(due) = active.schedule.poll_due(true, now_ms) {
+            if !active.pull(due, now_ms) {
                 break;
             }
         }
     }
-    game.begin(warm);
-    game.end(end, pulls_max)
+    active.begin(warm);
+    active.end(end, pulls_max)
 }
 
 /// A run under way.
-struct Game {
+struct ActiveRun {
     world: World,
     schedule: Schedule,
-    tells: Tells,
+    listing: Listing,
     start: f64,
-    /// When each repository is born, its number and its rules, by that time.
+    /// Birth of each repository, its number and its rules, in order of births.
     births: Vec<(u64, usize, Rules)>,
-    /// How many are, which is also how many sources the schedule has: its numbers follow the births.
+    /// Number of born repositories, and so of the schedule's sources, whose numbers follow the births.
     born: usize,
-    /// The first pull brings everything there is.
+    /// Whether each was pulled; the first pull brings everything.
     was_pulled: Vec<bool>,
     /// Element seconds stale of each repository, up to its last pull.
     stale_secs: Vec<f64>,
-    /// What each repository had gathered when it began to count.
+    /// Totals of each repository when it began to count.
     before: Vec<Option<Totals>>,
     begun: bool,
     pulls: u64,
-    /// The minute of the last pull, how many it has seen, and the most that any has.
+    /// The minute of the last pull, its number of pulls, and the greatest number in any minute.
     minute: u64,
     in_minute: u64,
     busiest: u64,
 }
 
-impl Game {
+impl ActiveRun {
     fn new(repositories: &[(Repository, Rules)], run: &Run, start: f64) -> Self {
         let mut world = World::new(run.seed, start, run.detail);
         let mut births = Vec::with_capacity(repositories.len());
@@ -143,7 +142,7 @@ impl Game {
             before: vec![None; births.len()],
             world,
             schedule: Schedule::new(run.settings),
-            tells: run.tells,
+            listing: run.listing,
             start,
             births,
             born: 0,
@@ -159,12 +158,12 @@ impl Game {
         self.start + ms as f64 / 1_000.0
     }
 
-    /// When the next repository is born.
+    /// Returns the next birth.
     fn birth_ms(&self) -> Option<u64> {
         self.births.get(self.born).map(|(at_ms, ..)| *at_ms)
     }
 
-    /// From `warm` on everything counts.
+    /// Begins to count at `warm`.
     fn begin(&mut self, warm: f64) {
         if !std::mem::replace(&mut self.begun, true) {
             for (_, which, _) in self.births.iter().take(self.born) {
@@ -173,7 +172,7 @@ impl Game {
         }
     }
 
-    /// Adds whoever is born by now.
+    /// Adds the repositories that are born by now.
     fn bear(&mut self, now_ms: u64) {
         let coming = self.births.iter().skip(self.born);
         let now = self.at(now_ms);
@@ -187,10 +186,10 @@ impl Game {
                 self.before[*which] = self.world.measure_of(*which, now);
             }
         }
-        self.schedule.add(new.iter().map(|(.., rules)| (*rules, Known::default())), now_ms);
+        self.schedule.add(new.iter().map(|(.., rules)| (*rules, SourceNote::default())), now_ms);
     }
 
-    /// Pulls whom the schedule says; false when there is nobody of that number.
+    /// Makes a due pull; false if there is no repository of that number.
     fn pull(&mut self, due: Due, now_ms: u64) -> bool {
         let which = self.births.get(due.source.index()).map(|(_, which, _)| *which);
         let now = self.at(now_ms);
@@ -203,20 +202,20 @@ impl Game {
         let stale_secs = self.world.measure_of(which, now).map_or(0.0, |it| it.stale_secs);
         let stale = stale_secs - std::mem::replace(&mut self.stale_secs[which], stale_secs);
         let age_secs = mean(found.ages_secs);
-        let (changes, firsts) = match self.tells {
-            // Since its first change each has been stale.
-            Tells::Changes => {
-                let firsts = Firsts { objects: found.updates, age_secs: mean(stale) };
-                (found.changes, Some(firsts))
+        let (changes, first_changes) = match self.listing {
+            // Each element has been stale since its first change.
+            Listing::Changes => {
+                let first_changes = FirstChanges { objects: found.updates, age_secs: mean(stale) };
+                (found.changes, Some(first_changes))
             }
-            Tells::Elements => (found.updates, None),
+            Listing::Elements => (found.updates, None),
         };
         let elements = found.elements;
-        let found = Found {
+        let found = PullReport {
             full,
             changes,
             age_secs,
-            firsts,
+            first_changes,
             elements,
             as_of_ms: now_ms,
             sent: 0,
@@ -231,8 +230,8 @@ impl Game {
         true
     }
 
-    /// What it all came to.
-    fn end(mut self, end: f64, pulls_max: u64) -> Played {
+    /// Ends the run and returns its result.
+    fn end(mut self, end: f64, pulls_max: u64) -> PlayResult {
         let mut each = Vec::with_capacity(self.before.len());
         let mut missed = 0;
         for (which, before) in self.before.iter().enumerate() {
@@ -244,7 +243,7 @@ impl Game {
             let left = self.world.pull(which, end).filter(|_| before.is_some());
             missed += left.map_or(0, |it| it.changes);
         }
-        Played {
+        PlayResult {
             totals: each.iter().fold(Totals::default(), |sum, it| sum.plus(it)),
             each,
             measured: self.schedule.freshness(),
@@ -255,12 +254,12 @@ impl Game {
     }
 }
 
-/// When a repository is born, in milliseconds after the start: a log with its first change.
+/// Returns the birth of a repository, in milliseconds after the start: a log's is its first change.
 fn birth_ms(repository: &Repository, start: f64) -> u64 {
     let Process::Replay(changes) = &repository.process else { return 0 };
     let times = changes.iter().map(|it| it.at).filter(|it| it.is_finite());
     let first = times.reduce(f64::min).unwrap_or(start);
-    // A float becomes the nearest integer that fits; what is before the start, 0.
+    // The cast saturates; times before the start become 0.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
     let ms = ((first - start) * 1_000.0).ceil() as u64;
     ms
@@ -286,7 +285,7 @@ mod tests {
                 gain: 0.25,
                 pulls_per_minute_max: 6_000,
             },
-            tells: Tells::Changes,
+            listing: Listing::Changes,
             seed: 7,
             detail: Detail::Expected,
             start: 0.0,
@@ -311,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scheduler_reaches_what_the_equations_promise() {
+    fn the_scheduler_reaches_the_freshness_of_the_equations() {
         for theta in [0.87, 0.93] {
             let policy = Policy::Optimal { theta };
             let world = table_1(|rate| Process::Poisson { rate });
@@ -338,13 +337,13 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_played_to_the_end() {
+    fn a_run_without_repositories_ends() {
         let played = play(&[], &run(Policy::Optimal { theta: 0.9 }, Model::Poisson, 1.0));
         assert_eq!((played.totals, played.cut), (Totals::default(), false));
     }
 
     /// By hand: x from the 10th day on, y from the 20th, both pulled at once; x changes on the 30th and
-    /// is pulled within the day. A pull at birth finds what was born.
+    /// is pulled within the day. A pull at birth finds the first change.
     #[test]
     fn a_log_begins_with_its_first_change() {
         let text = "864000,a,x\n1728000,b,y\n2592000,a,x\n#elements,b,7\n";
@@ -373,7 +372,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_asked_comes_to_an_end(
+        fn every_run_ends(
             (start, warm_secs, secs) in (foreign(), foreign(), foreign()),
             times in prop::collection::vec((foreign(), 0..9_u32), 0..9),
             (theta, rate) in (foreign(), foreign()),

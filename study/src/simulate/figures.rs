@@ -9,7 +9,7 @@ use super::engine::Engine;
 use super::{Costs, Mix, Table};
 use freshness::interval::{Model, Policy, Source, plan};
 
-/// The mix that the uniform policy of figures 4 and 5 takes for real: 70 % T1.
+/// The mix that the uniform policy of figures 4 and 5 assumes: 70 % T1.
 const GUESS_T1: f64 = 0.7;
 /// a of figure 7.
 const PRICE_DEFAULT: f64 = 10_000.0;
@@ -19,7 +19,7 @@ const PRICE_DEFAULT: f64 = 10_000.0;
 pub enum Figure {
     /// Cost of UAP over that of OAP(θ), by the mix of T1 and T4.
     Adly3,
-    /// Freshness of UNAP, which takes the mix to be 70 % T1.
+    /// Freshness of UNAP, which assumes a mix of 70 % T1.
     Adly4,
     /// Cost of UNAP over that of OAP(θ).
     Adly5,
@@ -29,14 +29,14 @@ pub enum Figure {
     Adly7,
     /// Least combined cost, and the cost and freshness where it is reached, by a.
     Adly8,
-    /// The same when half of the last type counts twice.
+    /// As figure 8, when half of the last type counts twice.
     Adly9,
 }
 
-/// What the figures are computed of.
+/// Settings of the figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// What finds out what comes of a policy.
+    /// The engine that evaluates policies.
     pub engine: Engine,
     /// C_P and C_U.
     pub costs: Costs,
@@ -46,16 +46,16 @@ pub struct Settings {
     pub thetas: Option<Vec<f64>>,
     /// Mixes; `None` for the figure's own.
     pub mixes: Option<Vec<Mix>>,
-    /// Values of a, what a day loses when everything is stale; `None` for the figure's own.
+    /// Values of a, the loss of a day when everything is stale; `None` for the figure's own.
     pub prices: Option<Vec<f64>>,
 }
 
 impl Figure {
-    /// All of them.
+    /// All figures.
     pub const ALL: [Self; 7] =
         [Self::Adly3, Self::Adly4, Self::Adly5, Self::Adly6, Self::Adly7, Self::Adly8, Self::Adly9];
 
-    /// What it shows, in one line.
+    /// Returns the title, in one line.
     pub fn title(self) -> &'static str {
         match self {
             Self::Adly3 => "Cost of a uniform interval over the optimum, by mix (Adly fig. 3)",
@@ -117,7 +117,7 @@ impl Settings {
     }
 }
 
-/// Shares of T1 in percent, of which the rest is T4.
+/// Returns mixes with these shares of T1 in percent; the rest is T4.
 fn t1_shares(percent: &[u8]) -> impl Iterator<Item = Mix> {
     percent.iter().map(|it| Mix::of_t1_and_t4(f64::from(*it) / 100.0))
 }
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use crate::simulate::Experiment;
 
-    /// The last cell of the row that begins so.
+    /// Returns the last cell of the row that begins with `begins`.
     fn at(figure: Figure, begins: &str) -> f64 {
         let csv = figure.table(&Settings::paper()).to_csv();
         let row = csv.lines().find(|it| it.starts_with(begins));
@@ -269,8 +269,7 @@ mod tests {
         }
     }
 
-    /// The scheduler, which learns the rates as it goes, against what the equations say, at settings that
-    /// stand nowhere in the paper.
+    /// The scheduler, which learns the rates, agrees with the equations, at settings that are not in the paper.
     #[test]
     fn the_engines_agree() {
         let free = Settings {

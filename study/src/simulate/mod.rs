@@ -1,14 +1,14 @@
-//! The experiments of Adly's paper, made again by the planner and the scheduler of brokers.
+//! Adly's experiments, repeated with the planner and the scheduler of brokers.
 //!
-//! Source: Adly §5 and §6: a thousand repositories of four types, their intervals by one policy and by
-//! another, and what the one costs more. Nothing is stored: every number comes from what brokers run,
+//! Source: Adly §5 and §6: a thousand repositories of four types, their intervals by one policy and by another, and
+//! the difference in cost. No results are stored: every number comes from code that brokers run,
 //! [`plan`](freshness::interval::plan) or the [`Schedule`](freshness::schedule::Schedule).
 //!
 //! Times are in days here, as they are in the paper.
 //!
 //! # Differences from the paper
 //!
-//! * The paper does not say how many repositories a share of, say, 33.3 % makes. Here they are whole, and
+//! * The paper does not say how many repositories a share of, for example, 33.3 % is. Here they are whole, and
 //!   the largest fractions are rounded up.
 //!
 //! Sans-I/O.
@@ -27,11 +27,11 @@ use std::str::FromStr;
 use freshness::interval::{Bounds, Source};
 
 pub use engine::{Engine, Experiment, Outcome};
-pub use event::{PULLS_MAX, Played, Run, Tells, play};
+pub use event::{Listing, PULLS_MAX, PlayResult, Run, play};
 pub use figures::{Figure, Settings};
 pub use table::{Cell, Table};
 
-/// What harvesting costs, in any unit.
+/// Costs of harvesting, in any unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
     /// Cost C_U of extracting and processing one update.
@@ -49,7 +49,7 @@ pub const KINDS: [Kind; 4] = [(100.0, 1_000), (500.0, 1_000), (1_000.0, 10_000),
 /// Most repositories of a simulation.
 pub const REPOSITORIES_MAX: usize = 1_000_000;
 
-/// Of which types the repositories are: shares of T1 to T4 that add up to 1.
+/// Mix of repository types: shares of T1 to T4 that add up to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mix {
     shares: [f64; 4],
@@ -59,20 +59,20 @@ impl Mix {
     /// A quarter of each.
     pub const EVEN: Self = Self { shares: [0.25; 4] };
 
-    /// A mix from parts of any sum; `None` without a sum above 0, or with a part below 0.
+    /// Returns a mix from parts of any sum; `None` without a sum above 0, or with a part below 0.
     pub fn new(parts: [f64; 4]) -> Option<Self> {
         let sum: f64 = parts.iter().sum();
         let sound = parts.iter().all(|it| 0.0 <= *it) && 0.0 < sum && sum.is_finite();
         sound.then(|| Self { shares: parts.map(|it| it / sum) })
     }
 
-    /// So much of T1, and the rest T4 (figures 3 to 5); `t1` is held to 0 to 1.
+    /// Returns a mix of T1 with this share, and T4 (figures 3 to 5); `t1` is clamped to 0 to 1.
     pub fn of_t1_and_t4(t1: f64) -> Self {
         let t1 = t1.clamp(0.0, 1.0);
         Self { shares: [t1, 0.0, 0.0, 1.0 - t1] }
     }
 
-    /// 70 % of one type, 0 for T1, and 10 % of each other (figures 6 to 9).
+    /// Returns a mix of 70 % of one type, 0 for T1, and 10 % of each other (figures 6 to 9).
     pub fn majority(of: usize) -> Self {
         let mut shares = [0.1; 4];
         if let Some(share) = shares.get_mut(of) {
@@ -81,12 +81,12 @@ impl Mix {
         Self::new(shares).unwrap_or(Self::EVEN)
     }
 
-    /// The share of T1, 0 to 1.
+    /// Returns the share of T1, 0 to 1.
     pub fn t1(self) -> f64 {
         self.shares[0]
     }
 
-    /// How many repositories of each type there are among `count`.
+    /// Returns the number of repositories of each type among `count`.
     pub fn counts(self, count: usize) -> [usize; 4] {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to count")]
         let mut counts = self.shares.map(|it| (it * count as f64 + 1e-9).floor() as usize);
@@ -100,7 +100,7 @@ impl Mix {
         counts
     }
 
-    /// The repositories, T1 first, whose pulls cost `pull_cost`.
+    /// Returns the repositories, T1 first, whose pulls cost `pull_cost`.
     pub fn sources(self, count: usize, pull_cost: f64) -> Vec<Source> {
         let of = |((rate, elements), count)| {
             let source = Source { pull_cost, ..Source::new(rate, elements, Bounds::FREE) };
@@ -131,7 +131,7 @@ impl FromStr for Mix {
     }
 }
 
-/// As [`FromStr`] reads it; shares in percent.
+/// The form that [`FromStr`] reads; shares in percent.
 impl fmt::Display for Mix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is = |other: Self| {
@@ -149,7 +149,7 @@ impl fmt::Display for Mix {
 }
 
 impl Settings {
-    /// The paper's: C_P = 50, C_U = 0.1, 1,000 repositories, and each figure's own mixes and values.
+    /// Returns the paper's settings: C_P = 50, C_U = 0.1, 1,000 repositories, and each figure's own mixes and values.
     pub fn paper() -> Self {
         let costs = Costs { update: 0.1, pull: 50.0 };
         let engine = Engine::Equation;
@@ -161,9 +161,9 @@ impl Settings {
 mod tests {
     use super::*;
 
-    fn check(text: &str, counts: [usize; 4], said: &str) {
+    fn check(text: &str, counts: [usize; 4], text_of: &str) {
         let mix: Mix = text.parse().unwrap();
-        assert_eq!((mix.counts(1_000), mix.to_string().as_str()), (counts, said), "{text}");
+        assert_eq!((mix.counts(1_000), mix.to_string().as_str()), (counts, text_of), "{text}");
         assert_eq!(mix.to_string().parse::<Mix>().unwrap().counts(1_000), counts);
     }
 
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mix_is_refused() {
+    fn text_that_is_no_mix_is_refused() {
         for text in
             ["", "T5", "1:2:3", "1:2:3:4:5", "0:0:0:0", "-1:1:1:1", "nan:1:1:1", "inf:1:1:1"]
         {

@@ -1,4 +1,4 @@
-//! A figure's numbers: rows under named columns.
+//! Table of a figure's numbers: rows under named columns.
 //!
 //! Sans-I/O.
 
@@ -14,7 +14,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// The number, if it is one.
+    /// Returns the number, if it is one.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Number(number) => Some(*number),
@@ -45,7 +45,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// The table as CSV (RFC 4180), with a header; numbers to ten significant digits, without trailing
+    /// Returns the table as CSV (RFC 4180), with a header; numbers to ten significant digits, without trailing
     /// zeros. A field without a number, such as the ratio of two costs of 0, is empty.
     pub fn to_csv(&self) -> String {
         let mut text = self.columns.join(",");
@@ -68,7 +68,7 @@ impl Table {
     }
 }
 
-/// The number to ten significant digits.
+/// Rounds a number to ten significant digits.
 fn rounded(number: f64) -> f64 {
     format!("{number:.9e}").parse().unwrap_or(number)
 }

@@ -1,8 +1,8 @@
-//! A log of real changes, as text: what changed when, at which source.
+//! Traces: logs of real changes as text, with time, source and element.
 //!
-//! One change a line, in any order: `TIME<TAB>SOURCE` or `TIME<TAB>SOURCE<TAB>ELEMENT`. Commas may
-//! stand in the place of tabs in a line that has no tab. TIME is a whole number of seconds since
-//! 1970, or an ISO 8601 date or date and time (UTC; a fraction of a second is dropped):
+//! One change a line, in any order: `TIME<TAB>SOURCE` or `TIME<TAB>SOURCE<TAB>ELEMENT`. A line without a tab may
+//! use commas instead. TIME is a whole number of seconds since 1970, or an ISO 8601 date or date and time (UTC; a
+//! fraction of a second is dropped):
 //!
 //! ```text
 //! # released   package   version
@@ -11,14 +11,14 @@
 //! 1706659200   serde
 //! ```
 //!
-//! (with tabs in the place of the spaces here). A line that begins with `#` is a comment, except for
-//! `#elements SOURCE N`, which says how many elements a source has from the first; without it, a
-//! source has as many as have been seen to change so far. A change without an element is that of an
-//! element of its own, never seen before. Source: for `--trace`, the release dates of package indexes.
+//! (with tabs instead of the spaces here). A line that begins with `#` is a comment, except for `#elements SOURCE
+//! N`, which gives the number of a source's elements from the start. Without it, a source has as many elements as
+//! have changed so far. A change without an element is one of a new element. Source: for `--trace`, the release
+//! dates of package indexes.
 //!
 //! # Differences from the paper
 //!
-//! * Liu's study has the logs of OAI repositories; this is the least form that holds one.
+//! * Liu's study has the logs of OAI repositories; this is the simplest form of one.
 //!
 //! Sans-I/O.
 
@@ -37,37 +37,37 @@ pub const LINE_BYTES_MAX: usize = 4_096;
 pub const BYTES_MAX: usize = 512 << 20;
 /// Latest second that a change may have (the year 2286).
 pub const SECS_MAX: u64 = 9_999_999_999;
-/// First words of the line that says how many elements a source has.
+/// First word of the line with the number of a source's elements.
 const ELEMENTS: &str = "#elements";
 
 /// A log of changes by source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
-    sources: BTreeMap<String, Log>,
+    sources: BTreeMap<String, SourceLog>,
 }
 
 /// The changes of one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Log {
-    /// As `#elements` says.
+struct SourceLog {
+    /// The number of `#elements`.
     elements: Option<u64>,
-    /// Time in seconds, and element if it has a name; by time, and as listed where that is equal.
+    /// Time in seconds, and element if it has a name; in order of time, then as listed.
     changes: Vec<(u64, Option<Box<str>>)>,
 }
 
-/// A line that is no change, and why.
+/// A wrong line, and its problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
     /// Number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
-    pub problem: Problem,
+    /// The problem.
+    pub problem: LineProblem,
 }
 
-/// What is wrong with a line of a trace.
+/// LineProblem of a line of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
-    /// There is one field, where a time and a source are needed.
+pub enum LineProblem {
+    /// There is only one field; a time and a source are needed.
     NoSource,
     /// There are more than three fields.
     TooManyFields,
@@ -75,7 +75,7 @@ pub enum Problem {
     Time(String),
     /// `#elements` is not followed by a source and a number up to [`ELEMENTS_MAX`].
     Elements,
-    /// What was handed in as a line has a line break within.
+    /// The given line contains a line break.
     LineBreak,
     /// The line is longer than [`LINE_BYTES_MAX`].
     LongLine,
@@ -90,13 +90,12 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// The first line that is wrong. Nothing is kept of such a trace: a change left out would make a
-    /// source look slower than it is.
+    /// The first wrong line. The whole trace is refused: without a change, a source would look slower than it is.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         Self::from_lines(text.lines())
     }
 
-    /// Reads a trace line by line, in memory for what the lines say.
+    /// Reads a trace line by line; only the parsed changes take memory.
     ///
     /// # Errors
     ///
@@ -109,11 +108,11 @@ impl Trace {
             let line = line.as_ref();
             bytes += line.len() + 1;
             let read = if LINES_MAX <= at {
-                Err(Problem::ManyLines)
+                Err(LineProblem::ManyLines)
             } else if BYTES_MAX < bytes {
-                Err(Problem::ManyBytes)
+                Err(LineProblem::ManyBytes)
             } else if LINE_BYTES_MAX < line.len() {
-                Err(Problem::LongLine)
+                Err(LineProblem::LongLine)
             } else {
                 trace.read(line)
             };
@@ -125,10 +124,10 @@ impl Trace {
         Ok(trace)
     }
 
-    fn read(&mut self, line: &str) -> Result<(), Problem> {
+    fn read(&mut self, line: &str) -> Result<(), LineProblem> {
         let line = line.trim_start_matches('\u{feff}').trim();
         if line.contains('\n') {
-            return Err(Problem::LineBreak);
+            return Err(LineProblem::LineBreak);
         }
         if let Some(rest) = line.strip_prefix(ELEMENTS)
             && rest.starts_with(is_separator)
@@ -136,11 +135,11 @@ impl Trace {
             let tabs = rest.contains('\t');
             let separator = |it| if tabs { it == '\t' } else { is_separator(it) };
             let parts = rest.trim_matches(separator).rsplit_once(separator);
-            let (source, number) = parts.ok_or(Problem::Elements)?;
+            let (source, number) = parts.ok_or(LineProblem::Elements)?;
             let source = source.trim_end_matches(separator).trim();
             let elements = digits(number.trim()).filter(|it| *it <= ELEMENTS_MAX);
             let Some(elements) = elements.filter(|_| !source.is_empty()) else {
-                return Err(Problem::Elements);
+                return Err(LineProblem::Elements);
             };
             self.sources.entry(source.to_owned()).or_default().elements = Some(elements);
             return Ok(());
@@ -150,14 +149,15 @@ impl Trace {
         }
         let mut fields = line.split(if line.contains('\t') { '\t' } else { ',' }).map(str::trim);
         let time = fields.next().unwrap_or_default();
-        let secs = seconds(time).ok_or_else(|| Problem::Time(time.chars().take(40).collect()))?;
-        let source = fields.next().filter(|it| !it.is_empty()).ok_or(Problem::NoSource)?;
+        let secs =
+            seconds(time).ok_or_else(|| LineProblem::Time(time.chars().take(40).collect()))?;
+        let source = fields.next().filter(|it| !it.is_empty()).ok_or(LineProblem::NoSource)?;
         let element = fields.next().filter(|it| !it.is_empty());
         if fields.next().is_some() {
-            return Err(Problem::TooManyFields);
+            return Err(LineProblem::TooManyFields);
         }
         if !self.sources.contains_key(source) {
-            self.sources.insert(source.to_owned(), Log::default());
+            self.sources.insert(source.to_owned(), SourceLog::default());
         }
         if let Some(log) = self.sources.get_mut(source) {
             log.changes.push((secs, element.map(Box::from)));
@@ -165,22 +165,22 @@ impl Trace {
         Ok(())
     }
 
-    /// The sources by name, each as a repository that replays its changes.
+    /// Returns the sources by name, each as a repository that replays its changes.
     pub fn repositories(&self) -> impl Iterator<Item = (&str, Repository)> {
         self.sources.iter().map(|(name, log)| (name.as_str(), log.repository()))
     }
 
-    /// Number of sources.
+    /// Returns the number of sources.
     pub fn sources(&self) -> usize {
         self.sources.len()
     }
 
-    /// Number of changes.
+    /// Returns the number of changes.
     pub fn changes(&self) -> usize {
         self.sources.values().map(|it| it.changes.len()).sum()
     }
 
-    /// First and last change, in seconds since 1970; `None` without any.
+    /// Returns the first and last change, in seconds since 1970; `None` without any.
     pub fn span(&self) -> Option<(f64, f64)> {
         let first = self.sources.values().filter_map(|it| it.changes.first()).map(|it| it.0);
         let last = self.sources.values().filter_map(|it| it.changes.last()).map(|it| it.0);
@@ -188,7 +188,7 @@ impl Trace {
     }
 }
 
-impl Log {
+impl SourceLog {
     fn repository(&self) -> Repository {
         let mut numbers: HashMap<&str, u32> = HashMap::new();
         let mut next = 0_u32;
@@ -207,7 +207,7 @@ impl Log {
     }
 }
 
-/// The trace as text that reads as the same trace.
+/// Text that reads as the same trace.
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (source, log) in &self.sources {
@@ -231,7 +231,7 @@ impl fmt::Display for TraceError {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for LineProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoSource => f.write_str("no source: a line is TIME<TAB>SOURCE[<TAB>ELEMENT]"),
@@ -258,7 +258,7 @@ fn is_separator(it: char) -> bool {
     it == ',' || it.is_whitespace()
 }
 
-/// Seconds since 1970 of a number of seconds, a date, or a date and time in UTC.
+/// Reads the seconds since 1970 of a number of seconds, a date, or a date and time in UTC.
 fn seconds(text: &str) -> Option<u64> {
     if let Some(secs) = digits(text) {
         return Some(secs).filter(|it| *it <= SECS_MAX);
@@ -267,13 +267,13 @@ fn seconds(text: &str) -> Option<u64> {
         Some((date, time)) => (date, Some(time)),
         None => (text, None),
     };
-    // From 1970 on; the time of the day is read more strictly than there.
+    // Only from 1970 on; the time of day is read more strictly than by `parse_date_time`.
     let day = u64::try_from(parse_date_time(date)?).ok()?;
     let secs = time.map_or(Some(0), seconds_of_day)?;
     Some(day + secs).filter(|it| *it <= SECS_MAX)
 }
 
-/// Seconds since midnight of a time as in 12:00, 12:00:00, 12:00:00.25Z or 12:00:00+00:00.
+/// Reads the seconds since midnight of a time as in 12:00, 12:00:00, 12:00:00.25Z or 12:00:00+00:00.
 fn seconds_of_day(time: &str) -> Option<u64> {
     let utc = ["Z", "z", "+00:00", "+0000"].iter().find_map(|it| time.strip_suffix(it));
     let time = utc.unwrap_or(time).trim_end();
@@ -286,18 +286,18 @@ fn seconds_of_day(time: &str) -> Option<u64> {
         }
         _ => parts(whole, ':')?,
     };
-    // A leap second is the next minute's first.
+    // A leap second counts as the first second of the next minute.
     (hours < 24 && minutes < 60 && secs <= 60).then_some(hours * 3_600 + minutes * 60 + secs)
 }
 
-/// Three numbers.
+/// Reads three numbers.
 fn parts(text: &str, separator: char) -> Option<[u64; 3]> {
     let mut parts = text.split(separator).map(digits);
     let three = [parts.next()??, parts.next()??, parts.next()??];
     parts.next().is_none().then_some(three)
 }
 
-/// A number of digits only, up to 18 of them.
+/// Reads a number of up to 18 digits.
 fn digits(text: &str) -> Option<u64> {
     let sound = text.len() <= 18 && text.bytes().all(|it| it.is_ascii_digit());
     sound.then(|| text.parse().ok())?
@@ -350,29 +350,29 @@ mod tests {
         }
     }
 
-    fn check_error(text: &str, line: usize, problem: Problem) {
+    fn check_error(text: &str, line: usize, problem: LineProblem) {
         assert_eq!(Trace::parse(text), Err(TraceError { line, problem }), "{text}");
     }
 
     #[test]
     fn errors_name_the_line() {
-        check_error("1\ta\n\nx,b", 3, Problem::Time("x".to_owned()));
-        check_error("# one\n17", 2, Problem::NoSource);
-        check_error("17\t \tx", 1, Problem::NoSource);
-        check_error("17,a,b,c", 1, Problem::TooManyFields);
-        check_error("#elements a", 1, Problem::Elements);
-        check_error("#elements a x", 1, Problem::Elements);
-        check_error("#elements a 99999999999999999", 1, Problem::Elements);
-        check_error(&"x".repeat(LINE_BYTES_MAX + 1), 1, Problem::LongLine);
+        check_error("1\ta\n\nx,b", 3, LineProblem::Time("x".to_owned()));
+        check_error("# one\n17", 2, LineProblem::NoSource);
+        check_error("17\t \tx", 1, LineProblem::NoSource);
+        check_error("17,a,b,c", 1, LineProblem::TooManyFields);
+        check_error("#elements a", 1, LineProblem::Elements);
+        check_error("#elements a x", 1, LineProblem::Elements);
+        check_error("#elements a 99999999999999999", 1, LineProblem::Elements);
+        check_error(&"x".repeat(LINE_BYTES_MAX + 1), 1, LineProblem::LongLine);
         let many = std::iter::repeat_n("", LINES_MAX + 1);
         let found = Trace::from_lines(many).unwrap_err();
-        assert_eq!(found, TraceError { line: LINES_MAX + 1, problem: Problem::ManyLines });
-        let said = Trace::parse("yesterday,a").unwrap_err().to_string();
-        assert!(said.starts_with("line 1: \"yesterday\" is no time"), "{said}");
+        assert_eq!(found, TraceError { line: LINES_MAX + 1, problem: LineProblem::ManyLines });
+        let message = Trace::parse("yesterday,a").unwrap_err().to_string();
+        assert!(message.starts_with("line 1: \"yesterday\" is no time"), "{message}");
     }
 
     #[test]
-    fn elements_are_numbered_by_when_they_are_first_seen() {
+    fn elements_are_numbered_in_order_of_first_change() {
         let text = "\u{feff}30,a,x\r\n10\ta\ty, z\n20,a\n30,a,x\n40\ta\ty, z\n#elementary, my dear\n\
                     #elements b 7\n50,b\n";
         let trace = Trace::parse(text).unwrap();

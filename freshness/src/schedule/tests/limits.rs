@@ -1,14 +1,14 @@
-//! What holds whoever floods, fails or never says what changed: caps, pauses and growing intervals.
+//! Tests of limits against sources that flood, fail or always send everything: caps, pauses and growing intervals.
 
 use super::*;
 
-/// What a pull found that asked, or was answered, at `as_of_ms`.
-fn found(full: bool, changes: u64, as_of_ms: u64) -> Found {
-    Found {
+/// Returns the report of a pull that started, or was answered, at `as_of_ms`.
+fn found(full: bool, changes: u64, as_of_ms: u64) -> PullReport {
+    PullReport {
         full,
         changes,
         age_secs: 0.0,
-        firsts: None,
+        first_changes: None,
         elements: 1_000,
         as_of_ms,
         sent: 0,
@@ -20,8 +20,7 @@ fn followed() -> Rules {
     Rules { follow: true, ..Rules::new(BOUNDS) }
 }
 
-/// Pulls whatever is due until `end_ms`; each pull is answered at once, with one change. Returns when they
-/// began, and of whom.
+/// Makes all due pulls until `end_ms`, each answered at once with one change. Returns their starts and sources.
 fn flood(schedule: &mut Schedule, from_ms: u64, end_ms: u64) -> Vec<(u64, SourceId)> {
     let (mut pulls, mut now_ms) = (Vec::new(), from_ms);
     while now_ms < end_ms {
@@ -35,9 +34,9 @@ fn flood(schedule: &mut Schedule, from_ms: u64, end_ms: u64) -> Vec<(u64, Source
     pulls
 }
 
-/// A change with every answer: together at last, once a second.
+/// Every answer brings a change; in the end they are fetched together once a second.
 #[test]
-fn a_stream_of_changes_is_fetched_in_ever_larger_pieces() {
+fn a_stream_of_changes_is_fetched_with_growing_pauses() {
     let mut schedule = Schedule::new(settings());
     let f = add(&mut schedule, followed(), 0);
     let pulls = flood(&mut schedule, 0, 600_000);
@@ -46,7 +45,7 @@ fn a_stream_of_changes_is_fetched_in_ever_larger_pieces() {
     assert_eq!(gaps[..5], growing, "from one to the next");
     assert!(gaps[5..].iter().all(|it| *it == FOLLOW_PAUSE_MAX_MS), "{gaps:?}");
 
-    // Who is no longer followed is polled as any other, and who is again begins anew.
+    // A source that is no longer followed is polled like any other; followed again, it starts anew.
     let mut polled = Schedule::new(settings());
     let other = add(&mut polled, followed(), 0);
     flood(&mut polled, 0, 60_000);
@@ -57,13 +56,13 @@ fn a_stream_of_changes_is_fetched_in_ever_larger_pieces() {
     let pulls = flood(&mut polled, 60_000, 62_000);
     assert!(4 <= pulls.len(), "{pulls:?}");
 
-    // A quiet while later the poll that waits brings one change, and the next does not wait.
+    // After a quiet time a long poll brings one change, and the next poll does not wait.
     let asked_ms = schedule.view(f).unwrap().due_ms.unwrap();
     assert!(schedule.poll_due(false, asked_ms).unwrap().wait);
     let now_ms = asked_ms + 20_000;
     schedule.handle_pull(f, found(false, 1, now_ms), now_ms);
     assert_eq!(schedule.view(f).unwrap().due_ms, Some(now_ms + FOLLOW_PAUSE_MS));
-    // Nor after a poll that was held until its time without one.
+    // The same holds after a poll that was held to its end without a change.
     flood(&mut schedule, now_ms, now_ms + 60_000);
     let asked_ms = schedule.view(f).unwrap().due_ms.unwrap();
     assert!(schedule.poll_due(false, asked_ms).is_some());
@@ -71,14 +70,14 @@ fn a_stream_of_changes_is_fetched_in_ever_larger_pieces() {
     assert_eq!(schedule.view(f).unwrap().due_ms, Some(asked_ms + 30_000 + FOLLOW_PAUSE_MS));
 }
 
-/// Also the first pulls; and neither kind keeps the other waiting.
+/// The cap holds for first pulls too, and neither kind starves the other.
 #[test]
 fn the_cap_is_one_for_all_pulls() {
     let mut schedule = Schedule::new(Settings { pulls_per_minute_max: 60, ..settings() });
     let rules = Rules::new(BOUNDS);
     let all = [(followed(), 100), (rules, 50)];
     let each = all.into_iter().flat_map(|(rules, count)| std::iter::repeat_n(rules, count));
-    let ids = schedule.add(each.map(|it| (it, Known::default())), 0);
+    let ids = schedule.add(each.map(|it| (it, SourceNote::default())), 0);
     let pulls = flood(&mut schedule, 0, 300_000);
     for pair in pulls.windows(61) {
         assert!(60_000 <= pair[60].0 - pair[0].0, "{pair:?}");
@@ -92,7 +91,7 @@ fn the_cap_is_one_for_all_pulls() {
     }
 }
 
-/// The plan has their elements, which are fresh, and nothing else of them.
+/// The plan counts the elements of followed sources, as fresh, and nothing else.
 #[test]
 fn followed_sources_leave_their_room_to_the_others() {
     let learned = |rules| {
@@ -102,7 +101,7 @@ fn followed_sources_leave_their_room_to_the_others() {
             let now_ms = minute * 60_000;
             schedule.handle_pull(id, found(minute == 0, 60, now_ms), now_ms);
         }
-        schedule.known(id).unwrap()
+        schedule.note(id).unwrap()
     };
     let known = learned(Rules::new(BOUNDS));
     let interval = |other: Option<Rules>, policy| {
@@ -131,9 +130,9 @@ fn followed_sources_leave_their_room_to_the_others() {
     }
 }
 
-/// Nothing can be learned of it but that it sends everything, again and again.
+/// Nothing else can be learned of a source that sends everything again and again.
 #[test]
-fn who_brings_everything_each_time_is_asked_ever_more_rarely() {
+fn a_source_that_always_brings_everything_is_pulled_ever_more_rarely() {
     for pace in [Pace::Planned, Pace::BestEstimation] {
         let mut schedule = Schedule::new(settings());
         let id = add(&mut schedule, Rules { pace, ..Rules::new(BOUNDS) }, 0);
@@ -148,19 +147,19 @@ fn who_brings_everything_each_time_is_asked_ever_more_rarely() {
         let intervals: Vec<f64> = (0..20).map(|_| pull(true)).collect();
         assert!(expected.eq(intervals[..14].iter().copied()), "{pace:?} {intervals:?}");
         assert!(intervals[14..].iter().all(|it| *it >= 86_399.0), "{intervals:?}");
-        // Ten changes a day are learned as ever.
+        // Ten changes a day are learned as usual.
         let again = pull(false);
         assert!(again <= 86_400.0, "{pace:?} {again}");
-        // One that brings everything between others that do not is nothing.
+        // A single pull that brings everything changes nothing.
         let before = pull(false);
         assert!(pull(true) <= before.max(10.0), "{pace:?}");
     }
 }
 
 #[test]
-fn failures_do_not_make_a_source_be_asked_sooner() {
+fn failures_do_not_make_pulls_come_sooner() {
     const HOUR_MS: u64 = 3_600_000;
-    // One that is followed is: see back_off.rs.
+    // Followed sources are tried sooner: see back_off.rs.
     let check = |interval_min, least_ms: u64| {
         let bounds = Bounds { interval_min, ..BOUNDS };
         let mut schedule = Schedule::new(settings());
@@ -170,7 +169,7 @@ fn failures_do_not_make_a_source_be_asked_sooner() {
             schedule.handle_failure(id, None, now_ms);
             schedule.view(id).unwrap().due_ms.unwrap() - now_ms
         };
-        // Somebody has just added it.
+        // A source that was just added.
         let first_ms = fail(&mut schedule, 0);
         assert!((1_000..=1_250).contains(&first_ms), "{first_ms}");
         assert!(schedule.poll_due(true, first_ms).is_some());
@@ -189,9 +188,9 @@ fn failures_do_not_make_a_source_be_asked_sooner() {
     check(20.0, 20_000);
 }
 
-/// Notes of before counted no pulls: a hundred days of them say nothing of these.
+/// Older notes counted no pulls: their hundred days must not count for new pulls.
 #[test]
-fn best_estimation_counts_from_when_pulls_are_counted() {
+fn best_estimation_counts_only_the_time_of_counted_pulls() {
     let estimated = Rules { pace: Pace::BestEstimation, ..Rules::new(BOUNDS) };
     let known = r#"{"watched_secs":8640000,"elements":100,"last_ms":0}"#;
     let mut schedule = Schedule::new(settings());
@@ -199,14 +198,14 @@ fn best_estimation_counts_from_when_pulls_are_counted() {
     for pull in 1..=40 {
         // Each second pull brings something: −ln(½) updates in 100 seconds.
         schedule.handle_pull(id, found(false, pull % 2, pull * 100_000), pull * 100_000);
-        let known = schedule.known(id).unwrap();
+        let known = schedule.note(id).unwrap();
         assert!(serde_json::to_string(&known).unwrap().contains("counted_secs"));
     }
     let interval = schedule.view(id).unwrap().interval_secs.unwrap();
     let expected = 100.0 / -(20.5_f64 / 40.5).ln();
     assert!((interval / expected - 1.0).abs() < 1e-4, "{interval} against {expected}");
-    // And over a restart.
-    let known = schedule.known(id).unwrap();
+    // The same over a restart.
+    let known = schedule.note(id).unwrap();
     let mut again = Schedule::new(settings());
     let id = again.add([(estimated, known)], 4_000_000)[0];
     let after = again.view(id).unwrap().interval_secs.unwrap();

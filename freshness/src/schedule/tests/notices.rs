@@ -1,13 +1,13 @@
-//! What comes of being told that a source has changed.
+//! Tests of notifications that a source has changed.
 
 use super::*;
 
-fn found(full: bool, as_of_ms: u64) -> Found {
-    Found {
+fn found(full: bool, as_of_ms: u64) -> PullReport {
+    PullReport {
         full,
         changes: 1,
         age_secs: 0.0,
-        firsts: None,
+        first_changes: None,
         elements: 1_000,
         as_of_ms,
         sent: 0,
@@ -15,7 +15,7 @@ fn found(full: bool, as_of_ms: u64) -> Found {
     }
 }
 
-/// A source that was pulled once, at 0, and is due again an hour after its next.
+/// Returns a schedule with a source that was pulled once, at 0.
 fn pulled(rules: Rules) -> (Schedule, SourceId) {
     let mut schedule = Schedule::new(settings());
     let id = add(&mut schedule, rules, 0);
@@ -35,7 +35,7 @@ fn due(schedule: &Schedule, id: SourceId) -> Option<u64> {
 }
 
 #[test]
-fn who_is_told_of_is_due_after_its_shortest_interval_and_then_by_its_own_again() {
+fn a_notified_source_is_due_after_its_shortest_interval_once() {
     let (mut schedule, id) = pulled(hourly());
     let planned = due(&schedule, id).unwrap();
     assert_eq!(planned, 3_601_000);
@@ -46,27 +46,27 @@ fn who_is_told_of_is_due_after_its_shortest_interval_and_then_by_its_own_again()
     }
     assert!(!schedule.poll_due(true, 10_000).unwrap().wait);
     schedule.handle_pull(id, found(false, 10_000), 10_050);
-    assert_eq!(due(&schedule, id), Some(planned), "however often it was told: once");
+    assert_eq!(due(&schedule, id), Some(planned), "once, however many notifications came");
     // Long after the last pull: at once.
     schedule.handle_notice(id, 60_000);
     assert!(schedule.poll_due(true, 60_000).is_some());
-    // What comes while it is pulled may be too late for that pull.
+    // A notification during a pull may be too late for that pull.
     schedule.handle_notice(id, 60_010);
     schedule.handle_pull(id, found(false, 60_000), 60_020);
     assert_eq!(due(&schedule, id), Some(70_000));
     assert!(!schedule.handle_notice(SourceId(7), 60_020));
 }
 
-/// Half a second, and 50 ms for each change that it brings itself.
+/// A pull takes half a second, and 50 ms for each change that it brings itself.
 #[test]
-fn what_came_by_itself_is_no_work_of_the_pull() {
+fn pushed_changes_do_not_count_as_work_of_the_pull() {
     let (mut schedule, id) = pulled(hourly());
     let mut now_ms = 0;
     for turn in 0..300_u64 {
         now_ms += 3_600_000;
         assert!(schedule.handle_request(id, now_ms) && schedule.poll_due(true, now_ms).is_some());
         let (brings, sent) = (turn * 7 % 11, turn * 5 % 97);
-        let found = Found { changes: brings + sent, sent, ..found(false, now_ms) };
+        let found = PullReport { changes: brings + sent, sent, ..found(false, now_ms) };
         schedule.handle_pull(id, found, now_ms + 500 + 50 * brings);
     }
     let cost = schedule.view(id).unwrap().pull_cost.unwrap();
@@ -74,21 +74,21 @@ fn what_came_by_itself_is_no_work_of_the_pull() {
 }
 
 #[test]
-fn nobody_is_asked_for_more_than_they_bear() {
-    // After a failure it waits as it would.
+fn notifications_respect_back_off_hours_and_cap() {
+    // After a failure the back-off holds.
     let (mut schedule, id) = pulled(hourly());
     assert!(schedule.handle_request(id, 20_000) && schedule.poll_due(true, 20_000).is_some());
     schedule.handle_failure(id, Some(Duration::from_secs(600)), 20_000);
     schedule.handle_notice(id, 20_000);
     assert_eq!(due(&schedule, id), Some(620_000));
-    // Outside its hours it is left alone: it is 00:00, and they begin at 06:00.
+    // Outside its hours a source is left alone: it is 00:00, and the hours begin at 06:00.
     let (mut schedule, id) = pulled(hourly());
     schedule.handle_rules(id, Rules { window: Window::parse("6-7"), ..hourly() }, 1);
     schedule.handle_notice(id, 60_000);
     assert_eq!(due(&schedule, id), Some(6 * 3_600_000));
     // The cap holds for all.
     let mut schedule = Schedule::new(Settings { pulls_per_minute_max: 10, ..settings() });
-    let ids = schedule.add(std::iter::repeat_n((hourly(), Known::default()), 50), 0);
+    let ids = schedule.add(std::iter::repeat_n((hourly(), SourceNote::default()), 50), 0);
     let mut times = Vec::new();
     for now_ms in (0..600_000).step_by(500) {
         for id in &ids {
@@ -104,7 +104,7 @@ fn nobody_is_asked_for_more_than_they_bear() {
 }
 
 #[test]
-fn one_who_is_followed_needs_no_telling() {
+fn a_followed_source_needs_no_notification() {
     let (mut schedule, id) = pulled(Rules { follow: true, ..hourly() });
     let before = due(&schedule, id);
     schedule.handle_notice(id, 5);

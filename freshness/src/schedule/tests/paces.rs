@@ -1,4 +1,4 @@
-//! How often a source is pulled by what it costs, by what was learned of it, and by what it announces.
+//! Tests of paces: pulls by cost, by learned updates, and by announced schedules.
 
 use super::*;
 use crate::syndication::{Period, Syndication};
@@ -11,7 +11,7 @@ fn interval(world: &World, name: &str) -> f64 {
     world.view(name).interval_secs.unwrap()
 }
 
-/// OAP goes with the root of C_P: 1.02 requests, and 9.02.
+/// OAP grows with the root of C_P: 1.02 requests, and 9.02.
 #[test]
 fn slow_sources_are_pulled_more_seldom_by_the_root() {
     for seed in [0, 3] {
@@ -29,8 +29,8 @@ fn slow_sources_are_pulled_more_seldom_by_the_root() {
             );
             check(interval(&world, "quick too") / interval(&world, "quick"), 1.0, 0.02);
         }
-        // And over a restart.
-        let known = ["quick", "slow"].map(|it| world.schedule.known(world.feeds[it].id).unwrap());
+        // The same over a restart.
+        let known = ["quick", "slow"].map(|it| world.schedule.note(world.feeds[it].id).unwrap());
         let rules = Rules::new(BOUNDS);
         let mut again = Schedule::new(settings());
         let ids = again.add(known.map(|it| (rules, it)), world.now_ms);
@@ -40,7 +40,7 @@ fn slow_sources_are_pulled_more_seldom_by_the_root() {
 }
 
 #[test]
-fn the_time_of_changes_is_not_that_of_the_pull() {
+fn the_time_of_changes_is_not_a_cost_of_the_pull() {
     let mut world = World::new(5);
     for (name, rate) in [("calm", 0.02), ("busy", 0.5)] {
         world.add(name, rate, 1_000).change_ms = 50;
@@ -65,8 +65,8 @@ fn best_estimation_learns_the_mean_update_interval() {
     check(interval(&world, "still"), BOUNDS.interval_max, 1e-6);
 }
 
-/// Of a source with a pulse, a pull hits or misses by where it falls: at 1 − 1/e of the true interval the
-/// pulls miss as often as they would of one at random. It is asked for each update, and 1.6 times.
+/// A regular source is hit or missed by a pull depending on its phase: at 1 − 1/e of the true interval, pulls miss
+/// as often as for a random source. The source is pulled 1.6 times for each update.
 #[test]
 fn best_estimation_misses_no_update_of_a_regular_source() {
     let estimated = Rules { pace: Pace::BestEstimation, ..Rules::new(BOUNDS) };
@@ -77,7 +77,7 @@ fn best_estimation_misses_no_update_of_a_regular_source() {
     world.run(2_000_000.0);
     check(interval(&world, "regular"), 500.0 * (1.0 - (-1.0_f64).exp()), 0.05);
     check(interval(&world, "watched"), 60.0, 1e-6);
-    // Who looks often knows it to 10 %.
+    // Frequent pulls measure the interval to 10 %.
     let entry = world.schedule.entry(world.feeds["watched"].id).unwrap();
     let (secs, pulls, changed) = entry.learned.counted();
     let found = crate::expect::interval_of_pulls(secs, pulls, changed);
@@ -85,14 +85,14 @@ fn best_estimation_misses_no_update_of_a_regular_source() {
 }
 
 #[test]
-fn the_others_get_what_a_source_of_its_own_pace_leaves_of_theta() {
+fn planned_sources_get_the_staleness_that_a_paced_source_leaves() {
     let mut world = World::new(0);
     let hourly = Syndication::new(Period::Hourly, 1, 0).unwrap();
     let paced = Rules { pace: Pace::Syndication(hourly), ..Rules::new(BOUNDS) };
     world.add_ruled("hourly", paced, 0.1, 2_000);
     world.add("planned", 0.1, 2_000);
     world.run(400_000.0);
-    // 4,000 elements, of which 400 may be stale: 180 of the one, so 220 of the other.
+    // Of 4,000 elements 400 may be stale: 180 of the paced source, so 220 of the other.
     check(interval(&world, "planned"), 4_400.0, 0.02);
     check(world.schedule.freshness().unwrap(), 0.9, 0.01);
 }
@@ -134,17 +134,17 @@ fn bounds_hold_whatever_is_announced() {
     check(interval(&world, "seldom"), 86_400.0, 1e-6);
 }
 
-/// N U / (Σ ages + (N − U) I) = 100 · 50 / (50 · 300 + 50 · 1,000), where the paper has 50 / 1,000.
+/// N U / (Σ ages + (N − U) I) = 100 · 50 / (50 · 300 + 50 · 1,000), where the paper's method gives 50 / 1,000.
 #[test]
-fn a_source_that_tells_of_each_element_once_is_estimated_from_datestamps() {
+fn a_source_that_lists_each_element_once_is_estimated_from_datestamps() {
     let mut schedule = Schedule::new(settings());
     for (datestamps, expected) in [(false, 0.05), (true, 1.0 / 13.0)] {
         let id = add(&mut schedule, Rules { datestamps, ..Rules::new(BOUNDS) }, 0);
-        let found = |full, as_of_ms| Found {
+        let found = |full, as_of_ms| PullReport {
             full,
             changes: 50,
             age_secs: 300.0,
-            firsts: None,
+            first_changes: None,
             elements: 100,
             as_of_ms,
             sent: 0,

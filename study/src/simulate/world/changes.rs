@@ -1,15 +1,14 @@
-//! How a simulated repository changes.
+//! Change processes of simulated repositories.
 //!
 //! Source: Adly §3.1 (distinct elements, one after another) for [`Process::Even`]; the Poisson model
 //! of Cho and Garcia-Molina, with a rate that may depend on the time, for most others.
 //!
-//! All rates that depend on the time are constant over stretches, so that changes can be drawn, and
-//! the expected staleness computed, without an approximation.
+//! All rates that depend on time are piecewise constant, so changes are drawn, and the expected staleness is
+//! computed, without an approximation.
 //!
 //! # Differences from the paper
 //!
-//! * The paper takes rates that stay. Those that follow the day, drift or come in bursts are what its
-//!   estimator is there for.
+//! * The paper assumes constant rates. Its estimator exists for rates that follow the day, drift or come in bursts.
 //!
 //! Sans-I/O.
 
@@ -19,11 +18,11 @@ use std::sync::Arc;
 pub const RATE_MAX: f64 = 1e6;
 /// Mean size of a burst, at most, in changes.
 pub const BURST_MAX: f64 = 1e6;
-/// Steps of equal length and equal ratio that a drift is made of.
+/// Number of steps of a drift, of equal length and equal ratio.
 pub const DRIFT_STEPS: f64 = 64.0;
-/// Shortest time over which a rate stays, in seconds.
+/// Shortest time of a constant rate, in seconds.
 const PIECE_SECS_MIN: f64 = 1e-6;
-/// The latest moment, in seconds; later ones are taken for it.
+/// The latest moment, in seconds; later ones count as this.
 pub const SECS_MAX: f64 = 1e10;
 /// A day, in seconds.
 const DAY_SECS: f64 = 86_400.0;
@@ -31,36 +30,35 @@ const DAY_SECS: f64 = 86_400.0;
 /// One change of a [`Process::Replay`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// When, in seconds of the world's clock.
+    /// The time, in seconds of the world's clock.
     pub at: f64,
-    /// Which element: numbers from 0, in the order in which elements are first seen.
+    /// The element: a number from 0, in order of first changes.
     pub element: u32,
 }
 
-/// How many changes a burst has.
+/// Number of changes in a burst.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Burst {
-    /// So many, rounded.
+    /// This number, rounded.
     Fixed(f64),
-    /// So many on average, one at least, geometrically distributed.
+    /// This number on average, at least one, geometrically distributed.
     Geometric(f64),
 }
 
-/// When a repository changes. Rates are in changes a second, times in seconds of the world's clock;
-/// numbers without sense are taken for the nearest that has.
+/// Process of a repository's changes. Rates are in changes a second, times in seconds of the world's clock;
+/// senseless numbers count as the nearest sensible one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Process {
-    /// At random, each change of an element at random.
+    /// Random changes, each of a random element.
     Poisson {
         /// The rate λ.
         rate: f64,
     },
-    /// Bursts at random, of changes at one moment, each of an element at random: one element may
-    /// change twice in a burst.
+    /// Random bursts of changes at one moment, each of a random element: one element may change twice in a burst.
     Bursty {
         /// The rate λ of changes, not of bursts.
         rate: f64,
-        /// How many changes come at once, 1 to [`BURST_MAX`].
+        /// The number of changes in a burst, 1 to [`BURST_MAX`].
         burst: Burst,
     },
     /// As [`Poisson`](Self::Poisson), with most changes in some hours of the day.
@@ -69,9 +67,9 @@ pub enum Process {
         rate: f64,
         /// Share of the changes that fall into the busy hours, 0 to 1.
         share: f64,
-        /// How many hours are busy, 0.1 to 23.9.
+        /// Number of busy hours, 0.1 to 23.9.
         hours: f64,
-        /// When the busy hours begin, in seconds after a whole number of days.
+        /// Begin of the busy hours, in seconds after midnight.
         begin_secs: f64,
     },
     /// As [`Poisson`](Self::Poisson), with a rate that changes by a factor over some time, in
@@ -81,53 +79,53 @@ pub enum Process {
         rate: f64,
         /// Rate afterwards over rate before; 0 or more.
         factor: f64,
-        /// When the rate begins to change.
+        /// Begin of the drift.
         from: f64,
-        /// Over how many seconds it does; 0 for a jump.
+        /// Duration of the drift, in seconds; 0 for a jump.
         over_secs: f64,
     },
-    /// Evenly, one element after another: the (k+½)/λ-th second is that of change k, so that eq. 1
-    /// holds exactly for pulls after every whole number of changes.
+    /// Even changes, one element after another. Change k is at second (k+½)/λ, so eq. 1 holds exactly for pulls
+    /// after every whole number of changes.
     Even {
         /// The rate λ.
         rate: f64,
     },
-    /// These changes, in the order of time, and no others.
+    /// Exactly these changes, in order of time.
     Replay(Arc<[Change]>),
 }
 
 /// A repository to simulate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repository {
-    /// Elements N at the start; 0 never changes. Of a [`Process::Replay`], the elements there are
-    /// even if the replay does not name them all.
+    /// Elements N at the start; 0 never changes. For a [`Process::Replay`], the number of elements, even if the
+    /// replay does not name them all.
     pub elements: u64,
-    /// How they change.
+    /// The process of their changes.
     pub process: Process,
-    /// Elements that are created (above 0) or deleted (below 0) a second, at even distances, beside
-    /// the changes and counted as changes. Not used for [`Process::Even`] and [`Process::Replay`].
+    /// Elements created (above 0) or deleted (below 0) a second, at even distances, in addition to the process and
+    /// counted as changes. Not used for [`Process::Even`] and [`Process::Replay`].
     pub growth: f64,
-    /// From when on nothing happens; infinite for never.
+    /// Time from which nothing changes; infinite for never.
     pub silent_from: f64,
 }
 
 impl Repository {
-    /// A repository that keeps its size and is never silent.
+    /// Returns a repository that keeps its size and is never silent.
     pub fn new(elements: u64, process: Process) -> Self {
         Self { elements, process, growth: 0.0, silent_from: f64::INFINITY }
     }
 }
 
-/// A time over which the rate stays.
+/// A time of constant rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Piece {
     /// Epochs a second: changes, or bursts.
     pub(super) rate: f64,
-    /// Where it ends; above the time asked about.
+    /// Its end, after the time asked about.
     pub(super) until: f64,
 }
 
-/// The epochs of a process at random: constant rates, one after the other.
+/// Epochs of a random process: constant rates, one after the other.
 #[derive(Clone, Debug)]
 pub(super) struct Epochs {
     process: Process,
@@ -135,7 +133,7 @@ pub(super) struct Epochs {
 }
 
 impl Epochs {
-    /// Of a process that is not at random, there are none.
+    /// Returns the epochs of a repository; none if its process is not random.
     pub(super) fn new(repository: &Repository) -> Self {
         let process = match repository.process.clone() {
             Process::Even { .. } | Process::Replay(_) => Process::Poisson { rate: 0.0 },
@@ -161,13 +159,13 @@ impl Epochs {
         let silent_from = if silent_from.is_nan() { f64::INFINITY } else { silent_from };
         let epochs = Self { process, silent_from };
         if epochs.rate_max() <= 0.0 {
-            // There is nothing to look for from day to day.
+            // Nothing ever changes, so no day needs a search.
             return Self { process: Process::Poisson { rate: 0.0 }, ..epochs };
         }
         epochs
     }
 
-    /// Highest rate at any time, in epochs a second.
+    /// Returns the highest rate at any time, in epochs a second.
     pub(super) fn rate_max(&self) -> f64 {
         match self.process {
             Process::Poisson { rate } | Process::Bursty { rate, .. } => rate,
@@ -179,7 +177,7 @@ impl Epochs {
         }
     }
 
-    /// How many changes come at once.
+    /// Returns the number of changes that come at once.
     pub(super) fn burst(&self) -> Burst {
         match self.process {
             Process::Bursty { burst, .. } => burst,
@@ -187,7 +185,7 @@ impl Epochs {
         }
     }
 
-    /// The rate at `at`, and until when it stays.
+    /// Returns the rate at `at`, and its end.
     pub(super) fn piece(&self, at: f64) -> Piece {
         if self.silent_from <= at {
             return Piece { rate: 0.0, until: f64::INFINITY };
@@ -211,14 +209,14 @@ impl Epochs {
             }
             Process::Even { .. } | Process::Replay(_) => Piece { rate: 0.0, until: f64::INFINITY },
         };
-        // Rounding must make no piece of no length, nor one of next to none: near 0 there are more
-        // numbers than anybody can count.
+        // Rounding must not make a piece of no length or almost none: near 0 there are too many floating-point
+        // numbers.
         let least = (at + PIECE_SECS_MIN).max(at.next_up());
         Piece { rate: rate.min(RATE_MAX), until: until.min(self.silent_from).max(least) }
     }
 
-    /// The moment after `at` by which `expected` more epochs are expected; infinite when that is
-    /// after [`SECS_MAX`]. `piece` is that of an earlier time, and becomes that of the moment.
+    /// Returns the moment after `at` by which `expected` more epochs are expected; infinite if that is after
+    /// [`SECS_MAX`]. `piece` is that of an earlier time, and becomes that of the moment.
     pub(super) fn after(&self, at: f64, expected: f64, piece: &mut Piece) -> f64 {
         let (mut at, mut left) = (at, expected);
         while at <= SECS_MAX {
@@ -266,7 +264,7 @@ impl Burst {
     }
 }
 
-/// The nearest number from `min` to `max`; `min`, or 0 if that is between, for what is no number.
+/// Clamps a number to `min` and `max`; NaN becomes 0, clamped.
 pub(super) fn held(number: f64, min: f64, max: f64) -> f64 {
     if number.is_nan() { 0.0_f64.clamp(min, max) } else { number.clamp(min, max) }
 }
@@ -276,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_that_begins_next_to_nothing_after_midnight_goes_by() {
+    fn a_day_that_begins_almost_at_midnight_passes() {
         let process = Process::Daily { rate: 1.0, share: 0.9, hours: 10.0, begin_secs: 1e-310 };
         let (epochs, mut at, mut pieces) = (epochs(process), 0.0, 0);
         while at < DAY_SECS {

@@ -1,22 +1,22 @@
 //! Seeded random numbers, and draws from the distributions that the world needs.
 //!
-//! Source: SplitMix64, for the numbers; for counts, inversion from the mode outwards: as exact as
+//! Source: SplitMix64 for the numbers. Counts are drawn by inversion from the mode outwards. They are as exact as
 //! the logarithm of a factorial is (a relative 1e-5 of a probability at 10⁹ elements, 5e-3 at 10¹²), in steps that
 //! grow with the standard deviation.
 //!
 //! # Differences from the paper
 //!
-//! * The papers simulate nothing; this is what a simulation needs beyond them.
+//! * The papers do not simulate; this part has no counterpart there.
 //!
 //! Sans-I/O.
 
-/// Variance from which on a count is drawn as a normal number, which then differs by less than a
-/// ten-thousandth of its standard deviation.
+/// Variance from which a count is drawn as a normal number, which then differs by less than a ten-thousandth of its
+/// standard deviation.
 const VARIANCE_MAX: f64 = 1e8;
-/// Trials from which on rounding in their factorial would show. What has a variance below
-/// [`VARIANCE_MAX`] then has a chance below 10⁻⁴, and is Poisson but for as much.
+/// Trials from which rounding in their factorial would be visible. A variance below [`VARIANCE_MAX`] then means a
+/// chance below 10⁻⁴, so the count is Poisson with that error.
 const TRIALS_MAX: f64 = 1e12;
-/// Number from which on Stirling's series is closer than a factorial is needed.
+/// Number from which Stirling's series is exact enough for a factorial.
 const STIRLING_MIN: f64 = 16.0;
 
 /// A stream of random numbers.
@@ -24,38 +24,38 @@ const STIRLING_MIN: f64 = 16.0;
 pub(super) struct Random(u64);
 
 impl Random {
-    /// The stream `index` of `seed`; streams of other indices are independent of it.
+    /// Returns the stream `index` of `seed`; streams of other indices are independent of it.
     pub(super) fn new(seed: u64, index: u64) -> Self {
         Self(mixed(seed ^ mixed(index.wrapping_add(1))))
     }
 
-    /// Uniform over all numbers.
+    /// Draws uniformly from all numbers.
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mixed(self.0)
     }
 
-    /// Uniform; above 0, at most 1.
+    /// Draws uniformly; above 0, at most 1.
     pub(super) fn uniform(&mut self) -> f64 {
         ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Uniform over the numbers below `end`; 0 when there is none.
+    /// Draws uniformly from the numbers below `end`; 0 if there is none.
     pub(super) fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }
 
-    /// Exponential, with the mean 1.
+    /// Draws exponentially, with the mean 1.
     pub(super) fn exponential(&mut self) -> f64 {
         -self.uniform().ln()
     }
 
-    /// Exponential with the mean 1, given that it is not above `max`.
+    /// Draws exponentially with the mean 1, given that it is not above `max`.
     pub(super) fn exponential_within(&mut self, max: f64) -> f64 {
         (-(self.uniform() * (-max).exp_m1()).ln_1p()).clamp(0.0, max)
     }
 
-    /// Geometric over 1, 2, 3 …, with the mean `mean`, which is at least 1.
+    /// Draws geometrically over 1, 2, 3 …, with the mean `mean`, which is at least 1.
     pub(super) fn geometric(&mut self, mean: f64) -> f64 {
         if mean <= 1.0 {
             return 1.0;
@@ -63,13 +63,13 @@ impl Random {
         1.0 + (self.uniform().ln() / (-mean.recip()).ln_1p()).floor()
     }
 
-    /// Normal, with the mean 0 and the variance 1.
+    /// Draws normally, with the mean 0 and the variance 1.
     pub(super) fn normal(&mut self) -> f64 {
         let radius = (2.0 * self.exponential()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
     }
 
-    /// Poisson, with the mean `mean`, which is finite and not negative.
+    /// Draws from Poisson, with the mean `mean`, which is finite and not negative.
     pub(super) fn poisson(&mut self, mean: f64) -> u64 {
         if mean <= 0.0 {
             return 0;
@@ -82,7 +82,7 @@ impl Random {
         self.around(mode, log.exp(), |k| mean / (k + 1.0))
     }
 
-    /// How many of `trials` succeed, at `chance` each (0 to 1).
+    /// Draws how many of `trials` succeed, at `chance` each (0 to 1).
     pub(super) fn binomial(&mut self, trials: u64, chance: f64) -> u64 {
         if trials == 0 || chance <= 0.0 {
             return 0;
@@ -106,8 +106,8 @@ impl Random {
         self.around(mode, log.exp(), |k| (n - k) / (k + 1.0) * odds).min(trials)
     }
 
-    /// A count by inversion, where `at_mode` is the probability of `mode`, the largest, and `ratio`
-    /// of k is that of k + 1 over that of k.
+    /// Draws a count by inversion. `at_mode` is the probability of `mode`, the largest; `ratio` of k is the
+    /// probability of k + 1 over that of k.
     fn around(&mut self, mode: f64, at_mode: f64, ratio: impl Fn(f64) -> f64) -> u64 {
         let mut left = self.uniform() - at_mode;
         let (mut below, mut above) = ((mode, at_mode), (mode, at_mode));
@@ -124,7 +124,7 @@ impl Random {
                     return count(below.0);
                 }
             }
-            // All that is left is rounding.
+            // The rest is rounding.
             if above.1 + if 0.0 < below.0 { below.1 } else { 0.0 } < 1e-18 {
                 break;
             }
@@ -140,14 +140,14 @@ fn mixed(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// The nearest count; 0 for what is no number.
+/// Returns the nearest count; 0 for NaN.
 pub(super) fn count(number: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
     let count = number.round() as u64;
     count
 }
 
-/// ln n!
+/// Returns ln n!.
 fn ln_factorial(n: f64) -> f64 {
     let (mut n, mut less) = (n, 0.0);
     while n < STIRLING_MIN {
@@ -165,7 +165,7 @@ mod tests {
 
     const DRAWS: u32 = 20_000;
 
-    /// The mean within five standard errors, the variance within 6 %.
+    /// Checks the mean within five standard errors, and the variance within 6 %.
     fn check(mean: f64, variance: f64, mut draw: impl FnMut(&mut Random) -> f64) {
         let mut random = Random::new(3, 1);
         let (mut sum, mut squares) = (0.0, 0.0);
@@ -202,7 +202,7 @@ mod tests {
 
     /// Shares of single outcomes, where a wrong order of the search would show.
     #[test]
-    fn few_trials_come_out_as_often_as_they_should() {
+    fn small_counts_have_the_right_shares() {
         let mut random = Random::new(5, 1);
         let mut seen = [0.0; 4];
         for _ in 0..DRAWS {

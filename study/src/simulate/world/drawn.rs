@@ -1,20 +1,20 @@
 //! A repository whose changes are drawn one by one.
 //!
-//! Source: as in [`changes`](super::changes). Elements that change at random are alike, so that no
-//! element needs a name: of N elements of which S are stale, a change hits a stale one with the chance
-//! S/N. What is kept is S, and when each stale element changed last.
+//! Source: as in [`changes`](super::changes). Elements that change at random are alike, so no element needs a name:
+//! of N elements of which S are stale, a change hits a stale one with the chance S/N. The state is S, and the time
+//! of each stale element's last change.
 //!
 //! # Differences from the paper
 //!
-//! * The times of more than [`AGES_MAX`] stale elements are those of a sample of so many: the sum of
-//!   ages is then an estimate, and nothing else is.
-//! * More than [`STRETCH_CHANGES_MAX`] changes between two looks do not happen.
+//! * For more than [`AGES_MAX`] stale elements, a sample of that size holds the times. Only the sum of ages is then
+//!   an estimate.
+//! * More than [`STRETCH_CHANGES_MAX`] changes between two looks are not made.
 //!
 //! Sans-I/O.
 
 use super::changes::{Burst, Epochs, Piece, Repository, held};
 use super::draw::{Random, count};
-use super::measure::{Found, Totals};
+use super::measure::{PullResult, Totals};
 
 /// Stale elements of one repository whose last change is kept (128 KiB).
 pub const AGES_MAX: usize = 16_384;
@@ -27,18 +27,18 @@ const GROWTH_MAX: f64 = 1.0;
 #[derive(Clone, Debug)]
 pub(super) struct Drawn {
     epochs: Epochs,
-    /// That of the last epoch.
+    /// The piece of the last epoch.
     piece: Piece,
-    /// Apart from `hits`, so that the changes come at the same times whatever the pulls.
+    /// Separate from `hits`, so that the times of changes do not depend on the pulls.
     times: Random,
     hits: Random,
-    /// Elements that live.
+    /// Live elements.
     elements: u64,
-    /// Of those, stale ones.
+    /// Stale elements of those.
     stale: u64,
-    /// When each stale one changed last, or a sample of that.
+    /// Last change of each stale element, or a sample of these.
     lasts: Vec<f64>,
-    /// Elements deleted since the last pull, and the sum of the times from that pull on.
+    /// Elements deleted since the last pull, and the sum of the times from that pull to the deletions.
     deleted: u64,
     deleted_secs: f64,
     changes: u64,
@@ -77,7 +77,7 @@ impl Drawn {
         }
     }
 
-    /// Lets time go by, where the last pull was at `since`.
+    /// Advances the time; the last pull was at `since`.
     pub(super) fn advance(&mut self, since: f64, from: f64, to: f64, totals: &mut Totals) {
         let (mut at, mut left) = (from, STRETCH_CHANGES_MAX);
         loop {
@@ -111,12 +111,12 @@ impl Drawn {
         totals.pass(to - at, self.counts());
     }
 
-    /// Makes everything fresh, and returns what changed.
-    pub(super) fn pull(&mut self, at: f64, elapsed_secs: f64) -> Found {
+    /// Makes everything fresh, and returns the changes.
+    pub(super) fn pull(&mut self, at: f64, elapsed_secs: f64) -> PullResult {
         let known: f64 = self.lasts.iter().map(|last| at - last).sum();
         let of_known = self.stale as f64 / (self.lasts.len() as f64).max(1.0);
         let gone = self.deleted as f64 * elapsed_secs - self.deleted_secs;
-        let found = Found {
+        let found = PullResult {
             updates: self.stale + self.deleted,
             changes: self.changes,
             elements: self.elements,
@@ -128,18 +128,18 @@ impl Drawn {
         found
     }
 
-    /// Elements, those of them that are stale, and changes, as the totals want them.
+    /// Returns the elements, the stale ones, and the changes, for the totals.
     fn counts(&self) -> [u64; 3] {
         let elements = self.elements.saturating_add(self.deleted);
         [elements, self.stale + self.deleted, self.changes]
     }
 
-    /// When the next epoch after `at` is.
+    /// Returns the next epoch after `at`.
     fn after(&mut self, at: f64) -> f64 {
         self.epochs.after(at, self.times.exponential(), &mut self.piece)
     }
 
-    /// How many changes come now.
+    /// Returns the number of changes of this epoch.
     fn size(&mut self) -> u32 {
         let size = match self.epochs.burst() {
             Burst::Fixed(size) => size,
@@ -162,7 +162,7 @@ impl Drawn {
         }
     }
 
-    /// Creates or deletes one, `since_pull` seconds after the last pull.
+    /// Creates or deletes one element, `since_pull` seconds after the last pull.
     fn grow(&mut self, at: f64, since_pull: f64) {
         if 0.0 < self.growth {
             self.elements = self.elements.saturating_add(1);

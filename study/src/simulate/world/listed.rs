@@ -1,11 +1,10 @@
-//! Repositories whose changes are not drawn: one that changes evenly, and one that is replayed.
+//! Repositories whose changes are not random: even ones, and replays.
 //!
-//! Source: Adly §3.1, fig. 2, for the even one: distinct elements change one after another, so that
-//! eq. 1 is no approximation.
+//! Source: Adly §3.1, fig. 2, for the even one: distinct elements change one after another, so eq. 1 is exact.
 //!
 //! # Differences from the paper
 //!
-//! * When more elements than there are have changed, all are stale, and no more.
+//! * After more changes than elements, all elements are stale, and no more.
 //!
 //! Sans-I/O.
 
@@ -13,9 +12,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::changes::{Change, RATE_MAX, held};
-use super::measure::{Found, Totals};
+use super::measure::{PullResult, Totals};
 
-/// Changes evenly; see [`Process::Even`](super::Process::Even).
+/// A repository that changes evenly; see [`Process::Even`](super::Process::Even).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Even {
     pub(super) rate: f64,
@@ -33,7 +32,7 @@ impl Even {
         Self { rate, elements, start, silent_from: silent_from.max(start), fluid: false }
     }
 
-    /// Lets time go by, where the last pull was at `since`.
+    /// Advances the time; the last pull was at `since`.
     pub(super) fn advance(&self, since: f64, from: f64, to: f64, totals: &mut Totals) {
         totals.element_secs += self.elements as f64 * (to - from);
         let stop = to.min(self.silent_from).max(from);
@@ -41,7 +40,7 @@ impl Even {
             if self.fluid { self.line(since, from, stop) } else { self.steps(since, from, stop) };
         totals.stale_secs += stale;
         totals.counted_secs += counted;
-        // Whatever was stale when it fell silent stays so.
+        // Elements that were stale at the silence stay stale.
         let counted = if self.fluid {
             self.rate * (stop - since).max(0.0)
         } else {
@@ -51,8 +50,8 @@ impl Even {
         totals.counted_secs += counted * (to - stop);
     }
 
-    /// What changed since `since`.
-    pub(super) fn pull(&self, since: f64, at: f64) -> Found {
+    /// Returns the changes since `since`.
+    pub(super) fn pull(&self, since: f64, at: f64) -> PullResult {
         let (before, now) = (self.count(since), self.count(at));
         let changes = now - before;
         let updates = changes.min(self.elements as f64);
@@ -62,7 +61,7 @@ impl Even {
         } else {
             0.0
         };
-        Found {
+        PullResult {
             updates: super::draw::count(updates),
             changes: super::draw::count(changes),
             elements: self.elements,
@@ -71,12 +70,12 @@ impl Even {
         }
     }
 
-    /// Changes up to `at`.
+    /// Returns the number of changes up to `at`.
     fn count(&self, at: f64) -> f64 {
         (self.rate * (at.min(self.silent_from) - self.start) + 0.5).floor().max(0.0)
     }
 
-    /// Stale elements and changes not yet pulled, integrated, by whole elements.
+    /// Returns the stale elements and changes not yet pulled, integrated, by whole elements.
     fn steps(&self, since: f64, from: f64, to: f64) -> [f64; 2] {
         let (then, secs) = (self.count(from), to - from);
         let (counted, new) = (then - self.count(since), self.count(to) - then);
@@ -88,7 +87,7 @@ impl Even {
         [stale * secs + sum(new_stale), counted * secs + sum(new)]
     }
 
-    /// The same as straight lines.
+    /// Returns the same sums along straight lines.
     fn line(&self, since: f64, from: f64, to: f64) -> [f64; 2] {
         let (from, to) = (from - since, to - since);
         let counted = |secs: f64| self.rate * secs * secs / 2.0;
@@ -99,12 +98,12 @@ impl Even {
     }
 }
 
-/// Changes as a list says. Takes memory for each element that changed since the last pull.
+/// A repository that replays a list. Takes memory for each element that changed since the last pull.
 #[derive(Clone, Debug)]
 pub(super) struct Replay {
     changes: Arc<[Change]>,
     next: usize,
-    /// Changes since the last pull, and when each of the changed elements changed last.
+    /// Changes since the last pull, and the last change of each changed element.
     changed: u64,
     lasts: BTreeMap<u32, f64>,
     elements: u64,
@@ -112,7 +111,7 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// What is listed before `start` has happened, and has been pulled.
+    /// Starts a replay; changes before `start` count as pulled.
     pub(super) fn new(elements: u64, changes: &Arc<[Change]>, start: f64, silent: f64) -> Self {
         let sound = |it: &Change| it.at.is_finite();
         let changes = if changes.is_sorted_by(|a, b| a.at <= b.at) && changes.iter().all(sound) {
@@ -133,7 +132,7 @@ impl Replay {
         replay
     }
 
-    /// Lets time go by.
+    /// Advances the time.
     pub(super) fn advance(&mut self, from: f64, to: f64, totals: &mut Totals) {
         let mut at = from;
         while let Some(change) = self.due(to) {
@@ -144,9 +143,9 @@ impl Replay {
         totals.pass(to - at, self.counts());
     }
 
-    /// Makes everything fresh, and returns what changed.
-    pub(super) fn pull(&mut self, at: f64, elapsed_secs: f64) -> Found {
-        let found = Found {
+    /// Makes everything fresh, and returns the changes.
+    pub(super) fn pull(&mut self, at: f64, elapsed_secs: f64) -> PullResult {
+        let found = PullResult {
             updates: self.lasts.len() as u64,
             changes: self.changed,
             elements: self.elements,
@@ -158,7 +157,7 @@ impl Replay {
         found
     }
 
-    /// The next change, if it is due at `at`.
+    /// Returns the next change, if it is due at `at`.
     fn due(&self, at: f64) -> Option<Change> {
         let next = self.changes.get(self.next).copied();
         next.filter(|it| it.at <= at && it.at < self.silent_from)

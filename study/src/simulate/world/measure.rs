@@ -1,27 +1,26 @@
-//! What a pull finds, and the sums from which freshness and cost follow.
+//! Results of pulls, and the sums that give freshness and cost.
 //!
-//! Source: Adly §3.1 and §3.2, eq. 1 and 2, with the integral over what really happened in the place of
-//! λI/2.
+//! Source: Adly §3.1 and §3.2, eq. 1 and 2, with the integral over the true history instead of λI/2.
 //!
 //! # Differences from the paper
 //!
-//! * An element is stale once, however often it changed. The paper's own count, in which each change
-//!   is one more stale item, is kept beside it.
-//! * What was deleted since the last pull is stale, and counts as an element until that pull.
+//! * An element is stale once, however often it changed. The paper's count, in which each change is one more stale
+//!   item, is kept as well.
+//! * Elements deleted since the last pull are stale, and count as elements until the next pull.
 //!
 //! Sans-I/O.
 
 use crate::simulate::Costs;
 use freshness::rate::Pull;
 
-/// What one pull finds.
+/// Result of one pull.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct PullResult {
     /// Distinct elements that changed since the pull before.
     pub updates: u64,
     /// Changes since the pull before, each counted.
     pub changes: u64,
-    /// Elements there are now, N.
+    /// Present elements, N.
     pub elements: u64,
     /// Sum over the distinct changed elements of the time since their last change, in seconds.
     pub ages_secs: f64,
@@ -29,9 +28,9 @@ pub struct Found {
     pub elapsed_secs: f64,
 }
 
-impl From<Found> for Pull {
-    /// As a source tells it that shows each record once, its datestamp, and how many there are.
-    fn from(found: Found) -> Self {
+impl From<PullResult> for Pull {
+    /// Converts as a source does that lists each record once with its datestamp, and their number.
+    fn from(found: PullResult) -> Self {
         Self {
             updates: found.updates,
             elements: Some(found.elements),
@@ -41,42 +40,41 @@ impl From<Found> for Pull {
     }
 }
 
-/// Sums since the start. The difference of two, by [`since`](Self::since), is what lies between.
+/// Sums since the start. [`since`](Self::since) gives the difference of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
     /// Elements, integrated over time, in element seconds.
     pub element_secs: f64,
     /// Stale elements, integrated over time, in element seconds.
     pub stale_secs: f64,
-    /// Changes not yet pulled, integrated over time: the paper's stale items, which may be more than
-    /// there are elements.
+    /// Changes not yet pulled, integrated over time: the paper's stale items, which may exceed the elements.
     pub counted_secs: f64,
     /// Pulls.
     pub pulls: u64,
-    /// Distinct changed elements that the pulls brought.
+    /// Distinct changed elements of the pulls.
     pub updates: u64,
     /// Changes behind them.
     pub changes: u64,
 }
 
 impl Totals {
-    /// True freshness: the share of elements that are not stale, over elements and time; 1 when there
-    /// are no elements. In `0.0..=1.0`.
+    /// Returns the true freshness: the share of elements that are not stale, over elements and time; 1 without
+    /// elements. In `0.0..=1.0`.
     pub fn freshness(&self) -> f64 {
         (1.0 - self.share(self.stale_secs)).clamp(0.0, 1.0)
     }
 
-    /// Freshness as eq. 1 counts it, which may fall below 0.
+    /// Returns the freshness of eq. 1, which may be below 0.
     pub fn freshness_printed(&self) -> f64 {
         1.0 - self.share(self.counted_secs)
     }
 
-    /// Cost of the pulls and the updates that they brought (eq. 2), in the unit of `costs`.
+    /// Returns the cost of the pulls and their updates (eq. 2), in the unit of `costs`.
     pub fn cost(&self, costs: Costs) -> f64 {
         self.updates as f64 * costs.update + self.pulls as f64 * costs.pull
     }
 
-    /// What came after `earlier` of the same repositories.
+    /// Returns the sums since `earlier`, of the same repositories.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             element_secs: self.element_secs - earlier.element_secs,
@@ -88,7 +86,7 @@ impl Totals {
         }
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     pub fn plus(&self, other: &Self) -> Self {
         Self {
             element_secs: self.element_secs + other.element_secs,
@@ -100,14 +98,14 @@ impl Totals {
         }
     }
 
-    /// Takes in what a pull found.
-    pub(super) fn count(&mut self, found: &Found) {
+    /// Takes in the result of a pull.
+    pub(super) fn count(&mut self, found: &PullResult) {
         self.pulls = self.pulls.saturating_add(1);
         self.updates = self.updates.saturating_add(found.updates);
         self.changes = self.changes.saturating_add(found.changes);
     }
 
-    /// Takes in `secs` over which nothing changed.
+    /// Takes in a time without changes.
     pub(super) fn pass(&mut self, secs: f64, [elements, stale, counted]: [u64; 3]) {
         self.element_secs += elements as f64 * secs;
         self.stale_secs += stale as f64 * secs;

@@ -1,23 +1,22 @@
-//! The repositories that a scheduler is tried on: they change as they were told to, and measure how
-//! fresh the pulls keep them.
+//! Simulated repositories for trials of a scheduler: they change by a process, and measure how fresh the pulls keep
+//! them.
 //!
-//! Source: Adly §3.1, §5 and table 1; the Poisson model of Cho and Garcia-Molina. A [`World`] has no
-//! scheduler and no loop: whoever has them calls [`World::pull`] and [`World::measure`], with times in
-//! seconds of a clock of their own. Everything starts fresh.
+//! Source: Adly §3.1, §5 and table 1; the Poisson model of Cho and Garcia-Molina. A [`World`] has no scheduler and
+//! no loop: the caller calls [`World::pull`] and [`World::measure`], with times in seconds of its own clock.
+//! Everything starts fresh.
 //!
-//! An element is stale from its first change since the last pull on. A change at the moment of a pull
-//! is found by it. Of equal seed, start and repositories, and equal calls, every number is equal; each
-//! repository has random numbers of its own, so that one more leaves the others as they were.
+//! An element is stale from its first change since the last pull. A pull finds a change at the same moment. Equal
+//! seed, start, repositories and calls give equal numbers. Each repository has random numbers of its own, so
+//! another repository does not change the others.
 //!
-//! Memory: a few hundred bytes a repository. Beside that, when drawn change by change, 8 bytes for
-//! each stale element, up to [`AGES_MAX`]; of a replay the list, and about 50 bytes for each changed
-//! element. Nothing grows with N, or with the pulls.
+//! Memory: a few hundred bytes for each repository. If changes are drawn one by one, 8 bytes more for each stale
+//! element, up to [`AGES_MAX`]; a replay takes its list, and about 50 bytes for each changed element. Nothing grows
+//! with N, or with the pulls.
 //!
 //! # Differences from the paper
 //!
-//! * The paper computes; its repositories change evenly and for ever. Here that is one
-//!   [`Process`] of several.
-//! * What a pull takes, and that it may fail, is not simulated: a pull is a moment.
+//! * The paper computes; its repositories change evenly forever. Here that is one [`Process`] of several.
+//! * The duration and failures of pulls are not simulated: a pull is a moment.
 //!
 //! Sans-I/O.
 
@@ -30,7 +29,7 @@ mod sums;
 
 pub use changes::{BURST_MAX, Burst, Change, DRIFT_STEPS, Process, RATE_MAX, Repository, SECS_MAX};
 pub use drawn::{AGES_MAX, STRETCH_CHANGES_MAX};
-pub use measure::{Found, Totals};
+pub use measure::{PullResult, Totals};
 
 use super::REPOSITORIES_MAX;
 use changes::{Epochs, held};
@@ -39,38 +38,37 @@ use drawn::Drawn;
 use listed::{Even, Replay};
 use sums::Sums;
 
-/// Changes a second from which on a Poisson process is not drawn one by one (86,400 a day).
+/// Changes a second above which a Poisson process is not drawn one by one (86,400 a day).
 pub const DRAWN_RATE_MAX: f64 = 1.0;
-/// Most elements of a repository; of more, so many are taken.
+/// Most elements of a repository; more count as this.
 pub const ELEMENTS_MAX: u64 = 1 << 50;
 
-/// How closely the world is simulated.
+/// Detail of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
-    /// Change by change, as far as a repository is not faster than [`DRAWN_RATE_MAX`]. Takes some 50
-    /// nanoseconds for each change.
+    /// Change by change, for repositories up to [`DRAWN_RATE_MAX`]. Takes some 50 nanoseconds for each change.
     #[default]
     Exact,
-    /// The staleness is its expectation, given when the pulls were: it does not scatter, and a pull
-    /// takes a microsecond however much it brings. What pulls find is drawn, the number of distinct
-    /// updates exactly, ages and changes closely. [`Process::Even`] becomes eq. 1, for any interval.
-    /// Bursts, replays and growing repositories are as in [`Exact`](Self::Exact).
+    /// The staleness is its expectation, given the times of pulls: it does not scatter, and a pull takes a
+    /// microsecond for any number of changes. The results of pulls are drawn, the number of distinct updates
+    /// exactly, ages and changes closely. [`Process::Even`] becomes eq. 1, for any interval. Bursts, replays and
+    /// growing repositories are as in [`Exact`](Self::Exact).
     Expected,
 }
 
-/// Simulated repositories. They are known by the order in which they were added, from 0.
+/// Simulated repositories, numbered in the order in which they were added, from 0.
 #[derive(Clone, Debug)]
 pub struct World {
     seed: u64,
     start: f64,
     detail: Detail,
-    repositories: Vec<State>,
+    repositories: Vec<Simulated>,
 }
 
 #[derive(Clone, Debug)]
-struct State {
+struct Simulated {
     kind: Kind,
-    /// Where this repository's time is, and when it was pulled last.
+    /// The repository's present time, and its last pull.
     now: f64,
     since: f64,
     totals: Totals,
@@ -85,13 +83,13 @@ enum Kind {
 }
 
 impl World {
-    /// A world without repositories, whose time begins at `start`, in seconds.
+    /// Returns a world without repositories, whose time begins at `start`, in seconds.
     pub fn new(seed: u64, start: f64, detail: Detail) -> Self {
         let start = held(start, -SECS_MAX, SECS_MAX);
         Self { seed, start, detail, repositories: Vec::new() }
     }
 
-    /// Adds a repository that is fresh at the start, and returns its number; `None` when there are
+    /// Adds a repository that is fresh at the start, and returns its number; `None` if there are
     /// [`REPOSITORIES_MAX`] already.
     pub fn add(&mut self, repository: &Repository) -> Option<usize> {
         let which = self.repositories.len();
@@ -100,56 +98,54 @@ impl World {
         }
         let kind = Kind::new(repository, self, which as u64);
         let (now, since) = (self.start, self.start);
-        self.repositories.push(State { kind, now, since, totals: Totals::default() });
+        self.repositories.push(Simulated { kind, now, since, totals: Totals::default() });
         Some(which)
     }
 
-    /// How many repositories there are.
+    /// Returns the number of repositories.
     pub fn len(&self) -> usize {
         self.repositories.len()
     }
 
-    /// True without repositories.
+    /// Returns whether there are no repositories.
     pub fn is_empty(&self) -> bool {
         self.repositories.is_empty()
     }
 
-    /// Pulls a repository at `at`, in seconds; `None` when there is none of that number.
+    /// Pulls a repository at `at`, in seconds; `None` if there is none of that number.
     ///
-    /// Each repository has its own time, which never goes back: a time before its last one, or that
-    /// is no number, is taken for the last one, at which another pull finds nothing. A time above
-    /// [`SECS_MAX`] is taken for that.
-    pub fn pull(&mut self, which: usize, at: f64) -> Option<Found> {
-        let state = self.repositories.get_mut(which)?;
-        state.advance(at);
-        let (since, at) = (state.since, state.now);
-        let found = match &mut state.kind {
+    /// Each repository has its own time, which never goes back: an earlier time, or NaN, counts as the present
+    /// time, at which another pull finds nothing. A time above [`SECS_MAX`] counts as that.
+    pub fn pull(&mut self, which: usize, at: f64) -> Option<PullResult> {
+        let simulated = self.repositories.get_mut(which)?;
+        simulated.advance(at);
+        let (since, at) = (simulated.since, simulated.now);
+        let found = match &mut simulated.kind {
             Kind::Drawn(drawn) => drawn.pull(at, at - since),
             Kind::Sums(sums) => sums.pull(since, at),
             Kind::Even(even) => even.pull(since, at),
             Kind::Replay(replay) => replay.pull(at, at - since),
         };
-        state.since = at;
-        state.totals.count(&found);
+        simulated.since = at;
+        simulated.totals.count(&found);
         Some(found)
     }
 
-    /// Sums over all repositories from the start to `at`, to which the time of each of them goes on.
-    /// Freshness from one time to another is that of the one sum [`since`](Totals::since) the other:
-    /// measure first at the one, then at the other.
+    /// Advances all repositories to `at`, and returns the sums over all since the start. For the freshness between
+    /// two times, measure at the first and at the second, and take the difference by [`since`](Totals::since).
     pub fn measure(&mut self, at: f64) -> Totals {
-        let add = |sum: Totals, state: &mut State| sum.plus(state.advance(at));
+        let add = |sum: Totals, simulated: &mut Simulated| sum.plus(simulated.advance(at));
         self.repositories.iter_mut().fold(Totals::default(), add)
     }
 
-    /// The sums of one repository from the start to `at`, to which its time goes on; `None` when there
-    /// is none of that number.
+    /// Advances one repository to `at`, and returns its sums since the start; `None` if there is none of that
+    /// number.
     pub fn measure_of(&mut self, which: usize, at: f64) -> Option<Totals> {
         self.repositories.get_mut(which).map(|it| *it.advance(at))
     }
 }
 
-impl State {
+impl Simulated {
     fn advance(&mut self, at: f64) -> &Totals {
         let (from, to) = (self.now, held(at, -SECS_MAX, SECS_MAX).max(self.now));
         let to = if at.is_nan() { from } else { to };

@@ -1,12 +1,12 @@
-//! A repository at random of which only sums are drawn: as fast for ten changes as for a billion.
+//! A random repository of which only sums are drawn, as fast for a billion changes as for ten.
 //!
-//! Source: Cho and Garcia-Molina's Poisson model. When an element is expected to change x times since
-//! the last pull, it is stale with the chance 1 − e⁻ˣ, whatever the other elements do.
+//! Source: Cho and Garcia-Molina's Poisson model. If x changes of an element are expected since the last pull, it
+//! is stale with the chance 1 − e⁻ˣ, independently of the others.
 //!
-//! What is exact: the distinct changed elements (a binomial number), and the expectation of the
-//! staleness, given when the pulls were. What is not drawn: how the staleness scatters around it. The
-//! ages of up to [`SINGLE_MAX`] changed elements are drawn one by one; the sum of more is a normal
-//! number of the right mean and variance. The changes behind the updates follow from the same ages.
+//! Exact are the number of distinct changed elements (binomial), and the expectation of the staleness, given the
+//! times of pulls. The scatter of the staleness is not drawn. The ages of up to [`SINGLE_MAX`] changed elements are
+//! drawn one by one; for more, their sum is a normal number of the right mean and variance. The changes behind the
+//! updates follow from the same ages.
 //!
 //! # Differences from the paper
 //!
@@ -16,7 +16,7 @@
 
 use super::changes::{Epochs, Piece};
 use super::draw::Random;
-use super::measure::{Found, Totals};
+use super::measure::{PullResult, Totals};
 use freshness::interval::Model;
 
 /// Changed elements whose ages are drawn one by one.
@@ -32,7 +32,7 @@ pub(super) struct Sums {
     expected: f64,
 }
 
-/// A part of the time before a pull, over which the rate stayed.
+/// A part of the time before a pull, with a constant rate.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     /// Time from its end to the pull, in seconds, and its length.
@@ -43,8 +43,7 @@ struct Stretch {
     expected: f64,
 }
 
-/// Mean and standard deviation of a changed element's age, and of the changes before its last one
-/// that are expected.
+/// Mean and standard deviation of a changed element's age, and of the expected changes before its last one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Moments {
     age: (f64, f64),
@@ -56,7 +55,7 @@ impl Sums {
         Self { epochs, random, elements, expected: 0.0 }
     }
 
-    /// Lets time go by.
+    /// Advances the time.
     pub(super) fn advance(&mut self, from: f64, to: f64, totals: &mut Totals) {
         let elements = self.elements as f64;
         totals.element_secs += elements * (to - from);
@@ -78,14 +77,14 @@ impl Sums {
         }
     }
 
-    /// Makes everything fresh, and returns what changed since `since`.
-    pub(super) fn pull(&mut self, since: f64, at: f64) -> Found {
+    /// Makes everything fresh, and returns the changes since `since`.
+    pub(super) fn pull(&mut self, since: f64, at: f64) -> PullResult {
         let chance = -(-self.expected).exp_m1();
         let updates = self.random.binomial(self.elements, chance);
         let stretches = if 0 < updates { self.stretches(since, at) } else { Vec::new() };
         let (ages_secs, before) = self.ages(updates, &stretches);
         let most = updates as f64 * (at - since);
-        let found = Found {
+        let found = PullResult {
             updates,
             changes: updates.saturating_add(self.random.poisson(before.max(0.0))),
             elements: self.elements,
@@ -96,7 +95,7 @@ impl Sums {
         found
     }
 
-    /// Sum over the changed elements of their ages, and of the expected changes before the last.
+    /// Returns the sums over the changed elements of their ages, and of the expected changes before the last.
     fn ages(&mut self, updates: u64, stretches: &[Stretch]) -> (f64, f64) {
         if SINGLE_MAX < updates {
             let number = updates as f64;
@@ -109,7 +108,7 @@ impl Sums {
         for _ in 0..updates {
             let after = self.random.exponential_within(self.expected);
             before += self.expected - after;
-            // Backwards in time: the first stretch of which the end is not beyond.
+            // Backwards in time: the first stretch that reaches so far.
             let within = stretches.iter().find(|it| after <= it.after + it.expected);
             if let Some(it) = within.or_else(|| stretches.last()) {
                 let share = ((after - it.after) / it.expected).clamp(0.0, 1.0);
@@ -119,7 +118,7 @@ impl Sums {
         (ages, before)
     }
 
-    /// The stretches between `since` and `to` in which something can have changed, the latest first.
+    /// Returns the stretches between `since` and `to` with possible changes, the latest first.
     fn stretches(&self, since: f64, to: f64) -> Vec<Stretch> {
         let mut found = Vec::new();
         let mut at = since;
@@ -142,7 +141,7 @@ impl Sums {
     }
 }
 
-/// Moments of the last change of an element that changed, of which `expected` changes are expected.
+/// Returns the moments of the last change of a changed element with `expected` changes.
 fn moments(stretches: &[Stretch], expected: f64) -> Moments {
     let chance = -(-expected).exp_m1();
     let (mut age, mut squared) = (0.0, 0.0);
@@ -157,7 +156,7 @@ fn moments(stretches: &[Stretch], expected: f64) -> Moments {
     }
     let mean = age / chance;
     let deviation = (squared / chance - mean * mean).max(0.0).sqrt();
-    // Counted in changes instead of seconds, all is one stretch; x less the mean, without cancellation.
+    // Counted in changes instead of seconds, there is one stretch; this is x less the mean, without cancellation.
     let share = expected / chance;
     let last = expected * Model::Poisson.slope(expected) * share;
     let variance = expected * second(expected) * share - last * last;
@@ -165,9 +164,8 @@ fn moments(stretches: &[Stretch], expected: f64) -> Moments {
     Moments { age: (mean, deviation), before }
 }
 
-/// Of a stretch of length 1 in which z changes are expected: ∫ s² z e^−zs ds, where s is the time from
-/// its end back to the last change. The first moment, with s in the place of s², is z times
-/// [`Model::slope`].
+/// Returns ∫ s² z e^−zs ds for a stretch of length 1 in which z changes are expected, where s is the time from its
+/// end back to the last change. The first moment, with s instead of s², is z times [`Model::slope`].
 fn second(z: f64) -> f64 {
     if z < 1e-2 {
         z * (1.0 / 3.0 - z * (0.25 - z / 10.0))

@@ -1,4 +1,4 @@
-//! What a world makes of numbers without sense.
+//! Tests of a world with senseless numbers.
 
 use super::*;
 use proptest::prelude::*;
@@ -38,17 +38,16 @@ fn foreign_process() -> impl Strategy<Value = Process> {
 
 proptest! {
     #[test]
-    fn whatever_comes_is_finite(
+    fn all_results_are_finite(
         process in foreign_process(),
         elements in prop_oneof![Just(0), Just(1), Just(u64::MAX), 1..100_000_u64],
         (growth, silent_from, start) in (foreign(1e-2), foreign(1e6), foreign(1e5)),
         times in prop::collection::vec(foreign(1e5).prop_map(|it| if it < 1e6 { it } else { -it }), 1..8),
     ) {
         for detail in DETAILS {
-            // No earlier: three hundred years of changes, one by one, would only take long.
+            // No earlier start: three hundred years of changes, one by one, would only take long.
             let mut world = World::new(1, start.clamp(-1e5, 1e5), detail);
-            // Above the rate at which changes are drawn one by one there is no growth here: it would
-            // only be slow.
+            // Above the rate of single draws there is no growth here; it would only be slow.
             let growth = match process {
                 Process::Daily { .. } | Process::Drifting { .. } | Process::Poisson { .. } => 0.0,
                 _ => growth,
