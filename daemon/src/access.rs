@@ -1,8 +1,8 @@
-//! Access: who may have what of a daemon, by address and by what is shown.
+//! Access: the rights of clients to a daemon's public resources, by address and by token or certificate.
 //!
-//! Unless the settings say otherwise everybody may have everything that is public. Addresses are let in by
-//! `[access]`, as TR §8 and the original's gatherer have it. A `[[consumer]]` is somebody known, by a token or by
-//! the name in a certificate; once one may do a thing, nobody else may, unless one of the name `anyone` is listed.
+//! Unless the settings say otherwise, everybody may have everything public. `[access]` lists the allowed and denied
+//! addresses, as in TR §8 and the original's gatherer. A `[[consumer]]` is a known client, by a token or by the
+//! name in its certificate. Once one is listed for a resource, only listed ones may have it, unless `anyone` is.
 //!
 //! Sans-I/O.
 
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use net::address::{self, Network};
-use net::tls::{self, Shown};
+use net::tls::{self, ClientCertificate};
 use settings::Table;
 
 use crate::Token;
@@ -22,16 +22,16 @@ pub const CONSUMERS_MAX: usize = 1_000;
 /// Most bytes of a consumer's name.
 const NAME_BYTES_MAX: usize = 100;
 
-/// The name that stands for whoever comes.
+/// The name of the consumer that stands for every client.
 const ANYONE: &str = "anyone";
-/// The name that stands for nobody: what it may have, those alone have who are listed besides.
+/// The name of the consumer that stands for no client: its rights belong only to the other consumers with them.
 const NOBODY: &str = "nobody";
-/// Names under which others are counted.
+/// Names reserved for the counts of unknown clients and denied addresses.
 const TAKEN: [&str; 2] = ["unknown", "address"];
 
-/// What a daemon has for others.
+/// A resource that a daemon offers to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Thing {
+pub enum Resource {
     /// Changes: feed and snapshots, and ResourceSync.
     Feed,
     /// The OAI-PMH repository.
@@ -40,16 +40,16 @@ pub enum Thing {
     Search,
     /// Single objects.
     Objects,
-    /// The hub that tells of changes. Nobody is listed for it: whoever may come asks for a topic, and may have it or
-    /// not; publishers show a token of its own.
+    /// The hub that notifies of changes. No consumer is listed for it: a subscriber needs the right to its topic,
+    /// and publishers have a token of their own.
     Hub,
 }
 
-impl Thing {
-    /// Those that consumers may be listed for.
+impl Resource {
+    /// The resources that consumers may be listed for.
     const ALL: [Self; 4] = [Self::Feed, Self::Oai, Self::Search, Self::Objects];
 
-    /// Its name in settings and messages.
+    /// Returns the name in settings and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Feed => "feed",
@@ -60,9 +60,9 @@ impl Thing {
         }
     }
 
-    /// Returns what is asked for at `path` of a public listener; `None` for what is open to everybody: whether all
-    /// is well, what the daemon is, how its pages look, and where a hub that knows the secret address tells it of
-    /// changes. What is not known is a page.
+    /// Returns the resource at `path` of a public listener. `None`: open to everybody, as health and readiness, the
+    /// description of the daemon, the assets of its pages, and the secret address at which a hub notifies it. Any
+    /// unknown path is a page.
     pub fn at(path: &str) -> Option<Self> {
         let mut parts = path.split('/').skip(1);
         match (parts.next().unwrap_or_default(), parts.next()) {
@@ -80,80 +80,80 @@ impl Thing {
     }
 }
 
-/// How a consumer is known.
+/// Proof by which a consumer is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// By a token that it sends.
+    /// A token that it sends.
     Token(Token),
-    /// By the name in a certificate that it shows.
+    /// The name in a certificate that it shows.
     Certificate(String),
-    /// It is whoever comes.
+    /// None: it is every client.
     Anyone,
-    /// It is nobody.
+    /// None: it is no client.
     Nobody,
 }
 
-/// Somebody who may have something.
+/// A known client with rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consumer {
     /// Its name, for status and metrics.
     pub name: String,
-    /// How it is known.
+    /// The proof by which it is known.
     pub proof: Proof,
-    /// What it may have.
-    pub may: BTreeSet<Thing>,
+    /// The resources that it may have.
+    pub may: BTreeSet<Resource>,
 }
 
 impl Consumer {
-    fn is(&self, asker: &Asker<'_>) -> bool {
+    fn is(&self, client: &Requester<'_>) -> bool {
         match &self.proof {
-            Proof::Token(token) => asker.token.is_some_and(|it| token.is(it)),
-            Proof::Certificate(name) => asker.shown.is_some_and(|it| it.is_for(name)),
+            Proof::Token(token) => client.token.is_some_and(|it| token.is(it)),
+            Proof::Certificate(name) => client.shown.is_some_and(|it| it.is_for(name)),
             Proof::Anyone | Proof::Nobody => false,
         }
     }
 }
 
-/// Who may have what.
+/// The rights of all clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// The addresses that are let in; all, if there are none.
+    /// The allowed addresses; all, if the list is empty.
     pub allow: Vec<Network>,
-    /// The addresses that are not, although they may be among those.
+    /// The denied addresses, even if they are in `allow`.
     pub deny: Vec<Network>,
-    /// Who is known.
+    /// The known consumers.
     pub consumers: Vec<Consumer>,
 }
 
-/// Who asks.
+/// The client of a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Asker<'a> {
+pub struct Requester<'a> {
     /// Its address.
     pub address: IpAddr,
     /// A token that it sends.
     pub token: Option<&'a [u8]>,
     /// A certificate that it shows.
-    pub shown: Option<&'a Shown>,
+    pub shown: Option<&'a ClientCertificate>,
 }
 
-/// What is said to who asks.
+/// The decision on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may, as everybody may.
+    /// Allowed, as for everybody.
     Free,
-    /// It may, as this consumer.
+    /// Allowed, as the consumer of this index.
     Known(usize),
-    /// Its address is not let in.
+    /// Refused: its address is not allowed.
     Address,
-    /// Only who is known may, and it is not.
+    /// Refused: only known consumers may have it, and this client is unknown.
     Unknown,
-    /// It is this consumer, which may not.
+    /// Refused: the consumer of this index lacks the right.
     Lacking(usize),
 }
 
 impl Access {
-    /// Reads `[access]` and every `[[consumer]]`. Whether clients are asked for certificates decides whether one
-    /// can be known by it.
+    /// Reads `[access]` and every `[[consumer]]`. `asks_certificates`: clients are asked for certificates, so a
+    /// consumer can be known by one.
     pub fn read(root: &Table<'_>, asks_certificates: bool) -> Self {
         let table = root.table("access");
         let [allow, deny] = ["allow", "deny"].map(|key| networks(&table, key));
@@ -167,49 +167,49 @@ impl Access {
         Self { allow, deny, consumers: tables.iter().filter_map(read).collect() }
     }
 
-    /// Decides whether who asks may have `thing`.
-    pub fn judge(&self, thing: Thing, asker: &Asker<'_>) -> Verdict {
-        let is_let_in = self.allow.is_empty() || address::contains(&self.allow, asker.address);
-        if !is_let_in || address::contains(&self.deny, asker.address) {
+    /// Decides whether the client may have `resource`.
+    pub fn judge(&self, resource: Resource, client: &Requester<'_>) -> Verdict {
+        let is_let_in = self.allow.is_empty() || address::contains(&self.allow, client.address);
+        if !is_let_in || address::contains(&self.deny, client.address) {
             return Verdict::Address;
         }
-        let known = || self.known(asker);
-        let mut may = known().filter(|(_, it)| it.may.contains(&thing));
+        let known = || self.known(client);
+        let mut may = known().filter(|(_, it)| it.may.contains(&resource));
         match (may.next(), known().next()) {
             (Some((at, _)), _) => Verdict::Known(at),
-            (None, _) if self.is_free(thing) => Verdict::Free,
+            (None, _) if self.is_free(resource) => Verdict::Free,
             (None, Some((at, _))) => Verdict::Lacking(at),
             (None, None) => Verdict::Unknown,
         }
     }
 
-    /// Who asks, of those that are known: nobody, mostly one.
+    /// Returns the consumers that the client is, with their indexes: mostly none or one.
     pub fn known<'a>(
         &'a self,
-        asker: &'a Asker<'_>,
+        client: &'a Requester<'_>,
     ) -> impl Iterator<Item = (usize, &'a Consumer)> + 'a {
-        self.consumers.iter().enumerate().filter(|(_, it)| it.is(asker))
+        self.consumers.iter().enumerate().filter(|(_, it)| it.is(client))
     }
 
-    /// Whether what is asked for is for some alone, by their address or as consumers.
-    pub fn is_for_some(&self, thing: Thing) -> bool {
-        !self.is_free(thing) || !self.allow.is_empty() || !self.deny.is_empty()
+    /// Returns whether only some may have `resource`, by address or as consumers.
+    pub fn is_for_some(&self, resource: Resource) -> bool {
+        !self.is_free(resource) || !self.allow.is_empty() || !self.deny.is_empty()
     }
 
-    /// What everybody may have by now and could not by the settings `before`.
-    pub fn opened_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = Thing> + 'a {
-        let opened = move |it: &Thing| self.is_free(*it) && !before.is_free(*it);
-        Thing::ALL.into_iter().filter(opened)
+    /// Returns the resources that are free now and were not by the settings `before`.
+    pub fn opened_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = Resource> + 'a {
+        let opened = move |it: &Resource| self.is_free(*it) && !before.is_free(*it);
+        Resource::ALL.into_iter().filter(opened)
     }
 
-    /// Whether everybody may have `thing`.
-    pub fn is_free(&self, thing: Thing) -> bool {
-        let mut may = self.consumers.iter().filter(|it| it.may.contains(&thing)).peekable();
+    /// Returns whether everybody may have `resource`.
+    pub fn is_free(&self, resource: Resource) -> bool {
+        let mut may = self.consumers.iter().filter(|it| it.may.contains(&resource)).peekable();
         may.peek().is_none() || may.any(|it| it.proof == Proof::Anyone)
     }
 }
 
-/// Reads the addresses and networks `key`.
+/// Reads the addresses and networks of the setting `key`.
 pub(crate) fn networks(table: &Table<'_>, key: &str) -> Vec<Network> {
     const EXPECTED: &str = "an address or a network, such as \"192.0.2.7\" or \"192.0.2.0/24\"";
     let mut found = Vec::new();
@@ -245,7 +245,7 @@ fn read_consumer(table: &Table<'_>, asks_certificates: bool) -> Option<Consumer>
         }
     }
     if TAKEN.contains(&name.as_str()) {
-        let message = format!("{name:?} is who is not known");
+        let message = format!("{name:?} is reserved for clients that are not known");
         table.mistake("name", message, "another name");
     }
     let may = read_may(table);
@@ -256,12 +256,12 @@ fn read_consumer(table: &Table<'_>, asks_certificates: bool) -> Option<Consumer>
         (Some(token), None, false) => Proof::Token(token),
         (None, Some(certificate), false) => Proof::Certificate(certificate),
         (_, _, true) => {
-            let message = format!("{name:?} is no one in particular");
+            let message = format!("{name:?} stands for no particular client");
             table.mistake("name", message, "no token and no certificate");
             return None;
         }
         (_, _, false) => {
-            let message = format!("it is not said how {name:?} is known");
+            let message = format!("nothing says how {name:?} is known");
             table.mistake("name", message, "one of token and certificate");
             return None;
         }
@@ -269,18 +269,18 @@ fn read_consumer(table: &Table<'_>, asks_certificates: bool) -> Option<Consumer>
     Some(Consumer { name, proof, may })
 }
 
-fn read_may(table: &Table<'_>) -> BTreeSet<Thing> {
+fn read_may(table: &Table<'_>) -> BTreeSet<Resource> {
     let expected = "a list of \"feed\", \"oai\", \"search\" and \"objects\"";
     let mut may = BTreeSet::new();
     let texts = table.strings("may");
     for (i, text) in texts.iter().enumerate() {
-        match Thing::ALL.into_iter().find(|it| it.name() == text) {
-            Some(thing) => drop(may.insert(thing)),
+        match Resource::ALL.into_iter().find(|it| it.name() == text) {
+            Some(resource) => drop(may.insert(resource)),
             None => table.mistake_in("may", i, format!("{text:?} is none"), expected),
         }
     }
     if texts.is_empty() {
-        table.mistake("may", "it is not said what the consumer may have", expected);
+        table.mistake("may", "nothing says what the consumer may have", expected);
     }
     may
 }
@@ -297,43 +297,44 @@ mod tests {
     fn read(text: &str) -> Result<Access, Vec<String>> {
         let document = Document::parse(text).unwrap();
         let access = Access::read(&document.root(), text.contains("#ca"));
-        let said = |it: Vec<settings::Mistake>| it.iter().map(ToString::to_string).collect();
-        document.finish().map(|()| access).map_err(said)
+        let texts = |it: Vec<settings::Mistake>| it.iter().map(ToString::to_string).collect();
+        document.finish().map(|()| access).map_err(texts)
     }
 
-    fn judge(access: &Access, thing: Thing, address: &str, token: Option<&str>) -> Verdict {
+    fn judge(access: &Access, resource: Resource, address: &str, token: Option<&str>) -> Verdict {
         let (address, token) = (address.parse().unwrap(), token.map(str::as_bytes));
-        access.judge(thing, &Asker { address, token, shown: None })
+        access.judge(resource, &Requester { address, token, shown: None })
     }
 
     #[test]
-    fn everything_is_free_until_it_is_somebodys() {
+    fn everything_is_free_until_a_consumer_is_listed() {
         let token = Some("a-token-of-16-or-more");
-        let check = |text: &str, thing, token, expected| {
-            assert_eq!(judge(&read(text).unwrap(), thing, "192.0.2.1", token), expected, "{text}");
+        let check = |text: &str, resource, token, expected| {
+            let verdict = judge(&read(text).unwrap(), resource, "192.0.2.1", token);
+            assert_eq!(verdict, expected, "{text}");
         };
-        for thing in Thing::ALL {
-            check("", thing, None, Verdict::Free);
+        for resource in Resource::ALL {
+            check("", resource, None, Verdict::Free);
         }
-        check(KNOWN, Thing::Feed, None, Verdict::Unknown);
-        check(KNOWN, Thing::Feed, Some("a-token-of-16-or-morf"), Verdict::Unknown);
-        check(KNOWN, Thing::Feed, token, Verdict::Known(0));
-        check(KNOWN, Thing::Oai, None, Verdict::Free);
-        check(KNOWN, Thing::Oai, token, Verdict::Free);
+        check(KNOWN, Resource::Feed, None, Verdict::Unknown);
+        check(KNOWN, Resource::Feed, Some("a-token-of-16-or-morf"), Verdict::Unknown);
+        check(KNOWN, Resource::Feed, token, Verdict::Known(0));
+        check(KNOWN, Resource::Oai, None, Verdict::Free);
+        check(KNOWN, Resource::Oai, token, Verdict::Free);
         let other =
             "[[consumer]]\nname = 'o'\ntoken = 'another-token-of-16'\nmay = ['oai', 'search']\n";
         let both = format!("{KNOWN}{other}");
-        check(&both, Thing::Oai, token, Verdict::Lacking(0));
-        check(&both, Thing::Oai, Some("another-token-of-16"), Verdict::Known(1));
+        check(&both, Resource::Oai, token, Verdict::Lacking(0));
+        check(&both, Resource::Oai, Some("another-token-of-16"), Verdict::Known(1));
         let anyone = format!("{both}[[consumer]]\nname = 'anyone'\nmay = ['search']\n");
-        check(&anyone, Thing::Search, None, Verdict::Free);
-        check(&anyone, Thing::Search, token, Verdict::Free);
-        check(&anyone, Thing::Search, Some("another-token-of-16"), Verdict::Known(1));
-        check(&anyone, Thing::Oai, None, Verdict::Unknown);
+        check(&anyone, Resource::Search, None, Verdict::Free);
+        check(&anyone, Resource::Search, token, Verdict::Free);
+        check(&anyone, Resource::Search, Some("another-token-of-16"), Verdict::Known(1));
+        check(&anyone, Resource::Oai, None, Verdict::Unknown);
         let nobody = "[[consumer]]\nname = 'nobody'\nmay = ['feed']\n";
-        check(nobody, Thing::Feed, None, Verdict::Unknown);
-        check(nobody, Thing::Oai, None, Verdict::Free);
-        check(&format!("{nobody}{KNOWN}"), Thing::Feed, token, Verdict::Known(1));
+        check(nobody, Resource::Feed, None, Verdict::Unknown);
+        check(nobody, Resource::Oai, None, Verdict::Free);
+        check(&format!("{nobody}{KNOWN}"), Resource::Feed, token, Verdict::Known(1));
     }
 
     #[test]
@@ -342,7 +343,11 @@ mod tests {
         let check = |text: &str, address, expected| {
             let access = read(text).unwrap();
             let token = Some("a-token-of-16-or-more");
-            assert_eq!(judge(&access, Thing::Feed, address, token), expected, "{text} {address}");
+            assert_eq!(
+                judge(&access, Resource::Feed, address, token),
+                expected,
+                "{text} {address}"
+            );
         };
         for (address, expected) in [
             ("192.0.2.1", Verdict::Free),
@@ -360,12 +365,12 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_named() {
+    fn every_mistake_is_reported() {
         let check = |text: &str, expected: &[&str]| {
-            let said = read(text).unwrap_err();
-            assert_eq!(said.len(), expected.len(), "{said:?}");
-            let pairs = said.iter().zip(expected);
-            pairs.for_each(|(said, part)| assert!(said.contains(part), "{said} has no {part}"));
+            let mistakes = read(text).unwrap_err();
+            assert_eq!(mistakes.len(), expected.len(), "{mistakes:?}");
+            let pairs = mistakes.iter().zip(expected);
+            pairs.for_each(|(it, part)| assert!(it.contains(part), "{it} lacks {part}"));
         };
         let one = |more: &str| format!("[[consumer]]\nname = 'a'\nmay = ['feed']\n{more}");
         check("[access]\nallow = ['x', '10.0.0.0/8']\n", &["\"x\" is no address"]);
@@ -375,42 +380,48 @@ mod tests {
         check(&one("certificate = 'a b'\n#ca\n"), &["no name of a certificate"]);
         let token = "token = 'a-token-of-16-or-more'\n";
         check(&one(&format!("certificate = 'a.example'\n#ca\n{token}")), &["is known"]);
-        check(&format!("[[consumer]]\nname = 'anyone'\nmay = ['feed']\n{token}"), &["no one in"]);
+        check(
+            &format!("[[consumer]]\nname = 'anyone'\nmay = ['feed']\n{token}"),
+            &["no particular"],
+        );
         check(&one(token).replace("'a'", "'unknown'"), &["not known"]);
         check("[[consumer]]\nname = 'anyone'\nmay = ['fed']\n", &["\"fed\" is none"]);
         check("[[consumer]]\nname = 'anyone'\n", &["what the consumer may have"]);
-        let said = read(&format!("{KNOWN}{}", one(token))).unwrap_err();
-        assert!(said[0].contains("already") && !said[0].contains("a-token"), "{said:?}");
+        let mistakes = read(&format!("{KNOWN}{}", one(token))).unwrap_err();
+        assert!(
+            mistakes[0].contains("already") && !mistakes[0].contains("a-token"),
+            "{mistakes:?}"
+        );
         let same = KNOWN.replace("a-token", "b-token");
         check(&format!("{KNOWN}{same}"), &["already"]);
     }
 
     #[test]
-    fn what_is_asked_for_is_read_off_the_path() {
+    fn the_resource_is_read_from_the_path() {
         for (path, expected) in [
             ("/healthz", None),
             ("/readyz", None),
             ("/.well-known/harvest", None),
             ("/assets/a.css", None),
             ("/push/0123", None),
-            ("/feed", Some(Thing::Feed)),
-            ("/snapshot/7", Some(Thing::Feed)),
-            ("/hub", Some(Thing::Hub)),
-            ("/.well-known/resourcesync", Some(Thing::Feed)),
-            ("/resourcesync/changelist/3.xml", Some(Thing::Feed)),
-            ("/collections/a@b/feed", Some(Thing::Feed)),
-            ("/oai", Some(Thing::Oai)),
-            ("/oai/", Some(Thing::Oai)),
-            ("/oai/schemas/x.xsd", Some(Thing::Oai)),
-            ("/object", Some(Thing::Objects)),
-            ("/", Some(Thing::Search)),
-            ("/api/search", Some(Thing::Search)),
-            ("/anything/else", Some(Thing::Search)),
-            ("*", Some(Thing::Search)),
-            ("", Some(Thing::Search)),
-            ("/healthz/x", Some(Thing::Search)),
+            ("/feed", Some(Resource::Feed)),
+            ("/snapshot/7", Some(Resource::Feed)),
+            ("/hub", Some(Resource::Hub)),
+            ("/.well-known/resourcesync", Some(Resource::Feed)),
+            ("/resourcesync/changelist/3.xml", Some(Resource::Feed)),
+            ("/collections/a@b/feed", Some(Resource::Feed)),
+            ("/oai", Some(Resource::Oai)),
+            ("/oai/", Some(Resource::Oai)),
+            ("/oai/schemas/x.xsd", Some(Resource::Oai)),
+            ("/object", Some(Resource::Objects)),
+            ("/", Some(Resource::Search)),
+            ("/api/search", Some(Resource::Search)),
+            ("/anything/else", Some(Resource::Search)),
+            ("*", Some(Resource::Search)),
+            ("", Some(Resource::Search)),
+            ("/healthz/x", Some(Resource::Search)),
         ] {
-            assert_eq!(Thing::at(path), expected, "{path}");
+            assert_eq!(Resource::at(path), expected, "{path}");
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The admin's token: requests that change state must carry it, and those that read where the settings say so.
+//! The administrator's token: required for requests that change state, and for reading where the settings say so.
 //!
-//! The token lies in `DATA/admin.token`, readable by the daemon's user alone, and is made at the first
-//! start. Source: RFC 6750 §2.1 (the `Authorization` header only: a token in a form or a query would
-//! end up in logs, and a browser would send it for a foreign page). To read, it may as well be the password
-//! that a browser asks its user for (RFC 7617): a browser sends that for foreign pages, too, which do not see
-//! the answers; so it never changes anything.
+//! The token is in `DATA/admin.token`, readable by the daemon's user alone, and is made at the first start. Source:
+//! RFC 6750 §2.1 (the `Authorization` header only: a token in a form or a query would end up in logs, and a browser
+//! would send it for a foreign page). For reading, the token may also be the password that a browser asks its user
+//! for (RFC 7617). Browsers send passwords for foreign pages too, which do not see the answers; so a password never
+//! permits a change.
 
 use std::fmt;
 use std::fs;
@@ -26,16 +26,16 @@ use subtle::ConstantTimeEq as _;
 use crate::Error;
 use crate::credentials::{bearer, password};
 
-/// The file in the data directory.
+/// Name of the file in the data directory.
 pub const FILE_NAME: &str = "admin.token";
-/// The file in the data directory with the address of the admin listener.
+/// Name of the file in the data directory with the address of the admin listener.
 pub const ADDRESS_FILE_NAME: &str = "admin.address";
-/// The file in the data directory with the certificate that the admin listener shows, as DER, where that speaks
-/// TLS: whatever is wrong with the files of the settings, the commands know the daemon by it.
+/// Name of the file in the data directory with the certificate (DER) of an admin listener that speaks TLS. The
+/// commands recognize the daemon by it, even if the certificate files of the settings are wrong.
 pub const CERTIFICATE_FILE_NAME: &str = "admin.certificate";
 /// Random bytes of a new token; it is written as twice as many hexadecimal digits.
 const TOKEN_BYTES: usize = 32;
-/// Fewest characters of a token that an admin wrote.
+/// Fewest characters of a token written by an administrator.
 pub const TOKEN_CHARS_MIN: usize = 32;
 /// Permission bits: the owner may read and write.
 const MODE: u32 = 0o600;
@@ -87,34 +87,34 @@ impl AdminToken {
         Ok(Self(token.into()))
     }
 
-    /// The value of an `Authorization` header that carries the token.
+    /// Returns the value of an `Authorization` header that carries the token.
     pub fn authorization(&self) -> String {
         format!("Bearer {}", self.0)
     }
 
-    /// Whether `headers` carry the token. Takes the same time wherever a wrong one differs.
+    /// Returns whether `headers` carry the token. Takes the same time wherever a wrong one differs.
     pub fn permits(&self, headers: &HeaderMap) -> bool {
         bearer(headers).is_some_and(|it| it.ct_eq(self.0.as_bytes()).into())
     }
 
-    /// Whether `headers` carry the token as a password, whatever the user's name is.
+    /// Returns whether `headers` carry the token as a password, whatever the user's name is.
     fn is_password_of(&self, headers: &HeaderMap) -> bool {
         password(headers).is_some_and(|it| it.ct_eq(self.0.as_bytes()).into())
     }
 }
 
-/// Who may read what the admin listener shows: pages, status, metrics.
+/// Condition for reading at the admin listener: pages, status, metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AdminRead {
-    /// Whoever reaches the listener: every user of this machine.
+    /// None: every client that reaches the listener, so every user of this machine.
     #[default]
     Local,
-    /// Who has the token.
+    /// The token.
     Token,
 }
 
 impl AdminRead {
-    /// The setting `admin_read`.
+    /// Reads the setting `admin_read`.
     pub fn read(table: &Table<'_>) -> Self {
         match table.choice("admin_read", &["local", "token"]) {
             Some("token") => Self::Token,
@@ -123,17 +123,17 @@ impl AdminRead {
     }
 }
 
-/// Who may do what at an admin listener.
+/// The rights at an admin listener.
 #[derive(Clone, Debug)]
 pub struct Guard {
-    /// What lets do everything.
+    /// The token that permits everything.
     pub token: AdminToken,
-    /// Who may read without it.
+    /// The condition for reading.
     pub read: AdminRead,
 }
 
 impl Guard {
-    /// What is wrong with a request, if anything is.
+    /// Returns the reason to refuse a request; `None` permits it.
     fn objection(&self, method: &Method, path: &str, headers: &HeaderMap) -> Option<Objection> {
         let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
         let is_open = self.read == AdminRead::Local || matches!(path, "/healthz" | "/readyz");
@@ -144,11 +144,11 @@ impl Guard {
     }
 }
 
-/// Why a request is refused.
+/// Reason to refuse a request.
 enum Objection {
-    /// It wants to read.
+    /// It reads without the right.
     Read,
-    /// It wants to change something.
+    /// It changes something without the right.
     Change,
 }
 
@@ -174,18 +174,18 @@ impl Objection {
     }
 }
 
-/// Where an admin listener is.
+/// Address of an admin listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Whereabouts {
-    /// Its address.
+pub struct AdminAddress {
+    /// The socket's address.
     pub address: SocketAddr,
     /// Whether it speaks TLS; the certificate that it shows is in [`CERTIFICATE_FILE_NAME`] then.
     pub is_secure: bool,
 }
 
-impl Whereabouts {
-    /// Writes them to `data_dir/admin.address`, and which process has the listener, so that commands that are
-    /// given the data directory find the daemon. It is for its owner alone. Blocks.
+impl AdminAddress {
+    /// Writes the address and the id of this process to `data_dir/admin.address`, readable by its owner alone.
+    /// Commands that get the data directory find the daemon by it. Blocks.
     ///
     /// # Errors
     ///
@@ -194,7 +194,7 @@ impl Whereabouts {
         let path = data_dir.join(ADDRESS_FILE_NAME);
         let failed = |source| Error::AddressFile { path: path.clone(), source };
         let new = path.with_extension("address.new");
-        // What a start that was cut off has left may have another mode.
+        // A file left by an interrupted start may have another mode.
         let _ = fs::remove_file(&new);
         let tls = if self.is_secure { " tls" } else { "" };
         let (address, process) = (self.address, std::process::id());
@@ -202,8 +202,8 @@ impl Whereabouts {
         Disk::System.replace(&path, &new, MODE, line.as_bytes()).map_err(failed).map(drop)
     }
 
-    /// Reads what [`write`](Self::write) wrote, and the id of the process. That may have ended, and somebody else
-    /// may listen there now: the token is for who is known to run. Blocks.
+    /// Reads the address that [`write`](Self::write) wrote, and the id of the process. That process may have ended,
+    /// and another program may listen there now: send the token only after you know that the process runs. Blocks.
     ///
     /// # Errors
     ///
@@ -222,7 +222,7 @@ impl Whereabouts {
     }
 }
 
-/// Lets pass what the [`Guard`] permits; else the answer is 401.
+/// Passes on requests that the [`Guard`] permits; answers others with 401.
 ///
 /// Use it as `router.layer(axum::middleware::from_fn_with_state(guard, auth::guard))`.
 pub async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> Response {
@@ -232,8 +232,8 @@ pub async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> 
     }
 }
 
-/// Makes the file under another name and links it into place: a reader sees all of it or none, and
-/// of two daemons that start at once both end with the first one's.
+/// Makes the file under another name and links it into place, so a reader sees all of it or none. Of two daemons
+/// that start at once, both end with the token of the first.
 fn create(path: &Path) -> Result<(), Error> {
     let mut bytes = [0_u8; TOKEN_BYTES];
     getrandom::fill(&mut bytes).map_err(|error| Error::Random { reason: error.to_string() })?;
@@ -243,11 +243,11 @@ fn create(path: &Path) -> Result<(), Error> {
     write_new(&temporary, &token).map_err(failed)?;
     let placed = match fs::hard_link(&temporary, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        // Not every file system has links.
+        // Some file systems have no links.
         Err(_) => fs::rename(&temporary, path),
         Ok(()) => Ok(()),
     };
-    // Gone already if it was renamed.
+    // After a rename it is gone already.
     let _ = fs::remove_file(&temporary);
     placed.map_err(failed)
 }
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_at_once_agree() {
+    fn simultaneous_starts_agree_on_a_token() {
         let dir = tempfile::tempdir().unwrap();
         let tokens: Vec<_> = std::thread::scope(|scope| {
             let start = || scope.spawn(|| AdminToken::load_or_create(dir.path()).unwrap());
@@ -314,24 +314,24 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_found_with_whose_it_is() {
+    fn an_address_is_read_with_its_process() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(Whereabouts::read(dir.path()).is_err());
+        assert!(AdminAddress::read(dir.path()).is_err());
         let address = "127.0.0.1:9500".parse().unwrap();
-        let mut written = Whereabouts { address, is_secure: false };
-        // What was there may be open to others.
+        let mut written = AdminAddress { address, is_secure: false };
+        // An old file may be readable by others.
         fs::write(dir.path().join("admin.address.new"), "").unwrap();
         written.write(dir.path()).unwrap();
         let path = dir.path().join(ADDRESS_FILE_NAME);
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
         let ours = std::process::id();
-        assert_eq!(Whereabouts::read(dir.path()).unwrap(), (written.clone(), ours));
+        assert_eq!(AdminAddress::read(dir.path()).unwrap(), (written.clone(), ours));
         written.is_secure = true;
         written.write(dir.path()).unwrap();
-        assert_eq!(Whereabouts::read(dir.path()).unwrap(), (written, ours));
+        assert_eq!(AdminAddress::read(dir.path()).unwrap(), (written, ours));
         fs::write(&path, "127.0.0.1:9500\n").unwrap();
-        assert!(Whereabouts::read(dir.path()).is_err());
+        assert!(AdminAddress::read(dir.path()).is_err());
     }
 
     #[test]
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reading_is_free_unless_it_is_not_and_changing_is_guarded() {
+    async fn reading_follows_the_setting_and_changing_needs_the_token() {
         let token = AdminToken("a".repeat(32).into());
         let check = async |read, method: Method, path: &str, authorization: &str, expected: u16| {
             let guard = Guard { token: token.clone(), read };
@@ -377,7 +377,7 @@ mod tests {
             check(read, get.clone(), "/readyz", "x", 200).await;
             check(read, post.clone(), "/", "x", 401).await;
             check(read, post.clone(), "/readyz", "x", 401).await;
-            // A browser sends it for foreign pages.
+            // A browser sends the password for foreign pages.
             check(read, post.clone(), "/", &password, 401).await;
             check(read, post.clone(), "/", &bearer, 200).await;
             check(read, Method::DELETE, "/", "Bearer x", 401).await;

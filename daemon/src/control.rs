@@ -1,4 +1,4 @@
-//! What the users of a daemon's listeners share: what can be asked of them while it runs, and changed.
+//! Run-time control of a daemon's listeners: their status, and settings that change while they serve.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,109 +10,110 @@ use net::tally::Tally;
 use net::tls;
 use serde::{Deserialize, Serialize};
 
-use crate::access::Thing;
+use crate::access::Resource;
 use crate::auth::CERTIFICATE_FILE_NAME;
 use crate::gate::{Gate, Visits};
 use crate::metrics::Sample;
 use crate::overview::Trouble;
 use crate::{Error, Settings};
 
-/// How often the files of certificates are looked at.
+/// Interval between two looks at the certificate files.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// What is the same for all users of a daemon's listeners. Clones are the same.
+/// State and settings of a daemon's listeners. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Control {
     pub(crate) gate: Gate,
     pub(crate) tls: Option<tls::Server>,
-    /// What peers of the public listener do.
+    /// Counters of the public listener's events.
     pub(crate) tally: Tally,
-    pub(crate) calling: net::client::Settings,
-    /// Where commands look for the certificate that the administration listener shows.
-    shown: Option<PathBuf>,
+    pub(crate) client: net::client::Settings,
+    /// The file in which commands look for the certificate of the administration listener.
+    for_commands: Option<PathBuf>,
 }
 
-/// What a daemon says of its listeners in its status.
+/// Status of a daemon's listeners.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Listening {
-    /// The URL that others reach the public listener by, where the settings say one.
+pub struct ListenerStatus {
+    /// The URL of the public listener for others, if the settings give one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// What peers of the public listener have done since the start, by event: `accepted`, and those that an
-    /// administrator wants to know of (`crowding`, `malformed`, `refused`, `shortage`, `slow`, `waited`).
+    /// Events of the public listener since the start, by name: `accepted`, and those of interest to
+    /// an administrator (`crowding`, `malformed`, `refused`, `shortage`, `slow`, `waited`).
     pub listener: BTreeMap<String, u64>,
-    /// Who asked so often for what only known consumers may have, by name.
+    /// Requests for resources that only known consumers may have, by consumer.
     #[serde(default)]
     pub access: BTreeMap<String, Visits>,
-    /// What is wrong with the files of certificates, if anything is.
+    /// The fault of the certificate files, if they have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_problem: Option<String>,
 }
 
-impl Listening {
-    /// The samples of it.
+impl ListenerStatus {
+    /// Returns the samples of the status.
     pub fn samples(&self) -> impl Iterator<Item = Sample> + '_ {
-        let help = "What peers of the public listener did, or what was done to them.";
+        let help = "Events of peers of the public listener.";
         let events = self.listener.iter().map(move |(event, count)| {
             Sample::counter("harvest_http_events_total", help, *count as f64).with("event", event)
         });
         events.chain(crate::gate::samples(&self.access))
     }
 
-    /// What needs an administrator.
+    /// Returns the troubles that need an administrator.
     pub fn troubles(&self) -> impl Iterator<Item = Trouble> + '_ {
         self.tls_problem.iter().map(|it| Trouble::new("TLS", it.clone()))
     }
 }
 
 impl Control {
-    /// Reads what `settings` name.
+    /// Reads the files that `settings` name.
     ///
     /// # Errors
     ///
     /// A certificate cannot be used: the message says which and why.
     pub fn open(settings: &Settings) -> Result<Self, Error> {
-        // Small files, before there is anybody to keep waiting.
+        // Blocking is harmless: the files are small, and nobody waits yet.
         let tls = settings.tls.clone().map(tls::Server::open).transpose()?;
         let mut extra_roots = Vec::new();
         for path in &settings.trust {
             extra_roots.append(&mut tls::certificates(path)?);
         }
         let contact = settings.base_url.as_ref().map(ToString::to_string);
-        let calling = net::client::Settings { contact, extra_roots, ..Default::default() };
+        let client = net::client::Settings { contact, extra_roots, ..Default::default() };
         let gate = Gate::new(settings.access.clone());
-        let shown = settings.is_admin_secure().then(|| settings.data.join(CERTIFICATE_FILE_NAME));
-        Ok(Self { gate, tls, tally: Tally::default(), calling, shown })
+        let for_commands =
+            settings.is_admin_secure().then(|| settings.data.join(CERTIFICATE_FILE_NAME));
+        Ok(Self { gate, tls, tally: Tally::default(), client, for_commands })
     }
 
-    /// Puts in force what of `settings` can be while the daemon runs; the rest is what
-    /// [`Settings::differences`] names.
+    /// Puts in force the settings that can change while the daemon runs; [`Settings::differences`] names the
+    /// others.
     pub fn reload(&self, settings: &Settings) {
         self.gate.set(settings.access.clone());
     }
 
-    /// Whether the consumer of that name, or whoever is nobody known, may have `thing`.
-    pub fn may(&self, consumer: Option<&str>, thing: Thing) -> bool {
-        self.gate.may(consumer, thing)
+    /// Returns whether the consumer of that name, or an unknown client, may have `resource`.
+    pub fn may(&self, consumer: Option<&str>, resource: Resource) -> bool {
+        self.gate.may(consumer, resource)
     }
 
-    /// Returns how others are called: in whose name, and whom to trust.
-    pub fn calling(&self) -> net::client::Settings {
-        self.calling.clone()
+    /// Returns the settings of the daemon's client: its contact, and the trusted certificates.
+    pub fn client_settings(&self) -> net::client::Settings {
+        self.client.clone()
     }
 
-    /// Returns what there is to say of the listeners.
-    pub fn listening(&self) -> Listening {
+    /// Returns the status of the listeners.
+    pub fn listening(&self) -> ListenerStatus {
         let counts = self.tally.counts();
-        Listening {
-            base_url: self.calling.contact.clone(),
+        ListenerStatus {
+            base_url: self.client.contact.clone(),
             listener: counts.map(|(event, count)| (event.to_owned(), count)).into(),
             access: self.gate.visits(),
             tls_problem: self.tls.as_ref().and_then(tls::Server::problem),
         }
     }
 
-    /// Looks at the files of certificates until `stop` starts.
+    /// Watches the certificate files until `stop` starts.
     pub async fn keep(&self, stop: &Shutdown) {
         let mut wait = Duration::ZERO;
         while let Some(tls) = self.tls.clone() {
@@ -120,12 +121,12 @@ impl Control {
                 () = stop.started() => return,
                 () = tokio::time::sleep(wait) => {}
             }
-            let (shown, is_first) = (self.shown.clone(), wait.is_zero());
+            let (for_commands, is_first) = (self.for_commands.clone(), wait.is_zero());
             wait = LOOK_EVERY;
             let looked = tokio::task::spawn_blocking(move || {
                 let is_new = tls.refresh();
-                if let Some(path) = shown.filter(|_| is_new || is_first) {
-                    keep_shown(&path, &tls.shown());
+                if let Some(path) = for_commands.filter(|_| is_new || is_first) {
+                    write_certificate(&path, &tls.certificate());
                 }
                 (is_new, tls.problem())
             });
@@ -134,15 +135,15 @@ impl Control {
                 Ok((true, None)) => tracing::info!("new certificate in use"),
                 Ok((true, Some(problem))) => tracing::warn!("{problem}"),
                 Ok((false, _)) => {}
-                Err(error) => tracing::error!(%error, "the certificates cannot be looked at"),
+                Err(error) => tracing::error!(%error, "cannot read the certificates"),
             }
         }
     }
 }
 
-/// Writes the certificate for the commands. Without it they do not trust the listener, which nothing else needs.
-fn keep_shown(path: &Path, shown: &[u8]) {
-    if let Err(error) = Disk::System.replace(path, &path.with_extension("new"), disk::MODE, shown) {
-        tracing::warn!(path = %path.display(), %error, "the commands will not know the certificate");
+/// Writes the certificate for the commands. Without it only they cannot connect: they do not trust the listener.
+fn write_certificate(path: &Path, bytes: &[u8]) {
+    if let Err(error) = Disk::System.replace(path, &path.with_extension("new"), disk::MODE, bytes) {
+        tracing::warn!(path = %path.display(), %error, "commands will not trust the listener");
     }
 }

@@ -1,4 +1,4 @@
-//! What a request shows of who asks: a token, in one of the two ways that HTTP has.
+//! Credentials of a request: a token, in one of HTTP's two forms.
 //!
 //! Source: RFC 6750 §2.1 (`Bearer`), RFC 7617 (`Basic`), RFC 4648 §4 (Base64).
 //!
@@ -7,20 +7,20 @@
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-/// The bearer token of a request.
+/// Returns the bearer token of a request.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let (scheme, token) = credentials(headers)?;
     scheme.eq_ignore_ascii_case(b"bearer").then_some(token)
 }
 
-/// The password of a request, whatever the user's name is.
+/// Returns the password of a request, for any user name.
 pub(crate) fn password(headers: &HeaderMap) -> Option<Vec<u8>> {
     let (scheme, pair) = credentials(headers)?;
     let pair = scheme.eq_ignore_ascii_case(b"basic").then(|| from_base64(pair))??;
     pair.as_slice().split_once_at(b':').map(|(_name, password)| password.to_vec())
 }
 
-/// Scheme and credentials of the only `Authorization` header.
+/// Returns scheme and credentials of the only `Authorization` header.
 fn credentials(headers: &HeaderMap) -> Option<(&[u8], &[u8])> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (value, None) = (values.next()?, values.next()) else { return None };
@@ -50,7 +50,7 @@ fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Splitting at a byte, which the standard library has for text only.
+/// Splits at a byte; the standard library does so for text only.
 trait SplitOnceAt {
     fn split_once_at(&self, byte: u8) -> Option<(&[u8], &[u8])>;
 }

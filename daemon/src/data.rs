@@ -10,19 +10,19 @@ use net::identity::Identity;
 use crate::Error;
 use crate::auth::AdminToken;
 
-/// The file with the id.
+/// Name of the file with the id.
 const ID: &str = "id";
-/// Digits of an id.
+/// Number of digits of an id.
 const ID_DIGITS: usize = 16;
 
-/// What a daemon keeps of itself in its data folder.
+/// A daemon's identity, from its data folder.
 #[derive(Debug)]
 pub struct Data {
-    /// The id: 16 lower-case hex digits, made of the key once, and kept.
+    /// The id: 16 lower-case hex digits, derived from the first key, and kept.
     pub id: String,
     /// The key.
     pub identity: Identity,
-    /// What lets its administrator do everything.
+    /// The administrator's token.
     pub token: AdminToken,
 }
 
@@ -31,7 +31,7 @@ impl Data {
     ///
     /// # Errors
     ///
-    /// It cannot be used, or holds no id, key or token that could be: the message says what to do.
+    /// The folder, its id, key or token cannot be used; the message says what to do.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let failed = |source| Error::Data { path: folder.to_owned(), source };
         fs::create_dir_all(folder).map_err(failed)?;
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_made_once_and_nothing_else_is_taken_for_one() {
+    fn an_id_is_made_once_and_wrong_ones_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let data = Data::open(&folder.path().join("new/data")).unwrap();
         assert_eq!(Data::open(&folder.path().join("new/data")).unwrap().id, data.id);
@@ -74,10 +74,10 @@ mod tests {
         let id = folder.path().join("new/data/id");
         for wrong in ["", "0123456789abcde", "0123456789ABCDEF", "0123456789abcdefg"] {
             fs::write(&id, wrong).unwrap();
-            let said = Data::open(id.parent().unwrap()).unwrap_err().to_string();
-            assert!(said.contains("data/id") && said.contains("backup"), "{said}");
+            let message = Data::open(id.parent().unwrap()).unwrap_err().to_string();
+            assert!(message.contains("data/id") && message.contains("backup"), "{message}");
         }
-        // It stays when the key does not.
+        // The id stays when the key changes.
         fs::write(&id, "0123456789abcdef\n").unwrap();
         assert_eq!(Data::open(id.parent().unwrap()).unwrap().id, "0123456789abcdef");
     }

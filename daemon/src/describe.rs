@@ -1,8 +1,8 @@
-//! What a daemon is, told to whoever asks: `/.well-known/harvest`.
+//! The public description of a daemon: `/.well-known/harvest`.
 //!
-//! A description is plain data, as JSON, and signed: `Harvest-Signature` is the Ed25519 signature of the body, by
-//! the key that the body names and the id is made of. Whoever keeps descriptions keeps the one with the highest
-//! sequence, which never falls, whatever becomes of the clock.
+//! A description is plain JSON, and signed: `Harvest-Signature` is the Ed25519 signature of the body by the key
+//! that the body names, from which the id is derived. A reader that stores descriptions keeps the one with the
+//! highest sequence. The sequence never falls, even if the clock does.
 //!
 //! Source: RFC 8615 (well-known URIs), RFC 8032 (Ed25519); ours.
 
@@ -25,76 +25,76 @@ use url::Url;
 
 use crate::{Error, Settings};
 
-/// Where it is told.
+/// Path of the description.
 pub const PATH: &str = "/.well-known/harvest";
 /// The header with the signature: 128 lower-case hex digits.
 pub const SIGNATURE: HeaderName = HeaderName::from_static("harvest-signature");
 
-/// Most public URLs that are named of what is gathered, and most types and languages.
+/// Most public URLs of gathered objects in a description, and most types and most languages.
 pub const NAMED_MAX: usize = 1_000;
-/// So long all who ask get the same.
+/// Time for which all requests get the same description.
 const KEPT: Duration = Duration::from_secs(10);
 /// The file with the sequence, in the data folder.
 const FILE_NAME: &str = "description.sequence";
-/// So many numbers are set apart at once.
+/// Count of sequence numbers that are reserved at once.
 const RESERVE: u64 = 1_000;
 
-/// What a daemon is.
+/// The description of a daemon.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Description {
-    /// Its id: 16 hex digits, made of the key.
+    /// Its id: 16 hex digits, derived from the key.
     pub id: String,
     /// Its public key: 64 hex digits.
     pub key: String,
-    /// What it is: `gatherer`, `broker` …
+    /// Its kind: `gatherer`, `broker` …
     pub kind: String,
     /// The version of the program.
     pub software: String,
-    /// What it says of itself.
+    /// The facts about it.
     #[serde(flatten)]
     pub facts: Facts,
     /// The load of its machine: that of the last minute, for each processor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
-    /// When this was said, in Unix milliseconds.
+    /// The time of the description, in Unix milliseconds.
     pub time_ms: u64,
-    /// Which description this is: each has a higher number than those before.
+    /// The number of the description, higher than all before.
     pub sequence: u64,
 }
 
-/// What a daemon says of itself. It names no file.
+/// Facts about a daemon, for everybody. They name no file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
-    /// The URL that others reach it by, where the settings say one.
+    /// The URL that others reach it by, if the settings give one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<Url>,
-    /// How its administrator is reached: a URL or a mail address.
+    /// Contact of its administrator: a URL or a mail address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub administrator: Option<String>,
-    /// Where it is, in words.
+    /// Its location, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
     /// The public URLs that its objects begin with, or those of its sources.
     #[serde(default)]
     pub gathers: Vec<String>,
-    /// How many objects it has.
+    /// Number of its objects.
     pub objects: u64,
-    /// Of each type, as far as that is known.
+    /// Number of objects of each type, as far as known.
     #[serde(default)]
     pub types: BTreeMap<String, u64>,
-    /// In each language, as far as that is known.
+    /// Number of objects in each language, as far as known.
     #[serde(default)]
     pub languages: BTreeMap<String, u64>,
-    /// How fresh it is as measured, 0 to 1.
+    /// Its measured freshness, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freshness: Option<f64>,
 }
 
 impl Facts {
-    /// What the settings say, of a daemon of that name; `email` is how its administrator is reached if nothing else
-    /// is said.
+    /// Returns the facts in the settings of a daemon of that name. `email` is the administrator's contact if the
+    /// settings give none.
     pub fn new(name: &str, settings: &Settings, email: Option<&String>) -> Self {
         Self {
             name: name.to_owned(),
@@ -105,18 +105,18 @@ impl Facts {
         }
     }
 
-    /// What an administrator sees of it besides.
+    /// Returns the facts that its administrator sees beside the name: labels and texts.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let lines = [
             ("Address", self.base_url.as_ref().map(ToString::to_string)),
             ("Administrator", self.administrator.clone()),
             ("Location", self.location.clone()),
         ];
-        lines.into_iter().filter_map(|(name, said)| Some((name, said?))).collect()
+        lines.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()
     }
 }
 
-/// Describes a daemon. Clones are the same.
+/// Describes a daemon. Clones share the sequence.
 #[derive(Clone, Debug)]
 pub struct Describer(Arc<Shared>);
 
@@ -126,26 +126,26 @@ struct Shared {
     kind: &'static str,
     id: String,
     key: String,
-    state: Mutex<State>,
+    state: Mutex<Issued>,
 }
 
 #[derive(Debug)]
-struct State {
-    /// The last number given, and up to where they may be given before more are set apart.
+struct Issued {
+    /// The last number given, and the last one reserved.
     sequence: u64,
     reserved: u64,
-    said: Option<(Instant, Said)>,
+    latest: Option<(Instant, Signed)>,
 }
 
-/// A description as it is sent.
+/// A description in the form that is sent.
 #[derive(Clone, Debug)]
-struct Said {
+struct Signed {
     body: String,
     signature: String,
 }
 
 impl Describer {
-    /// Describes the daemon of that kind, id and public key which keeps what it has in `data`. Blocks.
+    /// Returns the describer of the daemon with this kind, id, public key and data folder. Blocks.
     ///
     /// # Errors
     ///
@@ -154,20 +154,20 @@ impl Describer {
         let path = data.join(FILE_NAME);
         let failed = |source| Error::Data { path: path.clone(), source };
         let stored = match fs::read_to_string(&path) {
-            // What is torn is made good by the clock.
+            // The clock below replaces a torn number.
             Ok(text) => text.trim().parse().unwrap_or(0),
             Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
             Err(error) => return Err(failed(error)),
         };
-        // Where the file is lost, the clock goes on from where it was.
+        // The clock is above every number of a lost file.
         let sequence = u64::max(stored, clock::now_ms() / 1_000);
-        let state = Mutex::new(State { sequence, reserved: sequence, said: None });
+        let state = Mutex::new(Issued { sequence, reserved: sequence, latest: None });
         let (id, key) = (id.to_owned(), key.to_owned());
         Ok(Self(Arc::new(Shared { path, kind, id, key, state })))
     }
 
-    /// Returns the route that tells it. `look` finds what there is to say, and may block for a moment; `sign` signs
-    /// with the key.
+    /// Returns the route of the description. `look` collects the facts, and may block for a moment;
+    /// `sign` signs with the key.
     pub fn route(
         &self,
         look: impl Fn() -> Facts + Clone + Send + Sync + 'static,
@@ -177,18 +177,22 @@ impl Describer {
         let handler = move || {
             let (this, look, sign) = (this.clone(), look.clone(), sign.clone());
             async move {
-                let said = tokio::task::spawn_blocking(move || this.say(&look, &sign)).await;
-                respond(said.map_err(io::Error::other).flatten())
+                let signed = tokio::task::spawn_blocking(move || this.describe(&look, &sign)).await;
+                respond(signed.map_err(io::Error::other).flatten())
             }
         };
         Router::new().route(PATH, get(handler))
     }
 
-    fn say(&self, look: &impl Fn() -> Facts, sign: &impl Fn(&[u8]) -> String) -> io::Result<Said> {
+    fn describe(
+        &self,
+        look: &impl Fn() -> Facts,
+        sign: &impl Fn(&[u8]) -> String,
+    ) -> io::Result<Signed> {
         let mut state = self.state();
         let now = clock::monotonic();
-        if let Some((_, said)) = state.said.as_ref().filter(|it| now.duration_since(it.0) < KEPT) {
-            return Ok(said.clone());
+        if let Some((_, it)) = state.latest.as_ref().filter(|it| now.duration_since(it.0) < KEPT) {
+            return Ok(it.clone());
         }
         let Shared { kind, id, key, .. } = &*self.0;
         let description = Description {
@@ -202,13 +206,13 @@ impl Describer {
             sequence: self.next(&mut state)?,
         };
         let body = serde_json::to_string(&description).map_err(io::Error::other)?;
-        let said = Said { signature: sign(body.as_bytes()), body };
-        state.said = Some((now, said.clone()));
-        Ok(said)
+        let signed = Signed { signature: sign(body.as_bytes()), body };
+        state.latest = Some((now, signed.clone()));
+        Ok(signed)
     }
 
-    /// Returns the next number: one that was not given before, nor will be after a crash.
-    fn next(&self, state: &mut State) -> io::Result<u64> {
+    /// Returns the next number: one that was never given before, even after a crash.
+    fn next(&self, state: &mut Issued) -> io::Result<u64> {
         if state.sequence == state.reserved {
             let (path, reserved) = (&self.0.path, state.reserved + RESERVE);
             let text = format!("{reserved}\n");
@@ -220,12 +224,12 @@ impl Describer {
         Ok(state.sequence)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Issued> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The largest of what is counted by name.
+/// Returns the [`NAMED_MAX`] names with the highest counts; those without a count are left out.
 pub fn largest(counted: impl IntoIterator<Item = (String, u64)>) -> BTreeMap<String, u64> {
     let mut all: Vec<_> = counted.into_iter().filter(|(_, count)| 0 < *count).collect();
     all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -233,11 +237,11 @@ pub fn largest(counted: impl IntoIterator<Item = (String, u64)>) -> BTreeMap<Str
     all.into_iter().collect()
 }
 
-fn respond(said: io::Result<Said>) -> Response {
-    let Said { body, signature } = match said {
-        Ok(said) => said,
+fn respond(signed: io::Result<Signed>) -> Response {
+    let Signed { body, signature } = match signed {
+        Ok(signed) => signed,
         Err(error) => {
-            tracing::error!(%error, "what this daemon is cannot be said");
+            tracing::error!(%error, "cannot describe this daemon");
             return StatusCode::INTERNAL_SERVER_ERROR.into_response();
         }
     };
@@ -251,7 +255,7 @@ fn respond(said: io::Result<Said>) -> Response {
     (headers, body).into_response()
 }
 
-/// The load of the last minute for each processor, where the system tells it.
+/// Returns the load of the last minute for each processor, if the system reports it.
 fn load() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     let load: f64 = text.split(' ').next()?.parse().ok()?;
@@ -292,13 +296,13 @@ mod tests {
         let first = ask(&describer, &identity).await;
         assert_eq!((first.kind.as_str(), first.facts.objects), ("broker", 3));
         assert_eq!(first.id, identity::id_of(&first.key));
-        assert_eq!(ask(&describer, &identity).await, first, "for a while it is the same");
-        // As if it had crashed.
+        assert_eq!(ask(&describer, &identity).await, first, "the description is kept for a while");
+        // A new describer, as after a crash.
         let mut last = first.sequence;
         for _ in 0..3 {
-            let said = ask(&open(), &identity).await;
-            assert!(last < said.sequence, "{} after {last}", said.sequence);
-            last = said.sequence;
+            let next = ask(&open(), &identity).await;
+            assert!(last < next.sequence, "{} after {last}", next.sequence);
+            last = next.sequence;
         }
         {
             let mut state = describer.state();
@@ -307,7 +311,7 @@ mod tests {
                 assert!(sequence <= state.reserved);
             }
         }
-        // As after a time ahead, and a file that is gone.
+        // The clock was ahead, then the file is lost.
         fs::write(folder.path().join(FILE_NAME), "99000000000\n").unwrap();
         assert!(99_000_000_000 < ask(&open(), &identity).await.sequence);
         fs::write(folder.path().join(FILE_NAME), "").unwrap();
@@ -315,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_largest_are_named() {
+    fn only_the_largest_counts_are_kept() {
         let many = (0..2_000_u64).map(|n| (format!("{n:04}"), n));
         let named = largest(many);
         assert_eq!(

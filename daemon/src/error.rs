@@ -1,10 +1,9 @@
-//! What keeps a daemon from starting, or from going on: for whoever runs it.
+//! Errors that keep a daemon from starting or going on, for its administrator.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a daemon cannot use its data folder or its listeners. Each message names the file or address and what
-/// to do.
+/// Failure to use the data folder or the listeners. Each message names the file or address and says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -13,7 +12,7 @@ pub enum Error {
     Data {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The file of the id holds something else.
@@ -31,7 +30,7 @@ pub enum Error {
     TokenFile {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The file with the admin listener's address could not be read or written.
@@ -39,7 +38,7 @@ pub enum Error {
     AddressFile {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Others may read the token file.
@@ -64,7 +63,7 @@ pub enum Error {
     /// The system gave no random bytes.
     #[error("cannot make an admin token: the system gives no random bytes: {reason}")]
     Random {
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
     /// The key cannot be used.

@@ -1,7 +1,7 @@
-//! The gate: what stands before everything that a daemon has for others, and asks who comes.
+//! The gate: the access check in front of everything that a daemon offers to others.
 //!
-//! It decides by [`access`](crate::access), answers who may not, and counts both by consumer. Who has a token may
-//! send it as a password as well (RFC 7617), as browsers and many harvesters of OAI-PMH do: to read, that is. A
+//! The gate decides by [`access`](crate::access), answers refused clients, and counts requests by consumer. A token
+//! may also be sent as a password (RFC 7617), as browsers and many harvesters of OAI-PMH do, but only to read: a
 //! browser sends passwords for foreign pages, too.
 
 use std::collections::BTreeMap;
@@ -15,44 +15,44 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::{CACHE_CONTROL, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, StatusCode};
 use net::server::Peer;
-use net::tls::Shown;
+use net::tls::ClientCertificate;
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Access, Asker, Thing, Verdict};
+use crate::access::{Access, Requester, Resource, Verdict};
 use crate::credentials::{bearer, password};
 use crate::metrics::Sample;
 
-/// What is asked of who is not known.
+/// The challenge to unknown clients.
 const CHALLENGE: &str =
     r#"Bearer, Basic realm="a token of this server, with any name", charset="UTF-8""#;
 
-/// Who asked so often, and was let in or refused. The name of nobody known is `unknown`, and `address` that of
-/// whoever comes from an address that is not let in.
+/// Counts of one consumer's requests. Unknown clients are counted as `unknown`, those from addresses that are not
+/// allowed as `address`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Visits {
-    /// Requests that were let in for what only those have who are known.
+    /// Allowed requests for resources that only known consumers may have.
     pub allowed: u64,
-    /// Requests that were refused.
+    /// Refused requests.
     pub refused: u64,
 }
 
-/// The name of the consumer whose request it is: an extension of requests of who is known.
+/// The name of the consumer of a request: an extension of requests of known consumers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visitor(pub String);
 
-/// The gate of a daemon. Clones are the same.
+/// The gate of a daemon. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Gate(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
     access: RwLock<Arc<Access>>,
-    /// By the names of consumers, of whom there are a bounded number.
+    /// By name of the consumer; the number of consumers is bounded.
     visits: Mutex<BTreeMap<String, Visits>>,
 }
 
 impl Gate {
-    /// Returns a gate that lets in whom `access` says.
+    /// Returns a gate that decides by `access`.
     pub fn new(access: Access) -> Self {
         let gate = Self::default();
         gate.set(access);
@@ -62,27 +62,26 @@ impl Gate {
     /// Puts other settings in force.
     pub fn set(&self, access: Access) {
         let mut current = self.0.access.write().unwrap_or_else(PoisonError::into_inner);
-        for thing in access.opened_since(&current) {
-            let thing = thing.name();
+        for resource in access.opened_since(&current) {
+            let resource = resource.name();
             tracing::warn!(
-                thing,
-                "everybody may have it now: no consumer is listed for it any more"
+                resource,
+                "everybody may have this now: no consumer is listed for it any more"
             );
         }
         *current = Arc::new(access);
     }
 
-    /// Whether the consumer of that name, or whoever is nobody known, may have `thing`.
-    pub(crate) fn may(&self, consumer: Option<&str>, thing: Thing) -> bool {
+    /// Returns whether the consumer of that name, or an unknown client, may have `resource`.
+    pub(crate) fn may(&self, consumer: Option<&str>, resource: Resource) -> bool {
         let access = self.0.access.read().unwrap_or_else(PoisonError::into_inner);
-        access.is_free(thing)
-            || access
-                .consumers
-                .iter()
-                .any(|it| consumer.is_some_and(|name| it.name == name) && it.may.contains(&thing))
+        access.is_free(resource)
+            || access.consumers.iter().any(|it| {
+                consumer.is_some_and(|name| it.name == name) && it.may.contains(&resource)
+            })
     }
 
-    /// Returns who asked how often, by name.
+    /// Returns the counts of requests, by consumer.
     pub fn visits(&self) -> BTreeMap<String, Visits> {
         self.0.visits.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -94,38 +93,38 @@ impl Gate {
 
     fn is_for_some(&self, path: &str) -> bool {
         let access = self.0.access.read().unwrap_or_else(PoisonError::into_inner);
-        Thing::at(path).is_some_and(|it| access.is_for_some(it))
+        Resource::at(path).is_some_and(|it| access.is_for_some(it))
     }
 
-    /// Judges a request: whose it is, if it is somebody's who is known; or the answer, if it is refused.
+    /// Judges a request: returns its consumer if that is known, or the answer if the request is refused.
     fn judge(&self, request: &Request) -> Result<Option<Visitor>, Box<Response>> {
-        let Some(thing) = Thing::at(request.uri().path()) else { return Ok(None) };
+        let Some(resource) = Resource::at(request.uri().path()) else { return Ok(None) };
         let access = Arc::clone(&self.0.access.read().unwrap_or_else(PoisonError::into_inner));
         let (headers, extensions) = (request.headers(), request.extensions());
         let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
         let password = reads.then(|| password(headers)).flatten();
-        // Whoever is asked in this process has no address, and is this machine.
+        // Requests made within this process have no address and count as from this machine.
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let asker = Asker {
+        let requester = Requester {
             address: extensions.get().map_or(here, |Peer(address)| *address),
             token: bearer(headers).or(password.as_deref()),
-            shown: extensions.get::<Shown>(),
+            shown: extensions.get::<ClientCertificate>(),
         };
-        let verdict = access.judge(thing, &asker);
+        let verdict = access.judge(resource, &requester);
         let name = |at: usize| access.consumers.get(at).map(|it| it.name.as_str());
         let (who, refusal) = match verdict {
             Verdict::Free => {
-                let known = access.known(&asker).next();
+                let known = access.known(&requester).next();
                 return Ok(known.map(|(_, it)| Visitor(it.name.clone())));
             }
             Verdict::Known(at) => (name(at), None),
             Verdict::Address => {
-                (Some("address"), Some(forbidden("your address is not let in here")))
+                (Some("address"), Some(forbidden("your address is not allowed here")))
             }
-            Verdict::Unknown => (Some("unknown"), Some(unknown(thing))),
+            Verdict::Unknown => (Some("unknown"), Some(unknown(resource))),
             Verdict::Lacking(at) => {
                 let named = name(at).unwrap_or_default();
-                let message = format!("{named:?} may not have {:?} here", thing.name());
+                let message = format!("{named:?} may not have {:?} here", resource.name());
                 (name(at), Some(forbidden(&message)))
             }
         };
@@ -145,22 +144,22 @@ impl Gate {
     }
 }
 
-/// Keeps caches that many share from answering others with what is for some: RFC 9111 §3.5.
+/// Keeps shared caches from giving restricted answers to other clients: RFC 9111 §3.5.
 fn keep_private(response: &mut Response) {
-    let said = response.headers().get(CACHE_CONTROL).and_then(|it| it.to_str().ok());
-    let kept = said.unwrap_or_default().replace("public", "private");
+    let value = response.headers().get(CACHE_CONTROL).and_then(|it| it.to_str().ok());
+    let kept = value.unwrap_or_default().replace("public", "private");
     let kept = if kept.is_empty() { "private".to_owned() } else { kept };
-    let is_told = ["private", "no-store"].iter().any(|it| kept.contains(it));
-    let kept = if is_told { kept } else { format!("private, {kept}") };
-    // It was one, but for a word.
+    let is_private = ["private", "no-store"].iter().any(|it| kept.contains(it));
+    let kept = if is_private { kept } else { format!("private, {kept}") };
+    // The value was valid before a word was changed.
     if let Ok(kept) = HeaderValue::try_from(kept) {
         response.headers_mut().insert(CACHE_CONTROL, kept);
     }
 }
 
-/// The samples of what a gate counts.
+/// Returns the samples of a gate's counts.
 pub fn samples(visits: &BTreeMap<String, Visits>) -> impl Iterator<Item = Sample> + '_ {
-    let help = "Requests for what only known consumers may have, and those refused by address.";
+    let help = "Requests for resources of known consumers, and requests refused by address.";
     visits.iter().flat_map(move |(name, visits)| {
         [("allowed", visits.allowed), ("refused", visits.refused)].map(|(outcome, count)| {
             Sample::counter("harvest_access_requests_total", help, count as f64)
@@ -187,11 +186,11 @@ async fn pass(State(gate): State<Gate>, mut request: Request, next: Next) -> Res
     }
 }
 
-fn unknown(thing: Thing) -> Response {
+fn unknown(resource: Resource) -> Response {
     let message = format!(
         "{:?} needs a token that this server's administrator gives: as `Authorization: Bearer TOKEN`, or in a \
          browser as the password, with any name",
-        thing.name()
+        resource.name()
     );
     let mut response = refused(StatusCode::UNAUTHORIZED, &message);
     response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_known_is_let_in_and_the_others_are_told_why_not() {
+    async fn known_consumers_pass_and_others_learn_why_not() {
         let gate = Gate::new(access(
             "[access]\ndeny = ['192.0.2.7']\n\
              [[consumer]]\nname = 'union'\ntoken = 'aaaaaaaaaaaaaaaa'\nmay = ['feed']\n\
@@ -273,8 +272,8 @@ mod tests {
         };
         assert_eq!(cached("/feed").await.unwrap(), "private, max-age=9");
         assert_eq!(cached("/healthz").await.unwrap(), "public, max-age=9");
-        let said = |visits: &Visits| (visits.allowed, visits.refused);
-        let visits: Vec<_> = gate.visits().into_iter().map(|(n, it)| (n, said(&it))).collect();
+        let counts = |visits: &Visits| (visits.allowed, visits.refused);
+        let visits: Vec<_> = gate.visits().into_iter().map(|(n, it)| (n, counts(&it))).collect();
         let expected =
             [("address", (0, 3)), ("oai", (1, 1)), ("union", (4, 0)), ("unknown", (0, 2))];
         assert_eq!(visits, expected.map(|(name, counts)| (name.to_owned(), counts)));

@@ -1,7 +1,7 @@
 //! The answers to `/healthz`, `/readyz` and `/metrics`, which programs read.
 //!
-//! `/healthz` says that the process lives: whoever asks need not end it. `/readyz` says whether the daemon
-//! can do what it is for, as named checks, which its metrics and its status have as well.
+//! `/healthz` says that the process lives and need not be restarted. `/readyz` says whether the daemon can do its
+//! work, as named checks; its metrics and its status have the same checks.
 
 use axum::response::{IntoResponse as _, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -11,54 +11,54 @@ use serde_json::json;
 
 use crate::metrics::{self, Sample};
 
-/// One thing that a daemon has to be able to do.
+/// One ability that a daemon must have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// What it is: `takes-changes`, `answers-searches` …
+    /// Its name: `takes-changes`, `answers-searches` …
     pub name: String,
-    /// Whether it can.
+    /// Whether the daemon has it.
     pub ok: bool,
-    /// If not, what is wrong and what to do, for anybody: it names no file and nothing secret.
+    /// If not, the fault and its remedy, for everybody: without names of files and secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// If not, the same for the administrator, who may read the names of files.
+    /// If not, the same for the administrator, with names of files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
 impl Check {
-    /// A check that has failed if there is a `fault`, of which the administrator reads all and everybody
-    /// else the `message`.
+    /// Returns a check that has failed if there is a `fault`. The administrator reads the fault, everybody else the
+    /// `message`.
     pub fn new(name: &str, message: &str, fault: Option<String>) -> Self {
         let message = fault.is_some().then(|| message.to_owned());
         Self { name: name.to_owned(), ok: fault.is_none(), message, detail: fault }
     }
 }
 
-/// Whether a daemon can do what it is for.
+/// Readiness of a daemon for its work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Readiness {
-    /// Whether all checks went well.
+    /// Whether all checks passed.
     pub ready: bool,
-    /// The checks, always the same ones of a daemon.
+    /// The checks, always the same ones for one daemon.
     pub checks: Vec<Check>,
 }
 
 impl Readiness {
-    /// Ready if all of `checks` went well.
+    /// Returns the readiness by `checks`: ready if all passed.
     pub fn new(checks: impl Into<Vec<Check>>) -> Self {
         let checks = checks.into();
         Self { ready: checks.iter().all(|it| it.ok), checks }
     }
 
-    /// The same for anybody: without what only the administrator may read.
+    /// Returns the readiness for everybody, without the details for the administrator.
     #[must_use]
     pub fn for_anybody(mut self) -> Self {
         self.checks.iter_mut().for_each(|it| it.detail = None);
         self
     }
 
-    /// Says in a line each what is not as it has to be: for people.
+    /// Returns one line for people for each failed check.
     pub fn faults(&self) -> impl Iterator<Item = String> + '_ {
         self.checks.iter().filter(|it| !it.ok).map(|it| {
             let what = it.message.as_deref().unwrap_or("it failed");
@@ -67,13 +67,13 @@ impl Readiness {
         })
     }
 
-    /// The samples: one of the whole, and one of each check.
+    /// Returns the samples: one of the whole, and one of each check.
     pub fn samples(&self) -> impl Iterator<Item = Sample> + '_ {
         let gauge = |name, help, ok| Sample::gauge(name, help, f64::from(u8::from(ok)));
-        let help = "1 while the daemon can do what it is for: while all checks of /readyz go well.";
+        let help = "1 while the daemon can do its work: while all checks of /readyz pass.";
         let whole = gauge("harvest_ready", help, self.ready);
         let each = self.checks.iter().map(move |it| {
-            let help = "1 while a check of /readyz goes well.";
+            let help = "1 while a check of /readyz passes.";
             gauge("harvest_ready_check", help, it.ok).with("check", it.name.as_str())
         });
         std::iter::once(whole).chain(each)
@@ -86,12 +86,12 @@ impl Readiness {
     }
 }
 
-/// Answers `/readyz` by what `look` finds, which may block for a moment.
+/// Answers `/readyz` with the result of `look`, which may block for a moment.
 pub async fn look(look: impl FnOnce() -> Readiness + Send + 'static) -> Response {
     match tokio::task::spawn_blocking(look).await {
         Ok(found) => found.respond(),
         Err(error) => {
-            tracing::error!(%error, "it cannot be seen whether all is well");
+            tracing::error!(%error, "cannot check readiness");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }
@@ -112,7 +112,7 @@ pub fn metrics(samples: &[Sample]) -> Response {
     fresh(response)
 }
 
-/// Keeps caches from answering in our stead.
+/// Keeps caches from answering in the daemon's place.
 fn fresh(mut response: Response) -> Response {
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_lives_is_healthy() {
+    async fn a_live_process_is_healthy() {
         let version = env!("CARGO_PKG_VERSION");
         let body = format!(r#"{{"service":"broker","status":"ok","version":"{version}"}}"#);
         check(healthz("broker"), 200, "application/json", &body).await;
@@ -158,9 +158,9 @@ mod tests {
     }
 
     #[test]
-    fn people_and_metrics_are_told_the_same() {
-        let said: Vec<String> = failing().faults().collect();
-        assert_eq!(said, ["NOT READY: takes-changes: free some space (no space on /srv)"]);
+    fn people_and_metrics_get_the_same_checks() {
+        let faults: Vec<String> = failing().faults().collect();
+        assert_eq!(faults, ["NOT READY: takes-changes: free some space (no space on /srv)"]);
         let text = metrics::render(&failing().samples().collect::<Vec<_>>());
         for line in [
             "harvest_ready 0",

@@ -1,12 +1,12 @@
-//! What every daemon is: a data folder with an id, a key and a token; two listeners; whether it lives and is
-//! ready, and what it counts.
+//! The common parts of all daemons: a data folder with an id, a key and a token; two listeners;
+//! health, readiness and metrics.
 //!
-//! - [`Settings`] are the settings that all have.
-//! - [`Data`] opens the data folder; [`auth`] guards what its administrator does by the token there.
-//! - [`Fronts`] are the public and the administration listener; [`opening`] answers at them until the daemon
-//!   can. [`gate`] stands before what is public, and asks [`access`] who may have it.
-//! - [`overview`] is the first page of its administration.
-//! - [`describe`] tells whoever asks what the daemon is.
+//! - [`Settings`] are the common settings.
+//! - [`Data`] opens the data folder; [`auth`] guards administration by the token in it.
+//! - [`Listeners`] are the public and the administration listener; [`opening`] answers at them until the daemon
+//!   can. [`gate`] checks each public request by [`access`].
+//! - [`overview`] is the first page of the administration.
+//! - [`describe`] publishes a description of the daemon.
 //! - [`metrics`] renders samples for Prometheus; [`health`] answers `/healthz`, `/readyz` and `/metrics`.
 
 pub mod access;
@@ -16,18 +16,18 @@ mod credentials;
 mod data;
 pub mod describe;
 mod error;
-mod fronts;
 pub mod gate;
 pub mod health;
+mod listeners;
 pub mod metrics;
 pub mod opening;
 pub mod overview;
 mod settings;
 mod token;
 
-pub use control::{Control, Listening};
+pub use control::{Control, ListenerStatus};
 pub use data::Data;
 pub use error::Error;
-pub use fronts::{Front, Fronts};
+pub use listeners::{Listener, Listeners};
 pub use settings::Settings;
 pub use token::{Token, client_certificate};

@@ -1,6 +1,6 @@
-//! Samples as Prometheus' text format, version 0.0.4.
+//! Metrics in Prometheus' text format, version 0.0.4.
 //!
-//! Source: Prometheus, "Exposition formats". One `HELP` and `TYPE` line a name, then its samples.
+//! Source: Prometheus, "Exposition formats". Each name has one `HELP` and one `TYPE` line, then its samples.
 //!
 //! Sans-I/O.
 
@@ -10,12 +10,12 @@ use std::fmt::Write as _;
 /// The `content-type` of [`render`]'s text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// How a value moves.
+/// Behavior of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Only up, from 0 at the start of the process; its name ends in `_total`.
+    /// It only rises, from 0 at the start of the process; its name ends in `_total`.
     Counter,
-    /// Up and down.
+    /// It rises and falls.
     Gauge,
 }
 
@@ -26,7 +26,7 @@ pub struct Sample {
     pub name: &'static str,
     /// One sentence for people.
     pub help: &'static str,
-    /// How the value moves; the same for all samples of a name.
+    /// The behavior of the value; the same for all samples of a name.
     pub kind: Kind,
     /// Name and value of each label, in the order to show them.
     pub labels: Vec<(&'static str, String)>,
@@ -35,17 +35,17 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// A counter without labels.
+    /// Returns a counter without labels.
     pub fn counter(name: &'static str, help: &'static str, value: f64) -> Self {
         Self { name, help, kind: Kind::Counter, labels: Vec::new(), value }
     }
 
-    /// A gauge without labels.
+    /// Returns a gauge without labels.
     pub fn gauge(name: &'static str, help: &'static str, value: f64) -> Self {
         Self { name, help, kind: Kind::Gauge, labels: Vec::new(), value }
     }
 
-    /// The same sample with one label more.
+    /// Returns the sample with one more label.
     #[must_use]
     pub fn with(mut self, label: &'static str, value: impl Into<String>) -> Self {
         self.labels.push((label, value.into()));
@@ -53,7 +53,7 @@ impl Sample {
     }
 }
 
-/// Renders `samples`. Those of one name come out together, where the first of them stands.
+/// Renders `samples`. The samples of one name are grouped at the position of the first.
 pub fn render(samples: &[Sample]) -> String {
     let mut out = String::new();
     let mut done = BTreeSet::new();
@@ -65,15 +65,10 @@ pub fn render(samples: &[Sample]) -> String {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
         };
-        out.push_str("# HELP ");
-        out.push_str(first.name);
-        out.push(' ');
+        // Writing to a String cannot fail.
+        let _ = write!(out, "# HELP {} ", first.name);
         escape(&mut out, first.help, false);
-        out.push_str("\n# TYPE ");
-        out.push_str(first.name);
-        out.push(' ');
-        out.push_str(kind);
-        out.push('\n');
+        let _ = writeln!(out, "\n# TYPE {} {kind}", first.name);
         for sample in samples.iter().filter(|it| it.name == first.name) {
             render_one(&mut out, sample);
         }
@@ -84,9 +79,7 @@ pub fn render(samples: &[Sample]) -> String {
 fn render_one(out: &mut String, sample: &Sample) {
     out.push_str(sample.name);
     for (i, (name, value)) in sample.labels.iter().enumerate() {
-        out.push(if i == 0 { '{' } else { ',' });
-        out.push_str(name);
-        out.push_str("=\"");
+        let _ = write!(out, "{}{name}=\"", if i == 0 { '{' } else { ',' });
         escape(out, value, true);
         out.push('"');
     }
@@ -99,7 +92,6 @@ fn render_one(out: &mut String, sample: &Sample) {
     } else if value.is_infinite() {
         out.push_str(if 0.0 < value { " +Inf\n" } else { " -Inf\n" });
     } else {
-        // Writing to a String cannot fail.
         let _ = writeln!(out, " {value}");
     }
 }
@@ -137,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_special_is_escaped() {
+    fn special_characters_are_escaped() {
         check(
             &[Sample::gauge("g", "a\\b\nc \"d\"", f64::NAN).with("l", "a\\b\n\"c\"").with("m", "")],
             "# HELP g a\\\\b\\nc \"d\"\n# TYPE g gauge\ng{l=\"a\\\\b\\n\\\"c\\\"\",m=\"\"} NaN\n",
@@ -149,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_nothing() {
+    fn no_samples_give_no_text() {
         check(&[], "");
     }
 }

@@ -1,5 +1,5 @@
-//! What a daemon answers while it opens what it has stored, which can take minutes after a crash: that it
-//! lives, and is not ready.
+//! Answers of a daemon while it opens its stored data, which can take minutes after a crash: it lives and is not
+//! ready.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -15,28 +15,28 @@ use net::shutdown::Shutdown;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::Front;
+use crate::Listener;
 use crate::health::{self, Check, Readiness};
 
-/// How long an answer under way may take once the daemon itself can answer.
+/// Time limit for answers under way when the daemon has opened.
 const DRAIN: Duration = Duration::from_millis(200);
 
-/// Waits for `opening`, and answers `/healthz` and `/readyz` at `fronts` until it is over; everything else is
-/// to come again later. `service` is the daemon's kind (`gatherer`, `broker` …).
+/// Waits for `opening`; until then answers `/healthz` and `/readyz` at `listeners`, and asks all other clients to come
+/// again. `service` is the daemon's kind (`gatherer`, `broker` …).
 pub async fn meanwhile<T>(
     service: &'static str,
-    fronts: impl IntoIterator<Item = &Front>,
+    listeners: impl IntoIterator<Item = &Listener>,
     opening: impl Future<Output = T>,
 ) -> T {
     let stop = Shutdown::new();
     let mut tasks = JoinSet::new();
-    for (listener, limits) in fronts.into_iter().map(Front::parts) {
+    for (listener, limits) in listeners.into_iter().map(Listener::parts) {
         match again(listener) {
             Ok(listener) => {
                 let limits = Limits { drain: DRAIN, ..limits };
                 tasks.spawn(net::server::serve(listener, routes(service), limits, stop.clone()));
             }
-            Err(error) => tracing::debug!(%error, "nobody is answered until everything is open"),
+            Err(error) => tracing::debug!(%error, "no answers until the daemon has opened"),
         }
     }
     let opened = opening.await;
@@ -45,14 +45,14 @@ pub async fn meanwhile<T>(
     opened
 }
 
-/// The same socket once more: who comes in between waits there for the daemon itself.
+/// Duplicates the socket: connections that come in between wait in its queue for the daemon itself.
 fn again(listener: &TcpListener) -> io::Result<TcpListener> {
     let socket = listener.as_fd().try_clone_to_owned()?;
     TcpListener::from_std(std::net::TcpListener::from(socket))
 }
 
 fn routes(service: &'static str) -> Router {
-    let message = "the daemon opens what it has stored, which may have to be repaired first: its log says \
+    let message = "the daemon opens its stored data, which may need repair first: its log says \
                    how far it is";
     let ready = Readiness::new([Check::new("is-open", message, Some("it is starting".to_owned()))]);
     Router::new()
@@ -77,12 +77,12 @@ mod tests {
     use crate::Control;
 
     #[tokio::test]
-    async fn who_is_opening_lives_and_is_not_ready_and_then_answers_itself() {
+    async fn an_opening_daemon_lives_and_is_not_ready_and_then_serves() {
         let any = "127.0.0.1:0".parse().unwrap();
         let settings = crate::Settings::new(any, any, "/none");
         let control = Control::open(&settings).unwrap();
-        let front = Front::public(&settings, any, &control).await.unwrap();
-        let base = format!("http://{}/", front.address());
+        let listener = Listener::public(&settings, any, &control).await.unwrap();
+        let base = format!("http://{}/", listener.address());
         let client = Client::new(Settings { allow_private: true, ..Settings::default() });
         let ask = async |path: &str| {
             let url = Url::parse(&base).unwrap().join(path).unwrap();
@@ -99,11 +99,11 @@ mod tests {
             assert_eq!(ask("feed").await.0, 503);
             opened.send(7).unwrap();
         };
-        let (opened, ()) = tokio::join!(meanwhile("broker", [&front], opening), asking);
+        let (opened, ()) = tokio::join!(meanwhile("broker", [&listener], opening), asking);
         assert_eq!(opened, Ok(7));
         let router = Router::new().route("/feed", get(|| async { "the feed" }));
         let stop = Shutdown::new();
-        let serving = front.serve(router, DRAIN, stop.clone());
+        let serving = listener.serve(router, DRAIN, stop.clone());
         let asking = async {
             assert_eq!(ask("feed").await, (200, "the feed".to_owned()));
             stop.start();

@@ -1,7 +1,7 @@
 //! The overview: the first page of every daemon's administration.
 //!
-//! What is broken comes first, with what to do about it; then what is done now, what there is, and problems in
-//! words. Each daemon fills an [`Overview`]; the page is the same for all, needs no script, and changes nothing.
+//! Faults come first, with their remedies; then present activity, figures, and problems with objects. Each daemon
+//! fills an [`Overview`]. The page is the same for all, needs no script, and changes nothing.
 //!
 //! Sans-I/O.
 
@@ -10,44 +10,44 @@ use web::templates::Source;
 
 use crate::health::Readiness;
 
-/// The template of the page; those of a daemon may extend it.
+/// The template of the page; a daemon's own templates may extend it.
 pub const TEMPLATES: &[Source] =
     &[Source { name: "overview.html", text: include_str!("../templates/overview.html") }];
 
 /// Most problems that the page lists.
 pub const PROBLEMS_MAX: usize = 50;
 
-/// What a daemon says of itself to its administrator, in words.
+/// A daemon's state in words, for its administrator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Overview {
-    /// What it is: `Gatherer`, `Broker` …
+    /// Its kind: `Gatherer`, `Broker` …
     pub kind: &'static str,
     /// Its id.
     pub id: String,
-    /// What is broken, the worst first.
+    /// Its faults, the worst first.
     pub troubles: Vec<Trouble>,
-    /// What it does just now, a sentence each.
+    /// Its present activities, one sentence each.
     pub now: Vec<String>,
-    /// What there is: a label, and a number with its unit.
+    /// Figures: a label, and a number with its unit.
     pub facts: Vec<(&'static str, String)>,
-    /// Problems that were met, the newest first; at most [`PROBLEMS_MAX`].
+    /// Problems with objects, the newest first; at most [`PROBLEMS_MAX`].
     pub problems: Vec<Problem>,
-    /// How many there were in all.
+    /// The number of all problems.
     pub problems_total: u64,
-    /// What is said of it to everybody: a label, and what is said.
+    /// Its public description: a label and a text each.
     pub about: Vec<(&'static str, String)>,
-    /// What else the administration has: an address relative to the page, and its name.
+    /// Other pages of the administration: an address relative to this page, and a name.
     pub links: Vec<(&'static str, &'static str)>,
 }
 
-/// Something that is broken, or waits for its administrator.
+/// A fault, or a decision that waits for the administrator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Trouble {
-    /// What it is about: a check of `/readyz`, a root, a source …
+    /// Its subject: a check of `/readyz`, a root, a source …
     pub about: String,
-    /// What is wrong, and where nothing else is said what to do.
+    /// The fault, with its remedy if there is no command.
     pub what: String,
-    /// A command that helps, if one does.
+    /// The command that helps, if there is one.
     pub command: Option<String>,
 }
 
@@ -56,23 +56,23 @@ pub struct Trouble {
 pub struct Problem {
     /// The object.
     pub object: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
 }
 
 impl Trouble {
-    /// Something wrong that no command mends.
+    /// Returns a trouble without a command.
     pub fn new(about: impl Into<String>, what: impl Into<String>) -> Self {
         Self { about: about.into(), what: what.into(), command: None }
     }
 
-    /// The same, with a command that helps.
+    /// Adds the command that helps.
     #[must_use]
     pub fn with_command(self, command: impl Into<String>) -> Self {
         Self { command: Some(command.into()), ..self }
     }
 
-    /// The checks that have failed.
+    /// Returns the failed checks.
     pub fn of(ready: &Readiness) -> impl Iterator<Item = Self> + '_ {
         ready.checks.iter().filter(|it| !it.ok).map(|it| {
             let message = it.message.as_deref().unwrap_or("it failed");
@@ -90,7 +90,7 @@ mod tests {
     use crate::health::Check;
 
     #[test]
-    fn what_is_broken_comes_first_and_is_escaped() {
+    fn troubles_come_first_and_are_escaped() {
         let full = Some("no space on /srv".to_owned());
         let ready = Readiness::new([
             Check::new("serves-whole-feed", "it is damaged", None),
@@ -124,8 +124,8 @@ mod tests {
             "3 in all",
             "Hall &lt;2&gt;",
         ];
-        let places = parts.map(|it| html.find(it).unwrap_or_else(|| panic!("{it}\n{html}")));
-        assert!(places.is_sorted(), "{places:?}");
+        let positions = parts.map(|it| html.find(it).unwrap_or_else(|| panic!("{it}\n{html}")));
+        assert!(positions.is_sorted(), "{positions:?}");
         assert!(!html.contains("serves-whole-feed") && !html.contains("style="), "{html}");
     }
 }

@@ -1,4 +1,4 @@
-//! The settings that all daemons have.
+//! The common settings of all daemons.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,41 +10,41 @@ use url::Url;
 
 use crate::Error;
 use crate::access::{self, Access};
-use crate::auth::{AdminRead, Whereabouts};
+use crate::auth::{AdminAddress, AdminRead};
 
-/// Most bytes of a text that is shown to everybody.
+/// Most bytes of a public text.
 const LINE_BYTES_MAX: usize = 500;
 
-/// Where a daemon listens, who may read what, and where it keeps what it has.
+/// Addresses, rights and the data folder of a daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Address of the public listener.
     pub listen: SocketAddr,
     /// Address of the administration listener.
     pub admin_listen: SocketAddr,
-    /// Who may read what that shows.
+    /// The condition for reading at that listener.
     pub admin_read: AdminRead,
-    /// The public URL, where it is another than that of the listener (behind a proxy).
+    /// The public URL, if it differs from that of the listener (behind a proxy).
     pub base_url: Option<Url>,
     /// The data folder.
     pub data: PathBuf,
-    /// What TLS is spoken with, if it is: at the public listener, and at that of the administration where that is
-    /// not for this machine alone.
+    /// TLS files, if TLS is on: for the public listener, and for the administration listener unless that is on a
+    /// loopback address.
     pub tls: Option<ServerFiles>,
-    /// Files with certificates of authorities that are trusted besides the system's, in whomever is called.
+    /// Files with certificates of authorities to trust besides the system's, in requests of this daemon.
     pub trust: Vec<PathBuf>,
-    /// Who may have what.
+    /// The rights of clients.
     pub access: Access,
-    /// Proxies that are believed whom they ask for.
+    /// Proxies whose `Forwarded` and `X-Forwarded-For` are believed.
     pub trusted_proxies: Vec<Network>,
-    /// How its administrator is reached; shown to everybody.
+    /// Contact of the administrator; public.
     pub administrator: Option<String>,
-    /// Where it is, in words; shown to everybody.
+    /// Location of the daemon, in words; public.
     pub location: Option<String>,
 }
 
 impl Settings {
-    /// Returns what holds unless a settings file says otherwise, for a daemon that keeps what it has in `data`.
+    /// Returns the defaults for a daemon with this data folder.
     pub fn new(listen: SocketAddr, admin_listen: SocketAddr, data: impl Into<PathBuf>) -> Self {
         let data = data.into();
         Self {
@@ -62,7 +62,8 @@ impl Settings {
         }
     }
 
-    /// Reads them from the top of a settings file, over these. `data` has to be there, such as `data_example`.
+    /// Reads the settings from the top of a settings file over these. `data` is required; `data_example` is an
+    /// example.
     #[must_use]
     pub fn read(self, root: &Table<'_>, data_example: &str) -> Self {
         let listen = root.addr("listen", self.listen);
@@ -74,7 +75,7 @@ impl Settings {
         Self { listen, admin_listen, ..self }.read_common(root, data_example)
     }
 
-    /// Reads them all but for the listeners' addresses.
+    /// Reads all settings but the listeners' addresses.
     #[must_use]
     pub fn read_common(self, root: &Table<'_>, data_example: &str) -> Self {
         let is_there = root.require("data", &format!("{data_example:?}"));
@@ -96,7 +97,7 @@ impl Settings {
         }
     }
 
-    /// Takes relative paths from `folder` on: that of the settings file.
+    /// Makes relative paths relative to `folder`, the one of the settings file.
     pub fn resolve(&mut self, folder: &Path) {
         let tls = self.tls.iter_mut();
         let tls = tls
@@ -106,25 +107,25 @@ impl Settings {
         }
     }
 
-    /// Reads the files of certificates, to see that they can be used. Blocks.
+    /// Reads the certificate files to check them. Blocks.
     ///
     /// # Errors
     ///
-    /// One of them cannot: the message names it.
+    /// A file cannot be used; the message names it.
     pub fn check_files(&self) -> Result<(), Error> {
         self.tls.clone().map(tls::Server::open).transpose()?;
         self.trust.iter().try_for_each(|path| tls::certificates(path).map(drop))?;
         Ok(())
     }
 
-    /// Takes over from `other` what is not read at the start only.
+    /// Takes over from `other` the settings that can change while the daemon runs.
     pub fn take_over(&mut self, other: &Self) {
         self.access.clone_from(&other.access);
         self.administrator.clone_from(&other.administrator);
         self.location.clone_from(&other.location);
     }
 
-    /// The names of those that differ and are read at the start only.
+    /// Returns the names of settings that differ and are read at the start only.
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
         let differs = [
             ("listen", self.listen != other.listen),
@@ -138,37 +139,37 @@ impl Settings {
         differs.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
     }
 
-    /// What URLs of the public listener begin with.
+    /// Returns the scheme of the public listener's URLs.
     pub fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// Whether the administration listener speaks TLS: where it is not for this machine alone.
+    /// Returns whether the administration listener speaks TLS: only if it is not on a loopback address.
     pub fn is_admin_secure(&self) -> bool {
         self.tls.is_some() && !self.admin_listen.ip().is_loopback()
     }
 
-    /// Where the admin listener is, as far as the settings know.
-    pub fn whereabouts(&self) -> Whereabouts {
-        Whereabouts { address: self.admin_listen, is_secure: self.is_admin_secure() }
+    /// Returns the address of the admin listener in the settings.
+    pub fn admin_address(&self) -> AdminAddress {
+        AdminAddress { address: self.admin_listen, is_secure: self.is_admin_secure() }
     }
 
-    /// Writes where the admin listener is, which is bound to `address`; see [`Whereabouts::write`]. Blocks.
+    /// Writes `address`, to which the admin listener is bound; see [`AdminAddress::write`]. Blocks.
     ///
     /// # Errors
     ///
     /// The file cannot be written.
-    pub fn write_whereabouts(&self, address: SocketAddr) -> Result<(), Error> {
-        Whereabouts { address, ..self.whereabouts() }.write(&self.data)
+    pub fn write_admin_address(&self, address: SocketAddr) -> Result<(), Error> {
+        AdminAddress { address, ..self.admin_address() }.write(&self.data)
     }
 
-    /// The host that a proxy in front of the public listener is called.
+    /// Returns the host name of a proxy in front of the public listener.
     pub fn proxy(&self) -> Option<String> {
         self.base_url.as_ref()?.host_str().map(str::to_owned)
     }
 }
 
-/// Reads `[tls]`: what is shown to others, and whom to trust.
+/// Reads `[tls]`: the files of the listeners, and the files of authorities to trust.
 fn read_tls(table: &Table<'_>, base_url: Option<&Url>) -> (Option<ServerFiles>, Vec<PathBuf>) {
     let trust = table.one_or_more("trust").into_iter().map(PathBuf::from).collect();
     let [certificate, key, client_ca] =
@@ -180,7 +181,7 @@ fn read_tls(table: &Table<'_>, base_url: Option<&Url>) -> (Option<ServerFiles>, 
         & table.require("key", "the file of its key, in PEM");
     if base_url.is_none_or(|it| it.scheme() != "https") {
         let message =
-            "a certificate is for a name, and it is not said by which name this is reached";
+            "a certificate is for a name, and nothing says by which name this daemon is reached";
         table.mistake("certificate", message, "base_url = \"https://NAME:PORT/\" above");
     }
     let files = certificate.zip(key).filter(|_| is_whole);
@@ -210,14 +211,14 @@ mod tests {
         let document = Document::parse(&text).unwrap();
         let local = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
         let settings = Settings::new(local(1), local(2), "").read(&document.root(), "/d");
-        let said = |it: Vec<settings::Mistake>| it.iter().map(ToString::to_string).collect();
-        document.finish().map(|()| settings).map_err(said)
+        let texts = |it: Vec<settings::Mistake>| it.iter().map(ToString::to_string).collect();
+        document.finish().map(|()| settings).map_err(texts)
     }
 
     const TLS: &str = "[tls]\ncertificate = 'c.pem'\nkey = '/k.pem'\n";
 
     #[test]
-    fn paths_are_taken_from_the_files_folder_on() {
+    fn paths_are_relative_to_the_settings_file() {
         let text = format!(
             "base_url = 'https://a.example/'\n{TLS}client_ca = 'ca.pem'\ntrust = 't.pem'\n"
         );
@@ -238,12 +239,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_half_said_is_a_mistake() {
+    fn half_a_setting_is_a_mistake() {
         let check = |text: &str, expected: &[&str]| {
-            let said = read(text).unwrap_err();
-            assert_eq!(said.len(), expected.len(), "{said:?}");
-            let pairs = said.iter().zip(expected);
-            pairs.for_each(|(said, part)| assert!(said.contains(part), "{said} has no {part}"));
+            let mistakes = read(text).unwrap_err();
+            assert_eq!(mistakes.len(), expected.len(), "{mistakes:?}");
+            let pairs = mistakes.iter().zip(expected);
+            pairs.for_each(|(it, part)| assert!(it.contains(part), "{it} lacks {part}"));
         };
         check(TLS, &["by which name"]);
         check(&format!("base_url = 'http://a.example/'\n{TLS}"), &["by which name"]);

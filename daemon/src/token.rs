@@ -1,4 +1,4 @@
-//! What is shown to others, or others have to show: tokens and certificates of the settings.
+//! Tokens and client certificates of the settings.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use net::tls::ClientFiles;
 use settings::Table;
 use subtle::ConstantTimeEq as _;
 
-/// A secret of the settings, kept out of logs.
+/// A secret in the settings; its `Debug` form does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
@@ -30,13 +30,13 @@ impl Token {
         &self.0
     }
 
-    /// Whether `shown` is the secret. Takes the same time wherever a wrong one differs.
+    /// Returns whether `shown` is the secret. Takes the same time wherever a wrong one differs.
     pub(crate) fn is(&self, shown: &[u8]) -> bool {
         shown.ct_eq(self.0.as_bytes()).into()
     }
 }
 
-/// Reads what a source is shown that asks for a certificate.
+/// Reads the certificate and key for a source that asks for one.
 pub fn client_certificate(table: &Table<'_>) -> Option<ClientFiles> {
     let [certificate, key] = ["client_certificate", "client_key"].map(|it| table.path(it));
     if certificate.is_some() != key.is_some() {

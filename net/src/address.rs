@@ -1,14 +1,14 @@
-//! Addresses: networks that settings name, and whose request it is that a proxy passes on.
+//! Client addresses: networks that settings name, and the client for which a trusted proxy asks.
 //!
-//! Source: RFC 4632 (prefixes), RFC 7239 (`Forwarded`). `X-Forwarded-For` is what proxies said before, and most
-//! say still. Either is a list to which each proxy adds whom it was asked by, so only its end can be believed: as
-//! far as those are proxies that are trusted themselves.
+//! Source: RFC 4632 (prefixes), RFC 7239 (`Forwarded`). `X-Forwarded-For` is the older header; most proxies still
+//! send it. To either list each proxy appends the address that asked it. So only the end of a list can be believed,
+//! as far back as its entries are trusted proxies.
 //!
 //! # Differences from RFC 7239
 //!
-//! A proxy adds to one of the two headers and passes the other on as it came, from whoever sent it. If both are
-//! there and say different things, nobody can tell which one is the proxy's word: the request is refused. So is one
-//! whose `Forwarded` cannot be read.
+//! A proxy appends to one of the two headers and passes the other on as the client sent it. If both are present and
+//! name different clients, nobody can tell which one the proxy wrote: the request is refused. A request whose
+//! `Forwarded` cannot be read is refused too.
 //!
 //! Sans-I/O.
 
@@ -22,7 +22,7 @@ use ipnet::{IpNet, Ipv4Net};
 /// The older of the two headers.
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Most proxies that a request is followed through.
+/// Most proxies behind each other that a request may have passed.
 const HOPS_MAX: usize = 32;
 
 /// A network: an address and how many of its bits count. An address alone is a network of one.
@@ -41,7 +41,7 @@ impl FromStr for Network {
     }
 }
 
-/// The IPv4 network that an IPv6 network stands for, if it does.
+/// Returns the IPv4 network that an IPv4-mapped IPv6 network stands for; other networks as they are.
 fn canonical(network: IpNet) -> IpNet {
     let IpNet::V6(long) = network else { return network };
     let short = long.addr().to_ipv4_mapped().zip(long.prefix_len().checked_sub(96));
@@ -54,48 +54,48 @@ impl fmt::Display for Network {
     }
 }
 
-/// Whether one of `networks` has `address`; an IPv4 address in IPv6's clothes is the IPv4 address.
+/// Returns whether one of `networks` contains `address`. An IPv4-mapped IPv6 address counts as its IPv4 address.
 pub fn contains(networks: &[Network], address: IpAddr) -> bool {
     let address = address.to_canonical();
     networks.iter().any(|it| it.0.contains(&address))
 }
 
-/// Why nobody knows whom a proxy asks for.
+/// Reason why the client behind a proxy is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unclear {
-    /// It says so twice, and differently.
+pub(crate) enum ForwardedProblem {
+    /// The two headers name different clients.
     Twice,
-    /// What `Forwarded` says cannot be read: where the proxy's word begins in it is anybody's guess.
+    /// `Forwarded` cannot be read, so the proxy's own entry cannot be found in it.
     Unreadable,
 }
 
-impl fmt::Display for Unclear {
+impl fmt::Display for ForwardedProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Twice => {
                 "Forwarded and X-Forwarded-For name different clients: the proxy in front has to remove the one \
                  that it does not set"
             }
-            Self::Unreadable => "the Forwarded header is not as RFC 7239 has it",
+            Self::Unreadable => "the Forwarded header does not follow RFC 7239",
         })
     }
 }
 
-/// Returns whose request it is that came from `peer`: its own, unless it is one of `proxies` and says whose.
+/// Returns the client of a request from `peer`: `peer` itself, unless it is one of `proxies` and names another.
 ///
 /// # Errors
 ///
-/// It says so in a way that is not clear.
+/// The headers contradict each other or cannot be read.
 pub(crate) fn client(
     peer: IpAddr,
     headers: &HeaderMap,
     proxies: &[Network],
-) -> Result<IpAddr, Unclear> {
+) -> Result<IpAddr, ForwardedProblem> {
     if !contains(proxies, peer) {
         return Ok(peer);
     }
     let values = |name| {
-        // Whatever bytes stand before what the proxy added, that is still there.
+        // The bytes before the proxy's own entry may be of any kind; that entry stays readable.
         let values = headers.get_all(name).iter().map(|it| String::from_utf8_lossy(it.as_bytes()));
         values.collect::<Vec<_>>().join(",")
     };
@@ -104,7 +104,7 @@ pub(crate) fn client(
         true => {
             let value = values(header::FORWARDED);
             let hops: Option<Vec<_>> = split(&value, ',').into_iter().flatten().map(node).collect();
-            let hops = hops.filter(|it| !it.is_empty()).ok_or(Unclear::Unreadable)?;
+            let hops = hops.filter(|it| !it.is_empty()).ok_or(ForwardedProblem::Unreadable)?;
             Some(last_untrusted(peer, hops.into_iter().rev(), proxies))
         }
         false => None,
@@ -112,12 +112,12 @@ pub(crate) fn client(
     let older = is_there(&X_FORWARDED_FOR)
         .then(|| last_untrusted(peer, values(X_FORWARDED_FOR).rsplit(',').map(address), proxies));
     match (forwarded, older) {
-        (Some(one), Some(other)) if one != other => Err(Unclear::Twice),
+        (Some(one), Some(other)) if one != other => Err(ForwardedProblem::Twice),
         (one, other) => Ok(one.or(other).unwrap_or(peer)),
     }
 }
 
-/// Goes back through `hops`, the last one first, for as long as they are proxies.
+/// Goes back through `hops`, the last one first, as long as they are proxies.
 fn last_untrusted(
     peer: IpAddr,
     hops: impl Iterator<Item = Option<IpAddr>>,
@@ -125,7 +125,7 @@ fn last_untrusted(
 ) -> IpAddr {
     let mut client = peer;
     for hop in hops.take(HOPS_MAX) {
-        // Who does not say whom it was asked by stands for those behind it.
+        // A proxy that does not name its client stands for that client.
         let Some(hop) = hop else { break };
         client = hop;
         if !contains(proxies, client) {
@@ -135,8 +135,7 @@ fn last_untrusted(
     client
 }
 
-/// Reads one element of `Forwarded` (RFC 7239 §4): the address that it is for, if it says one. `None`: it cannot
-/// be read.
+/// Reads one element of `Forwarded` (RFC 7239 §4): its `for` address, if it has one. `None`: unreadable.
 fn node(element: &str) -> Option<Option<IpAddr>> {
     let pairs = split(element, ';')?.into_iter().filter_map(|it| it.split_once('='));
     let mut all = pairs.filter(|(name, _)| name.trim().eq_ignore_ascii_case("for"));
@@ -144,7 +143,7 @@ fn node(element: &str) -> Option<Option<IpAddr>> {
     all.next().is_none().then_some(named.flatten())
 }
 
-/// Splits where no quotes are open; `None` if they stay open.
+/// Splits `text` at `at` outside quotes; `None` if a quote stays open.
 fn split(text: &str, at: char) -> Option<Vec<&str>> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let parts = text.split(|it: char| {
@@ -199,7 +198,7 @@ mod tests {
         }
     }
 
-    fn check(peer: &str, headers: &[(&str, &str)], expected: Result<&str, Unclear>) {
+    fn check(peer: &str, headers: &[(&str, &str)], expected: Result<&str, ForwardedProblem>) {
         let proxies = networks(&["10.0.0.0/24", "::1"]);
         let named = headers.iter().map(|(name, value)| {
             (HeaderName::try_from(*name).unwrap(), HeaderValue::try_from(*value).unwrap())
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn forwarded_is_read_as_its_rfc_writes_it() {
+    fn forwarded_is_read_as_rfc_7239_says() {
         let check = |value, expected| check("10.0.0.1", &[("Forwarded", value)], Ok(expected));
         check("for=192.0.2.43", "192.0.2.43");
         check("For=\"[2001:db8:cafe::17]:4711\"", "2001:db8:cafe::17");
@@ -238,25 +237,25 @@ mod tests {
         check("proto=https; for=192.0.2.43, for=10.0.0.9", "192.0.2.43");
         check("for=_hidden", "10.0.0.1");
         check("for=unknown, for=\"10.0.0.7:_x\"", "10.0.0.1");
-        // What stands in quotes is no pair.
+        // Quoted text is not a pair.
         check("proto=https;host=\"a,for=10.0.0.9;x\";for=192.0.2.9", "192.0.2.9");
         check("host=\"a\\\",for=1.1.1.1\";for=192.0.2.9", "192.0.2.9");
     }
 
     #[test]
-    fn who_says_two_things_is_refused() {
+    fn headers_that_disagree_are_refused() {
         let both = |one, other| [("Forwarded", one), ("X-Forwarded-For", other)];
         check("10.0.0.1", &both("for=1.1.1.1", "1.1.1.1"), Ok("1.1.1.1"));
-        check("10.0.0.1", &both("for=1.1.1.1", "2.2.2.2"), Err(Unclear::Twice));
-        check("10.0.0.1", &both("for=10.0.0.8", "2.2.2.2"), Err(Unclear::Twice));
+        check("10.0.0.1", &both("for=1.1.1.1", "2.2.2.2"), Err(ForwardedProblem::Twice));
+        check("10.0.0.1", &both("for=10.0.0.8", "2.2.2.2"), Err(ForwardedProblem::Twice));
         for unreadable in ["for=1.1.1.1;for=2.2.2.2", "host=\"a, for=1.1.1.1"] {
-            check("10.0.0.1", &[("Forwarded", unreadable)], Err(Unclear::Unreadable));
+            check("10.0.0.1", &[("Forwarded", unreadable)], Err(ForwardedProblem::Unreadable));
         }
     }
 
     proptest! {
         #[test]
-        fn nobody_becomes_another_by_what_stands_before_the_proxys_word(
+        fn text_before_the_proxys_entry_never_changes_the_client(
             before in prop::collection::vec(0x20_u8..=0xFF, 0..60),
         ) {
             let mut headers = HeaderMap::new();

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::error::BoxError;
 
-/// The body of any message of ours.
+/// The body of any message.
 #[derive(Debug)]
 pub struct Body(UnsyncBoxBody<Bytes, BoxError>);
 
@@ -53,7 +53,7 @@ pub fn full(bytes: impl Into<Bytes>) -> Body {
     boxed(Full::new(bytes.into()))
 }
 
-/// Returns any body of bytes as ours.
+/// Boxes any body of bytes.
 pub fn boxed<B>(body: B) -> Body
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -62,7 +62,7 @@ where
     Body(body.map_err(Into::into).boxed_unsync())
 }
 
-/// Returns a body of unknown length that sends what `stream` brings. An error aborts the transfer,
+/// Returns a body of unknown length that sends the pieces of `stream`. An error aborts the transfer,
 /// which the peer sees as a body cut short.
 pub fn from_stream<S, E>(stream: S) -> Body
 where
@@ -72,9 +72,9 @@ where
     boxed(StreamBody::new(stream.map(|piece| piece.map(Frame::data).map_err(Into::into))))
 }
 
-/// Returns a body of `len` bytes that sends what `read` gives, piece by piece, until it gives nothing
-/// more. It is called on the blocking pool, one piece ahead of what is sent; its error aborts the
-/// transfer, which the peer sees as a body cut short. Must be polled on a tokio runtime.
+/// Returns a body of `len` bytes that sends the pieces that `read` returns until `None`. `read` is called on the
+/// blocking pool, one piece ahead of the sending. Its error aborts the transfer, which the peer sees as a body cut
+/// short. Must be polled on a tokio runtime.
 pub fn pieces<R>(read: R, len: u64) -> Body
 where
     R: FnMut() -> io::Result<Option<Bytes>> + Send + Unpin + 'static,
@@ -82,7 +82,7 @@ where
     boxed(Pieces { next: Next::Idle(read), left: len })
 }
 
-/// Where the next piece is.
+/// State of the read of the next piece.
 enum Next<R> {
     Idle(R),
     Reading(JoinHandle<(R, io::Result<Option<Bytes>>)>),
@@ -127,7 +127,7 @@ where
             }
             Poll::Ready(Ok((read, Ok(Some(piece))))) => {
                 self.left = self.left.saturating_sub(u64::try_from(piece.len()).unwrap_or(0));
-                // Nothing is read ahead of the end.
+                // A finished body is not read again.
                 self.next = if self.left == 0 { Next::Ended } else { Next::begin(read) };
                 Poll::Ready(Some(Ok(Frame::data(piece))))
             }
@@ -160,7 +160,7 @@ mod tests {
         body.collect().await.unwrap().to_bytes()
     }
 
-    /// A body of `len` bytes that is made of these pieces.
+    /// Returns a body of `len` bytes made of these pieces.
     fn of(made: Vec<io::Result<&'static str>>, len: u64) -> Body {
         let mut made = made.into_iter();
         pieces(move || made.next().transpose().map(|it| it.map(Bytes::from)), len)
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_fails_or_is_too_short_is_an_error() {
+    async fn a_failed_or_short_read_is_an_error() {
         let failed = || Err(io::Error::other("no"));
         assert!(of(vec![Ok("one"), failed(), Ok("two")], 6).collect().await.is_err());
         assert!(of(vec![Ok("one")], 6).collect().await.is_err());

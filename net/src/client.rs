@@ -1,11 +1,10 @@
 //! The HTTP client: one per daemon, shared by its clones.
 //!
-//! It asks for no compression and decodes none: the bytes that a caller sees are those that the
-//! peer sent, so that checksums and byte ranges hold. It keeps no cookies and caches nothing.
+//! The client asks for no compression and decodes none. Callers see the bytes that the peer sent, so checksums and
+//! byte ranges hold. It keeps no cookies and caches nothing.
 //!
-//! Source: RFC 9110 §15.4 for redirects. A redirect from the public internet into a private network
-//! is refused even where the first URL was allowed to lead into one; credentials go to the origin
-//! they were meant for and to no other.
+//! Source: RFC 9110 §15.4 for redirects. A redirect from the public internet into a private network is refused,
+//! even if the first URL was allowed to lead into one. Credentials go only to the origin for which they were meant.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,15 +22,15 @@ use crate::clock::monotonic;
 use crate::connect::{Connector, authority};
 use crate::error::{Error, Stage};
 use crate::guard::{self, Policy, Refusal};
-use crate::pool::{Place, Pool};
+use crate::pool::{Destination, Pool};
 pub use crate::response::Response;
 use crate::session::Session;
 use crate::tls::ClientFiles;
 
-/// Largest body of a redirect that is read for the connection's sake, in bytes.
+/// Largest body of a redirect that is read to reuse the connection, in bytes.
 const REDIRECT_BYTES_MAX: u64 = 16 * 1024;
 
-/// How long each stage of a request may take.
+/// Time limits of each stage of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// Resolving and connecting, TLS included. Default 10 s.
@@ -55,12 +54,12 @@ impl Default for Timeouts {
     }
 }
 
-/// What a [`Client`] does where a request does not say otherwise.
+/// Behavior of a [`Client`] where a request does not say otherwise.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The product as `User-Agent` names it. Default `harvest/VERSION`.
     pub product: String,
-    /// Whom to ask about our requests: a URL or mail address, named in `User-Agent`.
+    /// Contact for questions about our requests: a URL or mail address, named in `User-Agent`.
     pub contact: Option<String>,
     /// Time-outs.
     pub timeouts: Timeouts,
@@ -74,11 +73,11 @@ pub struct Settings {
     pub connections_max: usize,
     /// Most unused connections kept for one host. Default 4.
     pub idle_per_host_max: usize,
-    /// How long an unused connection is kept. Default 20 s.
+    /// Time for which an unused connection is kept. Default 20 s.
     pub idle_connection: Duration,
     /// Certificates (DER) of authorities to trust besides the system's.
     pub extra_roots: Vec<Vec<u8>>,
-    /// The certificate (DER) that alone is trusted, whatever name it is for: that of a daemon whose files we have.
+    /// The only certificate (DER) that is trusted, under any name: that of a daemon whose files we have.
     pub pinned: Option<Vec<u8>>,
 }
 
@@ -100,7 +99,7 @@ impl Default for Settings {
     }
 }
 
-/// What says who asks.
+/// Proof of who asks.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
     /// Sent as `Authorization: Bearer`.
@@ -130,13 +129,13 @@ pub struct Request {
     pub headers: HeaderMap,
     /// Body.
     pub body: Bytes,
-    /// What says who asks; another origin that a redirect leads to is not told.
+    /// Proof of who asks; dropped when a redirect leads to another origin.
     pub credentials: Credentials,
-    /// Instead of the settings' time-outs.
+    /// Replaces the settings' time-outs.
     pub timeouts: Option<Timeouts>,
-    /// Instead of the settings' policy.
+    /// Replaces the settings' policy.
     pub policy: Option<Policy>,
-    /// Instead of the settings' limit, in bytes.
+    /// Replaces the settings' limit, in bytes.
     pub response_bytes_max: Option<u64>,
 }
 
@@ -174,7 +173,7 @@ impl Request {
         self
     }
 
-    /// Sets what says who asks.
+    /// Sets the credentials.
     #[must_use]
     pub fn credentials(mut self, credentials: Credentials) -> Self {
         self.credentials = credentials;
@@ -206,8 +205,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// Keeps a connection for the next request.
-    pub(crate) fn keep(&self, place: Place, session: Session) {
-        self.pool().keep(place, session, monotonic());
+    pub(crate) fn keep(&self, destination: Destination, session: Session) {
+        self.pool().keep(destination, session, monotonic());
     }
 
     fn pool(&self) -> std::sync::MutexGuard<'_, Pool<Session>> {
@@ -215,11 +214,11 @@ impl Shared {
     }
 }
 
-/// The head of an answer, and what its body will come over.
-struct Answered {
+/// The head of an answer, and the connection that its body will come over.
+struct AnswerHead {
     head: http::Response<Incoming>,
     session: Session,
-    place: Place,
+    destination: Destination,
 }
 
 impl Client {
@@ -237,12 +236,12 @@ impl Client {
         self.shared.settings.timeouts
     }
 
-    /// Sends a request and returns its answer as soon as the head is there, whatever its status.
+    /// Sends a request and returns its answer as soon as the head has come, whatever its status.
     /// Redirects are followed, each hop vetted by the guard.
     ///
     /// # Errors
     ///
-    /// There is no answer; the error says whose fault that is and whether to try again.
+    /// There is no answer; the error says whose fault it is and whether to try again.
     pub async fn send(&self, request: Request) -> Result<Response, Error> {
         let timeouts = request.timeouts.unwrap_or(self.shared.settings.timeouts);
         let host = authority(&request.url);
@@ -275,16 +274,16 @@ impl Client {
         let mut outside = None;
         for _ in 0..=settings.redirects_max {
             let answered = self.exchange(&request, policy, timeouts).await;
-            let answered = answered.map_err(|error| led_inside(error, outside.as_deref()))?;
+            let answered = answered.map_err(|error| private_redirect(error, outside.as_deref()))?;
             let next = redirect(&request.url, &answered.head)?;
             let bytes_max = request.response_bytes_max.unwrap_or(settings.response_bytes_max);
             let (status, private) = (answered.head.status(), answered.session.private);
-            let Answered { head, session, place } = answered;
+            let AnswerHead { head, session, destination } = answered;
             let (url, shared) = (request.url.clone(), Arc::clone(&self.shared));
             let response =
-                Response::new(head, url, session, place, shared, timeouts.idle, bytes_max);
+                Response::new(head, url, session, destination, shared, timeouts.idle, bytes_max);
             let Some(next) = next else { return Ok(response) };
-            // Read, so that the connection can be used again; what it says does not matter.
+            // The body is read so that the connection can be used again; its content does not matter.
             drop(response.bytes(REDIRECT_BYTES_MAX).await);
             if !private && (policy == Policy::AllowPrivate || outside.is_some()) {
                 policy = Policy::Public;
@@ -295,22 +294,22 @@ impl Client {
         Err(Error::Redirects { url: start.into(), redirects_max: settings.redirects_max })
     }
 
-    /// Sends one request over a connection that is kept, or else over a new one.
+    /// Sends one request over a kept connection, or else over a new one.
     async fn exchange(
         &self,
         request: &Request,
         policy: Policy,
         timeouts: Timeouts,
-    ) -> Result<Answered, Error> {
+    ) -> Result<AnswerHead, Error> {
         let shown = request.credentials.certificate.as_ref();
-        let place = place(&request.url, policy, shown)?;
+        let destination = destination(&request.url, policy, shown)?;
         let host = authority(&request.url);
-        while let Some(mut session) = self.take(&place).await {
+        while let Some(mut session) = self.take(&destination).await {
             let message = request.message(&self.shared.user_agent)?;
             match timeout(timeouts.header, session.send(message)).await {
-                Ok(Ok(head)) => return Ok(Answered { head, session, place }),
+                Ok(Ok(head)) => return Ok(AnswerHead { head, session, destination }),
                 Ok(Err(mut error)) => {
-                    // The peer closed it while it lay in the pool, or at this very moment.
+                    // The peer closed the connection in the pool, or at this very moment.
                     let unsent = error.take_message().is_some();
                     if !unsent && !request.method.is_safe() {
                         return Err(protocol_error(host, error.into_error()));
@@ -328,15 +327,15 @@ impl Client {
             .map_err(|error| protocol_error(host.clone(), error))?;
         let message = request.message(&self.shared.user_agent)?;
         match timeout(timeouts.header, session.send(message)).await {
-            Ok(Ok(head)) => Ok(Answered { head, session, place }),
+            Ok(Ok(head)) => Ok(AnswerHead { head, session, destination }),
             Ok(Err(error)) => Err(protocol_error(host, error.into_error())),
             Err(_) => Err(header_timeout(host, timeouts)),
         }
     }
 
-    async fn take(&self, place: &Place) -> Option<Session> {
+    async fn take(&self, destination: &Destination) -> Option<Session> {
         loop {
-            let mut session = self.shared.pool().take(place, monotonic())?;
+            let mut session = self.shared.pool().take(destination, monotonic())?;
             if session.is_usable().await {
                 return Some(session);
             }
@@ -344,8 +343,8 @@ impl Client {
     }
 }
 
-/// Says that it was `outside`, a public host, that led to what was refused, and would have been allowed.
-fn led_inside(error: Error, outside: Option<&str>) -> Error {
+/// Names `outside`, the public host that led to an address which would otherwise have been allowed.
+fn private_redirect(error: Error, outside: Option<&str>) -> Error {
     match (error, outside) {
         (
             Error::Refused {
@@ -354,7 +353,7 @@ fn led_inside(error: Error, outside: Option<&str>) -> Error {
                 refusal: refusal @ (Refusal::Private | Refusal::Loopback),
             },
             Some(from),
-        ) => Error::LedInside { from: from.to_owned(), host, address, refusal },
+        ) => Error::PrivateRedirect { from: from.to_owned(), host, address, refusal },
         (error, _) => error,
     }
 }
@@ -377,7 +376,7 @@ impl Request {
         self.url = url;
     }
 
-    /// Returns the request as it goes over the wire.
+    /// Returns the request as it is sent.
     fn message(&self, user_agent: &HeaderValue) -> Result<http::Request<Full<Bytes>>, Error> {
         let wrong = |message: String| Error::Url { url: self.url.to_string(), message };
         let path = match self.url.query() {
@@ -416,12 +415,16 @@ fn user_agent(settings: &Settings) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("harvest"))
 }
 
-fn place(url: &Url, policy: Policy, shown: Option<&Arc<ClientFiles>>) -> Result<Place, Error> {
+fn destination(
+    url: &Url,
+    policy: Policy,
+    shown: Option<&Arc<ClientFiles>>,
+) -> Result<Destination, Error> {
     let wrong = |message: &str| Error::Url { url: url.to_string(), message: message.to_owned() };
     let secure = match url.scheme() {
         "http" => false,
         "https" => true,
-        _ => return Err(wrong("only http and https are understood here")),
+        _ => return Err(wrong("only http and https are supported")),
     };
     if !url.username().is_empty() || url.password().is_some() {
         return Err(wrong("take the name and password out of it; use a token"));
@@ -429,7 +432,7 @@ fn place(url: &Url, policy: Policy, shown: Option<&Arc<ClientFiles>>) -> Result<
     let host = url.host_str().ok_or_else(|| wrong("it names no host"))?;
     let port = url.port_or_known_default().ok_or_else(|| wrong("it names no port"))?;
     let shown = shown.filter(|_| secure).map(Arc::clone);
-    Ok(Place::new(secure, host.to_owned(), port, policy, shown))
+    Ok(Destination::new(secure, host.to_owned(), port, policy, shown))
 }
 
 /// Returns where an answer redirects to.
@@ -470,10 +473,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_leads_inside_is_named_and_nothing_is_advised_that_does_not_help() {
+    fn a_redirect_inside_names_its_origin_and_gives_no_useless_advice() {
         let led = |refusal, outside: Option<&str>| {
             let (host, address) = ("h:1".to_owned(), IpAddr::from([10, 0, 0, 1]));
-            led_inside(Error::Refused { host, address, refusal }, outside).to_string()
+            private_redirect(Error::Refused { host, address, refusal }, outside).to_string()
         };
         let said = led(Refusal::Private, Some("w.example"));
         assert!(said.starts_with("w.example redirects to h:1, which is at 10.0.0.1"), "{said}");

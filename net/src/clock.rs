@@ -1,12 +1,12 @@
 //! The clock: the only place that reads the time.
 //!
-//! Modules that decide take `now` as an argument; the shells around them read it here. A clock set
+//! Modules that make decisions take `now` as an argument; the shells around them read it here. A clock set
 //! before 1970 counts as 1970.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The wall clock was set if it went by more than this beside the monotonic one, in milliseconds; less
-/// is a clock that is kept right.
+/// Smallest jump of the wall clock against the monotonic one that counts as "was set", in milliseconds. A
+/// synchronized clock drifts less.
 const JUMP_MS_MIN: u64 = 5_000;
 
 /// Returns the wall clock, in milliseconds since 1970 (UTC). It may jump, forward or back.
@@ -22,29 +22,29 @@ pub fn monotonic() -> Instant {
     Instant::now()
 }
 
-/// Watches whether the wall clock is set.
+/// Detects that the wall clock was set.
 #[derive(Clone, Copy, Debug)]
-pub struct Watch {
+pub struct JumpDetector {
     wall_ms: u64,
     at: Instant,
 }
 
-impl Watch {
-    /// Begins to watch.
+impl JumpDetector {
+    /// Starts at the present time.
     #[must_use]
     pub fn start() -> Self {
         Self { wall_ms: now_ms(), at: monotonic() }
     }
 
-    /// Returns by how many milliseconds the wall clock was set since this was last asked, if it was
-    /// set by more than 5 s. A machine that slept seems to have set it forward.
+    /// Returns by how many milliseconds the wall clock was set since the last call, if by more than 5 s. After a
+    /// sleep of the machine the clock seems to have been set forward.
     pub fn jump_ms(&mut self) -> Option<i64> {
         let before = std::mem::replace(self, Self::start());
         jump(before.wall_ms, self.wall_ms, self.at.saturating_duration_since(before.at))
     }
 }
 
-/// How far the wall clock went, from one time to another, beyond what has passed.
+/// Returns how far the wall clock went from one time to another, beyond the time that passed.
 fn jump(before_ms: u64, now_ms: u64, passed: Duration) -> Option<i64> {
     let passed_ms = i64::try_from(passed.as_millis()).unwrap_or(i64::MAX);
     let jump = now_ms.wrapping_sub(before_ms).cast_signed().saturating_sub(passed_ms);
@@ -60,16 +60,16 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_is_told_from_one_that_goes() {
+    fn a_set_clock_is_distinguished_from_a_running_one() {
         check(1_000_000, 1_060_000, 60_000, None);
         check(1_000_000, 1_064_000, 60_000, None);
         check(1_000_000, 87_460_000, 60_000, Some(86_400_000));
         check(100_000_000, 13_660_000, 60_000, Some(-86_400_000));
-        assert_eq!(Watch::start().jump_ms(), None);
+        assert_eq!(JumpDetector::start().jump_ms(), None);
     }
 
     #[test]
-    fn the_wall_clock_is_in_milliseconds_of_this_century() {
+    fn the_wall_clock_counts_milliseconds() {
         // 2020-01-01 and 2100-01-01.
         assert!((1_577_836_800_000..4_102_444_800_000).contains(&now_ms()));
     }

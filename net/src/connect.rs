@@ -1,4 +1,4 @@
-//! Opening a connection: resolve, vet, connect to what was vetted; and TLS, for the HTTP client.
+//! Outgoing connections: resolving, vetting and connecting, with TLS for the HTTP client.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -32,7 +32,7 @@ pub(crate) struct Connector {
     tls: Arc<OnceLock<Result<Arc<ClientConfig>, String>>>,
 }
 
-/// A connection and what it leads to.
+/// A connection and its address.
 pub(crate) struct Connected {
     pub(crate) stream: Stream,
     /// The vetted address.
@@ -44,8 +44,8 @@ impl Connector {
         Self { extra_roots: extra_roots.into(), pinned, tls: Arc::default() }
     }
 
-    /// Connects to the host of `url`, which is `http` or `https`, within `patience`; shows it what is in `shown`
-    /// if it asks for a certificate.
+    /// Connects to the host of `url`, which is `http` or `https`, within `patience`. If the host asks for a
+    /// certificate, it gets the one in `shown`.
     pub(crate) async fn connect(
         &self,
         url: &Url,
@@ -54,14 +54,14 @@ impl Connector {
         shown: Option<&ClientFiles>,
     ) -> Result<Connected, Error> {
         let host = authority(url);
-        let connected = self.connect_at_leisure(url, &host, policy, patience, shown);
+        let connected = self.connect_untimed(url, &host, policy, patience, shown);
         match timeout(patience, connected).await {
             Ok(connected) => connected,
             Err(_) => Err(Error::Timeout { host, stage: Stage::Connect, after: patience }),
         }
     }
 
-    async fn connect_at_leisure(
+    async fn connect_untimed(
         &self,
         url: &Url,
         host: &str,
@@ -71,7 +71,7 @@ impl Connector {
     ) -> Result<Connected, Error> {
         let named = url.host().ok_or_else(|| nameless(url))?;
         let port = url.port_or_known_default().unwrap_or(0);
-        let Dialed { stream, address } = dial_at_leisure(named, port, policy, patience).await?;
+        let Dialed { stream, address } = dial_untimed(named, port, policy, patience).await?;
         if url.scheme() != "https" {
             return Ok(Connected { stream: Stream::Plain(stream), address });
         }
@@ -85,18 +85,18 @@ impl Connector {
     }
 
     async fn tls(&self, shown: Option<&ClientFiles>) -> Result<Arc<ClientConfig>, Error> {
-        let config = self.tls_for_anybody().await?;
+        let config = self.shared_tls().await?;
         let Some(shown) = shown.cloned() else { return Ok(config) };
         let resolver = tokio::task::spawn_blocking(move || shown.resolver()).await;
         let resolver = resolver.map_err(|it| Error::TlsSetup { message: it.to_string() })??;
         let mut config = ClientConfig::clone(&config);
         config.client_auth_cert_resolver = resolver;
-        // A session that is gone on with is that of whoever began it.
+        // A resumed session keeps the client certificate that it began with.
         config.resumption = Resumption::disabled();
         Ok(Arc::new(config))
     }
 
-    async fn tls_for_anybody(&self) -> Result<Arc<ClientConfig>, Error> {
+    async fn shared_tls(&self) -> Result<Arc<ClientConfig>, Error> {
         let config = match self.tls.get() {
             Some(config) => config.clone(),
             None => {
@@ -134,29 +134,29 @@ fn tls_config(
     Ok(Arc::new(config))
 }
 
-/// A socket to a host, and its address there, which was vetted.
+/// A socket to a host, and the vetted address of its other end.
 #[derive(Debug)]
 pub struct Dialed {
-    /// The socket. Small pieces leave it at once.
+    /// The socket; small writes are sent at once.
     pub stream: TcpStream,
     /// The address.
     pub address: IpAddr,
 }
 
-/// Connects to `port` of `host`, whatever is spoken there, within `patience`. Names are resolved, each address is
-/// vetted by the guard, and one of those that pass is connected to: no other.
+/// Connects to `port` of `host` within `patience`, for any protocol. The name is resolved, each address is vetted
+/// by the guard, and only an address that passed is connected to.
 ///
 /// # Errors
 ///
-/// [`Error::Resolve`], [`Error::Refused`], [`Error::Connect`] or [`Error::Timeout`]: whose fault that is and whether
-/// to try again, says the error.
+/// [`Error::Resolve`], [`Error::Refused`], [`Error::Connect`] or [`Error::Timeout`]; the error says whose fault it
+/// is and whether to try again.
 pub async fn dial(
     host: Host<&str>,
     port: u16,
     policy: Policy,
     patience: Duration,
 ) -> Result<Dialed, Error> {
-    match timeout(patience, dial_at_leisure(host.clone(), port, policy, patience)).await {
+    match timeout(patience, dial_untimed(host.clone(), port, policy, patience)).await {
         Ok(dialed) => dialed,
         Err(_) => {
             let host = format!("{host}:{port}");
@@ -165,7 +165,7 @@ pub async fn dial(
     }
 }
 
-async fn dial_at_leisure(
+async fn dial_untimed(
     host: Host<&str>,
     port: u16,
     policy: Policy,
@@ -266,7 +266,7 @@ mod tests {
     use crate::guard::Refusal;
 
     #[tokio::test]
-    async fn whatever_is_spoken_a_host_is_vetted_and_reached_at_what_was_vetted() {
+    async fn a_host_is_vetted_and_reached_at_the_vetted_address() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let patience = Duration::from_secs(20);

@@ -1,4 +1,4 @@
-//! What can go wrong on the network: whose fault it is, and whether to try again.
+//! Errors of the network: whose fault each is, and whether to try again.
 
 use std::error;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::guard::Refusal;
 /// Any error, as hyper and body streams hand it on.
 pub type BoxError = Box<dyn error::Error + Send + Sync>;
 
-/// How long to wait before a try that may succeed by itself, where the peer does not say.
+/// Wait before another try, if the peer does not name one.
 pub const RETRY_DEFAULT: Duration = Duration::from_secs(30);
 
 /// An error of a server's socket or of a client's request.
@@ -21,10 +21,10 @@ pub const RETRY_DEFAULT: Duration = Duration::from_secs(30);
 pub enum Error {
     /// Another program listens there.
     #[error(
-        "{address} is in use; stop what listens there or choose another address with --listen (`listen` in the settings file)"
+        "{address} is in use; stop the program that listens there or choose another address with --listen (`listen` in the settings file)"
     )]
     AddressInUse {
-        /// Where we were to listen.
+        /// The address to listen on.
         address: SocketAddr,
     },
     /// The system does not let this user listen there.
@@ -32,23 +32,23 @@ pub enum Error {
         "not allowed to listen on {address}; ports below 1024 need CAP_NET_BIND_SERVICE: choose a higher port or put a reverse proxy in front"
     )]
     AddressDenied {
-        /// Where we were to listen.
+        /// The address to listen on.
         address: SocketAddr,
     },
-    /// The address is none of this machine's.
+    /// The address is not one of this machine.
     #[error(
         "{address} is not an address of this machine; listen on one that `ip address` shows, or on 0.0.0.0 or [::] for all of them"
     )]
     AddressNotLocal {
-        /// Where we were to listen.
+        /// The address to listen on.
         address: SocketAddr,
     },
     /// Listening failed in another way.
     #[error("cannot listen on {address}: {source}")]
     Bind {
-        /// Where we were to listen.
+        /// The address to listen on.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A URL that the client cannot fetch.
@@ -64,25 +64,25 @@ pub enum Error {
     Refused {
         /// The host named by the URL.
         host: String,
-        /// What it resolved to.
+        /// The address that it resolved to.
         address: IpAddr,
-        /// Why not.
+        /// The reason.
         refusal: Refusal,
     },
-    /// A redirect of a host of the public internet leads into a private network, or to this machine, which
-    /// nothing allows: whoever owns that host would choose what is asked there. Correct the URL.
+    /// A host of the public internet redirects into a private network, or to this machine. That is never allowed:
+    /// the owner of that host would choose what is asked there. Correct the URL.
     #[error(
         "{from} redirects to {host}, which is at {address}, {refusal}: a public host is not followed \
-         there, whatever `allow_private` says; name the URL itself if that is meant"
+         there, even with `allow_private`; name the URL itself if that is meant"
     )]
-    LedInside {
+    PrivateRedirect {
         /// The public host.
         from: String,
         /// The host that it leads to.
         host: String,
-        /// What that resolved to.
+        /// The address that it resolved to.
         address: IpAddr,
-        /// What that is.
+        /// The kind of address.
         refusal: Refusal,
     },
     /// The host's name has no address.
@@ -90,7 +90,7 @@ pub enum Error {
     Resolve {
         /// The host.
         host: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Nothing answers at the host.
@@ -98,7 +98,7 @@ pub enum Error {
     Connect {
         /// Host and port.
         host: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// No secure connection, often because of a certificate.
@@ -108,7 +108,7 @@ pub enum Error {
     Tls {
         /// Host and port.
         host: String,
-        /// What TLS said.
+        /// The error of TLS.
         source: io::Error,
     },
     /// The system's certificates could not be read.
@@ -116,10 +116,10 @@ pub enum Error {
         "cannot set up TLS: {message}; install the system's CA certificates (Debian: ca-certificates)"
     )]
     TlsSetup {
-        /// What was wrong.
+        /// The fault.
         message: String,
     },
-    /// A certificate or key that was to be used cannot be.
+    /// A certificate or key cannot be used.
     #[error("{path}: {message}; put a certificate or key in PEM there", path = .path.display())]
     Certificate {
         /// The file.
@@ -132,41 +132,41 @@ pub enum Error {
     Timeout {
         /// Host and port.
         host: String,
-        /// In doing what.
+        /// The stage that took too long.
         stage: Stage,
-        /// How long we waited.
+        /// The time-out.
         after: Duration,
     },
-    /// The peer does not speak HTTP, or broke off before its answer.
+    /// The peer does not speak HTTP, or broke off before the end of its head.
     #[error("no valid HTTP answer from {host}: {source}")]
     Protocol {
         /// Host and port.
         host: String,
-        /// What was wrong.
+        /// The fault.
         source: BoxError,
     },
     /// The answer broke off before its announced end.
     #[error("the answer of {url} broke off after {received} bytes: {source}")]
     Cut {
-        /// What was fetched.
+        /// The URL that was fetched.
         url: String,
         /// Body bytes that came, before decoding.
         received: u64,
-        /// What was wrong.
+        /// The fault.
         source: BoxError,
     },
     /// The answer is larger than the caller takes.
     #[error("the answer of {url} is larger than {bytes_max} bytes")]
     TooLarge {
-        /// What was fetched.
+        /// The URL that was fetched.
         url: String,
         /// The limit, in bytes.
         bytes_max: u64,
     },
-    /// Redirected too often.
+    /// The redirects are too many.
     #[error("{url} redirects more than {redirects_max} times")]
     Redirects {
-        /// Where it began.
+        /// The first URL.
         url: String,
         /// The limit.
         redirects_max: u32,
@@ -174,26 +174,26 @@ pub enum Error {
     /// The answer says that the request failed.
     #[error("{url} answered {status}{}", explain(message))]
     Status {
-        /// What was fetched.
+        /// The URL that was fetched.
         url: String,
         /// Its status.
         status: http::StatusCode,
-        /// The beginning of what it said, in one line; may be empty.
+        /// The beginning of the answer's text, in one line; may be empty.
         message: String,
-        /// When it wants to be asked again.
+        /// The peer's wish when to be asked again.
         retry_after: Option<Duration>,
     },
     /// The answer is not the JSON that was expected.
     #[error("the answer of {url} is not the JSON expected: {message}")]
     Json {
-        /// What was fetched.
+        /// The URL that was fetched.
         url: String,
-        /// What was wrong, with line and column.
+        /// The fault, with line and column.
         message: String,
     },
 }
 
-/// What allows an address that may be allowed.
+/// Returns advice on addresses that settings can allow.
 fn allowing(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::Private | Refusal::Loopback => {
@@ -207,11 +207,11 @@ fn explain(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
 }
 
-/// What a peer took too long for.
+/// The stage of a request that took too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stage {
-    /// Waiting for one of our own connections to be free.
+    /// Waiting for a free connection of the client.
     Queue,
     /// Resolving and connecting, TLS included.
     Connect,
@@ -235,23 +235,23 @@ impl fmt::Display for Stage {
     }
 }
 
-/// Whose fault an error is: who has to change something before it goes away.
+/// The party that has to change something before an error goes away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// This machine or its settings.
     Ours,
     /// The peer.
     Theirs,
-    /// What lies between.
+    /// The network between them.
     Network,
 }
 
-/// Whether the same request may succeed later.
+/// Advice on whether the same request may succeed later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
     /// Not unless something is changed by hand.
     No,
-    /// Perhaps, after so long.
+    /// Perhaps, after this time.
     After(Duration),
 }
 
@@ -273,7 +273,7 @@ impl Error {
             | Self::Protocol { .. }
             | Self::TooLarge { .. }
             | Self::Redirects { .. }
-            | Self::LedInside { .. }
+            | Self::PrivateRedirect { .. }
             | Self::Status { .. }
             | Self::Json { .. } => Fault::Theirs,
             Self::Resolve { .. }
@@ -304,7 +304,7 @@ impl Error {
             | Self::Bind { .. }
             | Self::Url { .. }
             | Self::Refused { .. }
-            | Self::LedInside { .. }
+            | Self::PrivateRedirect { .. }
             | Self::TlsSetup { .. }
             | Self::Certificate { .. }
             | Self::TooLarge { .. }
@@ -314,7 +314,7 @@ impl Error {
     }
 }
 
-/// Of the 4xx, 408 and 429 say something about the peer's state, the others about our request.
+/// Returns whether a status is about our request. Of the 4xx, 408, 425 and 429 are about the peer's state.
 fn is_our_mistake(status: http::StatusCode) -> bool {
     status.is_client_error() && !matches!(status.as_u16(), 408 | 425 | 429)
 }
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn says_whose_fault_it_is_and_whether_to_try_again() {
+    fn errors_say_whose_fault_it_is_and_whether_to_try_again() {
         let later = Retry::After(RETRY_DEFAULT);
         check(&status(404, None), Fault::Ours, Retry::No);
         check(&status(401, None), Fault::Ours, Retry::No);

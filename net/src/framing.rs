@@ -1,19 +1,18 @@
-//! Where one request ends and the next begins: the checks that hyper leaves to its user.
+//! Request framing: checks of the boundary between two requests that hyper leaves to its user.
 //!
-//! Two parties that disagree about a request's end let one client speak in another's name
-//! (request smuggling). The scanner reads along with hyper and objects to what hyper takes in
-//! silence: a transfer encoding and a length together, an encoding other than one `chunked`,
-//! repeated lengths, lines that end in a line feed alone.
+//! If two parties disagree about a request's end, one client can speak in another's name (request smuggling). The
+//! scanner reads along with hyper and objects to four things that hyper accepts: a transfer encoding together with
+//! a length, an encoding other than one `chunked`, repeated lengths, and lines that end in a line feed alone.
 //!
-//! Source: RFC 9112 §2.2, §6.1, §6.3 and §11.2. It is stricter than §6.3 asks for: what the RFC
-//! lets a server repair, it refuses. After a chunked body it follows no further, so the server
-//! closes the connection behind the answer to such a request.
+//! Source: RFC 9112 §2.2, §6.1, §6.3 and §11.2. The scanner is stricter than §6.3: it refuses messages that the RFC
+//! lets a server repair. It does not follow a connection beyond a chunked body, so the server closes the connection
+//! after the answer to such a request.
 //!
 //! Sans-I/O.
 
 use std::fmt;
 
-/// What is wrong with a request's framing.
+/// Fault of a request's framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     LineFeed,
@@ -33,36 +32,36 @@ impl fmt::Display for Flaw {
     }
 }
 
-/// What the scanner found in one head.
+/// Result of the scan of one head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// Why to refuse the request.
+    /// The reason to refuse the request.
     pub(crate) flaw: Option<Flaw>,
-    /// The body is chunked: the connection ends with this exchange.
+    /// Whether the body is chunked; the connection ends after this exchange.
     pub(crate) chunked: bool,
 }
 
-/// Reads along with the bytes of one connection.
+/// Scanner of the bytes of one connection.
 #[derive(Debug)]
 pub(crate) struct Scanner {
-    state: State,
+    state: ScanState,
     head_bytes_max: usize,
 }
 
 #[derive(Debug)]
-enum State {
+enum ScanState {
     /// Between requests.
     Idle,
     Head(Head),
-    /// Bytes left of a body.
+    /// The number of bytes left of a body.
     Body(u64),
-    /// Not followed any more.
+    /// The scanner does not follow any more.
     Lost,
 }
 
 #[derive(Debug, Default)]
 struct Head {
-    /// The line being read, its line feed included.
+    /// The present line, its line feed included.
     line: Vec<u8>,
     /// Bytes read of the head.
     bytes: usize,
@@ -75,56 +74,58 @@ struct Head {
 impl Scanner {
     /// Returns a scanner that follows heads of up to `head_bytes_max` bytes; hyper refuses others.
     pub(crate) fn new(head_bytes_max: usize) -> Self {
-        Self { state: State::Idle, head_bytes_max }
+        Self { state: ScanState::Idle, head_bytes_max }
     }
 
     /// Returns whether a head has begun and not ended.
     pub(crate) fn is_in_head(&self) -> bool {
-        matches!(self.state, State::Head(_))
+        matches!(self.state, ScanState::Head(_))
     }
 
-    /// Takes the connection's next bytes and tells `found` the verdict on each head that ends.
-    pub(crate) fn feed(&mut self, mut bytes: &[u8], mut found: impl FnMut(Verdict)) {
+    /// Takes the connection's next bytes and passes the verdict on each complete head to `on_head`.
+    pub(crate) fn feed(&mut self, mut bytes: &[u8], mut on_head: impl FnMut(Verdict)) {
         while !bytes.is_empty() {
             match &mut self.state {
-                State::Idle => match bytes {
+                ScanState::Idle => match bytes {
                     // Empty lines before a request are skipped (RFC 9112 §2.2).
                     [b'\r' | b'\n', rest @ ..] => bytes = rest,
-                    _ => self.state = State::Head(Head::default()),
+                    _ => self.state = ScanState::Head(Head::default()),
                 },
-                State::Head(head) => {
+                ScanState::Head(head) => {
                     let line_end = bytes.iter().position(|it| *it == b'\n');
                     let (line, rest) = bytes.split_at(line_end.map_or(bytes.len(), |it| it + 1));
                     bytes = rest;
                     head.line.extend_from_slice(line);
                     head.bytes += line.len();
                     if self.head_bytes_max < head.bytes {
-                        self.state = State::Lost;
+                        self.state = ScanState::Lost;
                     } else if line_end.is_some() && head.end_line() {
-                        found(head.verdict);
+                        on_head(head.verdict);
                         self.state = match head.length {
-                            _ if head.verdict.chunked || head.verdict.flaw.is_some() => State::Lost,
-                            None | Some(0) => State::Idle,
-                            Some(length) => State::Body(length),
+                            _ if head.verdict.chunked || head.verdict.flaw.is_some() => {
+                                ScanState::Lost
+                            }
+                            None | Some(0) => ScanState::Idle,
+                            Some(length) => ScanState::Body(length),
                         };
                     }
                 }
-                State::Body(left) => {
+                ScanState::Body(left) => {
                     let skip = usize::try_from(*left).map_or(bytes.len(), |it| it.min(bytes.len()));
                     bytes = bytes.get(skip..).unwrap_or_default();
                     *left -= u64::try_from(skip).unwrap_or(*left);
                     if *left == 0 {
-                        self.state = State::Idle;
+                        self.state = ScanState::Idle;
                     }
                 }
-                State::Lost => return,
+                ScanState::Lost => return,
             }
         }
     }
 }
 
 impl Head {
-    /// Reads the line that is complete now; returns whether it ends the head.
+    /// Reads the complete line; returns whether it ends the head.
     fn end_line(&mut self) -> bool {
         let line = std::mem::take(&mut self.line);
         let line = match line.as_slice() {
@@ -168,7 +169,7 @@ impl Head {
         }
     }
 
-    /// The first objection stays.
+    /// Records a flaw; the first one stays.
     fn object(&mut self, flaw: Flaw) {
         self.verdict.flaw.get_or_insert(flaw);
     }
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_to_what_lets_two_readers_disagree() {
+    fn objects_to_ambiguous_framing() {
         check("Content-Length: 5\r\n", None);
         check("transfer-encoding:chunked\r\n", None);
         check("Transfer-Encoding: chunked, chunked\r\n", Some(Flaw::Encoding));
@@ -213,14 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn follows_requests_behind_each_other() {
+    fn follows_pipelined_requests() {
         let post = "POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\n\n\n\n\n";
         let text = [GET, "\r\n", post, GET, post, GET].concat();
         assert_eq!(scan(&[text.as_bytes()]), [Verdict::default(); 5]);
     }
 
     #[test]
-    fn follows_no_further_than_a_chunked_or_a_flawed_request() {
+    fn stops_after_a_chunked_or_flawed_request() {
         let chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
         let text = [chunked, GET].concat();
         assert_eq!(scan(&[text.as_bytes()]), [Verdict { flaw: None, chunked: true }]);

@@ -1,26 +1,26 @@
-//! The guard: which addresses a request may go to.
+//! The guard: the addresses to which a request may go.
 //!
-//! A URL may come from a stranger: a redirect, a registration, a link in a document. It must not
-//! make us ask a service that only this machine or its network can reach. The client therefore
-//! vets every address *after* the name was resolved, on every hop, and connects to just that
-//! address; a name that resolves anew to something else (DNS rebinding) gains nothing.
+//! A URL may come from a stranger: a redirect, a registration, a link in a document. It must not make us ask a
+//! service that only this machine or its network can reach. So the client vets every address on every hop *after*
+//! the name was resolved, and connects to exactly that address. A name that later resolves to another address (DNS
+//! rebinding) gains nothing.
 //!
 //! Source: the IANA special-purpose address registries (RFC 6890 and its updates), and the
 //! spellings of an IPv4 address inside IPv6: mapped (RFC 4291 §2.5.5.2), compatible (§2.5.5.1),
 //! 6to4 (RFC 3056), NAT64 (RFC 6052, RFC 8215), Teredo (RFC 4380), ISATAP (RFC 5214). An address
-//! that carries another is as good as the worse of the two.
+//! that carries another counts as the worse of the two.
 //!
 //! Sans-I/O.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whom a request may reach.
+/// The hosts that a request may reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// Hosts of the public internet only: for URLs that anybody may have written.
+    /// Hosts of the public internet only: for URLs from strangers.
     Public,
-    /// Private networks and this machine too: for URLs that an admin wrote.
+    /// Private networks and this machine too: for URLs from an administrator.
     AllowPrivate,
 }
 
@@ -31,7 +31,7 @@ impl Policy {
     }
 }
 
-/// Why an address is refused.
+/// Reason to refuse an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -45,7 +45,7 @@ pub enum Refusal {
     Reserved,
     /// Many hosts at once. Never allowed.
     Multicast,
-    /// "Any address", which systems take for this machine. Never allowed.
+    /// The unspecified address, which systems take for this machine. Never allowed.
     Unspecified,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Says whether a request may go to `address`.
+/// Checks that a request may go to `address`.
 ///
 /// # Errors
 ///
@@ -75,7 +75,7 @@ pub fn vet(address: IpAddr, policy: Policy) -> Result<(), Refusal> {
     }
 }
 
-/// Returns what keeps `address` from being a host of the public internet.
+/// Returns the reason why `address` is not on the public internet; `None` if it is.
 pub fn classify(address: IpAddr) -> Option<Refusal> {
     match address {
         IpAddr::V4(v4) => classify_v4(v4),
@@ -114,15 +114,15 @@ fn classify_v6(address: Ipv6Addr) -> Option<Refusal> {
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => {
             return classify_v4(v4_of(high, low));
         }
-        // Compatible: deprecated, and routed by nobody; what it carries may be worse.
+        // Compatible: deprecated and not routed; the address inside may be worse.
         [0, 0, 0, 0, 0, 0, high, low] => {
             return worse(Some(Refusal::Reserved), classify_v4(v4_of(high, low)));
         }
-        // Local-use NAT64 (RFC 8215): the site decides where the IPv4 address stands.
+        // Local-use NAT64 (RFC 8215): the site decides on the position of the IPv4 address.
         [0x64, 0xff9b, 1, ..] => Some(Refusal::Reserved),
         [0xfc00..=0xfdff, ..] => Some(Refusal::Private),
         [0xfe80..=0xfebf, ..] => Some(Refusal::LinkLocal),
-        // Site-local, deprecated, but some systems still route it.
+        // Site-local: deprecated, but some systems still route it.
         [0xfec0..=0xfeff, ..] => Some(Refusal::Private),
         [0xff00..=0xffff, ..] => Some(Refusal::Multicast),
         // Discard-only, ORCHID, documentation, segment routing.
@@ -133,14 +133,14 @@ fn classify_v6(address: Ipv6Addr) -> Option<Refusal> {
         | [0x5f00, ..] => Some(Refusal::Reserved),
         // Benchmarking, and IETF protocols besides Teredo.
         [0x2001, 1..=0x1ff, ..] => Some(Refusal::Reserved),
-        // The global unicast block is the only one in use; all else is for a future use.
+        // Only the global unicast block is in use; the rest is for the future.
         [0x2000..=0x3fff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => None,
         _ => Some(Refusal::Reserved),
     };
-    carried(address).into_iter().fold(own, |found, v4| worse(found, classify_v4(v4)))
+    carried(address).into_iter().fold(own, |worst, v4| worse(worst, classify_v4(v4)))
 }
 
-/// The IPv4 addresses that `address` carries, each of which a gateway may send to.
+/// Returns the IPv4 addresses inside `address`; a gateway may send to each of them.
 fn carried(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let [s0, s1, s2, s3, s4, s5, s6, s7] = address.segments();
     let mut found = Vec::new();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn classifies_what_the_registries_list() {
+    fn classifies_the_blocks_of_the_registries() {
         use Refusal::{LinkLocal, Loopback, Multicast, Private, Reserved, Unspecified};
         for (address, expected) in [
             ("8.8.8.8", None),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn private_and_loopback_are_allowed_by_the_admin_and_nothing_else_is() {
+    fn settings_can_allow_private_and_loopback_addresses_only() {
         for (address, expected) in [
             ("10.1.2.3", Ok(())),
             ("127.0.0.1", Ok(())),
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(vet("10.1.2.3".parse().unwrap(), Policy::Public), Err(Refusal::Private));
     }
 
-    /// Every spelling of an IPv4 address as an address.
+    /// Returns every spelling of an IPv4 address as an address.
     fn spellings(v4: Ipv4Addr) -> Vec<IpAddr> {
         let [a, b, c, d] = v4.octets();
         let (high, low) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
@@ -282,7 +282,7 @@ mod tests {
         .into()
     }
 
-    /// The spellings that a URL may use for one IPv4 address.
+    /// Returns the spellings that a URL may use for one IPv4 address.
     fn url_spellings(v4: Ipv4Addr) -> Vec<String> {
         let [a, b, c, d] = v4.octets();
         let number = u32::from(v4);
@@ -311,7 +311,7 @@ mod tests {
         }
 
         #[test]
-        fn a_url_with_a_number_for_a_host_is_the_address_it_names(bits: u32) {
+        fn a_number_as_host_is_classified_as_its_address(bits: u32) {
             let v4 = Ipv4Addr::from(bits);
             for spelling in url_spellings(v4) {
                 let url = url::Url::parse(&spelling).unwrap();

@@ -1,7 +1,7 @@
-//! Names of hosts: `host:port` as people and headers write it, the `Host` header's rule, and URLs
-//! below a base that may have a path of its own.
+//! Host names: `host:port` in text and headers, the rule of the `Host` header, and URLs below a base with a path.
 //!
-//! Source: RFC 9112 §3.2 (a request has exactly one `Host`, and a target that is a whole URL counts before it), RFC 3986 §3.2.2.
+//! Source: RFC 9112 §3.2 (a request has exactly one `Host`; a target that is a whole URL takes precedence), RFC
+//! 3986 §3.2.2.
 //!
 //! Sans-I/O.
 
@@ -59,8 +59,8 @@ impl HostPort {
         Some(Self { host: host.to_ascii_lowercase(), port })
     }
 
-    /// Whether the host is a name of the machine itself: `localhost`, a name below it (RFC 6761
-    /// §6.3), or a loopback address.
+    /// Returns whether the host names this machine: `localhost`, a name below it (RFC 6761 §6.3), or a loopback
+    /// address.
     pub fn is_loopback(&self) -> bool {
         let host = self.host.as_str();
         let is_v6 = |it: &str| it.parse::<Ipv6Addr>().is_ok_and(|it| it.is_loopback());
@@ -80,20 +80,20 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// Names as DNS has them, and underscores, which some networks use.
+/// Returns whether `host` is a name as in DNS; underscores are allowed because some networks use them.
 fn is_name(host: &str) -> bool {
     let allowed = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'.' | b'-' | b'_');
     (1..=HOST_BYTES_MAX).contains(&host.len()) && host.bytes().all(allowed)
 }
 
-/// What is wrong with a request's `Host`.
+/// Fault of a request's `Host`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostProblem {
-    /// HTTP/1.1 asks for one.
+    /// It is missing; HTTP/1.1 requires one.
     Missing,
     /// There are several.
     Repeated,
-    /// It is no host.
+    /// It is not a host.
     Invalid,
 }
 
@@ -107,13 +107,13 @@ impl fmt::Display for HostProblem {
     }
 }
 
-/// Returns the host that a request names: where its target is a whole URL that one's, whatever `Host` says
-/// (RFC 9112 §3.2.2); `None` for HTTP/1.0 without one.
+/// Returns the host that a request names. A target that is a whole URL takes precedence over `Host` (RFC 9112
+/// §3.2.2). `None`: HTTP/1.0 without a host.
 ///
 /// # Errors
 ///
-/// The header is missing, repeated or not a host, or the target's is none. The caller answers 400 and closes
-/// the connection.
+/// The header is missing, repeated or not a host, or the target's host is invalid. The caller
+/// answers 400 and closes the connection.
 pub fn of_request(
     target: &Uri,
     headers: &HeaderMap,
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_url_counts_before_the_header() {
+    fn a_whole_url_takes_precedence_over_the_header() {
         let of = |target: &'static str, headers: &HeaderMap| {
             of_request(&Uri::from_static(target), headers, Version::HTTP_11)
         };
@@ -242,7 +242,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_displayed_parses_to_the_same(text in "[a-z0-9.\\[\\]:_-]{0,20}") {
+        fn a_displayed_host_parses_to_the_same(text in "[a-z0-9.\\[\\]:_-]{0,20}") {
             if let Some(parsed) = HostPort::parse(&text) {
                 prop_assert_eq!(HostPort::parse(&parsed.to_string()), Some(parsed));
             }

@@ -1,11 +1,10 @@
-//! A daemon's identity: an ed25519 key in a file, what it signs, and the id that is made of it.
+//! A daemon's identity: an ed25519 key in a file, its signatures, and the id derived from it.
 //!
-//! The key lies in `DATA/identity.key` (64 hex digits, readable by the daemon's user alone) and is
-//! made once. A daemon's id is a digest of its public key ([`id_of`]): whoever has a signature, the key
-//! and the id can tell that they belong together, and nobody need have seen the key before.
+//! The key is in `DATA/identity.key` (64 hex digits, readable by the daemon's user alone) and is made once. A
+//! daemon's id is a digest of its public key ([`id_of`]). So a reader of a signature, a key and an id can check
+//! that they belong together without having seen the key before.
 //!
-//! Source: RFC 8032 (ed25519), by ring, which the build has for TLS already; RFC 3972 for names that
-//! are made of keys.
+//! Source: RFC 8032 (ed25519), by ring, which the build has for TLS already; RFC 3972 for names derived from keys.
 
 use std::fmt;
 use std::fs;
@@ -18,19 +17,18 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-/// The file in the data directory.
+/// Name of the file in the data directory.
 pub const FILE_NAME: &str = "identity.key";
-/// Bytes of an id. To sign as somebody else takes about 2^64 attempts at a key, divided by how many
-/// ids would do.
+/// Length of an id, in bytes. To forge one takes about 2^64 keys, divided by the number of ids that would do.
 const ID_BYTES: usize = 8;
-/// Bytes of a secret key, and of a public one.
+/// Length of a secret key and of a public key, in bytes.
 const KEY_BYTES: usize = 32;
-/// Bytes of a signature.
+/// Length of a signature, in bytes.
 const SIGNATURE_BYTES: usize = 64;
 /// Permission bits: the owner may read and write.
 const MODE: u32 = 0o600;
 
-/// Why there is no identity.
+/// Failure to load or make an identity.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -39,7 +37,7 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Others can read the key. Run `chmod 600` on it.
@@ -50,8 +48,8 @@ pub enum Error {
         /// Its permission bits.
         mode: u32,
     },
-    /// The file holds no key. Restore it from a backup, or delete it: then what the daemon signs
-    /// counts as signed by somebody else, since its id is made of the old one.
+    /// The file holds no key. Restore it from a backup. If it is deleted, the daemon gets another id, and others
+    /// take its signatures for somebody else's.
     #[error("{path} holds no key (64 hex digits): restore it from a backup")]
     Text {
         /// The file.
@@ -103,7 +101,7 @@ impl Identity {
         Self::of(&seed).ok_or_else(wrong)
     }
 
-    /// Makes the identity of a secret; for tests and for who keeps secrets elsewhere.
+    /// Makes the identity of a secret; for tests and for secrets that are kept elsewhere.
     #[must_use]
     pub fn of(secret: &[u8; 32]) -> Option<Self> {
         let pair = Ed25519KeyPair::from_seed_unchecked(secret).ok()?;
@@ -117,7 +115,7 @@ impl Identity {
         &self.key
     }
 
-    /// Returns the id of who has this key, as [`id_of`].
+    /// Returns the id of this key, as [`id_of`].
     #[must_use]
     pub fn id(&self) -> String {
         id_of(&self.key)
@@ -126,7 +124,7 @@ impl Identity {
     /// Returns the public key as bytes.
     #[must_use]
     pub fn public(&self) -> [u8; 32] {
-        // A key of another length does not exist.
+        // All keys have this length.
         <[u8; KEY_BYTES]>::try_from(self.pair.public_key().as_ref()).unwrap_or_default()
     }
 
@@ -141,7 +139,7 @@ impl Identity {
     pub fn sign_raw(&self, text: &[u8]) -> [u8; 64] {
         let mut signature = [0; SIGNATURE_BYTES];
         let made = self.pair.sign(text);
-        // A signature has as many.
+        // All signatures have this length.
         for (to, from) in signature.iter_mut().zip(made.as_ref()) {
             *to = *from;
         }
@@ -149,7 +147,7 @@ impl Identity {
     }
 }
 
-/// Whether `signature` is that of `text` by the owner of `key`; both in hex digits.
+/// Returns whether `signature` is the signature of `text` by `key`; both in hex digits.
 #[must_use]
 pub fn verify(key: &str, text: &[u8], signature: &str) -> bool {
     let (Some(key), Some(signature)) =
@@ -160,20 +158,19 @@ pub fn verify(key: &str, text: &[u8], signature: &str) -> bool {
     verify_raw(&key, text, &signature)
 }
 
-/// As [`verify`], with key and signature as bytes.
+/// Verifies as [`verify`] does, with key and signature as bytes.
 #[must_use]
 pub fn verify_raw(key: &[u8; 32], text: &[u8], signature: &[u8; 64]) -> bool {
     UnparsedPublicKey::new(&ED25519, key).verify(text, signature).is_ok()
 }
 
-/// Returns the id of who owns the public key `key`: the first 16 hex digits of the SHA-256 of its
-/// 64 digits.
+/// Returns the id of the public key `key`: the first 16 hex digits of the SHA-256 of its 64 digits.
 #[must_use]
 pub fn id_of(key: &str) -> String {
     hex(digest(&SHA256, key.as_bytes()).as_ref().get(..ID_BYTES).unwrap_or_default())
 }
 
-/// Returns 32 bytes that nobody can guess, for an [`Identity`] or as a secret of another kind.
+/// Returns 32 bytes from the system's random generator, for an [`Identity`] or another secret.
 ///
 /// # Errors
 ///
@@ -188,7 +185,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Reads lower-case hex digits: of one key there is one spelling.
+/// Reads lower-case hex digits only, so that each key has one spelling.
 fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     if text.len() != 2 * N || !text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f')) {
         return None;
@@ -200,8 +197,8 @@ fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// Makes the file under another name and links it into place: a reader sees all of it or none, and
-/// of two who start at once both end with the first one's.
+/// Makes the file under another name and links it into place, so a reader sees all of it or none. Of two processes
+/// that start at once, both end with the key of the first.
 fn create(path: &Path) -> Result<(), Error> {
     let random = SystemRandom::new();
     let seed = random_secret()?;
@@ -212,8 +209,8 @@ fn create(path: &Path) -> Result<(), Error> {
     let file = fs::OpenOptions::new().write(true).create_new(true).mode(MODE).open(&new);
     let placed = file.and_then(|mut file| {
         let written = writeln!(file, "{}", hex(&seed)).and_then(|()| file.sync_all());
-        let placed = written.and_then(|()| place(&new, path));
-        // What is not in its place, for whatever reason, must not lie about.
+        let placed = written.and_then(|()| link_as(&new, path));
+        // A secret under a temporary name must not stay, for whatever reason the link failed.
         let _ = fs::remove_file(&new);
         placed
     });
@@ -224,8 +221,8 @@ fn create(path: &Path) -> Result<(), Error> {
         .map_err(failed)
 }
 
-/// Gives a file its name, unless there is one of that name.
-fn place(new: &Path, path: &Path) -> io::Result<()> {
+/// Gives the file `new` the name `path`, unless that exists.
+fn link_as(new: &Path, path: &Path) -> io::Result<()> {
     let linked = match fs::hard_link(new, path) {
         // Not every file system has links.
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -235,7 +232,7 @@ fn place(new: &Path, path: &Path) -> io::Result<()> {
     };
     match linked {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        // Nor can every one rename in this way.
+        // Some file systems cannot rename in this way either.
         Err(_) => fs::rename(new, path),
         Ok(()) => Ok(()),
     }

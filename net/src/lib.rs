@@ -1,10 +1,11 @@
-//! Clients and server glue shared by every daemon: HTTP with its limits, the guard against requests
-//! to addresses that a stranger should not reach, keys and signatures, shutdown, and the one clock.
+//! HTTP client and server parts shared by all daemons: limits, the guard against requests to
+//! internal addresses, TLS, keys and signatures, shutdown, and the clock.
 //!
-//! Whatever goes over a socket passes here, so that limits, time-outs and the guard are in one
-//! place. The crate knows nothing of SOIF, collections or daemons.
+//! All traffic over sockets passes through this crate, so limits, time-outs and the guard are in one place.
+//! The crate knows nothing of SOIF, collections or daemons.
 
 pub mod address;
+mod admission;
 pub mod body;
 pub mod client;
 pub mod clock;
@@ -18,7 +19,6 @@ pub mod pace;
 pub mod peer;
 mod pool;
 mod response;
-mod room;
 pub mod sendfile;
 pub mod server;
 mod session;

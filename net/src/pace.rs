@@ -1,4 +1,4 @@
-//! Requests to one host, one after the other, whatever protocol they are of: roots and sources share hosts.
+//! Pacing of requests to one host, one after the other, for all protocols; roots and sources share hosts.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,19 +9,19 @@ use tokio::time::sleep;
 
 use crate::clock;
 
-/// So many hosts are remembered before those are forgotten that may be asked at once.
+/// Number of remembered hosts above which hosts that may be asked at once are forgotten.
 const HOSTS_MANY: usize = 1_024;
 
-/// When a host may be asked next. Whoever has the lock has the turn.
-type Host = Arc<Queue<Instant>>;
+/// The time from which a host may be asked again. The holder of the lock has the turn.
+type HostQueue = Arc<Queue<Instant>>;
 
-/// When each host may be asked next. Clones are the same.
+/// The time from which each host may be asked again. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Hosts {
-    hosts: Arc<Mutex<HashMap<String, Host>>>,
+    hosts: Arc<Mutex<HashMap<String, HostQueue>>>,
 }
 
-/// A turn at a host: nobody else has one until this is dropped, and for its delay after that.
+/// A turn at a host. Nobody else has one until this is dropped, and for its delay after that.
 #[derive(Debug)]
 pub struct Turn {
     next: OwnedMutexGuard<Instant>,
@@ -35,8 +35,8 @@ impl Drop for Turn {
 }
 
 impl Hosts {
-    /// Waits for a turn at a host, in the order in which turns were asked for; once it is dropped the host is
-    /// left alone for `delay`. If this is given up before, it is as if nobody had asked.
+    /// Waits for a turn at a host, in the order of the calls. After the turn is dropped, the host is left alone for
+    /// `delay`. A call that is canceled before its turn has no effect.
     pub async fn turn(&self, host: &str, delay: Duration) -> Turn {
         let next = self.host(host).lock_owned().await;
         let wait = next.saturating_duration_since(clock::monotonic());
@@ -46,12 +46,12 @@ impl Hosts {
         Turn { next, delay }
     }
 
-    fn host(&self, name: &str) -> Host {
+    fn host(&self, name: &str) -> HostQueue {
         let now = clock::monotonic();
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         if HOSTS_MANY <= hosts.len() {
-            // One that somebody waits for is locked, or has its turn before it.
-            let is_free = |it: &Host| {
+            // A host that somebody waits for is locked, or its turn is still to come.
+            let is_free = |it: &HostQueue| {
                 Arc::strong_count(it) == 1 && it.try_lock().is_ok_and(|next| *next <= now)
             };
             hosts.retain(|_, it| !is_free(it));
@@ -73,7 +73,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(3_600);
 
-    /// The turn, if there is one now.
+    /// Returns the turn, if there is one now.
     async fn now(hosts: &Hosts, host: &str, delay: Duration) -> Option<Turn> {
         let mut turn = pin!(unconstrained(hosts.turn(host, delay)));
         poll_fn(|context| match turn.as_mut().poll(context) {
@@ -84,14 +84,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn turns_at_a_host_are_apart_whoever_takes_them() {
+    async fn turns_at_a_host_are_apart_for_all_clones() {
         let hosts = Hosts::default();
         let other = hosts.clone();
         let first = now(&hosts, "a", Duration::ZERO).await.unwrap();
         assert!(now(&other, "a", LONG).await.is_none(), "one at a time");
         assert!(now(&other, "b", LONG).await.is_some());
         drop(first);
-        // Who has given up before takes no turn.
+        // The canceled call took no turn.
         let second = now(&other, "a", LONG).await.unwrap();
         let before = clock::monotonic();
         drop(second);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_hosts_are_remembered_than_may_not_be_asked() {
+    async fn only_hosts_that_must_wait_are_remembered() {
         let hosts = Hosts::default();
         let kept = now(&hosts, "kept", Duration::ZERO).await.unwrap();
         drop(now(&hosts, "resting", LONG).await.unwrap());

@@ -1,11 +1,11 @@
 //! Connections between daemons that know each other by key: mutual TLS 1.3 without certificates.
 //!
-//! Each end shows its [`Identity`]'s own public key and proves that it has the secret to it; there is no
-//! authority, no name, no date and nothing to renew. Whoever connects says which key it expects; whoever
-//! accepts learns the key and decides what it may do.
+//! Each end shows its [`Identity`]'s public key and proves that it has the secret key. There is no authority, no
+//! name, no date and nothing to renew. The connecting end names the key that it expects. The accepting end learns
+//! the key and decides on the peer's rights.
 //!
-//! Source: RFC 8446 (TLS 1.3), RFC 7250 (raw public keys), RFC 8410 (ed25519 in such keys), RFC 9266 for
-//! secrets that are taken from a connection; by rustls.
+//! Source: RFC 8446 (TLS 1.3), RFC 7250 (raw public keys), RFC 8410 (ed25519 in such keys), RFC 9266 (secrets
+//! exported from a connection); by rustls.
 
 mod error;
 mod keys;
@@ -35,21 +35,20 @@ pub use error::Error;
 
 use crate::identity::Identity;
 use crate::tls::provider;
-use keys::{Accepting, Expecting};
+use keys::{ClientKeyVerifier, ServerKeyVerifier};
 
-/// The protocol that both ends have to name, as ALPN has it.
+/// The ALPN protocol that both ends must name.
 pub const PROTOCOL: &[u8] = b"harvest-replicator/1";
-/// The longest that it may take until a connection is there, name, TCP and TLS together.
+/// Time limit for a new connection: name, TCP and TLS together.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// Of that, TCP may take so long.
+/// Time limit for TCP alone, part of [`PATIENCE`].
 pub const CONNECT_PATIENCE: Duration = Duration::from_millis(2_500);
 
 /// Most addresses of one host that are tried.
 const ADDRESSES_MAX: usize = 8;
-/// What is written and not yet sent stays below this, in bytes: the rest waits where it can still be
-/// overtaken.
+/// Most bytes written to a socket and not yet sent: the rest waits where urgent data can still overtake it.
 const UNSENT_BYTES_MAX: u32 = 32 << 10;
-/// As much that is encrypted waits for the socket, in bytes.
+/// Most encrypted bytes that wait for the socket.
 const ENCRYPTED_BYTES_MAX: usize = 32 << 10;
 
 /// One daemon's end of all its connections.
@@ -68,7 +67,7 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// Makes the end of whoever has this identity.
+    /// Returns the endpoint of this identity.
     ///
     /// # Errors
     ///
@@ -78,7 +77,7 @@ impl Endpoint {
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13])
             .map_err(|source| Error::Setup { source })?
-            .with_client_cert_verifier(Arc::new(Accepting))
+            .with_client_cert_verifier(Arc::new(ClientKeyVerifier))
             .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(key)));
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
         config.send_tls13_tickets = 0;
@@ -87,25 +86,25 @@ impl Endpoint {
         Ok(Self { identity, accepting: Arc::new(config), patience: PATIENCE, source: None })
     }
 
-    /// Sets how long a connection may take to be there; [`PATIENCE`] if not.
+    /// Sets the time limit for a new connection; the default is [`PATIENCE`].
     #[must_use]
     pub fn patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
-    /// Connects from this address of the machine, where it has several.
+    /// Sets the address of this machine from which to connect.
     #[must_use]
     pub fn from(self, source: IpAddr) -> Self {
         Self { source: Some(source), ..self }
     }
 
-    /// The identity that it shows.
+    /// Returns the identity of this end.
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// Makes a connection of one that came in; any key will do, and the caller decides by it.
+    /// Accepts an incoming connection with any key; the caller decides by the key.
     ///
     /// # Errors
     ///
@@ -121,11 +120,11 @@ impl Endpoint {
         self.finish(tls.into(), &peer)
     }
 
-    /// Connects to `address`, as `host:port`; where a key is expected, nobody else will do.
+    /// Connects to `address`, as `host:port`. If a key is expected, a peer with another key is refused.
     ///
     /// # Errors
     ///
-    /// Nobody answers, or somebody else; the error says whose fault it is and whether to try again.
+    /// Nobody answers, or a peer with another key does. The error says whose fault it is and whether to try again.
     pub async fn connect(
         &self,
         address: &str,
@@ -133,12 +132,12 @@ impl Endpoint {
     ) -> Result<Stream, Error> {
         let made = timeout(self.patience, async {
             let tcp = self.open(address).await?;
-            let expecting = Arc::new(Expecting::new(expected));
+            let expecting = Arc::new(ServerKeyVerifier::new(expected));
             let connector = TlsConnector::from(self.connecting(&expecting)?);
-            // Of no consequence: keys have no names, and none is sent.
+            // The name has no effect: keys have no names, and none is sent.
             let name = ServerName::from(IpAddr::from([0; 4]));
             let tls = connector.connect(name, tcp).await;
-            tls.map_err(|source| match expecting.mistaken() {
+            tls.map_err(|source| match expecting.mismatch() {
                 Some((expected, found)) => {
                     Error::WrongKey { peer: address.to_owned(), expected, found }
                 }
@@ -153,7 +152,7 @@ impl Endpoint {
         Error::Timeout { peer: peer.to_owned(), after: self.patience }
     }
 
-    fn connecting(&self, expecting: &Arc<Expecting>) -> Result<Arc<ClientConfig>, Error> {
+    fn connecting(&self, expecting: &Arc<ServerKeyVerifier>) -> Result<Arc<ClientConfig>, Error> {
         let key = keys::certified(Arc::clone(&self.identity));
         let verifier = Arc::clone(expecting);
         let mut config = ClientConfig::builder_with_provider(provider())
@@ -173,7 +172,7 @@ impl Endpoint {
         let unresolved = |source| Error::Resolve { peer: peer.to_owned(), source };
         let addresses = lookup_host(peer).await.map_err(unresolved)?;
         let addresses: Vec<SocketAddr> = addresses.take(ADDRESSES_MAX).collect();
-        // Two tries of the system's, a second apart: it would wait ever longer for a line that is up again.
+        // Room for two SYNs of the system, a second apart. Its later pauses grow and delay a line that is up again.
         let share = self.patience.min(CONNECT_PATIENCE)
             / u32::try_from(addresses.len().max(1)).unwrap_or(1);
         let mut last = io::Error::new(io::ErrorKind::NotFound, "it has no address");
@@ -218,13 +217,13 @@ impl Endpoint {
     }
 }
 
-/// Small writes go at once, and what is written waits where it can still be overtaken.
+/// Sets the socket up: small writes are sent at once, and unsent data waits where urgent data can overtake it.
 fn prepare(tcp: &TcpStream) -> io::Result<()> {
     tcp.set_nodelay(true)?;
     socket2::SockRef::from(tcp).set_tcp_notsent_lowat(UNSENT_BYTES_MAX)
 }
 
-/// A connection to whoever has [`key`](Self::key). What is written is sent when it is flushed.
+/// A connection to the peer with [`key`](Self::key). Written bytes are sent at the flush.
 #[derive(Debug)]
 pub struct Stream {
     tls: TlsStream<TcpStream>,
@@ -233,25 +232,25 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The public key of the other end.
+    /// Returns the public key of the other end.
     #[must_use]
     pub fn key(&self) -> [u8; 32] {
         self.key
     }
 
-    /// The address of the other end.
+    /// Returns the address of the other end.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Whether this end has connected, and not accepted.
+    /// Returns whether this end has connected, not accepted.
     #[must_use]
     pub fn is_dialed(&self) -> bool {
         matches!(self.tls, TlsStream::Client(_))
     }
 
-    /// A secret that both ends of this connection have, and nobody else; another one for each label.
+    /// Returns a secret that only the two ends of this connection have; each label gives another one.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
-//! Connections kept for the next request to the same place.
+//! Kept connections for later requests to the same destination.
 //!
-//! Bounded for each place and in all; the newest is taken first, since the peer is the least
-//! likely to have closed it.
+//! Bounded for each destination and in all. The newest is taken first, since the peer is the least likely to have
+//! closed it.
 //!
 //! Sans-I/O.
 
@@ -15,19 +15,19 @@ use crate::tls::ClientFiles;
 /// Most connections kept in all.
 const KEPT_MAX: usize = 256;
 
-/// Where a connection leads. The policy belongs to it: a connection that an admin's URL opened
-/// into a private network must not carry a stranger's request.
+/// The destination of a connection. The policy is part of it: a connection that an administrator's URL opened into
+/// a private network must not carry a stranger's request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct Destination {
     pub(crate) secure: bool,
     pub(crate) host: String,
     pub(crate) port: u16,
     pub(crate) allow_private: bool,
-    /// What the host was shown: another's request must not go in that name.
+    /// The certificate shown to the host; a request without it must not use this connection.
     pub(crate) shown: Option<Arc<ClientFiles>>,
 }
 
-impl Place {
+impl Destination {
     pub(crate) fn new(
         secure: bool,
         host: String,
@@ -42,36 +42,36 @@ impl Place {
 /// Unused connections.
 #[derive(Debug)]
 pub(crate) struct Pool<T> {
-    kept: BTreeMap<Place, Vec<(Instant, T)>>,
-    per_place_max: usize,
+    kept: BTreeMap<Destination, Vec<(Instant, T)>>,
+    per_destination_max: usize,
     age_max: Duration,
 }
 
 impl<T> Pool<T> {
-    pub(crate) fn new(per_place_max: usize, age_max: Duration) -> Self {
-        Self { kept: BTreeMap::new(), per_place_max, age_max }
+    pub(crate) fn new(per_destination_max: usize, age_max: Duration) -> Self {
+        Self { kept: BTreeMap::new(), per_destination_max, age_max }
     }
 
-    /// Takes a connection to `place`, if one is there that is not too old.
-    pub(crate) fn take(&mut self, place: &Place, now: Instant) -> Option<T> {
+    /// Takes a connection to `destination` that is not too old, if there is one.
+    pub(crate) fn take(&mut self, destination: &Destination, now: Instant) -> Option<T> {
         self.expire(now);
-        let connections = self.kept.get_mut(place)?;
+        let connections = self.kept.get_mut(destination)?;
         let newest = connections.pop().map(|(_, connection)| connection);
         if connections.is_empty() {
-            self.kept.remove(place);
+            self.kept.remove(destination);
         }
         newest
     }
 
-    /// Keeps a connection; the oldest to that place goes for it where there are too many.
-    pub(crate) fn keep(&mut self, place: Place, connection: T, now: Instant) {
+    /// Keeps a connection; if there are too many to its destination, the oldest one is dropped.
+    pub(crate) fn keep(&mut self, destination: Destination, connection: T, now: Instant) {
         self.expire(now);
         if self.kept.values().map(Vec::len).sum::<usize>() >= KEPT_MAX {
             return;
         }
-        let connections = self.kept.entry(place).or_default();
+        let connections = self.kept.entry(destination).or_default();
         connections.push((now, connection));
-        if self.per_place_max < connections.len() {
+        if self.per_destination_max < connections.len() {
             connections.remove(0);
         }
     }
@@ -92,20 +92,20 @@ mod tests {
 
     const AGE: Duration = Duration::from_secs(20);
 
-    fn place(host: &str, policy: Policy) -> Place {
-        Place::new(false, host.to_owned(), 80, policy, None)
+    fn destination(host: &str, policy: Policy) -> Destination {
+        Destination::new(false, host.to_owned(), 80, policy, None)
     }
 
     #[test]
-    fn gives_the_newest_of_one_place_until_it_is_too_old() {
+    fn gives_the_newest_of_one_destination_until_it_is_too_old() {
         let now = monotonic();
         let mut pool = Pool::new(2, AGE);
-        let (a, b) = (place("a", Policy::Public), place("b", Policy::Public));
+        let (a, b) = (destination("a", Policy::Public), destination("b", Policy::Public));
         for n in 1..=3 {
             pool.keep(a.clone(), n, now + Duration::from_secs(n));
         }
         assert_eq!(pool.take(&b, now), None);
-        assert_eq!(pool.take(&place("a", Policy::AllowPrivate), now), None);
+        assert_eq!(pool.take(&destination("a", Policy::AllowPrivate), now), None);
         assert_eq!(pool.take(&a, now + Duration::from_secs(4)), Some(3));
         assert_eq!(pool.take(&a, now + Duration::from_secs(2) + AGE), None);
     }
@@ -115,10 +115,10 @@ mod tests {
         let now = monotonic();
         let mut pool = Pool::new(1, AGE);
         for n in 0..2 * KEPT_MAX {
-            pool.keep(place(&n.to_string(), Policy::Public), n, now);
+            pool.keep(destination(&n.to_string(), Policy::Public), n, now);
         }
         assert_eq!(pool.kept.len(), KEPT_MAX);
-        pool.keep(place("0", Policy::Public), 0, now + AGE);
+        pool.keep(destination("0", Policy::Public), 0, now + AGE);
         assert_eq!(pool.kept.len(), 1);
     }
 }

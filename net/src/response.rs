@@ -1,4 +1,4 @@
-//! An answer to one of our requests: its head, and its body as it comes in.
+//! Answers to requests of the client: the head, and the body as it comes in.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -17,20 +17,20 @@ use crate::client::Shared;
 use crate::clock;
 use crate::connect::authority;
 use crate::error::{Error, Stage};
-use crate::pool::Place;
+use crate::pool::Destination;
 use crate::session::Session;
 use crate::wire::PROGRESS_BYTES_MIN;
 
-/// How much of a refusal's body is read for its message, in bytes.
+/// Most bytes of a refusal's body that are read for its message.
 const MESSAGE_BYTES_MAX: u64 = 4 * 1024;
 
-/// How much of that message an error quotes, in characters.
+/// Most characters of that message that an error quotes.
 const MESSAGE_CHARS_MAX: usize = 200;
 
-/// Longest `Retry-After` that we believe.
+/// Longest `Retry-After` that is believed.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// An answer, its body still to come. Dropping it before the body's end closes the connection.
+/// An answer whose body is still to come. Dropping it before the body's end closes the connection.
 #[derive(Debug)]
 pub struct Response {
     /// Status.
@@ -42,17 +42,17 @@ pub struct Response {
     /// Whether the peer is in a private network or on this machine.
     private: bool,
     body: Incoming,
-    /// What the body comes over, until its end.
-    live: Option<(Session, Place)>,
+    /// The connection that the body comes over, until its end.
+    live: Option<(Session, Destination)>,
     shared: Arc<Shared>,
     /// One of the client's connections; held while the answer lives.
     permit: Option<OwnedSemaphorePermit>,
     /// Longest wait for each [`PROGRESS_BYTES_MIN`].
     idle: Duration,
-    /// How long the peer has kept us waiting for the present ones, and how many have come.
+    /// Time that the peer has kept us waiting for the present 16 KiB, and how many bytes of them have come.
     waited: Duration,
     moved: u64,
-    /// When the exchange has to be over, and how long that was.
+    /// Deadline of the whole exchange, and the time-out that it was made from.
     deadline: Option<(Instant, Duration)>,
     received: u64,
     bytes_max: u64,
@@ -63,7 +63,7 @@ impl Response {
         head: http::Response<Incoming>,
         url: Url,
         session: Session,
-        place: Place,
+        destination: Destination,
         shared: Arc<Shared>,
         idle: Duration,
         bytes_max: u64,
@@ -75,7 +75,7 @@ impl Response {
             url,
             private: session.private,
             body,
-            live: Some((session, place)),
+            live: Some((session, destination)),
             shared,
             permit: None,
             idle,
@@ -102,7 +102,7 @@ impl Response {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Returns whether who answered is in a private network or on this machine.
+    /// Returns whether the peer is in a private network or on this machine.
     pub fn is_private(&self) -> bool {
         self.private
     }
@@ -116,22 +116,22 @@ impl Response {
     ///
     /// # Errors
     ///
-    /// [`Error::Status`] with the beginning of what the peer said.
+    /// [`Error::Status`] with the beginning of the peer's message.
     pub async fn require_success(self) -> Result<Self, Error> {
         if self.status.is_success() { Ok(self) } else { Err(self.into_error().await) }
     }
 
-    /// Returns this answer as the error that it is, with the beginning of what the peer said.
+    /// Returns this answer as the error that it is, with the beginning of the peer's message.
     pub async fn into_error(mut self) -> Error {
         self.bytes_max = MESSAGE_BYTES_MAX;
-        let mut said = Vec::new();
-        // What went wrong with the message does not matter: there is none then.
+        let mut text = Vec::new();
+        // If the message cannot be read, there is none.
         while let Ok(Some(piece)) = self.chunk().await {
-            said.extend_from_slice(&piece);
+            text.extend_from_slice(&piece);
         }
-        let said = String::from_utf8_lossy(&said);
-        let said = if said.trim_start().starts_with('<') { "" } else { said.trim() };
-        let line = said.lines().next().unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let text = if text.trim_start().starts_with('<') { "" } else { text.trim() };
+        let line = text.lines().next().unwrap_or_default();
         let visible = line.chars().filter(|it| !it.is_control());
         Error::Status {
             status: self.status,
@@ -145,7 +145,7 @@ impl Response {
     ///
     /// # Errors
     ///
-    /// The body broke off, took too long or is too large. What came before is good.
+    /// The body broke off, took too long or is too large. The pieces before are good.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         let announced = self.received.saturating_add(self.body.size_hint().lower());
         if self.bytes_max < announced {
@@ -179,7 +179,7 @@ impl Response {
             if PROGRESS_BYTES_MIN <= self.moved {
                 (self.moved, self.waited) = (0, Duration::ZERO);
             }
-            // Trailers and empty pieces tell the caller nothing.
+            // Trailers and empty pieces are of no use to the caller.
             if data.is_empty() {
                 continue;
             }
@@ -222,10 +222,10 @@ impl Response {
 
     /// Gives the connection back for the next request, if it can carry one.
     async fn finish(&mut self) {
-        if let Some((mut session, place)) = self.live.take()
+        if let Some((mut session, destination)) = self.live.take()
             && session.is_usable().await
         {
-            self.shared.keep(place, session);
+            self.shared.keep(destination, session);
         }
         self.permit = None;
     }
@@ -238,7 +238,7 @@ impl Response {
         self.fail(|_, it| Error::Timeout { host: authority(&it.url), stage, after })
     }
 
-    /// Closes the connection: whatever else comes over it is not to be trusted.
+    /// Closes the connection: its further bytes cannot be trusted.
     fn fail(&mut self, error: impl FnOnce(String, &Self) -> Error) -> Error {
         self.live = None;
         self.permit = None;

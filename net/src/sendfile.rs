@@ -1,8 +1,8 @@
 //! Bodies that the kernel sends from a file in memory, without a copy through this process.
 //!
-//! hyper knows nothing of it: it is given as many bytes of a *hole* as the file has, and where the
-//! connection meets the hole in what it is to write, it sends the file instead. So answers that many
-//! ask for cost what a file server pays for a file (`docs/measurements.md`).
+//! hyper does not know of such files. It gets a *placeholder* as long as the file, and where the connection meets
+//! the placeholder in the bytes to write, it sends the file instead. So an answer that many clients ask for costs
+//! as much as a file costs a file server (`docs/measurements.md`).
 //!
 //! Source: sendfile(2), memfd_create(2).
 
@@ -25,12 +25,12 @@ use tokio::net::TcpStream;
 use crate::body::{self, Body};
 use crate::error::BoxError;
 
-/// Most bytes that hyper is handed, and the kernel sends, at once.
-const HOLE_BYTES: usize = 1 << 20;
-/// Bytes that are read at once where the kernel does not send.
+/// Most bytes that hyper gets, and the kernel sends, at once.
+const PLACEHOLDER_BYTES: usize = 1 << 20;
+/// Bytes read at once where the kernel does not send the file.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// Memory that files take, for as long as any clone of them is about. Clones count as one.
+/// Count of the memory that files take while any clone of them lives. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub struct Memory(Arc<AtomicU64>);
 
@@ -42,40 +42,40 @@ impl Memory {
     }
 }
 
-/// A file in memory that never changes. Cheap to clone; it goes with its last clone, or when what is
-/// on its way has arrived.
+/// A file in memory that never changes. Cheap to clone. It is freed with its last clone, or after the last byte of
+/// an answer from it.
 #[derive(Clone, Debug)]
 pub struct MemoryFile {
-    file: Arc<Counted>,
+    file: Arc<CountedFile>,
     len: u64,
 }
 
-/// A file, and where its bytes are counted.
+/// A file, and the count of its bytes.
 #[derive(Debug)]
-struct Counted {
+struct CountedFile {
     file: File,
     len: u64,
     memory: Memory,
 }
 
-impl Drop for Counted {
+impl Drop for CountedFile {
     fn drop(&mut self) {
         self.memory.0.fetch_sub(self.len, Ordering::Relaxed);
     }
 }
 
 impl MemoryFile {
-    /// Makes a file of what `read` gives, until it gives nothing more, in this memory.
+    /// Makes a file of the pieces that `read` returns until `None`, and counts its bytes in `memory`.
     ///
     /// # Errors
     ///
-    /// That of `read`; or the system's: send the bytes in another way.
+    /// An error of `read` or of the system; send the bytes in another way then.
     pub fn of(
         memory: &Memory,
         mut read: impl FnMut() -> io::Result<Option<Bytes>>,
     ) -> io::Result<Self> {
         let file = File::from(memfd_create("answer", MemfdFlags::CLOEXEC)?);
-        let mut counted = Counted { file, len: 0, memory: memory.clone() };
+        let mut counted = CountedFile { file, len: 0, memory: memory.clone() };
         while let Some(piece) = read()? {
             counted.file.write_all(&piece)?;
             let len = piece.len() as u64;
@@ -85,26 +85,26 @@ impl MemoryFile {
         Ok(Self { len: counted.len, file: Arc::new(counted) })
     }
 
-    /// Its length, in bytes.
+    /// Returns the length, in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it has no bytes.
+    /// Returns whether the file has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether this is a clone of `other`.
+    /// Returns whether this is a clone of `other`.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.file, &other.file)
     }
 
-    /// Makes it the body of an answer: sent by the kernel if our server sends it, and read piece by
-    /// piece by whoever else takes the body.
+    /// Makes the file the body of an answer. Our server has the kernel send it; any other reader of the body reads
+    /// it piece by piece.
     pub fn answer(&self, response: &mut Response<Body>) {
         let (file, len, mut at) = (Arc::clone(&self.file), self.len, 0);
         let read = move || {
@@ -119,42 +119,42 @@ impl MemoryFile {
     }
 }
 
-/// What a connection is to send from files.
+/// Files that a connection still has to send.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    /// Stands for bytes of files; nobody looks at what is in it.
-    hole: OnceLock<Bytes>,
+    /// Stands for bytes of files; its content is never read.
+    placeholder: OnceLock<Bytes>,
     /// Files whose bytes hyper was promised, and how much of each has been sent.
     files: Mutex<VecDeque<(MemoryFile, u64)>>,
 }
 
 impl Outbox {
-    /// Returns the body of an answer, as the connection is to be given it.
+    /// Replaces the body of an answer from a file by a placeholder.
     pub(crate) fn body(self: &Arc<Self>, response: &mut Response<Body>) {
         let Some(file) = response.extensions_mut().remove::<MemoryFile>() else { return };
         // The answer to a HEAD has no body.
         if response.body().size_hint().exact() == Some(file.len) && file.len != 0 {
             let left = file.len;
             *response.body_mut() =
-                body::boxed(Hole { outbox: Arc::clone(self), file: Some(file), left });
+                body::boxed(Placeholder { outbox: Arc::clone(self), file: Some(file), left });
         }
     }
 
-    fn hole(&self) -> &Bytes {
+    fn placeholder(&self) -> &Bytes {
         // Zeros that are never touched take no memory.
-        self.hole.get_or_init(|| Bytes::from(vec![0; HOLE_BYTES]))
+        self.placeholder.get_or_init(|| Bytes::from(vec![0; PLACEHOLDER_BYTES]))
     }
 
     fn files(&self) -> MutexGuard<'_, VecDeque<(MemoryFile, u64)>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether bytes that are to be written stand for those of a file.
-    pub(crate) fn is_hole(&self, piece: &[u8]) -> bool {
-        self.hole.get().is_some_and(|it| it.as_ptr_range().contains(&piece.as_ptr()))
+    /// Returns whether bytes to be written stand for those of a file.
+    pub(crate) fn is_placeholder(&self, piece: &[u8]) -> bool {
+        self.placeholder.get().is_some_and(|it| it.as_ptr_range().contains(&piece.as_ptr()))
     }
 
-    /// Sends at most `most` bytes of the file that is next.
+    /// Sends at most `most` bytes of the next file.
     pub(crate) fn poll_send(
         &self,
         stream: &TcpStream,
@@ -163,7 +163,7 @@ impl Outbox {
     ) -> Poll<io::Result<usize>> {
         let mut files = self.files();
         let Some((file, sent)) = files.front_mut() else {
-            return Poll::Ready(Err(io::Error::other("no file is to be sent")));
+            return Poll::Ready(Err(io::Error::other("no file left to send")));
         };
         let left = usize::try_from(file.len - *sent).unwrap_or(most);
         loop {
@@ -189,14 +189,14 @@ impl Outbox {
 }
 
 /// A body that stands for a file.
-struct Hole {
+struct Placeholder {
     outbox: Arc<Outbox>,
-    /// Until hyper is promised its first byte.
+    /// Present until hyper gets the first byte.
     file: Option<MemoryFile>,
     left: u64,
 }
 
-impl http_body::Body for Hole {
+impl http_body::Body for Placeholder {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -207,9 +207,9 @@ impl http_body::Body for Hole {
         if let Some(file) = self.file.take() {
             self.outbox.files().push_back((file, 0));
         }
-        let take = usize::try_from(self.left).unwrap_or(HOLE_BYTES).min(HOLE_BYTES);
+        let take = usize::try_from(self.left).unwrap_or(PLACEHOLDER_BYTES).min(PLACEHOLDER_BYTES);
         self.left -= take as u64;
-        let piece = (take != 0).then(|| self.outbox.hole().slice(..take));
+        let piece = (take != 0).then(|| self.outbox.placeholder().slice(..take));
         Poll::Ready(piece.map(|it| Ok(Frame::data(it))))
     }
 

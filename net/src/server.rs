@@ -1,12 +1,12 @@
-//! The HTTP/1.1 server that every daemon listens with: one place for its limits.
+//! The HTTP/1.1 server of all daemons, with its limits in one place.
 //!
-//! Source: RFC 9112 by way of hyper, which parses. What hyper leaves to its user is here: exactly
-//! one `Host`, unambiguous framing (framing.rs), bounds on heads, bodies, connections and patience
-//! (wire.rs), and an end within a bounded time.
+//! Source: RFC 9112 by way of hyper, which parses. This module does what hyper leaves to its user: exactly one
+//! `Host`, unambiguous framing (framing.rs), bounds on heads, bodies, connections and waits (wire.rs), and an end
+//! within a bounded time.
 //!
-//! At [`Limits::connections_max`] the server asks idle connections to close and accepts no other
-//! until one is free; the newcomers wait in the system's queue. One address gets
-//! [`Limits::peer_connections_max`] of them at most, so that it cannot take them all.
+//! At [`Limits::connections_max`] the server asks idle connections to close and accepts no other until a slot is
+//! free; new connections wait in the system's queue. One address gets at most [`Limits::peer_connections_max`] of
+//! the slots, so it cannot take them all.
 
 mod bodies;
 mod objection;
@@ -33,51 +33,51 @@ use tokio::time::timeout;
 use tower::{Service, ServiceExt};
 
 use crate::address::{self, Network};
+use crate::admission::{AddressSlot, AddressSlots, Admission, ConnectionSlot};
 use crate::body::{self, Body};
 use crate::clock;
 use crate::error::{BoxError, Error};
 use crate::framing::Verdict;
 use crate::host::{self, HostPort};
-use crate::room::{Place, Room, Seat, Seats};
 use crate::shutdown::Shutdown;
 use crate::stream::Stream;
 use crate::tally::{Event, Tally};
-use crate::tls::{self, Shown};
+use crate::tls::{self, ClientCertificate};
 use crate::wire::{Exchange, Wire};
 
 use bodies::{Answer, Inbound};
 use objection::Objection;
-pub use tunnel::{Open, Tunnel};
+pub use tunnel::{OpenTunnel, Tunnel};
 
-/// How long requests in progress may go on after the shutdown starts.
+/// Time limit for requests in progress after the shutdown starts.
 pub const DRAIN: Duration = Duration::from_millis(1_500);
 
-/// How long a connection on which nothing has been asked yet is not closed to make room.
+/// Age below which a connection without a request is not closed to make room.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Read and write buffer of a connection, in bytes; above the largest head.
 const BUFFER_BYTES_MIN: usize = 64 * 1024;
 
-/// The first byte of a connection that begins to speak TLS: RFC 8446 §5.1.
+/// The first byte of a connection that begins TLS: RFC 8446 §5.1.
 const HANDSHAKE: u8 = 22;
 
-/// Where a request comes from, whatever proxies passed it on that are trusted; an extension of every request that
-/// is served. A client that has shown a certificate adds it, as [`Shown`].
+/// The client of a request, behind any trusted proxies; an extension of every request. A client that has shown a
+/// certificate adds it, as [`ClientCertificate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub IpAddr);
 
-/// What requests a server is for.
+/// The kind of requests that a server takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Those for what is here: RFC 9112 §3.2.1, and whole URLs that name us.
+    /// Requests for this server: RFC 9112 §3.2.1, and whole URLs that name it.
     #[default]
     Origin,
-    /// Those for others as well: whole URLs of any host, and CONNECT (RFC 9112 §3.2.2 and §3.2.3, RFC 9110
+    /// Requests for other hosts as well: whole URLs of any host, and CONNECT (RFC 9112 §3.2.2 and §3.2.3, RFC 9110
     /// §9.3.6). A request for CONNECT has a [`Tunnel`] as an extension.
     Proxy,
 }
 
-/// What a peer may ask of the server. [`Default`] suits a public listener.
+/// Limits on the peers of a server. [`Default`] suits a public listener.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Largest head of a request, in bytes. Default 16 KiB.
@@ -92,30 +92,28 @@ pub struct Limits {
     pub body_timeout: Duration,
     /// Most connections at once; further ones wait to be accepted. Default 1,024.
     pub connections_max: usize,
-    /// Most connections of one address (of one /64 for IPv6) at once; further ones are closed.
-    /// Default 256. Where [`host`](Self::host) names a proxy, and TLS is not spoken, whoever comes from this
-    /// machine may have more: that is the proxy. One on another machine may if it is one of
-    /// [`proxies`](Self::proxies).
+    /// Most connections of one address (of one /64 for IPv6) at once; further ones are closed. Default 256. If
+    /// [`host`](Self::host) names a proxy and there is no TLS, a peer on this machine may have more: it is that
+    /// proxy. A proxy on another machine may have more if it is one of [`proxies`](Self::proxies).
     pub peer_connections_max: usize,
-    /// Longest that a connection without a request stays open. Default 60 s.
+    /// Longest life of a connection without a request. Default 60 s.
     pub idle_timeout: Duration,
-    /// A reader that keeps us waiting longer for each 16 KiB of an answer is cut off. Default 60 s.
+    /// Longest wait for the peer to take each 16 KiB of an answer. Default 60 s.
     pub write_timeout: Duration,
-    /// How long requests in progress may go on after the shutdown starts. Default [`DRAIN`].
+    /// Time limit for requests in progress after the shutdown starts. Default [`DRAIN`].
     pub drain: Duration,
-    /// A host that a listener on a loopback address answers for beside the names of the machine
-    /// itself: that of a proxy in front of it. All others are refused there, so that no web page
-    /// whose name was made to resolve to this machine (DNS rebinding) can read what its user can.
-    /// Default none.
+    /// Host that a listener on a loopback address answers for beside the names of the machine itself: that of a
+    /// proxy in front of it. All others are refused there. Otherwise a web page whose name was made to resolve to
+    /// this machine (DNS rebinding) could read what its user can. Default none.
     pub host: Option<String>,
-    /// Proxies that are believed whom they ask for (`Forwarded`, `X-Forwarded-For`): what one address may have
-    /// counts for those then, and the proxies may have any number. Default none.
+    /// Proxies whose `Forwarded` and `X-Forwarded-For` are believed. The bound of one address then holds for their
+    /// clients, and the proxies may have any number of connections. Default none.
     pub proxies: Vec<Network>,
-    /// What requests it is for. Default [`Mode::Origin`].
+    /// The kind of requests that the server takes. Default [`Mode::Origin`].
     pub mode: Mode,
-    /// What TLS is spoken with. Default none: it is not spoken.
+    /// TLS of the listener. Default none: plain HTTP.
     pub tls: Option<tls::Server>,
-    /// Counts what peers do.
+    /// Counters of events.
     pub tally: Tally,
 }
 
@@ -160,7 +158,7 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
 ///
 /// # Errors
 ///
-/// The listener is of no further use: the caller binds anew or stops.
+/// The listener has failed: the caller binds again or stops.
 pub async fn serve<S, B>(
     listener: TcpListener,
     service: S,
@@ -175,17 +173,17 @@ where
 {
     let address = listener.local_addr().unwrap_or_else(|_| SocketAddr::from(([0; 4], 0)));
     let limits = Arc::new(limits);
-    let room = Room::new(Arc::clone(&limits));
+    let admission = Admission::new(Arc::clone(&limits));
     let mut connections = JoinSet::new();
     let outcome = loop {
-        let (stream, peer, place) = tokio::select! {
+        let (stream, peer, connection_slot) = tokio::select! {
             biased;
             () = shutdown.started() => break Ok(()),
             Some(ended) = connections.join_next() => {
                 report(ended);
                 continue;
             }
-            accepted = room.accept(&listener) => match accepted {
+            accepted = admission.accept(&listener) => match accepted {
                 Ok(accepted) => accepted,
                 Err(source) => break Err(Error::Bind { address, source }),
             },
@@ -195,9 +193,9 @@ where
             loopback: address.ip().is_loopback(),
             limits: Arc::clone(&limits),
             exchange: Arc::default(),
-            shed: Arc::clone(&room.shed),
-            seats: Arc::clone(&room.seats),
-            place: Arc::new(place),
+            shed: Arc::clone(&admission.shed),
+            address_slots: Arc::clone(&admission.slots),
+            connection_slot: Arc::new(connection_slot),
             shutdown: shutdown.clone(),
             shown: None,
             is_secure: false,
@@ -234,17 +232,17 @@ fn report(ended: Result<(), JoinError>) {
 
 struct Connection {
     peer: SocketAddr,
-    /// Whether the listener is for this machine only.
+    /// Whether the listener is on a loopback address.
     loopback: bool,
     limits: Arc<Limits>,
     exchange: Arc<Exchange>,
     shed: Arc<Notify>,
-    seats: Arc<Seats>,
-    /// A tunnel keeps it.
-    place: Arc<Place>,
+    address_slots: Arc<AddressSlots>,
+    /// Shared with a tunnel, which keeps the slot.
+    connection_slot: Arc<ConnectionSlot>,
     shutdown: Shutdown,
     /// The certificate that the peer has shown.
-    shown: Option<Shown>,
+    shown: Option<ClientCertificate>,
     is_secure: bool,
 }
 
@@ -256,7 +254,7 @@ impl Connection {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        // Answers leave whole; small ones should not wait for an acknowledgment.
+        // Small answers should not wait for an acknowledgment.
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(peer = %self.peer, %error, "connection lost");
             return;
@@ -291,7 +289,7 @@ impl Connection {
                     connection.as_mut().graceful_shutdown();
                 }
                 () = self.shed.notified(), if !closing => {
-                    // Who has only just come in is about to ask something.
+                    // A new connection is about to send a request.
                     let is_settled = || GRACE <= clock::monotonic().duration_since(began);
                     if self.exchange.has_served() || self.exchange.is_idle() && is_settled() {
                         closing = true;
@@ -302,7 +300,7 @@ impl Connection {
         }
     }
 
-    /// Speaks TLS if that is spoken here. Who does not is told so by [`objection`](Self::objection).
+    /// Does the TLS handshake if this listener has TLS. A plain client is refused later, by [`objection`](Self::objection).
     async fn secure(&mut self, socket: TcpStream) -> Option<Stream> {
         let Some(tls) = &self.limits.tls else { return Some(Stream::Plain(socket)) };
         let mut opening = pin!(timeout(self.limits.header_timeout, async {
@@ -318,7 +316,7 @@ impl Connection {
             tokio::select! {
                 () = self.shutdown.started() => return None,
                 () = self.shed.notified() => {
-                    // Who has not said who it is makes room for who has not come in.
+                    // A peer that has not begun TLS makes room for a waiting one.
                     if GRACE <= clock::monotonic().duration_since(began) {
                         break Err(io::ErrorKind::TimedOut.into());
                     }
@@ -354,16 +352,16 @@ impl Connection {
         B::Error: Into<BoxError>,
     {
         let (verdict, open) = self.exchange.begin();
-        let (response, seat, close) = match self.admit(&request, verdict) {
+        let (response, slot, close) = match self.admit(&request, verdict) {
             Err(objection) => {
                 tracing::debug!(peer = %self.peer, %objection, "request refused");
                 self.limits.tally.add(objection.event);
                 self.exchange.linger();
                 (objection.response(), None, true)
             }
-            Ok((client, seat)) => {
+            Ok((client, slot)) => {
                 let tunnel = (*request.method() == Method::CONNECT)
-                    .then(|| Tunnel::new(&mut request, Arc::clone(&self.place)));
+                    .then(|| Tunnel::new(&mut request, Arc::clone(&self.connection_slot)));
                 let is_tunnel = tunnel.is_some();
                 let mut request = request.map(|it| Inbound::body(it, &self.limits));
                 self.describe(client, request.extensions_mut());
@@ -376,14 +374,14 @@ impl Connection {
                 if is_tunnel && response.status().is_success() {
                     self.exchange.tunnel();
                 }
-                // What is encrypted cannot go past us.
+                // The kernel cannot send files over an encrypted connection.
                 if !self.is_secure {
                     self.exchange.outbox.body(&mut response);
                 }
-                (response, seat, verdict.chunked)
+                (response, slot, verdict.chunked)
             }
         };
-        let mut response = response.map(|body| Answer::new(body, open, seat));
+        let mut response = response.map(|body| Answer::new(body, open, slot));
         if close {
             let value = HeaderValue::from_static("close");
             response.headers_mut().insert(header::CONNECTION, value);
@@ -391,7 +389,7 @@ impl Connection {
         Ok(response)
     }
 
-    /// Says of a request whose it is.
+    /// Adds the client's address and certificate to the request.
     fn describe(&self, client: IpAddr, extensions: &mut Extensions) {
         extensions.insert(Peer(client));
         if let Some(shown) = &self.shown {
@@ -399,12 +397,12 @@ impl Connection {
         }
     }
 
-    /// Returns whose request this is, and for a proxy's client its place among those of its address.
+    /// Returns the client of the request, and for a proxy's client a slot of its address.
     fn admit(
         &self,
         request: &Request<Incoming>,
         verdict: Verdict,
-    ) -> Result<(IpAddr, Option<Seat>), Objection> {
+    ) -> Result<(IpAddr, Option<AddressSlot>), Objection> {
         if let Some(objection) = self.objection(request, verdict) {
             return Err(objection);
         }
@@ -414,8 +412,8 @@ impl Connection {
         if client == peer {
             return Ok((client, None));
         }
-        let seat = self.seats.take(client, self.limits.peer_connections_max);
-        seat.map(|seat| (client, Some(seat))).ok_or_else(|| {
+        let slot = self.address_slots.take(client, self.limits.peer_connections_max);
+        slot.map(|slot| (client, Some(slot))).ok_or_else(|| {
             let message =
                 "your address has too many requests under way: come again in some seconds";
             let event = Event::Crowding;
@@ -423,7 +421,7 @@ impl Connection {
         })
     }
 
-    /// Whether requests for `host` are answered here.
+    /// Returns whether requests for `host` are answered here.
     fn serves(&self, host: &HostPort) -> bool {
         let proxy = self.limits.host.as_deref();
         !self.loopback
@@ -431,18 +429,18 @@ impl Connection {
             || proxy.is_some_and(|it| it.eq_ignore_ascii_case(&host.host))
     }
 
-    /// Returns why to refuse a request before anybody sees it.
+    /// Returns the reason to refuse a request before the service sees it.
     fn objection(&self, request: &Request<Incoming>, verdict: Verdict) -> Option<Objection> {
         if let Some(flaw) = verdict.flaw {
             return Some(Objection::new(StatusCode::BAD_REQUEST, flaw));
         }
         if self.limits.tls.is_some() && !self.is_secure {
-            let message = "TLS is spoken here: ask with https:// instead of http://";
+            let message = "this listener speaks TLS: use https:// instead of http://";
             return Some(Objection::new(StatusCode::BAD_REQUEST, message));
         }
         let is_proxy = self.limits.mode == Mode::Proxy;
         if request.method() == Method::CONNECT {
-            let message = "this server is no proxy";
+            let message = "this server is not a proxy";
             let objection = Objection::new(StatusCode::NOT_IMPLEMENTED, message);
             return (!is_proxy).then_some(objection);
         }
@@ -453,7 +451,7 @@ impl Connection {
         let is_for_others = is_proxy && request.uri().authority().is_some();
         if let Some(host) = host.filter(|it| !is_for_others && !self.serves(it)) {
             let message = format!(
-                "{host} is no name of this machine, and this listener is for it alone; for a proxy \
+                "{host} is not a name of this machine, and this listener serves it alone; for a proxy \
                  in front of it, set base_url to the URL that users see"
             );
             return Some(Objection::new(StatusCode::MISDIRECTED_REQUEST, message));
@@ -467,7 +465,7 @@ impl Connection {
     }
 }
 
-/// Has the header say the host of a target that is a whole URL, so that nobody goes by another one.
+/// Sets `Host` to the host of a target that is a whole URL, so that no handler uses another one.
 fn name_host<T>(request: &mut Request<T>) {
     let named = request.uri().authority().map(|it| HeaderValue::from_str(it.as_str()));
     if let Some(Ok(host)) = named {

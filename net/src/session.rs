@@ -1,8 +1,7 @@
-//! One connection of the client: hyper's two halves, driven by whoever uses it.
+//! Connections of the client: hyper's two halves, driven by the future that uses them.
 //!
-//! There is no task behind a connection: the future that waits for an answer or its body moves the
-//! connection on. A connection in the pool therefore stands still, and is asked for signs of life
-//! when it is taken out.
+//! No task runs a connection: the future that waits for an answer or its body drives it. A connection in the pool
+//! therefore stands still, and is checked when it is taken out.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -26,7 +25,7 @@ const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// Most headers of an answer.
 const HEADERS_MAX: usize = 200;
 
-/// Read buffer, in bytes: what one piece of a body can hold.
+/// Read buffer, in bytes: the largest piece of a body.
 const BUFFER_BYTES_MAX: usize = 256 * 1024;
 
 /// A connection that can carry one request at a time.
@@ -34,7 +33,7 @@ pub(crate) struct Session {
     sender: http1::SendRequest<Full<Bytes>>,
     connection: Pin<Box<http1::Connection<TokioIo<Stream>, Full<Bytes>>>>,
     closed: bool,
-    /// Whether it leads into a private network.
+    /// Whether the connection leads into a private network.
     pub(crate) private: bool,
 }
 
@@ -84,7 +83,7 @@ impl Session {
         Pin::new(body).poll_frame(cx)
     }
 
-    /// Returns whether the connection can carry another request, as far as can be seen from here.
+    /// Returns whether the connection can carry another request, as far as this end knows.
     pub(crate) async fn is_usable(&mut self) -> bool {
         poll_fn(|cx| {
             drive(&mut self.connection, &mut self.closed, cx);
@@ -94,7 +93,7 @@ impl Session {
     }
 }
 
-/// Moves a connection on. What goes wrong with it is told to whoever waits for its answer.
+/// Moves a connection on. Its error reaches the caller that waits for the answer.
 fn drive(
     connection: &mut Pin<Box<http1::Connection<TokioIo<Stream>, Full<Bytes>>>>,
     closed: &mut bool,

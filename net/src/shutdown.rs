@@ -1,4 +1,4 @@
-//! Shutdown: one signal that every part of a daemon can wait for.
+//! Shutdown: one signal for all parts of a daemon.
 //!
 //! Started once, it stays started. Clones share it; a [`child`](Shutdown::child) starts with its
 //! parent, and may start alone.

@@ -1,4 +1,4 @@
-//! A connection's bytes, secure or not: the same for servers and clients.
+//! A connection's byte stream, plain or TLS, for servers and clients.
 
 use std::io;
 use std::pin::Pin;
@@ -8,9 +8,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
-use crate::tls::Shown;
+use crate::tls::ClientCertificate;
 
-/// A connection, secure or not.
+/// A connection, plain or TLS.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Plain(TcpStream),
@@ -18,14 +18,14 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// The certificate that the other end has shown.
-    pub(crate) fn shown(&self) -> Option<Shown> {
+    /// Returns the certificate that the other end has shown.
+    pub(crate) fn shown(&self) -> Option<ClientCertificate> {
         let Self::Tls(stream) = self else { return None };
         let shown = stream.get_ref().1.peer_certificates()?.first()?;
-        Some(Shown(shown.clone().into_owned()))
+        Some(ClientCertificate(shown.clone().into_owned()))
     }
 
-    /// The socket, if nothing stands between it and whoever writes: what the kernel may write to by itself.
+    /// Returns the socket of a plain connection, to which the kernel may write by itself.
     pub(crate) fn plain(&self) -> Option<&TcpStream> {
         match self {
             Self::Plain(stream) => Some(stream),

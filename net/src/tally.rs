@@ -1,32 +1,32 @@
-//! What peers of a listener have done: counted, so that an administrator sees who is at it.
+//! Counters of what peers of a listener do, for the administrator.
 //!
 //! Source: ours.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Something that a peer did, or that happened to one.
+/// An event of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It was let in.
+    /// It was accepted.
     Accepted,
-    /// It was sent away: it has as many connections as one address may have.
+    /// It was turned away: its address has the most connections allowed.
     Crowding,
     /// It had to wait: all connections were taken.
     Waited,
-    /// It sent a request that is none, or whose head is too large.
+    /// It sent a malformed request, or one whose head is too large.
     Malformed,
-    /// It asked for what is refused before anybody sees it: for another host, without one, with an
-    /// ambiguous length or too large a body.
+    /// Its request was refused before the service saw it: for another host, without a host, with an
+    /// ambiguous length or a too large body.
     Refused,
     /// It was cut off: it took too long to send its request, or to read the answer.
     Slow,
-    /// It waited because the system had no more sockets or files to give.
+    /// It waited because the system had run out of sockets or files.
     Shortage,
 }
 
 impl Event {
-    /// All of them.
+    /// All events.
     pub const ALL: [Self; 7] = [
         Self::Accepted,
         Self::Crowding,
@@ -37,7 +37,7 @@ impl Event {
         Self::Shortage,
     ];
 
-    /// Its name in metrics and status.
+    /// Returns the name in metrics and status.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl Event {
     }
 }
 
-/// Counts events. Clones count together.
+/// Counters of events. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Tally(Arc<[AtomicU64; Event::ALL.len()]>);
 

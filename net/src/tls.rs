@@ -1,7 +1,7 @@
-//! Certificates: what a listener shows and asks for, what a client shows, and whom it trusts.
+//! Certificates: those that a listener shows and requests, those that a client shows, and those that it trusts.
 //!
-//! Everything is in files of PEM, as the usual tools write them. A listener reads its files again when they
-//! change and keeps the old ones if the new are wrong; a client reads its own for each new connection.
+//! All are PEM files, as the usual tools write them. A listener reads its files again when they change and keeps
+//! the old ones if the new ones are wrong. A client reads its own for each new connection.
 //!
 //! Source: RFC 8446, RFC 9110 §4.3.4 (names of certificates), RFC 7468 (PEM).
 
@@ -28,7 +28,7 @@ use crate::error::Error;
 /// The only protocol that is spoken over TLS here.
 pub(crate) const ALPN: &[u8] = b"http/1.1";
 
-/// What an encrypted key is called.
+/// PEM label of an encrypted key.
 const ENCRYPTED: &[u8] = b"ENCRYPTED PRIVATE KEY";
 
 /// The one provider of this build.
@@ -36,15 +36,15 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// What a listener that speaks TLS is made of.
+/// The files of a listener that speaks TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerFiles {
-    /// Its certificate, followed by those that lead to an authority.
+    /// Its certificate, followed by the chain to an authority.
     pub certificate: PathBuf,
     /// The key of the certificate.
     pub key: PathBuf,
-    /// Certificates of authorities. If it is given, clients are asked for a certificate of one of these;
-    /// who has none is let in without.
+    /// Certificates of authorities. If given, clients are asked for a certificate of one of them; a client without
+    /// one is still accepted.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -53,7 +53,7 @@ impl ServerFiles {
         [&self.certificate, &self.key].into_iter().chain(&self.client_ca)
     }
 
-    /// What tells whether a file was written since.
+    /// Returns the stamps of the files, which change when a file is written.
     fn stamps(&self) -> Vec<Option<Stamp>> {
         let stamp = |it: fs::Metadata| (it.len(), it.ino(), it.mtime(), it.mtime_nsec());
         self.paths().map(|path| fs::metadata(path).ok().map(stamp)).collect()
@@ -76,7 +76,7 @@ impl ServerFiles {
                 builder.with_client_cert_verifier(verifier)
             }
         };
-        // There is one, or there is no key.
+        // A certified key has at least one certificate.
         let shown = key.cert.first().cloned().unwrap_or_else(|| Vec::new().into());
         let mut config =
             builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::new(key))));
@@ -85,10 +85,10 @@ impl ServerFiles {
     }
 }
 
-/// Length, inode, and when it was written.
+/// Length, inode, and time of the last write in seconds and nanoseconds.
 type Stamp = (u64, u64, i64, i64);
 
-/// What a listener speaks TLS with. Clones are the same.
+/// TLS of a listener. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Server(Arc<Shared>);
 
@@ -103,9 +103,9 @@ struct Current {
     config: Arc<ServerConfig>,
     /// The certificate that is shown.
     shown: CertificateDer<'static>,
-    /// Of the files as they were looked at last.
+    /// The stamps of the files at the last look.
     stamps: Vec<Option<Stamp>>,
-    /// Why those are not in force.
+    /// The reason why those files are not in use.
     problem: Option<String>,
 }
 
@@ -122,8 +122,8 @@ impl Server {
         Ok(Self(Arc::new(Shared { files, current })))
     }
 
-    /// Reads the files again if one was written since; new connections have them then. If they are wrong,
-    /// the old ones stay, and [`problem`](Self::problem) says why. Returns whether there were new ones. Blocks.
+    /// Reads the files again if one was written since; new connections use them. If they are wrong, the old ones
+    /// stay, and [`problem`](Self::problem) says why. Returns whether a file was written. Blocks.
     pub fn refresh(&self) -> bool {
         let stamps = self.0.files.stamps();
         if stamps == self.current().stamps {
@@ -143,11 +143,11 @@ impl Server {
     }
 
     /// Returns the certificate that is shown, as DER.
-    pub fn shown(&self) -> Vec<u8> {
+    pub fn certificate(&self) -> Vec<u8> {
         self.current().shown.to_vec()
     }
 
-    /// Returns what is wrong with the files as they are now, if anything is.
+    /// Returns the fault of the present files, if they have one.
     pub fn problem(&self) -> Option<String> {
         self.current().problem.clone()
     }
@@ -161,12 +161,12 @@ impl Server {
     }
 }
 
-/// The certificate that a client has shown, of an authority that the listener trusts.
+/// The certificate that a client has shown, signed by an authority that the listener trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown(pub(crate) CertificateDer<'static>);
+pub struct ClientCertificate(pub(crate) CertificateDer<'static>);
 
-impl Shown {
-    /// Returns whether it is for `name`: a host's name, or an address.
+impl ClientCertificate {
+    /// Returns whether the certificate is for `name`: a host's name or an address.
     pub fn is_for(&self, name: &str) -> bool {
         let Ok(name) = ServerName::try_from(name) else { return false };
         ParsedCertificate::try_from(&self.0)
@@ -174,15 +174,15 @@ impl Shown {
     }
 }
 
-/// Whether a certificate can be for `name`.
+/// Returns whether a certificate can be for `name`.
 pub fn is_name(name: &str) -> bool {
     ServerName::try_from(name).is_ok()
 }
 
-/// What a client shows of itself where it is asked for a certificate.
+/// The certificate of a client, for servers that ask for one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClientFiles {
-    /// Its certificate, followed by those that lead to an authority.
+    /// Its certificate, followed by the chain to an authority.
     pub certificate: PathBuf,
     /// The key of the certificate.
     pub key: PathBuf,
@@ -198,7 +198,7 @@ impl ClientFiles {
         certified_key(&self.certificate, &self.key).map(drop)
     }
 
-    /// Takes relative paths from `folder` on.
+    /// Makes relative paths relative to `folder`.
     pub fn resolve(&mut self, folder: &Path) {
         for path in [&mut self.certificate, &mut self.key] {
             *path = folder.join(&path);
@@ -211,7 +211,7 @@ impl ClientFiles {
     }
 }
 
-/// Trusts one certificate, whatever name it is for and whoever signed it.
+/// Verifier that trusts one certificate only, under any name and signed by anybody.
 #[derive(Debug)]
 pub(crate) struct Pinned {
     certificate: CertificateDer<'static>,
@@ -270,7 +270,7 @@ impl ServerCertVerifier for Pinned {
 ///
 /// # Errors
 ///
-/// [`Error::Certificate`]: the file is missing, holds none, or something else.
+/// [`Error::Certificate`]: the file is missing, holds none, or is malformed.
 pub fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, Error> {
     Ok(read_certificates(path)?.into_iter().map(|it| it.to_vec()).collect())
 }

@@ -1,8 +1,7 @@
-//! A server's connection as hyper sees it: a socket with a watch on how long its peer takes.
+//! A server's connection as hyper sees it: a socket with time limits on its peer.
 //!
-//! Four clocks run, one at a time for each direction: how long a connection may lie idle, how long
-//! a head may take, and for bodies, in and out, how long the peer may keep us waiting for each
-//! 16 KiB. A peer that sends or takes a byte now and then is therefore cut off too.
+//! Four time limits exist, and one at a time runs for each direction: on idle connections, on heads, and on bodies
+//! in and out. For bodies it holds for each 16 KiB, so a peer that moves a byte now and then is cut off too.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,28 +20,28 @@ use crate::server::Limits;
 use crate::stream::Stream;
 use crate::tally::{Event, Tally};
 
-/// What a slow peer has to move within its time to get that time again, in bytes.
+/// Bytes that a slow peer must move within its time limit; then the limit begins anew.
 pub(crate) const PROGRESS_BYTES_MIN: u64 = 16 * 1024;
 
-/// How long, and for how much, we read on after refusing a request: closing a socket with unread
-/// bytes in it can destroy the answer on its way.
+/// Time, and bytes below, for which the server reads on after it refused a request: closing a socket with unread
+/// bytes can destroy the answer on its way.
 const LINGER: Duration = Duration::from_millis(500);
 const LINGER_BYTES_MAX: usize = 256 * 1024;
 
-/// What the socket and the service of one connection share.
+/// State shared by the socket and the service of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Exchange {
-    /// Verdicts on heads that came in and were not served yet.
+    /// Verdicts on heads that came in and are not served yet.
     verdicts: Mutex<VecDeque<Verdict>>,
-    /// Requests that came in and were not answered in full, but for what is still to be sent of it.
+    /// Number of requests that came in and whose answers are not yet handed to hyper in full.
     open: AtomicUsize,
-    /// A head has begun and not ended.
+    /// Whether a head has begun and not ended.
     reading: AtomicBool,
-    /// A request has been served.
+    /// Whether a request has been served.
     served: AtomicBool,
-    /// A request was refused before it was read.
+    /// Whether a request was refused before it was read.
     linger: AtomicBool,
-    /// What comes from now on is no HTTP: a proxy was asked for a tunnel, and has one.
+    /// Whether the connection has become a tunnel and carries no more HTTP.
     tunnel: AtomicBool,
     /// Files that answers are sent from.
     pub(crate) outbox: Arc<Outbox>,
@@ -50,13 +49,13 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     /// Begins to serve the next request.
-    pub(crate) fn begin(self: &Arc<Self>) -> (Verdict, Open) {
+    pub(crate) fn begin(self: &Arc<Self>) -> (Verdict, OpenExchange) {
         let verdict = self.verdicts().pop_front().unwrap_or_default();
         self.served.store(true, Ordering::Release);
-        (verdict, Open(Arc::clone(self)))
+        (verdict, OpenExchange(Arc::clone(self)))
     }
 
-    /// Returns whether no request is being read, served or answered, and one has been.
+    /// Returns whether the connection is idle and has served a request.
     pub(crate) fn has_served(&self) -> bool {
         self.served.load(Ordering::Acquire) && self.is_idle()
     }
@@ -76,7 +75,7 @@ impl Exchange {
         self.linger.store(true, Ordering::Release);
     }
 
-    /// Makes a tunnel of the connection: whoever uses it sees to its end.
+    /// Makes a tunnel of the connection; its user ends it.
     pub(crate) fn tunnel(&self) {
         self.tunnel.store(true, Ordering::Release);
     }
@@ -85,7 +84,7 @@ impl Exchange {
         self.tunnel.load(Ordering::Acquire)
     }
 
-    fn found(&self, verdict: Verdict) {
+    fn push_verdict(&self, verdict: Verdict) {
         self.open.fetch_add(1, Ordering::AcqRel);
         self.verdicts().push_back(verdict);
     }
@@ -95,17 +94,17 @@ impl Exchange {
     }
 }
 
-/// A request being served; it ends when this is dropped, after the answer's last byte.
+/// A request in progress; it ends when this is dropped, after the answer's last byte.
 #[derive(Debug)]
-pub(crate) struct Open(Arc<Exchange>);
+pub(crate) struct OpenExchange(Arc<Exchange>);
 
-impl Drop for Open {
+impl Drop for OpenExchange {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-/// Adds up how long a peer kept us waiting.
+/// Sum of the time that a peer kept us waiting.
 #[derive(Debug)]
 pub(crate) struct Meter {
     /// Longest wait for each [`PROGRESS_BYTES_MIN`].
@@ -121,7 +120,7 @@ impl Meter {
         Self { wait_max, waited: Duration::ZERO, moved: 0, since: None, timer: None }
     }
 
-    /// The peer moved so many bytes.
+    /// Records that the peer moved `bytes` bytes.
     pub(crate) fn moved(&mut self, bytes: usize) {
         if let Some(since) = self.since.take() {
             self.waited += since.elapsed();
@@ -132,7 +131,7 @@ impl Meter {
         }
     }
 
-    /// The peer keeps us waiting: ready when it has done so for too long.
+    /// Records that the peer keeps us waiting; ready when the wait is too long.
     pub(crate) fn poll_too_long(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         if self.since.is_none() {
             let now = Instant::now();
@@ -153,10 +152,10 @@ fn reset(timer: &mut Option<Pin<Box<Sleep>>>, deadline: Instant) {
     }
 }
 
-/// What a connection waits for when it has nothing to read.
+/// The thing that a connection without bytes to read waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
-    /// Our own answer, or the rest of a body; others watch those.
+    /// Our own answer, or the rest of a body; other timers cover those.
     Nothing,
     Head,
     Request,
@@ -193,12 +192,12 @@ impl Wire {
         }
     }
 
-    /// Nothing to read: ready when that has been so for too long.
+    /// Records that there is nothing to read; ready when the silence is too long.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.exchange.is_tunnel() {
             return Poll::Pending;
         }
-        // What hyper has taken of an answer's end may still be on its way.
+        // The end of an answer may still be on its way after hyper has taken it.
         let is_sending = self.write.since.is_some();
         let (wait, timeout) = if is_sending || self.exchange.is_open() {
             (Wait::Nothing, Duration::MAX)
@@ -267,7 +266,7 @@ impl Wire {
 }
 
 impl Wire {
-    /// As [`watch_write`](Self::watch_write), for what is encrypted and still here.
+    /// Watches as [`watch_write`](Self::watch_write) does, for encrypted bytes not yet sent.
     fn watch_end(
         &mut self,
         cx: &mut Context<'_>,
@@ -297,12 +296,12 @@ impl AsyncRead for Wire {
         let mut ended = false;
         wire.scanner.feed(bytes, |verdict| {
             ended = true;
-            wire.exchange.found(verdict);
+            wire.exchange.push_verdict(verdict);
         });
         let is_in_head = wire.scanner.is_in_head();
         wire.exchange.reading.store(is_in_head, Ordering::Release);
-        // A head's time runs from its first byte on, however many pieces it comes in, and empty lines
-        // are no request.
+        // The time limit of a head runs from its first byte, in however many pieces it comes. Empty lines are
+        // not a request.
         if ended || was_in_head != is_in_head {
             wire.wait = Wait::Nothing;
         }
@@ -317,7 +316,7 @@ impl AsyncWrite for Wire {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let outbox = &self.exchange.outbox;
-        let written = match self.stream.plain().filter(|_| outbox.is_hole(bytes)) {
+        let written = match self.stream.plain().filter(|_| outbox.is_placeholder(bytes)) {
             Some(stream) => outbox.poll_send(stream, cx, bytes.len()),
             None => Pin::new(&mut self.stream).poll_write(cx, bytes),
         };
@@ -334,11 +333,11 @@ impl AsyncWrite for Wire {
             let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
             return self.watch_write(cx, written);
         };
-        let first = pieces.iter().position(|it| outbox.is_hole(it)).unwrap_or(pieces.len());
+        let first = pieces.iter().position(|it| outbox.is_placeholder(it)).unwrap_or(pieces.len());
         let (before, rest) = pieces.split_at(first);
         let written = if before.iter().all(|it| it.is_empty()) && !rest.is_empty() {
-            let holes = rest.iter().take_while(|it| outbox.is_hole(it));
-            let most = holes.map(|it| it.len()).sum();
+            let placeholders = rest.iter().take_while(|it| outbox.is_placeholder(it));
+            let most = placeholders.map(|it| it.len()).sum();
             outbox.poll_send(stream, cx, most)
         } else {
             Pin::new(&mut self.stream).poll_write_vectored(cx, before)
@@ -353,8 +352,8 @@ impl AsyncWrite for Wire {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         ready!(self.watch_end(cx, flushed))?;
-        // hyper does not ask for bytes again once it has found none: what is idle from now on, since its
-        // answer is sent, has to be noticed here.
+        // hyper does not read again once it has found no bytes, so the idle time after a sent answer must begin
+        // here.
         match self.poll_silence(cx) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             _ => Poll::Ready(Ok(())),
@@ -364,7 +363,7 @@ impl AsyncWrite for Wire {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let ended = Pin::new(&mut self.stream).poll_shutdown(cx);
         ready!(self.watch_end(cx, ended))?;
-        // A head that hyper refused by itself was never begun by the service.
+        // The service never begins a request whose head hyper refused.
         let unread = !self.exchange.is_tunnel()
             && (self.scanner.is_in_head() || !self.exchange.verdicts().is_empty());
         if unread || self.exchange.linger.load(Ordering::Acquire) {

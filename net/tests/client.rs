@@ -1,4 +1,4 @@
-//! The client against peers that behave, and against those that do not.
+//! Tests of the client against well-behaved and misbehaving peers.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -59,7 +59,7 @@ async fn read_head(stream: &mut TcpStream) -> String {
     String::from_utf8(head).unwrap()
 }
 
-/// A server of ours: tells what it was asked, redirects from `/to?URL`, refuses at `/refuse`.
+/// Starts our server: it echoes requests, redirects from `/to?URL`, and refuses at `/refuse`.
 async fn daemon() -> SocketAddr {
     let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -88,34 +88,34 @@ async fn answer(request: http::Request<Body>) -> Result<Response<Body>, Infallib
             let text =
                 |name| head.headers.get(name).map_or("", |it: &HeaderValue| it.to_str().unwrap());
             let body = body.collect().await.unwrap().to_bytes();
-            let told = serde_json::json!({
+            let echo = serde_json::json!({
                 "line": format!("{} {}", head.method, head.uri),
                 "host": text(header::HOST),
                 "agent": text(header::USER_AGENT),
                 "authorization": text(header::AUTHORIZATION),
                 "body": String::from_utf8_lossy(&body),
             });
-            *response.body_mut() = body::full(told.to_string());
+            *response.body_mut() = body::full(echo.to_string());
         }
     }
     Ok(response)
 }
 
-async fn told(client: &Client, request: Request) -> serde_json::Value {
+async fn echoed(client: &Client, request: Request) -> serde_json::Value {
     client.send(request).await.unwrap().require_success().await.unwrap().json().await.unwrap()
 }
 
 #[tokio::test]
-async fn says_who_it_is_and_what_it_wants() {
+async fn sends_its_name_host_and_token() {
     let address = daemon().await;
     let contact = Some("mailto:admin@example.org".to_owned());
     let client = Client::new(Settings { allow_private: true, contact, ..Settings::default() });
     let request = Request::get(url(address, "/a/b?c=d")).token(Some("secret".to_owned()));
-    let told = told(&client, request).await;
-    assert_eq!(told["line"], "GET /a/b?c=d");
-    assert_eq!(told["host"], address.to_string());
-    assert_eq!(told["authorization"], "Bearer secret");
-    let agent = told["agent"].as_str().unwrap();
+    let echo = echoed(&client, request).await;
+    assert_eq!(echo["line"], "GET /a/b?c=d");
+    assert_eq!(echo["host"], address.to_string());
+    assert_eq!(echo["authorization"], "Bearer secret");
+    let agent = echo["agent"].as_str().unwrap();
     assert!(agent.starts_with("harvest/") && agent.ends_with(" (+mailto:admin@example.org)"));
 }
 
@@ -125,11 +125,11 @@ async fn follows_redirects_and_drops_credentials_on_the_way_to_another_origin() 
     let client = client();
     let token = Some("secret".to_owned());
     let same = Request::post(url(here, "/to?/end"), "body").token(token.clone());
-    let same = told(&client, same).await;
+    let same = echoed(&client, same).await;
     assert_eq!((&same["line"], &same["body"]), (&"GET /end".into(), &"".into()));
     assert_eq!(same["authorization"], "Bearer secret");
     let other = url(here, &format!("/to308?http://{there}/end"));
-    let other = told(&client, Request::post(other, "body").token(token)).await;
+    let other = echoed(&client, Request::post(other, "body").token(token)).await;
     assert_eq!((&other["line"], &other["body"]), (&"POST /end".into(), &"body".into()));
     assert_eq!(other["authorization"], "");
 
@@ -150,9 +150,9 @@ async fn vets_every_address_on_every_hop() {
         assert!(matches!(error, Error::Refused { refusal: Refusal::Loopback, .. }), "{error}");
         assert_eq!((error.fault(), error.retry()), (Fault::Ours, Retry::No));
     }
-    // One request may be allowed more than the client's other ones, but does not help those.
+    // A permission of one request does not extend to the client's others.
     let request = Request::get(url(address, "/")).allow_private(true);
-    assert_eq!(told(&public, request).await["line"], "GET /");
+    assert_eq!(echoed(&public, request).await["line"], "GET /");
     assert!(public.send(Request::get(url(address, "/"))).await.is_err());
     // Not even an allowed source may send us to a link-local address.
     let to = url(address, "/to?http://169.254.169.254/latest/meta-data/");
@@ -186,7 +186,7 @@ async fn uses_a_connection_again_until_the_peer_has_closed_it() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_an_error_and_what_came_is_good() {
+async fn a_body_that_breaks_off_is_an_error_after_its_good_bytes() {
     for answer in [
         "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
@@ -208,7 +208,7 @@ async fn a_body_that_breaks_off_is_an_error_and_what_came_is_good() {
 }
 
 #[tokio::test]
-async fn refuses_what_is_no_http_or_too_large() {
+async fn refuses_invalid_and_oversized_answers() {
     let client = client();
     for answer in ["", "hello\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"] {
         let error = client.send(Request::get(url(peer(answer).await, "/"))).await.unwrap_err();
@@ -260,13 +260,13 @@ async fn gives_up_on_peers_that_fall_silent() {
 }
 
 #[tokio::test]
-async fn a_peer_that_sends_a_byte_now_and_then_is_given_up_too() {
+async fn a_trickling_peer_is_given_up_too() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n").await.unwrap();
-        // Quickly at first: what has come in time counts for nothing later.
+        // Fast at first: early bytes do not extend later time limits.
         let mut sent = stream.write_all(&[b'x'; 100_000]).await;
         while sent.is_ok() {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -289,7 +289,7 @@ async fn a_peer_that_sends_a_byte_now_and_then_is_given_up_too() {
 }
 
 #[tokio::test]
-async fn more_requests_than_allowed_at_once_wait_and_then_give_up() {
+async fn requests_beyond_the_limit_wait_and_then_give_up() {
     let settings = Settings {
         allow_private: true,
         connections_max: 1,
@@ -305,7 +305,7 @@ async fn more_requests_than_allowed_at_once_wait_and_then_give_up() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_what_the_peer_said_and_when_to_come_back() {
+async fn a_refusal_quotes_the_peer_and_says_when_to_retry() {
     let response = client().send(Request::get(url(daemon().await, "/refuse"))).await.unwrap();
     let error = response.require_success().await.unwrap_err();
     assert!(error.to_string().ends_with("/refuse answered 503 Service Unavailable: come back"));

@@ -1,4 +1,4 @@
-//! Clients that want to harm: they are bounded and counted, and the others are served as before.
+//! Tests of the server against hostile clients: they are bounded and counted, and others are served as before.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tower::service_fn;
 
 const SOON: Duration = Duration::from_secs(20);
-/// The address that the hostile come from; all of 127.0.0.0/8 is this machine.
+/// The address of the hostile clients; all of 127.0.0.0/8 is this machine.
 const HOSTILE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 struct Daemon {
@@ -44,7 +44,7 @@ impl Daemon {
         timeout(SOON, socket.connect(self.address)).await.unwrap().unwrap()
     }
 
-    /// What anybody else asks, and is to be answered.
+    /// Checks that another client is served.
     async fn serves_others(&self) {
         let mut stream = self.connect_from(Ipv4Addr::LOCALHOST).await;
         stream.write_all(&get("/small")).await.unwrap();
@@ -89,7 +89,7 @@ async fn one_address_cannot_take_all_connections() {
     assert_eq!(daemon.tally.count(Event::Crowding), CONNECTIONS - allowed);
     assert_eq!(daemon.tally.count(Event::Waited), 0);
     drop(kept.split_off(1));
-    // Its places are given back.
+    // Its slots are free again.
     let again = async {
         loop {
             let mut stream = daemon.connect_from(HOSTILE).await;
@@ -113,7 +113,7 @@ async fn a_proxy_may_have_more() {
 }
 
 #[tokio::test]
-async fn whoever_never_reads_is_cut_off_and_keeps_nobody() {
+async fn a_client_that_never_reads_is_cut_off_and_blocks_nobody() {
     const READERS: u64 = 100;
     let write_timeout = Duration::from_millis(300);
     let daemon = Daemon::start(Limits { write_timeout, ..Limits::default() }).await;

@@ -1,4 +1,4 @@
-//! A server that is asked for others: whole URLs of any host, and tunnels.
+//! Tests of the server as a proxy: whole URLs of any host, and tunnels.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -16,12 +16,12 @@ use tokio::time::timeout;
 use tower::service_fn;
 
 const SOON: Duration = Duration::from_secs(20);
-/// How long a head may take, and how long a connection may lie idle: a tunnel may for longer.
+/// Time limit for heads and idle connections; a tunnel may be idle for longer.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// Says what it is asked for; a tunnel sends back in capitals what comes.
+/// Answers with method, URI and host; a tunnel echoes in capitals.
 async fn answer(request: Request<Body>) -> Result<Response<Body>, Infallible> {
-    let said = format!("{} {} {:?}", request.method(), request.uri(), request.headers()["host"]);
+    let line = format!("{} {} {:?}", request.method(), request.uri(), request.headers()["host"]);
     if let Some(tunnel) = request.extensions().get::<Tunnel>().cloned() {
         if request.uri().port_u16() != Some(443) {
             return Ok(Response::builder().status(403).body(body::full("not there")).unwrap());
@@ -36,7 +36,7 @@ async fn answer(request: Request<Body>) -> Result<Response<Body>, Infallible> {
         });
         return Ok(Response::new(body::empty()));
     }
-    Ok(Response::new(body::full(said)))
+    Ok(Response::new(body::full(line)))
 }
 
 async fn start(mode: Mode) -> (SocketAddr, Shutdown) {
@@ -62,7 +62,7 @@ async fn exchange(address: SocketAddr, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_proxy_is_asked_for_any_host_and_others_are_not() {
+async fn only_a_proxy_serves_requests_for_any_host() {
     let (proxy, _stop) = start(Mode::Proxy).await;
     let whole =
         "GET http://a.example/b HTTP/1.1\r\nHost: other.example\r\nConnection: close\r\n\r\n";
@@ -80,10 +80,10 @@ async fn a_proxy_is_asked_for_any_host_and_others_are_not() {
 }
 
 #[tokio::test]
-async fn a_tunnel_carries_what_is_no_http_for_as_long_as_it_takes() {
+async fn a_tunnel_carries_any_bytes_and_may_be_idle() {
     let (proxy, _stop) = start(Mode::Proxy).await;
     let mut stream = TcpStream::connect(proxy).await.unwrap();
-    // Who does not wait for the answer loses nothing.
+    // Bytes sent before the answer are not lost.
     let early = b"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\nearly: x\n";
     stream.write_all(early).await.unwrap();
     let mut said = vec![0; 256];
@@ -94,14 +94,14 @@ async fn a_tunnel_carries_what_is_no_http_for_as_long_as_it_takes() {
         got.extend_from_slice(&said[..count]);
     }
     assert!(got.starts_with(b"HTTP/1.1 200"));
-    // It lies idle for longer than a connection may, and counts all the same: the address may have one.
+    // The tunnel is idle for longer than a connection may be, and still takes the only slot of its address.
     tokio::time::sleep(3 * IDLE).await;
     let mut other = TcpStream::connect(proxy).await.unwrap();
     assert_eq!(timeout(SOON, other.read(&mut said)).await.unwrap().unwrap(), 0);
     stream.write_all(b"GET no request\n").await.unwrap();
     let count = timeout(SOON, stream.read(&mut said)).await.unwrap().unwrap();
     assert_eq!(&said[..count], b"GET NO REQUEST\n");
-    // Once it is closed there is room for another.
+    // After its end the slot is free.
     drop(stream);
     let own = "GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n";
     timeout(SOON, async { while exchange(proxy, own).await.is_empty() {} }).await.unwrap();

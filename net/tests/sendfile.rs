@@ -1,4 +1,4 @@
-//! Files that the kernel sends: every byte arrives, in order, whoever asks for what in between.
+//! Tests of files that the kernel sends: every byte arrives, in order, between other answers.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -21,7 +21,7 @@ use tower::service_fn;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// Bytes of which no two neighborhoods are alike.
+/// Returns bytes in which no two aligned words are equal.
 fn content(len: usize) -> Vec<u8> {
     let number = |n: usize| (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
     (0..len.div_ceil(8)).flat_map(number).take(len).collect()
@@ -33,7 +33,7 @@ fn file(len: usize) -> MemoryFile {
     MemoryFile::of(&Memory::default(), move || Ok(pieces.pop())).unwrap()
 }
 
-/// `/file/LEN` is sent by the kernel, anything else is its own path.
+/// Answers `/file/LEN` with a file that the kernel sends, other paths with the path.
 async fn answer(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let path = request.uri().path().to_owned();
     let mut response = Response::new(body::full(path.clone()));
@@ -65,7 +65,7 @@ fn request(method: &str, path: &str, connection: &str) -> String {
     format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: {connection}\r\n\r\n")
 }
 
-/// Sends requests behind each other and returns the bodies of the answers, each with its length.
+/// Sends pipelined requests and returns the bodies of the answers.
 async fn bodies(stream: &mut TcpStream, requests: &[(&str, &str)]) -> Vec<Vec<u8>> {
     let mut all = String::new();
     for (at, (method, path)) in requests.iter().enumerate() {
@@ -114,7 +114,7 @@ async fn files_and_other_answers_follow_each_other_on_one_connection() {
 }
 
 #[tokio::test]
-async fn whoever_goes_away_in_the_middle_harms_nobody() {
+async fn a_client_that_leaves_in_the_middle_harms_nobody() {
     let (address, _tasks) = server().await;
     for _ in 0..20 {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -130,7 +130,7 @@ async fn whoever_goes_away_in_the_middle_harms_nobody() {
 #[tokio::test]
 async fn a_reader_that_is_slow_is_not_idle() {
     const LEN: usize = 1 << 20;
-    /// What the system takes off the server's hands, at either end.
+    /// Size of the system's buffers at either end.
     const ROOM_BYTES: u32 = 64 << 10;
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_send_buffer_size(ROOM_BYTES).unwrap();
@@ -149,13 +149,13 @@ async fn a_reader_that_is_slow_is_not_idle() {
         let read = timeout(SOON, stream.read_exact(&mut piece)).await.unwrap();
         assert!(read.is_ok(), "cut off after {taken} pieces: {read:?}");
     }
-    // From here on it is.
+    // From here on it is idle.
     let rest = async { while stream.read(&mut piece).await.unwrap() != 0 {} };
     timeout(SOON, rest).await.expect("it is closed");
 }
 
 #[tokio::test]
-async fn the_body_can_be_read_by_others_too() {
+async fn the_body_can_be_read_without_the_server() {
     let response = answer(Request::new(body::empty()).map(|it: Body| it)).await.unwrap();
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "/");
     let mut response = Response::new(body::empty());
@@ -164,7 +164,7 @@ async fn the_body_can_be_read_by_others_too() {
 }
 
 #[test]
-fn a_file_is_counted_once_while_it_is_about() {
+fn a_file_is_counted_once_while_it_lives() {
     let memory = Memory::default();
     let mut pieces = vec![Bytes::from_static(b"two"), Bytes::from_static(b"one")];
     let file = MemoryFile::of(&memory, || Ok(pieces.pop())).unwrap();
@@ -172,13 +172,13 @@ fn a_file_is_counted_once_while_it_is_about() {
     file.answer(&mut response);
     drop(file.clone());
     drop(file);
-    assert_eq!(memory.bytes(), 6, "the answer has it");
+    assert_eq!(memory.bytes(), 6, "the answer holds it");
     drop(response);
     assert_eq!(memory.bytes(), 0);
 }
 
 #[test]
-fn what_cannot_be_read_makes_no_file() {
+fn a_failed_read_makes_no_file() {
     let mut pieces =
         vec![Err(std::io::Error::other("damaged")), Ok(Some(Bytes::from_static(b"x")))];
     let memory = Memory::default();

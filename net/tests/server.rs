@@ -1,4 +1,4 @@
-//! The server's limits, from the outside: what a peer may do, and what it gets for more.
+//! Tests of the server's limits from outside: what a peer may do, and what happens beyond.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -168,7 +168,7 @@ async fn refuses_what_is_too_large() {
 }
 
 #[tokio::test]
-async fn serves_requests_behind_each_other_and_closes_after_a_chunked_one() {
+async fn serves_requests_in_turn_and_closes_after_a_chunked_one() {
     let daemon = Daemon::start(Limits::default()).await;
     let mut stream = daemon.connect().await;
     for n in 0..3 {
@@ -187,7 +187,7 @@ async fn serves_requests_behind_each_other_and_closes_after_a_chunked_one() {
 }
 
 #[tokio::test]
-async fn cuts_off_whoever_is_too_slow() {
+async fn cuts_off_slow_peers() {
     let short = Duration::from_millis(100);
     let limits = Limits {
         header_timeout: short,
@@ -276,12 +276,12 @@ async fn an_idle_connection_makes_room_for_a_new_one() {
 }
 
 #[tokio::test]
-async fn whoever_is_about_to_ask_does_not_make_room() {
+async fn a_connection_with_half_a_request_does_not_make_room() {
     let daemon = Daemon::start(Limits { connections_max: 1, ..Limits::default() }).await;
     let mut first = daemon.connect().await;
     first.write_all(b"GET /a HTTP/1.1\r\nHost: localhost\r\n").await.unwrap();
     let mut next = daemon.connect().await;
-    // It is asked for room while the head is not whole: the next one gets in only after the first.
+    // The server looks for room while the head is incomplete: the next one is accepted only after the first.
     let waited = async {
         while daemon.tally.count(Event::Waited) == 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;

@@ -1,4 +1,4 @@
-//! TLS from end to end: what a listener shows and asks for, what a client shows, and what is renewed.
+//! Tests of TLS from end to end: certificates of listeners and clients, and their renewal.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use certificates::Authority;
-use http::{Request as Asked, Response};
+use http::{Request as ServerRequest, Response};
 use net::Error;
 use net::body::{self, Body};
 use net::client::{Client, Credentials, Request, Settings};
@@ -21,7 +21,7 @@ use net::sendfile::{Memory, MemoryFile};
 use net::server::{Limits, Peer, bind, serve};
 use net::shutdown::Shutdown;
 use net::tally::{Event, Tally};
-use net::tls::{self, ClientFiles, ServerFiles, Shown};
+use net::tls::{self, ClientCertificate, ClientFiles, ServerFiles};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -34,7 +34,7 @@ const SOON: Duration = Duration::from_secs(20);
 /// Large enough to fill every buffer on its way.
 const FILE_BYTES: usize = 24 << 20;
 
-/// An authority, a listener with a certificate of it, and what is written for both.
+/// An authority, a listener with a certificate signed by it, and the files of both.
 struct Bench {
     folder: TempDir,
     authority: Authority,
@@ -69,7 +69,7 @@ impl Bench {
         Request::get(Url::parse(&url).unwrap())
     }
 
-    /// A request by whoever has a certificate for `name`, signed by `authority`.
+    /// Returns a request with a certificate for `name`, signed by `authority`.
     fn request_by(&self, authority: &Authority, name: &str) -> Request {
         let (certificate, key) = authority.write(self.folder.path(), name, &[name]);
         let certificate = Some(Arc::new(ClientFiles { certificate, key }));
@@ -88,8 +88,8 @@ fn files(authority: &Authority, folder: &Path) -> ServerFiles {
     ServerFiles { certificate, key, client_ca: Some(folder.join("ca.pem")) }
 }
 
-/// Says who asks: the address, and whether its certificate is for `harvester.example`. At `/file`, a file.
-async fn answer(request: Asked<Body>) -> Result<Response<Body>, Infallible> {
+/// Answers with the client's address, and whether its certificate is for `harvester.example`. At `/file`, with a file.
+async fn answer(request: ServerRequest<Body>) -> Result<Response<Body>, Infallible> {
     if request.uri().path() == "/file" {
         let mut pieces = vec![Bytes::from(vec![7; FILE_BYTES])];
         let file = MemoryFile::of(&Memory::default(), move || Ok(pieces.pop())).unwrap();
@@ -98,52 +98,52 @@ async fn answer(request: Asked<Body>) -> Result<Response<Body>, Infallible> {
         return Ok(response);
     }
     let Peer(address) = request.extensions().get().copied().unwrap();
-    let shown = request.extensions().get::<Shown>();
+    let shown = request.extensions().get::<ClientCertificate>();
     let shown = shown.map(|it| it.is_for("harvester.example"));
     Ok(Response::new(body::full(format!("{address} {shown:?}"))))
 }
 
-async fn said(client: &Client, request: Request) -> Result<String, Error> {
+async fn text_of(client: &Client, request: Request) -> Result<String, Error> {
     let response = client.send(request).await?;
     Ok(String::from_utf8(response.bytes(1 << 16).await?.to_vec()).unwrap())
 }
 
 #[tokio::test]
-async fn a_certificate_says_who_asks_and_none_is_needed() {
+async fn a_client_certificate_identifies_and_is_optional() {
     let bench = Bench::start(Limits::default()).await;
     let client = bench.client();
     let check = async |request, expected: &str| {
-        assert_eq!(said(&client, request).await.unwrap(), format!("127.0.0.1 {expected}"));
+        assert_eq!(text_of(&client, request).await.unwrap(), format!("127.0.0.1 {expected}"));
     };
     check(bench.request("/"), "None").await;
     check(bench.request_by(&bench.authority, "harvester.example"), "Some(true)").await;
-    // A connection that was opened in one's name does not serve another's.
+    // A connection opened with one certificate does not carry requests with another or none.
     check(bench.request("/"), "None").await;
     check(bench.request_by(&bench.authority, "other.example"), "Some(false)").await;
     let stranger = bench.request_by(&Authority::new("of nobody"), "harvester.example");
-    let error = said(&bench.client(), stranger).await.unwrap_err();
+    let error = text_of(&bench.client(), stranger).await.unwrap_err();
     assert!(matches!(error, Error::Tls { .. } | Error::Protocol { .. }), "{error}");
     let missing = ClientFiles { certificate: "none.pem".into(), key: "none.key".into() };
     let certificate = Some(Arc::new(missing));
     let request = bench.request("/").credentials(Credentials { certificate, token: None });
-    let error = said(&bench.client(), request).await.unwrap_err();
+    let error = text_of(&bench.client(), request).await.unwrap_err();
     assert!(error.to_string().starts_with("none.pem: "), "{error}");
 }
 
 #[tokio::test]
-async fn only_who_is_trusted_is_asked_and_by_its_name() {
+async fn only_a_trusted_server_is_asked_and_by_its_name() {
     let bench = Bench::start(Limits::default()).await;
     let at = |host: &str| {
         let url = format!("https://{host}:{}/", bench.address.port());
         Request::get(Url::parse(&url).unwrap())
     };
     for host in ["localhost", "127.0.0.1"] {
-        assert_eq!(said(&bench.client(), at(host)).await.unwrap(), "127.0.0.1 None");
+        assert_eq!(text_of(&bench.client(), at(host)).await.unwrap(), "127.0.0.1 None");
     }
-    let error = said(&bench.client(), at("127.0.0.2")).await.unwrap_err();
+    let error = text_of(&bench.client(), at("127.0.0.2")).await.unwrap_err();
     assert!(matches!(error, Error::Connect { .. } | Error::Tls { .. }), "{error}");
     let strange = Client::new(Settings { allow_private: true, ..Settings::default() });
-    let error = said(&strange, at("localhost")).await.unwrap_err();
+    let error = text_of(&strange, at("localhost")).await.unwrap_err();
     // Without any certificates of the system, TLS is not set up at all.
     assert!(matches!(error, Error::Tls { .. } | Error::TlsSetup { .. }), "{error}");
     let plain = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
@@ -151,7 +151,7 @@ async fn only_who_is_trusted_is_asked_and_by_its_name() {
     let served = serve(plain, service_fn(answer), Limits::default(), bench.shutdown.clone());
     tokio::spawn(served);
     let request = Request::get(Url::parse(&url).unwrap());
-    let error = said(&bench.client(), request).await.unwrap_err();
+    let error = text_of(&bench.client(), request).await.unwrap_err();
     assert!(error.to_string().contains("check its certificate"), "{error}");
 }
 
@@ -165,8 +165,8 @@ async fn a_pinned_certificate_is_trusted_under_any_name_and_no_other_is() {
     };
     let url = format!("https://127.0.0.1:{}/", bench.address.port());
     let ask = || Request::get(Url::parse(&url).unwrap());
-    assert_eq!(said(&pinned("server.pem"), ask()).await.unwrap(), "127.0.0.1 None");
-    let error = said(&pinned("ca.pem"), ask()).await.unwrap_err();
+    assert_eq!(text_of(&pinned("server.pem"), ask()).await.unwrap(), "127.0.0.1 None");
+    let error = text_of(&pinned("ca.pem"), ask()).await.unwrap_err();
     assert!(matches!(error, Error::Tls { .. }), "{error}");
 }
 
@@ -180,7 +180,7 @@ async fn files_are_sent_whole_and_encrypted() {
 }
 
 #[tokio::test]
-async fn who_does_not_speak_tls_is_told_so() {
+async fn a_client_without_tls_gets_an_explanation() {
     let bench = Bench::start(Limits::default()).await;
     let mut stream = TcpStream::connect(bench.address).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
@@ -195,11 +195,11 @@ async fn who_does_not_speak_tls_is_told_so() {
 }
 
 #[tokio::test]
-async fn who_is_slow_is_cut_off() {
+async fn slow_clients_are_cut_off() {
     let wait = Duration::from_millis(200);
     let limits = Limits { header_timeout: wait, write_timeout: wait, ..Limits::default() };
     let bench = Bench::start(limits).await;
-    // One does not begin, one stops within the handshake.
+    // One client does not begin, one stops within the handshake.
     for bytes in [&b""[..], b"\x16\x03\x01\x02"] {
         let mut stream = TcpStream::connect(bench.address).await.unwrap();
         stream.write_all(bytes).await.unwrap();
@@ -207,7 +207,7 @@ async fn who_is_slow_is_cut_off() {
         let _ = timeout(SOON, stream.read_to_end(&mut rest)).await.unwrap();
     }
     assert_eq!(bench.tally.count(Event::Slow), 2);
-    // One asks for more than it reads.
+    // One requests more than it reads.
     let response = bench.client().send(bench.request("/file")).await.unwrap();
     let cut_off = async {
         while bench.tally.count(Event::Slow) < 3 {
@@ -219,7 +219,7 @@ async fn who_is_slow_is_cut_off() {
 }
 
 #[tokio::test]
-async fn who_is_silent_makes_room_for_who_is_not() {
+async fn silent_clients_make_room_for_others() {
     let header_timeout = Duration::from_secs(3_600);
     let bench =
         Bench::start(Limits { connections_max: 3, header_timeout, ..Limits::default() }).await;
@@ -230,12 +230,12 @@ async fn who_is_silent_makes_room_for_who_is_not() {
         silent.push(stream);
     }
     let client = bench.client();
-    let asked = timeout(SOON, said(&client, bench.request("/")));
+    let asked = timeout(SOON, text_of(&client, bench.request("/")));
     assert_eq!(asked.await.unwrap().unwrap(), "127.0.0.1 None");
 }
 
 #[tokio::test]
-async fn new_files_are_taken_over_and_wrong_ones_are_not() {
+async fn new_files_are_used_and_wrong_ones_are_not() {
     let bench = Bench::start(Limits::default()).await;
     assert!(!bench.server.refresh());
     let certificate = bench.folder.path().join("server.pem");
@@ -244,20 +244,20 @@ async fn new_files_are_taken_over_and_wrong_ones_are_not() {
     assert!(bench.server.refresh());
     let problem = bench.server.problem().unwrap();
     assert!(problem.contains("server.pem") && problem.contains("stays in use"), "{problem}");
-    said(&bench.client(), bench.request("/")).await.unwrap();
-    assert!(!bench.server.refresh(), "it is told once");
+    text_of(&bench.client(), bench.request("/")).await.unwrap();
+    assert!(!bench.server.refresh(), "it is reported once");
     fs::write(&certificate, served).unwrap();
     assert!(bench.server.refresh());
     assert_eq!(bench.server.problem(), None);
-    // From now on of another authority, which nobody trusts here.
+    // The new files are of another authority, which the client does not trust.
     files(&Authority::new("of another"), bench.folder.path());
     assert!(bench.server.refresh());
-    let error = said(&bench.client(), bench.request("/")).await.unwrap_err();
+    let error = text_of(&bench.client(), bench.request("/")).await.unwrap_err();
     assert!(matches!(error, Error::Tls { .. } | Error::TlsSetup { .. }), "{error}");
 }
 
 #[test]
-fn what_cannot_be_used_is_named() {
+fn unusable_files_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let authority = Authority::new("of the union");
     let good = files(&authority, folder.path());
@@ -265,8 +265,8 @@ fn what_cannot_be_used_is_named() {
     let (_, other_key) = authority.write(folder.path(), "other", &["other.example"]);
     fs::write(folder.path().join("empty"), "").unwrap();
     let check = |wrong: ServerFiles, parts: [&str; 2]| {
-        let said = tls::Server::open(wrong).unwrap_err().to_string();
-        assert!(parts.iter().all(|it| said.contains(it)), "{said} has not {parts:?}");
+        let message = tls::Server::open(wrong).unwrap_err().to_string();
+        assert!(parts.iter().all(|it| message.contains(it)), "{message} lacks {parts:?}");
     };
     let empty = || folder.path().join("empty");
     check(ServerFiles { certificate: empty(), ..good.clone() }, ["empty", "no certificate"]);
@@ -282,7 +282,7 @@ fn what_cannot_be_used_is_named() {
 }
 
 #[tokio::test]
-async fn what_a_trusted_proxy_passes_on_is_counted_by_its_clients() {
+async fn requests_of_a_trusted_proxy_count_for_its_clients() {
     let proxies = vec!["127.0.0.0/8".parse().unwrap()];
     let limits = Limits { proxies, peer_connections_max: 1, ..Limits::default() };
     let bench = Bench::start(limits).await;
@@ -291,14 +291,14 @@ async fn what_a_trusted_proxy_passes_on_is_counted_by_its_clients() {
         let name = http::HeaderName::from_static("x-forwarded-for");
         bench.request(path).header(name, http::HeaderValue::from_static(address))
     };
-    assert_eq!(said(&client, by("192.0.2.1", "/")).await.unwrap(), "192.0.2.1 None");
-    // What is not read yet is under way.
+    assert_eq!(text_of(&client, by("192.0.2.1", "/")).await.unwrap(), "192.0.2.1 None");
+    // An answer that is not read yet counts as under way.
     let open = client.send(by("192.0.2.1", "/file")).await.unwrap();
     let second = client.send(by("192.0.2.1", "/")).await.unwrap();
     assert_eq!(second.status.as_u16(), 429);
-    assert_eq!(said(&client, by("192.0.2.2", "/")).await.unwrap(), "192.0.2.2 None");
+    assert_eq!(text_of(&client, by("192.0.2.2", "/")).await.unwrap(), "192.0.2.2 None");
     assert_eq!(open.bytes(1 << 25).await.unwrap().len(), FILE_BYTES);
-    assert_eq!(said(&client, by("192.0.2.1", "/")).await.unwrap(), "192.0.2.1 None");
+    assert_eq!(text_of(&client, by("192.0.2.1", "/")).await.unwrap(), "192.0.2.1 None");
     let name = http::HeaderName::from_static("forwarded");
     let both = by("192.0.2.1", "/").header(name, http::HeaderValue::from_static("for=192.0.2.9"));
     assert_eq!(client.send(both).await.unwrap().status.as_u16(), 400);

@@ -1,13 +1,13 @@
-//! Settings files: TOML read with its positions, so that *every* mistake of a file is named at once,
-//! with its line, its column and what was expected instead.
+//! Settings files: TOML read with positions. *Every* mistake of a file is reported at once, with
+//! its line, its column and the expected value.
 //!
-//! A daemon asks a [`Table`] for each value it knows. A value that is missing or wrong records a
-//! [`Mistake`] and gives a default, so reading goes on; [`Document::finish`] then adds every key that
-//! nobody asked for, with the nearest known name, and returns all mistakes in the order of the file.
+//! A daemon asks a [`Table`] for each value it knows. A missing or wrong value records a
+//! [`Mistake`] and gives a default, so reading goes on. [`Document::finish`] then adds every
+//! unknown key, with the nearest known name, and returns all mistakes in the order of the file.
 //!
 //! # Differences from serde
 //!
-//! * serde stops at the first mistake; an admin who fixes a file wants the whole list.
+//! * serde stops at the first mistake; an administrator who corrects a file needs the whole list.
 //! * Times, sizes and addresses are written with their units (`"30 days"`, `"64 MiB"`).
 //!
 //! Sans-I/O.
@@ -26,18 +26,18 @@ use toml::de::{DeTable, DeValue};
 pub use table::{Table, refuse_repeated_secrets, refuse_repeats};
 pub use units::{nearest, parse_bytes, parse_duration};
 
-/// One thing that is wrong with a settings file.
+/// A mistake in a settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// The file, if it is another than the one that is read: one that this names.
+    /// The file, if it is not the one that is read but one that it names.
     pub file: Option<PathBuf>,
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong, naming the key or the text.
+    /// The fault, with the key or the text.
     pub message: String,
-    /// What would be right; empty where the message says it all.
+    /// The right value; empty if the message is sufficient.
     pub expected: String,
 }
 
@@ -57,20 +57,20 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// A settings file that is TOML; what its values mean is still to be asked.
+/// A settings file that is valid TOML, whose values are still to be read.
 #[derive(Debug)]
 pub struct Document<'t> {
-    places: Places<'t>,
+    lines: LineIndex<'t>,
     root: DeTable<'t>,
-    found: RefCell<Found>,
+    state: RefCell<ReadState>,
 }
 
-/// What asking has found so far.
+/// The result of the reading so far.
 #[derive(Debug, Default)]
-struct Found {
-    /// With the byte offset, for the order.
+struct ReadState {
+    /// With the byte offset, to sort by.
     mistakes: Vec<(usize, Mistake)>,
-    /// The keys that were asked for, by the path of their table.
+    /// The keys that were read, by the path of their table.
     known: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -79,36 +79,35 @@ impl<'t> Document<'t> {
     ///
     /// # Errors
     ///
-    /// Every syntax error that the parser could find, keys that are set twice included, in the order
-    /// of the file; show them all.
+    /// Every syntax error that the parser found, and keys that are set twice, in the order of the
+    /// file; show them all.
     pub fn parse(text: &'t str) -> Result<Self, Vec<Mistake>> {
-        let places = Places::of(text);
+        let lines = LineIndex::of(text);
         let (root, errors) = DeTable::parse_recoverable(text);
         if errors.is_empty() {
-            return Ok(Self { places, root: root.into_inner(), found: RefCell::default() });
+            return Ok(Self { lines, root: root.into_inner(), state: RefCell::default() });
         }
-        let mut mistakes: Vec<_> =
-            errors.iter().map(|error| places.syntax_mistake(error)).collect();
+        let mut mistakes: Vec<_> = errors.iter().map(|error| lines.syntax_mistake(error)).collect();
         mistakes.sort_by_key(|(offset, _)| *offset);
-        // After a slip the parser may stumble over the rest of the same line: one message a line.
+        // After an error the parser may report the rest of the same line: one message per line.
         mistakes.dedup_by_key(|(_, mistake)| mistake.line);
         Err(mistakes.into_iter().map(|(_, mistake)| mistake).collect())
     }
 
-    /// The table of the keys that stand before any `[header]`.
+    /// Returns the table of the keys before any `[header]`.
     pub fn root(&self) -> Table<'_> {
         Table::new(self, Some(&self.root), String::new(), 0..0)
     }
 
-    /// Ends the reading: call it after every value was asked for.
+    /// Ends the reading: call it after all values were read.
     ///
     /// # Errors
     ///
-    /// All mistakes in the order of the file: those that asking recorded, and every key that nobody
-    /// asked for, with the nearest known name.
+    /// All mistakes in the order of the file: those of the reads, and every unknown key, with the
+    /// nearest known name.
     pub fn finish(&self) -> Result<(), Vec<Mistake>> {
         self.refuse_unknown(&self.root, "");
-        let mut mistakes = std::mem::take(&mut self.found.borrow_mut().mistakes);
+        let mut mistakes = std::mem::take(&mut self.state.borrow_mut().mistakes);
         mistakes.sort_by_key(|(offset, _)| *offset);
         mistakes.dedup();
         if mistakes.is_empty() {
@@ -119,24 +118,25 @@ impl<'t> Document<'t> {
     }
 
     fn record(&self, offset: usize, message: impl Into<String>, expected: impl Into<String>) {
-        let mistake = self.places.mistake(offset, message.into(), expected.into());
-        self.found.borrow_mut().mistakes.push((offset, mistake));
+        let mistake = self.lines.mistake(offset, message.into(), expected.into());
+        self.state.borrow_mut().mistakes.push((offset, mistake));
     }
 
     fn know(&self, table: &str, key: &str) {
-        let known = &mut self.found.borrow_mut().known;
+        let known = &mut self.state.borrow_mut().known;
         known.entry(table.to_owned()).or_default().insert(key.to_owned());
     }
 
-    /// Records every key in `table` and below it that nobody asked for. A table that is unknown
-    /// itself is one mistake, whatever it holds.
+    /// Records every unknown key in `table` and below it. An unknown table is one mistake, whatever
+    /// it holds.
     fn refuse_unknown(&self, table: &DeTable<'_>, path: &str) {
         for (key, value) in table {
             let name = key.get_ref().as_ref();
-            let known = self.found.borrow().known.get(path).cloned().unwrap_or_default();
+            let known = self.state.borrow().known.get(path).cloned().unwrap_or_default();
             if !known.contains(name) {
-                let place = if path.is_empty() { String::new() } else { format!(" in [{path}]") };
-                let message = format!("unknown key {name:?}{place}");
+                let location =
+                    if path.is_empty() { String::new() } else { format!(" in [{path}]") };
+                let message = format!("unknown key {name:?}{location}");
                 self.record(key.span().start, message, expected_instead(name, &known));
                 continue;
             }
@@ -158,10 +158,10 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// As [`Self::refuse_unknown`], for a table that may have been asked for as a plain value: that
-    /// mistake is recorded already.
+    /// Works as [`Self::refuse_unknown`], for a table that may have been read as a plain value:
+    /// that mistake is recorded already.
     fn refuse_unknown_below(&self, table: &DeTable<'_>, path: &str) {
-        if self.found.borrow().known.contains_key(path) {
+        if self.state.borrow().known.contains_key(path) {
             self.refuse_unknown(table, path);
         }
     }
@@ -183,20 +183,20 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// The path of the `i`th `[[key]]`; people count from 1.
+/// Returns the path of the `i`th `[[key]]`; people count from 1.
 fn item_path(path: &str, key: &str, i: usize) -> String {
     format!("{} {}", join(path, key), i + 1)
 }
 
-/// Where lines begin, to turn byte offsets into lines and columns.
+/// The starts of lines, to turn byte offsets into lines and columns.
 #[derive(Debug)]
-struct Places<'t> {
+struct LineIndex<'t> {
     text: &'t str,
     /// Offset of each line's first byte, ascending.
     starts: Vec<usize>,
 }
 
-impl<'t> Places<'t> {
+impl<'t> LineIndex<'t> {
     fn of(text: &'t str) -> Self {
         let after_breaks = text.match_indices('\n').map(|(at, _)| at + 1);
         Self { text, starts: std::iter::once(0).chain(after_breaks).collect() }
@@ -217,11 +217,11 @@ impl<'t> Places<'t> {
 
     fn syntax_mistake(&self, error: &toml::de::Error) -> (usize, Mistake) {
         let span: Range<usize> = error.span().unwrap_or(0..0);
-        let said = error.message();
-        let (message, expected) = if said == "duplicate key" {
+        let text = error.message();
+        let (message, expected) = if text == "duplicate key" {
             let key = self.text.get(span.clone()).unwrap_or_default();
             (format!("{key:?} is set twice"), "each key once".to_owned())
-        } else if let Some((message, expected)) = said.split_once(", expected ") {
+        } else if let Some((message, expected)) = text.split_once(", expected ") {
             let expected = match expected {
                 "nothing" => "the end of the line",
                 "literal string" => "a value; texts stand in quotes",
@@ -229,7 +229,7 @@ impl<'t> Places<'t> {
             };
             (message.to_owned(), expected.to_owned())
         } else {
-            (said.to_owned(), String::new())
+            (text.to_owned(), String::new())
         };
         (span.start, self.mistake(span.start, message, expected))
     }

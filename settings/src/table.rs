@@ -1,4 +1,4 @@
-//! One table of a settings file, to be asked for its values.
+//! A table of a settings file, which returns its values.
 //!
 //! Sans-I/O.
 
@@ -16,8 +16,8 @@ use super::{Document, item_path, join, parse_bytes, parse_duration};
 
 type Value<'d> = Spanned<DeValue<'d>>;
 
-/// One table of a [`Document`]. Asking for a key makes it known; a wrong value records its mistake
-/// and reads as if it were missing.
+/// One table of a [`Document`]. Reading a key makes it known; a wrong value records its mistake and
+/// reads as missing.
 #[derive(Clone, Debug)]
 pub struct Table<'d> {
     document: &'d Document<'d>,
@@ -34,8 +34,8 @@ impl<'d> Table<'d> {
         path: String,
         header: Range<usize>,
     ) -> Self {
-        // So that an empty list of known keys is told from a table nobody looked into.
-        document.found.borrow_mut().known.entry(path.clone()).or_default();
+        // Distinguishes an empty list of known keys from a table that was never read.
+        document.state.borrow_mut().known.entry(path.clone()).or_default();
         Self { document, table, path, header }
     }
 
@@ -44,23 +44,23 @@ impl<'d> Table<'d> {
         self.table.is_some()
     }
 
-    /// The line of its header, from 1.
+    /// Returns the line of its header, from 1.
     pub fn line(&self) -> usize {
-        self.document.places.line(self.header.start)
+        self.document.lines.line(self.header.start)
     }
 
-    /// Whether the file sets `key`, rightly or wrongly.
+    /// Whether the file sets `key`, to a right or a wrong value.
     pub fn has(&self, key: &str) -> bool {
         self.value(key).is_some()
     }
 
-    /// Records a mistake of meaning, at the value of `key`, or at the table's header without one.
+    /// Records a mistake of meaning at the value of `key`, or at the table's header if there is none.
     pub fn mistake(&self, key: &str, message: impl Into<String>, expected: impl Into<String>) {
         let at = self.value(key).map_or(self.header.start, |value| value.span().start);
         self.document.record(at, message, expected);
     }
 
-    /// As [`Self::mistake`], at the `i`th item (from 0) of the list `key`.
+    /// Records a mistake as [`Self::mistake`] does, at the `i`th item (from 0) of the list `key`.
     pub fn mistake_in(
         &self,
         key: &str,
@@ -75,17 +75,17 @@ impl<'d> Table<'d> {
         }
     }
 
-    /// The text `key`, which may be empty.
+    /// Returns the text `key`, which may be empty.
     pub fn string(&self, key: &str) -> Option<String> {
         self.text(key, "a text in quotes").map(|(text, _)| text.to_owned())
     }
 
-    /// The text `key`, or `default` where it is missing.
+    /// Returns the text `key`, or `default` if it is missing.
     pub fn string_or(&self, key: &str, default: &str) -> String {
         self.string(key).unwrap_or_else(|| default.to_owned())
     }
 
-    /// The text `key`, which must be there and not be empty; else a mistake, and an empty text.
+    /// Returns the text `key`. If it is missing or empty, records a mistake and returns an empty text.
     pub fn required_string(&self, key: &str) -> String {
         if !self.require(key, "a text in quotes") {
             return String::new();
@@ -101,15 +101,15 @@ impl<'d> Table<'d> {
     pub fn require(&self, key: &str, expected: &str) -> bool {
         let there = self.has(key);
         if !there {
-            let place =
+            let location =
                 if self.path.is_empty() { String::new() } else { format!(" in [{}]", self.path) };
-            let message = format!("{key:?} is missing{place}");
+            let message = format!("{key:?} is missing{location}");
             self.document.record(self.header.start, message, format!("{key} = {expected}"));
         }
         there
     }
 
-    /// The whole number `key`, within `range`.
+    /// Returns the whole number `key`, within `range`.
     pub fn integer(&self, key: &str, range: RangeInclusive<u64>) -> Option<u64> {
         let value = self.value(key)?;
         let expected = format!("a whole number from {} to {}", range.start(), range.end());
@@ -121,7 +121,7 @@ impl<'d> Table<'d> {
         number.or_else(|| self.wrong(value, format!("{key:?} is {written}"), &expected))
     }
 
-    /// The number `key`, whole or not, within `range`.
+    /// Returns the number `key`, whole or not, within `range`.
     pub fn float(&self, key: &str, range: RangeInclusive<f64>) -> Option<f64> {
         let value = self.value(key)?;
         let expected = format!("a number from {} to {}", range.start(), range.end());
@@ -138,21 +138,21 @@ impl<'d> Table<'d> {
         number.or_else(|| self.wrong(value, format!("{key:?} is {written}"), &expected))
     }
 
-    /// The switch `key`, or `default` where it is missing.
+    /// Returns the switch `key`, or `default` if it is missing.
     pub fn boolean(&self, key: &str, default: bool) -> bool {
         let Some(value) = self.value(key) else { return default };
         let read = value.get_ref().as_bool();
         read.or_else(|| self.wrong_type(key, value, "true or false")).unwrap_or(default)
     }
 
-    /// The length of time `key`, such as `"30 days"`.
+    /// Returns the length of time `key`, such as `"30 days"`.
     pub fn duration(&self, key: &str) -> Option<Duration> {
         const EXPECTED: &str = "a length of time with its unit, such as \"5 min\" or \"30 days\"";
         let (text, value) = self.text(key, EXPECTED)?;
         parse_duration(text).or_else(|| self.wrong(value, format!("{key:?} is {text:?}"), EXPECTED))
     }
 
-    /// The length of time `key`, within `range`.
+    /// Returns the length of time `key`, within `range`.
     pub fn duration_within(&self, key: &str, range: RangeInclusive<Duration>) -> Option<Duration> {
         let duration = self.duration(key)?;
         if range.contains(&duration) {
@@ -163,14 +163,14 @@ impl<'d> Table<'d> {
         self.wrong(value, format!("{key:?} is {duration:?}"), &expected)
     }
 
-    /// The size `key` in bytes, such as `"64 MiB"`.
+    /// Returns the size `key` in bytes, such as `"64 MiB"`.
     pub fn bytes(&self, key: &str) -> Option<u64> {
         const EXPECTED: &str = "a size with its unit, such as \"512 KiB\" or \"64 MiB\"";
         let (text, value) = self.text(key, EXPECTED)?;
         parse_bytes(text).or_else(|| self.wrong(value, format!("{key:?} is {text:?}"), EXPECTED))
     }
 
-    /// The address and port `key`, such as `"127.0.0.1:8501"`; `localhost` is 127.0.0.1.
+    /// Returns the address and port `key`, such as `"127.0.0.1:8501"`; `localhost` is 127.0.0.1.
     pub fn addr(&self, key: &str, default: SocketAddr) -> SocketAddr {
         const EXPECTED: &str = "an address and a port, such as \"127.0.0.1:8501\" or \"[::]:8501\"";
         let Some((text, value)) = self.text(key, EXPECTED) else { return default };
@@ -188,11 +188,11 @@ impl<'d> Table<'d> {
         read.or_else(|| self.wrong(value, message, EXPECTED)).unwrap_or(default)
     }
 
-    /// The absolute URL `key`, of any scheme, without white space.
+    /// Returns the absolute URL `key`, of any scheme, without white space.
     pub fn url(&self, key: &str) -> Option<Url> {
         const EXPECTED: &str = "a URL, such as \"http://host:8500/\" or \"file:///srv/docs\"";
         let (text, value) = self.text(key, EXPECTED)?;
-        // The URL standard would strip or encode these; in a settings file they are slips.
+        // The URL standard would strip or encode these; in a settings file they are typing errors.
         if let Some(stray) = text.chars().find(|c| c.is_whitespace() || c.is_control()) {
             let message = format!("the URL {text:?} contains {stray:?}");
             return self.wrong(value, message, "a URL without white space (write %20)");
@@ -202,8 +202,8 @@ impl<'d> Table<'d> {
             .ok()
     }
 
-    /// The URL `key` of an HTTP server or of a folder on one; a path without an ending slash gets
-    /// one, so that joining keeps it.
+    /// Returns the URL `key` of an HTTP server or of a folder on one. A path without an ending
+    /// slash gets one, so that joining keeps it.
     pub fn base_url(&self, key: &str) -> Option<Url> {
         const EXPECTED: &str = "an http:// or https:// URL, such as \"http://host:8500/\"";
         let mut url = self.url(key)?;
@@ -224,7 +224,7 @@ impl<'d> Table<'d> {
         Some(url)
     }
 
-    /// The path `key`, as written: a relative one is the caller's to resolve.
+    /// Returns the path `key` as written; the caller resolves a relative one.
     pub fn path(&self, key: &str) -> Option<PathBuf> {
         const EXPECTED: &str = "a path, such as \"/var/lib/harvest\"";
         let (text, value) = self.text(key, EXPECTED)?;
@@ -234,7 +234,7 @@ impl<'d> Table<'d> {
         Some(PathBuf::from(text))
     }
 
-    /// The list of texts `key`; empty where it is missing. Wrong items are left out.
+    /// Returns the list of texts `key`; empty if it is missing. Wrong items are left out.
     pub fn strings(&self, key: &str) -> Vec<String> {
         const EXPECTED: &str = "a list of texts, such as [\"one\", \"two\"]";
         let Some(value) = self.value(key) else { return Vec::new() };
@@ -249,8 +249,8 @@ impl<'d> Table<'d> {
         read.collect()
     }
 
-    /// The text `key`, or all texts of the list `key`, which must not be empty; none where it is
-    /// missing.
+    /// Returns the text `key`, or all texts of the list `key`, which must not be empty; none if it
+    /// is missing.
     pub fn one_or_more(&self, key: &str) -> Vec<String> {
         const EXPECTED: &str = "a text in quotes, or a list of texts";
         let Some(value) = self.value(key) else { return Vec::new() };
@@ -264,7 +264,7 @@ impl<'d> Table<'d> {
         }
     }
 
-    /// The text `key`, which must be one of `choices`.
+    /// Returns the text `key`, which must be one of `choices`.
     pub fn choice(&self, key: &str, choices: &[&'static str]) -> Option<&'static str> {
         let quoted: Vec<_> = choices.iter().map(|it| format!("{it:?}")).collect();
         let expected = format!("one of {}", quoted.join(", "));
@@ -273,7 +273,7 @@ impl<'d> Table<'d> {
         chosen.or_else(|| self.wrong(value, format!("{key:?} is {text:?}"), &expected))
     }
 
-    /// The tables written `[[key]]`, in their order; empty where there is none.
+    /// Returns the tables written `[[key]]`, in their order; empty if there are none.
     pub fn tables(&self, key: &str) -> Vec<Self> {
         let Some(value) = self.value(key) else { return Vec::new() };
         let path = join(&self.path, key);
@@ -291,7 +291,7 @@ impl<'d> Table<'d> {
         read.collect()
     }
 
-    /// The table written `[key]`; one without values where it is missing.
+    /// Returns the table written `[key]`; one without values if it is missing.
     pub fn table(&self, key: &str) -> Self {
         let path = join(&self.path, key);
         let Some(value) = self.value(key) else {
@@ -336,23 +336,23 @@ impl<'d> Table<'d> {
     }
 }
 
-/// Records a mistake for every table whose text `key` is that of one before it.
+/// Records a mistake for every table with the same text `key` as an earlier one.
 pub fn refuse_repeats(tables: &[Table<'_>], key: &str) {
     refuse(tables, key, |text| format!("{text:?}"));
 }
 
-/// As [`refuse_repeats`], without saying the text: it is a secret.
+/// Records mistakes as [`refuse_repeats`] does, without the text, which is a secret.
 pub fn refuse_repeated_secrets(tables: &[Table<'_>], key: &str) {
     refuse(tables, key, |_secret| "the same".to_owned());
 }
 
-fn refuse(tables: &[Table<'_>], key: &str, said: impl Fn(&str) -> String) {
+fn refuse(tables: &[Table<'_>], key: &str, shown: impl Fn(&str) -> String) {
     let mut first = BTreeMap::new();
     for table in tables {
         let Some(value) = table.value(key) else { continue };
         let Some(text) = value.get_ref().as_str() else { continue };
         if let Some(path) = first.get(text) {
-            let message = format!("{key:?} is {}, as in [{path}] already", said(text));
+            let message = format!("{key:?} is {}, as in [{path}] already", shown(text));
             table.document.record(value.span().start, message, format!("each {key} once"));
         } else {
             first.insert(text, table.path.as_str());

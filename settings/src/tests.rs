@@ -1,4 +1,4 @@
-//! Tests of the settings reader: each mistake is found, placed and told.
+//! Tests of the settings reader: each mistake is found with its position and message.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use super::*;
 
 const ANY: &str = "127.0.0.1:1";
 
-/// Reads `text` as a daemon would, and compares all mistakes with `expected`, one a line.
+/// Reads `text` as a daemon would, and compares all mistakes with `expected`, one per line.
 fn check(text: &str, expected: &[&str]) {
     let mistakes = match Document::parse(text) {
         Err(mistakes) => mistakes,
@@ -145,7 +145,7 @@ fn repeated_keys_and_repeated_tables() {
 }
 
 #[test]
-fn every_syntax_error_is_named() {
+fn every_syntax_error_is_reported() {
     let mistakes =
         Document::parse("name = \nlisten = 'x\ncount = 1 2\nok = 1\n[source\n").unwrap_err();
     let lines: Vec<_> = mistakes.iter().map(|it| it.line).collect();

@@ -1,4 +1,4 @@
-//! Values with units, and the nearest known name to a misspelled one.
+//! Values with units, and the nearest known name for a misspelled one.
 //!
 //! Sans-I/O.
 
@@ -55,7 +55,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
 /// Reads a size in bytes: `64 MiB`, `10 MB`, `1.5 GiB`, `512 bytes`.
 ///
 /// Returns `None` for anything else: no unit, an unknown unit, a sign, more than `u64` holds, a
-/// fraction that is no whole number of bytes.
+/// fraction that is not a whole number of bytes.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let (number, unit) = split_number(text.trim())?;
     let unit = unit.to_ascii_lowercase();
@@ -85,9 +85,9 @@ fn split_number(text: &str) -> Option<(&str, &str)> {
     well_formed.then(|| (number, rest.trim_start()))
 }
 
-/// Returns the name of `known` that `name` is most likely a slip for, or `None` if none is near.
+/// Returns the name in `known` that is nearest to `name`, or `None` if none is near.
 ///
-/// Near is: at most one edit (a letter added, left out, changed, or two swapped) for every three
+/// Near means: at most one edit (a letter added, left out, changed, or two swapped) for every three
 /// letters, without regard to case, `-` and `_`.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = folded(name);
@@ -97,7 +97,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 }
 
 fn folded(name: &str) -> Vec<char> {
-    // A key is a short word; a longer one is not a slip, and the table below is quadratic.
+    // A key is a short word; a longer one is not a typing error, and the table below is quadratic.
     const CHARS_MAX: usize = 64;
     let letters = name.chars().filter(|c| *c != '-' && *c != '_').take(CHARS_MAX);
     letters.flat_map(char::to_lowercase).collect()

@@ -1,8 +1,8 @@
-//! Hears of changes below directories from the system (inotify and the like).
+//! A watcher of directories: reports changes from the system's notifications (inotify and the like).
 //!
-//! It is told what may have changed, without our own reading; that events were lost; and that not everything is watched
-//! any more. What a watcher cannot promise is made up for by who uses it: lost events mean that everything is
-//! walked, and all is walked from time to time whatever the watcher says.
+//! It reports paths that may have changed, though not because of our own reading; that events were
+//! lost; and that a part is not watched any more. Its user makes up for the gaps: after lost events
+//! everything is walked, and everything is walked from time to time in any case.
 
 use std::path::Path;
 
@@ -10,56 +10,56 @@ use notify::event::{AccessKind, AccessMode, Event, EventKind};
 use notify::{Config, RecommendedWatcher, Watcher as _};
 pub use notify::{Error, ErrorKind, RecursiveMode, event};
 
-/// What is heard.
+/// A report of the watcher.
 #[derive(Debug)]
-pub enum Heard {
+pub enum WatchEvent {
     /// Something may have changed.
     Changed(Event),
-    /// Events were lost: anything may have changed, and directories that are new may not be watched.
+    /// Events were lost: anything may have changed, and new directories may not be watched.
     Lost,
-    /// A part of what is to be watched is not.
+    /// A part of the directories is not watched.
     Failed(Error),
 }
 
-/// The system's watches on some directories, as long as this lives.
+/// The system's watches on some directories, while this lives.
 #[derive(Debug)]
 pub struct Watcher {
     inner: RecommendedWatcher,
 }
 
 impl Watcher {
-    /// Starts watching, nothing as yet; `hear` is called on a thread of the watcher's own, and may be for a moment
-    /// after the watcher is gone. `follows_links`: below what is watched, too.
+    /// Starts a watcher without directories. It calls `report` on a thread of its own, and for a moment even
+    /// after the watcher is dropped. With `follows_links` it follows links below watched directories, too.
     ///
     /// # Errors
     ///
     /// The system has no notifications, or no more of them: poll instead.
     pub fn start(
         follows_links: bool,
-        mut hear: impl FnMut(Heard) + Send + 'static,
+        mut report: impl FnMut(WatchEvent) + Send + 'static,
     ) -> Result<Self, Error> {
         let config = Config::default().with_follow_symlinks(follows_links);
-        let hear = move |event: notify::Result<Event>| match event {
-            Ok(event) if event.need_rescan() => hear(Heard::Lost),
-            Ok(event) if is_change(event.kind) => hear(Heard::Changed(event)),
+        let handle = move |event: notify::Result<Event>| match event {
+            Ok(event) if event.need_rescan() => report(WatchEvent::Lost),
+            Ok(event) if is_change(event.kind) => report(WatchEvent::Changed(event)),
             Ok(_) => {}
-            Err(error) => hear(Heard::Failed(error)),
+            Err(error) => report(WatchEvent::Failed(error)),
         };
-        Ok(Self { inner: RecommendedWatcher::new(hear, config)? })
+        Ok(Self { inner: RecommendedWatcher::new(handle, config)? })
     }
 
-    /// Watches a directory; if that is recursive, what is below it too, now and later. Blocks for as long as it takes
-    /// to go through all directories.
+    /// Watches a directory; in recursive mode also all that is below it, now and later. Blocks for
+    /// a walk through all directories.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::MaxFilesWatch`]: the system has no room for more watches: poll instead. Others: the path is not
-    /// there, or not to be read.
+    /// [`ErrorKind::MaxFilesWatch`]: the system allows no more watches: poll instead. Others: the
+    /// path does not exist, or cannot be read.
     pub fn watch(&mut self, path: &Path, mode: RecursiveMode) -> Result<(), Error> {
         self.inner.watch(path, mode)
     }
 
-    /// Watches a directory no more.
+    /// Ends the watch of a directory.
     ///
     /// # Errors
     ///
@@ -69,20 +69,20 @@ impl Watcher {
     }
 }
 
-/// Says what is wrong, but for the paths; the error's own words show these as a programmer writes them.
+/// Returns the reason of an error without the paths, which the error itself shows in debug format.
 #[must_use]
 pub fn reason(error: &Error) -> String {
     match &error.kind {
         ErrorKind::MaxFilesWatch => "the system allows no more watches".to_owned(),
         ErrorKind::PathNotFound => "no such file or directory".to_owned(),
-        ErrorKind::WatchNotFound => "there is no such watch".to_owned(),
+        ErrorKind::WatchNotFound => "the path is not watched".to_owned(),
         ErrorKind::Generic(what) => what.clone(),
         ErrorKind::Io(error) => error.to_string(),
         ErrorKind::InvalidConfig(_) => "the watcher cannot be set up".to_owned(),
     }
 }
 
-/// Whether an event may mean that a file has changed. Reading, our own included, does not.
+/// Whether an event may mean that a file has changed. Reads, our own included, do not count.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write))
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reading_is_no_change() {
+    fn a_read_is_not_a_change() {
         assert!(!is_change(EventKind::Access(AccessKind::Open(AccessMode::Any))));
         assert!(is_change(EventKind::Access(AccessKind::Close(AccessMode::Write))));
         assert!(is_change(EventKind::Create(CreateKind::Folder)));

@@ -1,7 +1,7 @@
-//! The style sheet and the icon: built into the binary, or an admin's own, with strong validators.
+//! The style sheet and the icon: built into the binary or an administrator's own, with strong validators.
 //!
-//! Pages name an asset together with the hash of its bytes (`/assets/style.css?v=HASH`): under that
-//! address it never changes and is cached for a year; without the hash it is asked for anew each time.
+//! Pages name an asset with the hash of its bytes (`/assets/style.css?v=HASH`). Under that address it never changes
+//! and is cached for a year. Under the address without the hash it is revalidated at each request.
 
 use std::hash::{DefaultHasher, Hasher as _};
 
@@ -16,9 +16,9 @@ const EMBEDDED: &[(&str, &str, &[u8])] = &[
     ("icon.svg", "image/svg+xml", include_bytes!("../assets/icon.svg")),
 ];
 
-/// For an address with the hash of the bytes in it.
+/// For addresses with the hash.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
-/// For an address without it: keep it, but ask each time.
+/// For addresses without the hash: keep it, but revalidate each time.
 const ASK_AGAIN: HeaderValue = HeaderValue::from_static("no-cache");
 
 /// All assets, ready to be served.
@@ -35,7 +35,7 @@ struct Asset {
 }
 
 impl Assets {
-    /// The embedded assets, each replaced by the file of its name in `folder`.
+    /// Returns the embedded assets, each replaced by the file of its name in `folder`.
     pub(crate) fn new(folder: &Folder) -> Self {
         let all = EMBEDDED.iter().map(|(name, content_type, embedded)| {
             let own = folder.files.get(*name).map(|bytes| Bytes::copy_from_slice(bytes));
@@ -47,7 +47,7 @@ impl Assets {
         Self(all.collect())
     }
 
-    /// The address of an asset below `base`, which ends in a slash.
+    /// Returns the address of an asset below `base`, which ends in a slash.
     pub(crate) fn address(&self, base: &str, name: &str) -> Option<String> {
         let asset = self.0.iter().find(|asset| asset.name == name)?;
         Some(format!("{base}assets/{name}?v={}", asset.hash))
@@ -81,7 +81,7 @@ impl Assets {
     }
 }
 
-/// Whether an `If-None-Match` names `tag` (RFC 9110 §13.1.2: weak comparison).
+/// Returns whether an `If-None-Match` names `tag` (RFC 9110 §13.1.2: weak comparison).
 fn matches(value: &HeaderValue, tag: &str) -> bool {
     let value = value.to_str().unwrap_or_default();
     value.split(',').map(str::trim).any(|it| it == "*" || it.trim_start_matches("W/") == tag)
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_client_has_is_not_sent_again() {
+    fn a_cached_asset_is_not_sent_again() {
         let assets = Assets::new(&Folder::default());
         let first = ask(&assets, None, None);
         assert_eq!(first.status(), 200);

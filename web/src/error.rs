@@ -1,26 +1,26 @@
-//! What can go wrong in this crate outside a request: files that an admin has to look at.
+//! Errors of templates outside requests, for the administrator.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why the templates could not be used. Each message names the file and what to do.
+/// Failure to use the templates. Each message names the file and says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The folder for templates of one's own is not there.
+    /// The administrator's templates folder cannot be read.
     #[error("cannot read the templates folder {}: {source}; make it, or leave out the setting", path.display())]
     TemplatesFolder {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A template that is built in is wrong: a fault of this program.
+    /// A built-in template is wrong: a fault of this program.
     #[error("template {name} failed: {source}; please report it")]
     Template {
         /// The template.
         name: String,
-        /// What the engine said.
+        /// The error of the template engine.
         source: minijinja::Error,
     },
 }

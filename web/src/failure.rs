@@ -1,4 +1,4 @@
-//! What a client is told when a request cannot be answered: a page for people, JSON for programs.
+//! Failures of requests: a page for people, JSON for programs.
 //!
 //! Sans-I/O.
 
@@ -6,7 +6,7 @@ use http::header::ACCEPT;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
-/// What everybody is told who needs a damaged part of a collection.
+/// Message to clients that need a damaged part of a collection.
 pub const DAMAGED: &str =
     "a part of the collection is damaged and being replaced: come again later";
 
@@ -17,14 +17,14 @@ pub struct Failure {
     pub status: StatusCode,
     /// The heading: a few words.
     pub title: String,
-    /// What is wrong: a sentence.
+    /// The fault: a sentence.
     pub message: String,
-    /// What to do about it: a sentence, or empty.
+    /// The remedy: a sentence, or empty.
     pub advice: String,
 }
 
 impl Failure {
-    /// 400: `message` says what is wrong with the request.
+    /// Returns 400; `message` says what is wrong with the request.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::BAD_REQUEST,
@@ -34,7 +34,7 @@ impl Failure {
         }
     }
 
-    /// 404: there is no `what`.
+    /// Returns 404; `what` says what is missing.
     pub fn not_found(what: impl Into<String>) -> Self {
         Self {
             status: StatusCode::NOT_FOUND,
@@ -44,7 +44,7 @@ impl Failure {
         }
     }
 
-    /// 405: the address takes other methods.
+    /// Returns 405: the address takes other methods.
     pub fn method_not_allowed(method: &http::Method) -> Self {
         Self {
             status: StatusCode::METHOD_NOT_ALLOWED,
@@ -54,7 +54,7 @@ impl Failure {
         }
     }
 
-    /// 500: a fault of ours. The cause belongs into the log, not onto the page.
+    /// Returns 500: a fault of this program. The cause belongs in the log, not on the page.
     pub fn internal() -> Self {
         Self {
             status: StatusCode::INTERNAL_SERVER_ERROR,
@@ -64,13 +64,13 @@ impl Failure {
         }
     }
 
-    /// The failure as the JSON of an API: `{"error":{"message"}}`.
+    /// Returns the failure as the JSON of an API: `{"error":{"message"}}`.
     pub fn to_json(&self) -> Value {
         json!({ "error": { "message": self.message } })
     }
 }
 
-/// What a client would rather read.
+/// The format that a client prefers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wants {
     /// A page.
@@ -92,7 +92,7 @@ impl Wants {
     }
 }
 
-/// The weight (RFC 9110 §12.5.1) of exactly `media` in thousandths; 0 when it is not named.
+/// Returns the weight (RFC 9110 §12.5.1) of exactly `media` in thousandths; 0 when it is not named.
 fn weight(headers: &HeaderMap, media: &str) -> u32 {
     let lists = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let ranges = lists.flat_map(|list| list.split(','));
@@ -107,7 +107,7 @@ fn weight(headers: &HeaderMap, media: &str) -> u32 {
     weights.max().unwrap_or(0)
 }
 
-/// Reads a weight such as `0.85`; what is none counts as 0.
+/// Reads a weight such as `0.85`; anything else counts as 0.
 fn thousandths(q: &str) -> u32 {
     let (whole, fraction) = q.split_once('.').unwrap_or((q, ""));
     let digits = fraction.chars().chain("000".chars()).take(3);

@@ -1,4 +1,4 @@
-//! Headers that keep a browser from doing with our answers what nobody meant.
+//! Security headers, which restrict a browser's use of our answers.
 
 use axum::response::Response;
 use http::HeaderValue;
@@ -6,8 +6,8 @@ use http::header::{
     CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 
-/// Nothing but our own style sheet and images: no script at all, so that text of a foreign document
-/// could never run even if it got past the escaping; no framing; forms only to ourselves.
+/// Policy: only our own style sheet and images. No script at all, so text of a foreign document could never run
+/// even if it got past the escaping; no framing; forms only to this site.
 pub const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; \
                           base-uri 'none'; frame-ancestors 'none'";
 
@@ -15,7 +15,7 @@ const SECURE: [(HeaderName, HeaderValue); 5] = [
     (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
     (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-    // A query is nobody else's business: the site that a hit leads to does not learn it.
+    // Queries are private: the site of a hit does not learn them.
     (REFERRER_POLICY, HeaderValue::from_static("same-origin")),
     (
         HeaderName::from_static("cross-origin-opener-policy"),

@@ -1,4 +1,4 @@
-//! A daemon's pages: rendering them, and the frame of what every daemon answers alike.
+//! A daemon's pages: their rendering, and the common routes and headers of all daemons.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -19,20 +19,20 @@ use crate::failure::{Failure, Wants};
 use crate::headers;
 use crate::templates::{Folder, SHARED, Source, Templates};
 
-/// What every page says of the daemon; templates see it as `site`.
+/// Facts about the daemon on every page; templates see them as `site`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Site {
-    /// What the daemon calls itself.
+    /// The daemon's name.
     pub name: String,
-    /// The path below which it is seen, `/` unless a proxy says otherwise; starts and ends with `/`.
+    /// The public path of the daemon, `/` without a proxy; starts and ends with `/`.
     pub base: String,
     /// The program's version.
     pub version: &'static str,
-    /// What else it serves, for the foot of its pages.
+    /// Links at the foot of its pages.
     pub links: Vec<Link>,
 }
 
-/// Something else that a daemon serves.
+/// A link to something else that a daemon serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Link {
     /// Its path below [`Site::base`], and its query.
@@ -42,7 +42,7 @@ pub struct Link {
 }
 
 impl Site {
-    /// A daemon called `name` at the root of its host.
+    /// Returns the site of a daemon called `name` at the root of its host.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -52,14 +52,14 @@ impl Site {
         }
     }
 
-    /// The same with `link` at the foot of its pages.
+    /// Adds `link` at the foot of the pages.
     #[must_use]
     pub fn with(mut self, link: Link) -> Self {
         self.links.push(link);
         self
     }
 
-    /// The same below the path of `base_url`, its public address behind a proxy.
+    /// Moves the site below the path of `base_url`, its public address behind a proxy.
     #[must_use]
     pub fn at(mut self, base_url: Option<&url::Url>) -> Self {
         if let Some(url) = base_url {
@@ -81,7 +81,7 @@ struct Inner {
     loaded: RwLock<Arc<Loaded>>,
 }
 
-/// What was read from the admin's folder, and from the binary.
+/// Templates and assets, from the administrator's folder and from the binary.
 #[derive(Debug)]
 struct Loaded {
     templates: Templates,
@@ -89,14 +89,14 @@ struct Loaded {
 }
 
 impl Pages {
-    /// Reads the templates: `sources` beside the shared ones, and the files of `folder` over both.
+    /// Reads the templates: the shared ones, `sources`, and the files of `folder`, which replace both.
     /// Blocks.
     ///
     /// A file of the folder that is wrong is not an error: see [`Self::problems`].
     ///
     /// # Errors
     ///
-    /// The folder cannot be read; or a built-in template is wrong, which is a fault of ours.
+    /// The folder cannot be read; or a built-in template is wrong, a fault of this program.
     pub fn new(site: Site, sources: &[Source], folder: Option<PathBuf>) -> Result<Self, Error> {
         let sources = [SHARED, sources].concat();
         let loaded = load(&site, &sources, folder.as_deref())?;
@@ -104,23 +104,23 @@ impl Pages {
         Ok(Self(Arc::new(Inner { site, sources, folder, loaded })))
     }
 
-    /// Reads the folder anew. Blocks.
+    /// Reads the folder again. Blocks.
     ///
     /// # Errors
     ///
-    /// As [`Self::new`]; what was read before stays in use.
+    /// As for [`Self::new`]; the files read before stay in use.
     pub fn reload(&self) -> Result<(), Error> {
         let loaded = load(&self.0.site, &self.0.sources, self.0.folder.as_deref())?;
         *self.0.loaded.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(loaded);
         Ok(())
     }
 
-    /// What is wrong with the folder's files, one line each that names the file.
+    /// Returns the problems of the folder's files, one line each that names the file.
     pub fn problems(&self) -> Vec<String> {
         self.loaded().templates.problems()
     }
 
-    /// What every page says of the daemon.
+    /// Returns the facts about the daemon.
     pub fn site(&self) -> &Site {
         &self.0.site
     }
@@ -129,12 +129,12 @@ impl Pages {
     ///
     /// # Errors
     ///
-    /// The built-in template failed, too: a fault of ours.
+    /// The built-in template failed, too: a fault of this program.
     pub fn render(&self, name: &str, context: &impl Serialize) -> Result<Html<String>, Error> {
         self.loaded().templates.render(name, context).map(Html)
     }
 
-    /// Renders the template `name` as an answer; one that fails is a 500 and is logged.
+    /// Renders the template `name` as an answer; if it fails, answers 500 and logs the error.
     pub fn respond(&self, status: StatusCode, name: &str, context: &impl Serialize) -> Response {
         match self.render(name, context) {
             Ok(html) => (status, html).into_response(),
@@ -150,7 +150,7 @@ impl Pages {
         match wants {
             Wants::Json => (failure.status, axum::Json(failure.to_json())).into_response(),
             Wants::Html => {
-                let shown = FailureShown {
+                let shown = FailureView {
                     status: failure.status.as_u16(),
                     title: &failure.title,
                     message: &failure.message,
@@ -202,11 +202,11 @@ impl Pages {
 
 #[derive(Serialize)]
 struct FailureContext<'a> {
-    failure: FailureShown<'a>,
+    failure: FailureView<'a>,
 }
 
 #[derive(Serialize)]
-struct FailureShown<'a> {
+struct FailureView<'a> {
     status: u16,
     title: &'a str,
     message: &'a str,
@@ -231,7 +231,7 @@ fn load(
     };
     let templates = Templates::new(sources, &folder, prepare)?;
     for problem in templates.problems() {
-        tracing::warn!(problem, "a file of the templates folder is not used as it is");
+        tracing::warn!(problem, "a file of the templates folder has a problem");
     }
     Ok(Loaded { templates, assets: assets.clone() })
 }

@@ -1,8 +1,8 @@
-//! What all daemons share towards people: pages.
+//! Pages for people, shared by all daemons.
 //!
 //! - [`chart`] draws charts as SVG text.
-//! - [`layout`] renders pages from [`templates`], with the style and icon of `/assets/`, and frames a
-//!   daemon's routes with what all answer alike: [`failure`] and [`headers`].
+//! - [`layout`] renders pages from [`templates`], with the style and icon of `/assets/`, and adds the common
+//!   answers of all daemons: [`failure`] and [`headers`].
 
 mod assets;
 pub mod chart;

@@ -1,8 +1,8 @@
-//! The templates of a daemon's pages: built into the binary, and replaced one by one by files of an
-//! admin's folder.
+//! The templates of a daemon's pages: built into the binary, each replaceable by a file of an administrator's
+//! folder.
 //!
-//! A replaced template that is wrong never takes a page down: it is named in
-//! [`Pages::problems`](crate::Pages::problems), and the built-in one is used in its stead.
+//! A wrong replacement never takes a page down: it is named in [`Pages::problems`](crate::Pages::problems), and the
+//! built-in template is used instead.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ pub const FILES_MAX: usize = 256;
 /// A template that is built into the binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Its name, which ends in `.html`; a file of this name in the admin's folder replaces it.
+    /// Its name, which ends in `.html`; a file of this name in the administrator's folder replaces it.
     pub name: &'static str,
     /// Its text.
     pub text: &'static str,
@@ -37,7 +37,7 @@ pub const SHARED: &[Source] = &[
     Source { name: "failure.html", text: include_str!("../templates/failure.html") },
 ];
 
-/// Files of an admin's folder, by name.
+/// Files of an administrator's folder, by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Folder {
     pub(crate) files: BTreeMap<String, Vec<u8>>,
@@ -86,14 +86,14 @@ fn read_bounded(path: &Path) -> Result<Vec<u8>, String> {
 #[derive(Debug)]
 pub(crate) struct Templates {
     embedded: Environment<'static>,
-    /// With the admin's files; `None` when there are none.
+    /// With the administrator's files; `None` when there are none.
     replaced: Option<Environment<'static>>,
     /// By the file's name.
     problems: Mutex<BTreeMap<String, String>>,
 }
 
 impl Templates {
-    /// Reads `sources`, and `folder`'s `.html` files over them. `prepare` adds what templates call.
+    /// Reads `sources`, and `folder`'s `.html` files over them. `prepare` adds functions and globals.
     pub(crate) fn new(
         sources: &[Source],
         folder: &Folder,
@@ -113,13 +113,14 @@ impl Templates {
             if let Err(problem) = add(into, name, bytes) {
                 problems.insert(name.clone(), problem);
             } else if let Some(near) = misspelled(sources, name) {
-                problems.insert(name.clone(), format!("is no page's template; is it {near}?"));
+                problems
+                    .insert(name.clone(), format!("is not the template of a page; is it {near}?"));
             }
         }
         Ok(Self { embedded, replaced, problems: Mutex::new(problems) })
     }
 
-    /// Renders the template `name`; the built-in one where the admin's fails.
+    /// Renders the template `name`; the built-in one if the administrator's fails.
     pub(crate) fn render(&self, name: &str, context: &impl Serialize) -> Result<String, Error> {
         let context = Value::from(Serde(context));
         if let Some(replaced) = &self.replaced {
@@ -132,18 +133,18 @@ impl Templates {
             .map_err(|error| Error::Template { name: name.to_owned(), source: error })
     }
 
-    /// What is wrong with the admin's files: `NAME: what`, by name.
+    /// Returns the problems of the administrator's files, as `NAME: PROBLEM`, by name.
     pub(crate) fn problems(&self) -> Vec<String> {
         let problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
         problems.iter().map(|(name, problem)| format!("{name}: {problem}")).collect()
     }
 
     fn note(&self, page: &str, error: &minijinja::Error) {
-        // The error may lie in a template that the page includes: the innermost one says so.
+        // The error may be in an included template; the innermost error names it.
         let error = innermost(error);
         let file = error.name().unwrap_or(page);
         let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
-        // Not again for each request: as many entries as there are files.
+        // One entry for each file, so each problem is logged once.
         if problems.insert(file.to_owned(), error.to_string()).is_none() {
             tracing::warn!(file, %error, "template failed; the built-in one is used");
         }
@@ -166,7 +167,7 @@ fn add(into: &mut Environment<'static>, name: &str, bytes: &[u8]) -> Result<(), 
     into.add_template_owned(name.to_owned(), text.to_owned()).map_err(|error| error.to_string())
 }
 
-/// The built-in template that `name` is a slip for.
+/// Returns the built-in template that `name` may be a misspelling of.
 fn misspelled(sources: &[Source], name: &str) -> Option<&'static str> {
     if sources.iter().any(|it| it.name == name) {
         return None;
@@ -179,7 +180,7 @@ fn misspelled(sources: &[Source], name: &str) -> Option<&'static str> {
 
 fn environment() -> Environment<'static> {
     let mut made = Environment::new();
-    // A misspelled variable is a mistake that the admin should hear of, not an empty place.
+    // A misspelled variable is reported to the administrator instead of rendered as empty.
     made.set_undefined_behavior(UndefinedBehavior::SemiStrict);
     made.set_formatter(format_value);
     made.add_filter("grouped", grouped);
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_replaces_a_template_and_may_bring_others() {
+    fn a_file_replaces_a_template_and_may_include_others() {
         check(
             &[("page.html", "mine{% include 'part.html' %}"), ("part.html", ": {{ word|length }}")],
             "mine: 8",

@@ -1,9 +1,9 @@
-//! Charts as a reader gets them: every test reads the SVG text, as XML, and measures what it finds.
+//! Tests of charts as readers get them: every test parses the SVG text as XML and measures its elements.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-#[path = "chart/seen.rs"]
-mod seen;
+#[path = "chart/parsed.rs"]
+mod parsed;
 #[path = "chart/xml.rs"]
 mod xml;
 
@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use parsed::{ParsedChart, check};
 use proptest::prelude::*;
-use seen::{Seen, check};
 use web::chart::{Axis, Chart, Marks, Point, SERIES_MAX, Scale, Series};
 use xml::Element;
 
-/// Checks `chart` alone and in a page, and writes the file for whoever wants to look at it.
-fn drawn(name: &str, chart: &Chart) -> Seen {
+/// Checks `chart` alone and in a page, and writes the file for a look by a person.
+fn drawn(name: &str, chart: &Chart) -> ParsedChart {
     let alone = chart.standalone();
     fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.svg")), &alone).unwrap();
     let inside = check(&chart.inline("a"));
@@ -102,7 +102,7 @@ fn a_curve_has_its_names_beside_it() {
 
 #[test]
 fn names_that_would_collide_are_in_a_legend() {
-    let beside = |seen: &Seen| {
+    let beside = |seen: &ParsedChart| {
         seen.elements.iter().filter(|it| it.is_in("chart-name") && it.is_in("chart-plot")).count()
     };
     assert_eq!(beside(&drawn("lines_apart", &lines(0.12))), 8);
@@ -170,7 +170,7 @@ fn two_charts_share_no_id() {
 }
 
 #[test]
-fn points_that_stand_out_have_their_names_or_the_legend_has() {
+fn highlighted_points_are_named_beside_them_or_in_the_legend() {
     let wave = (0..=50).map(|it| f64::from(it) / 5.0).map(|x| (x, (x * 1.3).sin() * (x - 4.0)));
     let seen = drawn(
         "highlights",
@@ -211,7 +211,7 @@ fn months_are_thinned_until_they_fit() {
 }
 
 #[test]
-fn nothing_to_show_is_said() {
+fn a_chart_without_data_says_so() {
     for series in [
         vec![],
         vec![Series::line("none", vec![]), Series::bars("none", vec![])],
@@ -225,7 +225,7 @@ fn nothing_to_show_is_said() {
         );
     }
     insta::assert_snapshot!("empty", plain(vec![]).standalone());
-    // A point of which the other axis can show nothing does not count either.
+    // A point that the other axis cannot show does not count either.
     let log = chart(
         Axis::new("x"),
         Axis::new("y").logarithmic(),

@@ -1,4 +1,4 @@
-//! Why two daemons have no connection: whose fault it is, and whether to try again.
+//! Errors of connections between daemons: whose fault each is, and whether to try again.
 
 use std::io;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use rustls::{AlertDescription, Error as Tls};
 
 use crate::error::{Fault, RETRY_DEFAULT, Retry};
 
-/// Why there is no connection.
+/// Failure to connect.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// TLS cannot be set up here.
     #[error("cannot set up TLS: {source}")]
     Setup {
-        /// What rustls said.
+        /// The error of rustls.
         source: Tls,
     },
     /// The host's name has no address.
@@ -22,15 +22,15 @@ pub enum Error {
     Resolve {
         /// Host and port.
         peer: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Nothing answers there, or the connection broke.
+    /// Nothing answers at the address, or the connection broke.
     #[error("cannot connect to {peer}: {source}; is it running and reachable?")]
     Connect {
         /// Host and port.
         peer: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The other end took too long.
@@ -38,10 +38,10 @@ pub enum Error {
     Timeout {
         /// Host and port.
         peer: String,
-        /// How long we waited.
+        /// The time limit.
         after: Duration,
     },
-    /// Somebody else is there.
+    /// A daemon with another key is there.
     #[error(
         "{peer} shows the key {}, not {}: another daemon is there, or it has lost its identity.key",
         digits(found),
@@ -56,7 +56,7 @@ pub enum Error {
         found: [u8; 32],
     },
     /// The other end shows no key of its own.
-    #[error("{peer} shows no ed25519 key: it is no daemon of ours")]
+    #[error("{peer} shows no ed25519 key: it is not a Harvest daemon")]
     NoKey {
         /// Host and port.
         peer: String,
@@ -75,7 +75,7 @@ pub enum Error {
         /// Host and port.
         peer: String,
     },
-    /// The other end refused us.
+    /// The other end refused this daemon.
     #[error("{peer} refused the connection ({alert}): does it expect another key here?")]
     Rejected {
         /// Host and port.
@@ -88,7 +88,7 @@ pub enum Error {
     Handshake {
         /// Host and port.
         peer: String,
-        /// What was wrong.
+        /// The fault.
         source: io::Error,
     },
 }
@@ -98,7 +98,7 @@ fn digits(key: &[u8; 32]) -> String {
 }
 
 impl Error {
-    /// Says what a handshake failed of.
+    /// Returns the error of a failed handshake.
     pub(super) fn of_handshake(peer: &str, source: io::Error) -> Self {
         let peer = peer.to_owned();
         let tls = source.get_ref().and_then(|it| it.downcast_ref::<Tls>());
@@ -136,7 +136,7 @@ impl Error {
     pub fn retry(&self) -> Retry {
         match self {
             Self::Setup { .. } | Self::Ourselves { .. } => Retry::No,
-            // Somebody may yet put the right daemon there.
+            // The right daemon may run there later.
             _ => Retry::After(RETRY_DEFAULT),
         }
     }

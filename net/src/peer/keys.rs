@@ -1,4 +1,5 @@
-//! An identity as rustls wants to see it: a key without a certificate, and who checks the other's.
+//! Raw public keys for rustls: an identity as a key without a certificate, and the verifiers of the other end's
+//! key.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,10 +14,10 @@ use rustls::{
 
 use crate::identity::{self, Identity};
 
-/// What stands before the 32 bytes of an ed25519 key: RFC 8410 §4.
+/// The bytes before the 32 bytes of an ed25519 key: RFC 8410 §4.
 const SPKI_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 3, 0x21, 0];
 
-/// Returns the key that is in a SubjectPublicKeyInfo, if that is what it is.
+/// Returns the ed25519 key in a SubjectPublicKeyInfo; `None` for anything else.
 pub(super) fn of_spki(der: &[u8]) -> Option<[u8; 32]> {
     der.strip_prefix(&SPKI_PREFIX)?.try_into().ok()
 }
@@ -25,17 +26,17 @@ fn spki(key: [u8; 32]) -> Vec<u8> {
     [SPKI_PREFIX.as_slice(), &key].concat()
 }
 
-/// The key as what is shown in a certificate's place.
+/// Returns the key in the form that is shown in place of a certificate.
 pub(super) fn certified(identity: Arc<Identity>) -> Arc<CertifiedKey> {
     let shown = CertificateDer::from(spki(identity.public()));
-    Arc::new(CertifiedKey::new(vec![shown], Arc::new(Signing(identity))))
+    Arc::new(CertifiedKey::new(vec![shown], Arc::new(IdentitySigner(identity))))
 }
 
-/// Signs with an identity, which keeps its secret to itself.
+/// A signer with an identity, which does not reveal its secret.
 #[derive(Clone, Debug)]
-struct Signing(Arc<Identity>);
+struct IdentitySigner(Arc<Identity>);
 
-impl SigningKey for Signing {
+impl SigningKey for IdentitySigner {
     fn choose_scheme(&self, offered: &[SignatureScheme]) -> Option<Box<dyn Signer>> {
         let is_offered = offered.contains(&SignatureScheme::ED25519);
         is_offered.then(|| Box::new(self.clone()) as Box<dyn Signer>)
@@ -50,7 +51,7 @@ impl SigningKey for Signing {
     }
 }
 
-impl Signer for Signing {
+impl Signer for IdentitySigner {
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Error> {
         Ok(self.0.sign_raw(message).to_vec())
     }
@@ -75,7 +76,7 @@ fn check(
 }
 
 const ENCODING: Error = Error::InvalidCertificate(CertificateError::BadEncoding);
-/// What a signature is called that is wrong, or one of TLS 1.2, which is not spoken here.
+/// Error for a wrong signature, or one of TLS 1.2, which is not spoken here.
 const SIGNATURE: Error = Error::InvalidCertificate(CertificateError::BadSignature);
 
 /// The part of a verifier that is the same at both ends: TLS 1.3 alone, ed25519 alone, raw keys alone.
@@ -109,11 +110,11 @@ macro_rules! signed_by_raw_keys {
     };
 }
 
-/// Takes whatever key it is shown.
+/// Verifier of the accepting end: takes any key.
 #[derive(Debug)]
-pub(super) struct Accepting;
+pub(super) struct ClientKeyVerifier;
 
-impl ClientCertVerifier for Accepting {
+impl ClientCertVerifier for ClientKeyVerifier {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }
@@ -130,26 +131,26 @@ impl ClientCertVerifier for Accepting {
     signed_by_raw_keys!();
 }
 
-/// Takes the key that is expected, or any if none is, and remembers what it was shown.
+/// Verifier of the connecting end: takes the expected key, or any if none is expected, and remembers the shown key.
 #[derive(Debug)]
-pub(super) struct Expecting {
+pub(super) struct ServerKeyVerifier {
     expected: Option<[u8; 32]>,
     found: OnceLock<[u8; 32]>,
 }
 
-impl Expecting {
+impl ServerKeyVerifier {
     pub(super) fn new(expected: Option<[u8; 32]>) -> Self {
         Self { expected, found: OnceLock::new() }
     }
 
-    /// What was expected and what was shown, if they differ.
-    pub(super) fn mistaken(&self) -> Option<([u8; 32], [u8; 32])> {
+    /// Returns the expected and the shown key if they differ.
+    pub(super) fn mismatch(&self) -> Option<([u8; 32], [u8; 32])> {
         let (expected, found) = (self.expected?, *self.found.get()?);
         (expected != found).then_some((expected, found))
     }
 }
 
-impl ServerCertVerifier for Expecting {
+impl ServerCertVerifier for ServerKeyVerifier {
     fn verify_server_cert(
         &self,
         shown: &CertificateDer<'_>,

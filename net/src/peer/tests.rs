@@ -21,7 +21,7 @@ async fn listener() -> (TcpListener, String) {
     (listener, address)
 }
 
-/// What both ends make of a connection from whoever has seed 1 to whoever has seed 2.
+/// Connects the endpoint of seed 1 to that of seed 2; returns the accepted and the connecting end's result.
 async fn meet(expected: Option<[u8; 32]>) -> (Result<Stream, Error>, Result<Stream, Error>) {
     let (listener, address) = listener().await;
     let (accepting, connecting) = (endpoint(2), endpoint(1));
@@ -34,7 +34,7 @@ async fn meet(expected: Option<[u8; 32]>) -> (Result<Stream, Error>, Result<Stre
     )
 }
 
-/// What becomes of one who connects and does this.
+/// Connects and does this; returns the error of the accepting end.
 async fn check_stranger<F>(with: Endpoint, doing: impl FnOnce(TcpStream) -> F) -> Error
 where
     F: Future<Output = ()>,
@@ -92,7 +92,7 @@ async fn a_key_that_is_not_expected_is_refused_at_both_ends() {
 }
 
 #[tokio::test]
-async fn it_connects_from_where_it_is_told() {
+async fn an_endpoint_connects_from_its_source_address() {
     let (listener, address) = listener().await;
     let connecting = endpoint(1).from(IpAddr::from([127, 0, 3, 9]));
     let accepting = endpoint(2);
@@ -108,13 +108,13 @@ async fn it_connects_from_where_it_is_told() {
 }
 
 #[tokio::test]
-async fn who_shows_no_key_is_refused() {
+async fn a_peer_without_a_key_is_refused() {
     let error = check_stranger(endpoint(2), |tcp| async {
         let mut config = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13])
             .unwrap()
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Expecting::new(None)))
+            .with_custom_certificate_verifier(Arc::new(ServerKeyVerifier::new(None)))
             .with_no_client_auth();
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
         let connector = TlsConnector::from(Arc::new(config));
@@ -162,10 +162,10 @@ async fn another_protocol_is_refused() {
 }
 
 #[tokio::test]
-async fn whoever_speaks_something_else_is_refused() {
-    for said in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 400], &[0x16, 3, 1, 0, 2, 1, 0]] {
+async fn a_peer_that_does_not_speak_tls_is_refused() {
+    for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 400], &[0x16, 3, 1, 0, 2, 1, 0]] {
         let error = check_stranger(endpoint(2), |mut tcp| async move {
-            tcp.write_all(said).await.unwrap();
+            tcp.write_all(bytes).await.unwrap();
             tcp.shutdown().await.unwrap();
             let _ = tcp.read_to_end(&mut Vec::new()).await;
         });
@@ -176,14 +176,14 @@ async fn whoever_speaks_something_else_is_refused() {
 }
 
 #[tokio::test]
-async fn whoever_says_nothing_or_very_little_is_given_up() {
+async fn a_silent_or_trickling_peer_is_given_up() {
     let error = check_stranger(endpoint(2).patience(SHORT), |tcp| async move {
         let _tcp = tcp;
         std::future::pending::<()>().await;
     });
     let error = error.await;
     assert!(matches!(error, Error::Timeout { after: SHORT, .. }), "{error}");
-    // The beginning of a long record, byte by byte: there is always something, and never enough.
+    // The beginning of a long record, byte by byte: the peer always sends, and never completes it.
     let error = check_stranger(endpoint(2).patience(SHORT), |mut tcp| async move {
         for byte in [0x16, 3, 1, 0x20, 0, 1].into_iter().chain(std::iter::repeat(0)) {
             tcp.write_all(&[byte]).await.unwrap();
@@ -195,7 +195,7 @@ async fn whoever_says_nothing_or_very_little_is_given_up() {
 }
 
 #[tokio::test]
-async fn who_does_not_answer_is_given_up() {
+async fn a_peer_that_does_not_answer_is_given_up() {
     let (listener, address) = listener().await;
     let error = endpoint(1).patience(SHORT).connect(&address, None).await.unwrap_err();
     assert!(matches!(error, Error::Timeout { after: SHORT, .. }), "{error}");
@@ -225,7 +225,7 @@ async fn a_daemon_does_not_connect_to_itself() {
 }
 
 #[test]
-fn a_key_is_read_from_what_shows_a_key() {
+fn a_key_is_read_only_from_its_exact_encoding() {
     let key = identity(1).public();
     let right = [&[0x30, 0x2a, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 3, 0x21, 0][..], &key].concat();
     assert_eq!(keys::of_spki(&right), Some(key));

@@ -1,4 +1,4 @@
-//! The bodies of a server's requests and answers: bounded, and watched.
+//! Bodies of the server's requests and answers, with bounds on sizes and waits.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -9,13 +9,13 @@ use http_body_util::Limited;
 use hyper::body::Incoming;
 
 use super::Limits;
+use crate::admission::AddressSlot;
 use crate::body::{self, Body};
 use crate::error::BoxError;
-use crate::room::Seat;
 use crate::tally::{Event, Tally};
-use crate::wire::{Meter, Open};
+use crate::wire::{Meter, OpenExchange};
 
-/// A request's body: bounded in size, and in how long it keeps us waiting.
+/// A request's body, bounded in size and in waiting time.
 pub(super) struct Inbound {
     body: Limited<Incoming>,
     meter: Meter,
@@ -64,13 +64,13 @@ impl http_body::Body for Inbound {
 /// An answer's body; while it lives, the connection is not idle.
 pub(super) struct Answer {
     body: Body,
-    _open: Open,
-    _seat: Option<Seat>,
+    _open: OpenExchange,
+    _slot: Option<AddressSlot>,
 }
 
 impl Answer {
-    pub(super) fn new(body: Body, open: Open, seat: Option<Seat>) -> Self {
-        Self { body, _open: open, _seat: seat }
+    pub(super) fn new(body: Body, open: OpenExchange, slot: Option<AddressSlot>) -> Self {
+        Self { body, _open: open, _slot: slot }
     }
 }
 

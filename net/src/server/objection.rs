@@ -1,4 +1,4 @@
-//! Why a request is refused before anybody sees it.
+//! Refusals of requests before the service sees them.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::tally::Event;
 pub(super) struct Objection {
     pub(super) status: StatusCode,
     pub(super) message: String,
-    /// What is counted.
+    /// The event to count.
     pub(super) event: Event,
 }
 

@@ -1,4 +1,4 @@
-//! Tunnels: a connection that a proxy was asked for by CONNECT, and that carries whatever from then on.
+//! Tunnels: connections that a client requests from a proxy by CONNECT and that carry any bytes after that.
 //!
 //! Source: RFC 9110 §9.3.6.
 
@@ -14,14 +14,14 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::room::Place;
+use crate::admission::ConnectionSlot;
 
-/// A tunnel that was asked for; it is there once the request is answered with success.
+/// A requested tunnel; it opens when the request is answered with success.
 #[derive(Clone)]
-pub struct Tunnel(Arc<Mutex<Option<Asked>>>);
+pub struct Tunnel(Arc<Mutex<Option<Pending>>>);
 
-/// What becomes a tunnel, and its place among the connections of its peer.
-type Asked = (OnUpgrade, Arc<Place>);
+/// The connection that becomes a tunnel, and its slot among the connections of its peer.
+type Pending = (OnUpgrade, Arc<ConnectionSlot>);
 
 impl fmt::Debug for Tunnel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -30,37 +30,41 @@ impl fmt::Debug for Tunnel {
 }
 
 impl Tunnel {
-    pub(super) fn new(request: &mut Request<Incoming>, place: Arc<Place>) -> Self {
-        Self(Arc::new(Mutex::new(Some((hyper::upgrade::on(request), place)))))
+    pub(super) fn new(
+        request: &mut Request<Incoming>,
+        connection_slot: Arc<ConnectionSlot>,
+    ) -> Self {
+        Self(Arc::new(Mutex::new(Some((hyper::upgrade::on(request), connection_slot)))))
     }
 
-    /// Waits until the answer is sent, and returns what the peer sends and reads. To be called by a task of its
-    /// own, which sees to the tunnel's end: nothing else does, however long the peer is silent.
+    /// Waits until the answer is sent, and returns the open tunnel. Call it in a task of its own, which ends the
+    /// tunnel: nothing else does, however long the peer is silent.
     ///
     /// # Errors
     ///
-    /// The peer is gone, the request was refused, or the tunnel is somebody else's already.
-    pub async fn open(self) -> io::Result<Open> {
-        let asked = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (upgrade, place) = asked.ok_or_else(|| io::Error::other("the tunnel is taken"))?;
+    /// The peer is gone, the request was refused, or the tunnel was already opened.
+    pub async fn open(self) -> io::Result<OpenTunnel> {
+        let pending = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (upgrade, connection_slot) =
+            pending.ok_or_else(|| io::Error::other("the tunnel is taken"))?;
         let stream = TokioIo::new(upgrade.await.map_err(io::Error::other)?);
-        Ok(Open { stream, _place: place })
+        Ok(OpenTunnel { stream, _slot: connection_slot })
     }
 }
 
 /// An open tunnel. It counts among the connections of its peer until it is dropped.
-pub struct Open {
+pub struct OpenTunnel {
     stream: TokioIo<Upgraded>,
-    _place: Arc<Place>,
+    _slot: Arc<ConnectionSlot>,
 }
 
-impl fmt::Debug for Open {
+impl fmt::Debug for OpenTunnel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Open(…)")
+        f.write_str("OpenTunnel(…)")
     }
 }
 
-impl AsyncRead for Open {
+impl AsyncRead for OpenTunnel {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -70,7 +74,7 @@ impl AsyncRead for Open {
     }
 }
 
-impl AsyncWrite for Open {
+impl AsyncWrite for OpenTunnel {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

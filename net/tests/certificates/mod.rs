@@ -1,4 +1,4 @@
-//! Certificates for tests: an authority, and what it signs.
+//! Certificates for tests: an authority, and the certificates that it signs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ impl Authority {
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
     }
 
-    /// Writes `NAME.pem` and `NAME.key` for these names, and returns where they are.
+    /// Writes `NAME.pem` and `NAME.key` for these names; returns their paths.
     pub(crate) fn write(&self, folder: &Path, name: &str, names: &[&str]) -> (PathBuf, PathBuf) {
         let (certificate, key) = self.sign(names);
         let [at, key_at] = ["pem", "key"].map(|it| folder.join(format!("{name}.{it}")));

@@ -1,12 +1,12 @@
-//! Where everything in a chart stands: margins, ticks, names.
+//! Layout of a chart: positions of margins, ticks and names.
 //!
-//! Lines and highlighted points have their names beside them, where those cover nothing. Points and
-//! bars are in the legend, and so are all lines if there is no room for one, and a highlighted point
-//! that has none.
+//! Lines and highlighted points have their names beside them, unless a name would cover something. Points and bars
+//! are in the legend. So are all lines if one of them has no room for its name, and a highlighted point without
+//! room.
 
 use super::scale::{self, CATEGORIES_SHOWN_MAX, Fit, Range, TICKS_MAX, Tick};
 use super::text::{self, LINE, SIZE, TITLE_SIZE};
-use super::trace::{Area, Plot, Spot, Trace, Turn};
+use super::trace::{Area, BarIndex, Plot, Spot, Trace};
 use super::{
     Axis, Chart, LABEL_CHARS_MAX, Marks, Point, Scale, Series, TITLE_CHARS_MAX, WIDTH_UNITS,
 };
@@ -20,19 +20,19 @@ pub(super) const EDGE: f64 = 16.0;
 /// Room to the right of a plot without names there: for half the label of a tick at its end.
 const RIGHT: f64 = 36.0;
 
-/// Between the plot and the labels of its ticks.
+/// Distance between the plot and the labels of its ticks.
 const TICK_ROOM: f64 = 8.0;
 
-/// Between the labels of two ticks, at least.
+/// Least distance between the labels of two ticks.
 const LABEL_ROOM: f64 = 10.0;
 
 /// Room for names at the ends of lines, at most.
 const NAMES_MAX: f64 = 160.0;
 
-/// Room for the labels of the y axis, at most; no number is so long.
+/// Room for the labels of the y axis, at most; numbers are shorter.
 const Y_LABELS_MAX: f64 = 225.0;
 
-/// Between a point and its name.
+/// Distance between a point and its name.
 const NAME_ROOM: f64 = 10.0;
 
 /// Half the height that a name needs.
@@ -41,13 +41,13 @@ const NAME_HALF: f64 = 10.0;
 /// Width of the sample of a series in the legend, with its room.
 pub(super) const SAMPLE: f64 = 52.0;
 
-/// Between two entries of the legend.
+/// Distance between two entries of the legend.
 const ENTRY_ROOM: f64 = 20.0;
 
 /// Lines that the label of one category may take.
 const CATEGORY_LINES_MAX: usize = 2;
 
-/// Which end of a text is at its place.
+/// The end of a text that is at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -55,7 +55,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// A text at its place; `y` is the middle of its height.
+/// A text and its position; `y` is the middle of its height.
 #[derive(Clone, Debug)]
 pub(super) struct Label {
     pub text: String,
@@ -64,8 +64,8 @@ pub(super) struct Label {
     pub anchor: Anchor,
 }
 
-/// A chart laid out. Ticks, traces and names are in units from the upper left corner of the plot, all
-/// else in those of the chart.
+/// A chart laid out. Ticks, traces and names are in units from the upper left corner of the plot, everything else
+/// in units from that of the chart.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub title: Vec<Label>,
@@ -79,13 +79,13 @@ pub(super) struct Layout {
     pub whole: f64,
     pub x_label: Option<Label>,
     pub y_label: Option<Label>,
-    /// Each with its place on the axis.
+    /// Each with its position on the axis.
     pub x_ticks: Vec<(f64, Vec<Label>)>,
     pub y_ticks: Vec<(f64, Label)>,
-    /// Where the y axis is 0, if that is within the plot.
+    /// Position of 0 on the y axis, if that is within the plot.
     pub zero: Option<f64>,
     pub traces: Vec<Trace>,
-    /// Names beside what they name, each with the index of its series.
+    /// Names beside their marks, each with the index of its series.
     pub names: Vec<(usize, Label)>,
 }
 
@@ -94,7 +94,7 @@ impl Label {
         Self { text: text.into(), x, y, anchor }
     }
 
-    /// What the label covers.
+    /// Returns the area that the label covers.
     fn area(&self) -> Area {
         let width = text::width(&self.text, SIZE);
         let left = match self.anchor {
@@ -108,7 +108,7 @@ impl Label {
 }
 
 impl Layout {
-    /// Lays `chart` out, with its title if `titled`.
+    /// Lays out `chart`, with its title if `titled`.
     pub(super) fn new(chart: &Chart, titled: bool) -> Self {
         let (x, y) = ranges(chart);
         let names: Vec<String> =
@@ -141,13 +141,13 @@ impl Layout {
         }
     }
 
-    /// Places what is in the plot and along its sides.
+    /// Lays out the plot and the labels along its sides.
     fn draw(&mut self, chart: &Chart, plot: &Plot<'_>, names: &[String]) {
         self.y_ticks = y_ticks(&plot.y);
         let widths = self.y_ticks.iter().map(|(_, label)| text::width(&label.text, SIZE));
         self.left = EDGE + widths.fold(0.0, f64::max) + TICK_ROOM;
         self.zero = match chart.y.scale {
-            Scale::Linear => plot.y.place(0.0).filter(|it| 0.0 < *it && *it < 1.0),
+            Scale::Linear => plot.y.position(0.0).filter(|it| 0.0 < *it && *it < 1.0),
             Scale::Logarithmic | Scale::Categories(_) => None,
         };
         self.zero = self.zero.map(|it| (1.0 - it) * PLOT_HEIGHT);
@@ -171,7 +171,7 @@ impl Layout {
         self.x_ticks = x_ticks(&plot.x, &chart.x, self.left, self.width);
     }
 
-    /// Gives every highlighted point its name, where there is room for it.
+    /// Puts the names of highlighted points beside them where there is room.
     fn name_highlights(&mut self, names: &[String]) {
         let plot = Area { left: 0.0, top: 0.0, right: self.width, bottom: PLOT_HEIGHT };
         for (index, trace) in self.traces.iter().enumerate() {
@@ -197,7 +197,7 @@ impl Layout {
         }
     }
 
-    /// Stacks what is above the plot and below it.
+    /// Stacks the parts above and below the plot.
     fn stack(&mut self, chart: &Chart, titled: bool, names: &[String]) {
         let mut y = EDGE;
         let width = f64::from(WIDTH_UNITS) - 2.0 * EDGE;
@@ -239,7 +239,7 @@ impl Layout {
         self.whole = (y + EDGE / 2.0).ceil();
     }
 
-    /// Lists in the legend what has no name beside it; returns where the legend ends.
+    /// Lists in the legend the series without a name beside them; returns the legend's lower end.
     fn list(&mut self, names: &[String], top: f64, width: f64) -> f64 {
         let (mut x, mut y) = (EDGE, top);
         for (index, (trace, name)) in self.traces.iter().zip(names).enumerate() {
@@ -260,7 +260,7 @@ impl Layout {
     }
 }
 
-/// The ranges of both axes, over the points of which either value can be shown.
+/// Returns the ranges of both axes over the points whose two values can both be shown.
 fn ranges(chart: &Chart) -> (Option<Range<'_>>, Option<Range<'_>>) {
     let series = chart.drawn();
     let has = |wanted: fn(&Marks) -> bool| series.iter().any(|it| wanted(&it.marks));
@@ -279,21 +279,21 @@ fn ranges(chart: &Chart) -> (Option<Range<'_>>, Option<Range<'_>>) {
     (x, y)
 }
 
-/// Draws every series into a plot of `width`.
+/// Traces every series into a plot of `width`.
 fn traces(chart: &Chart, plot: &Plot<'_>, width: f64) -> Vec<Trace> {
     let plot = Plot { width, ..plot.clone() };
     let is_bars = |it: &&Series| matches!(it.marks, Marks::Bars(_));
     let of = chart.drawn().iter().filter(is_bars).count();
     let mut index = 0;
     let traced = chart.drawn().iter().map(|series| {
-        let trace = plot.trace(series, Turn { index, of });
+        let trace = plot.trace(series, BarIndex { index, of });
         index += usize::from(is_bars(&series));
         trace
     });
     traced.collect()
 }
 
-/// Names the lines at their right ends, all of them, if none covers anything or passes `right`.
+/// Returns names at the right ends of all lines; `None` if one would cover something or pass `right`.
 fn ends(traces: &[Trace], names: &[String], right: f64) -> Option<Vec<(usize, Label)>> {
     let all = Area { left: 0.0, top: -NAME_HALF, right, bottom: PLOT_HEIGHT + NAME_HALF };
     let mut named: Vec<(usize, Label)> = Vec::new();
@@ -315,16 +315,16 @@ fn ends(traces: &[Trace], names: &[String], right: f64) -> Option<Vec<(usize, La
     Some(named)
 }
 
-/// What the mark of a highlighted point covers.
+/// Returns the area that the mark of a highlighted point covers.
 fn around(spot: Spot) -> Area {
     let room = NAME_ROOM - 1.0;
     Area { left: spot.x - room, top: spot.y - room, right: spot.x + room, bottom: spot.y + room }
 }
 
-/// The places for the name of a point, the best first.
+/// Returns the possible labels beside a point, the best first.
 fn beside(spot: Spot, name: &str) -> Vec<Label> {
     let (near, far) = (NAME_ROOM + 2.0, NAME_ROOM + NAME_HALF + 2.0);
-    let places = [
+    let positions = [
         (near, 0.0, Anchor::Start),
         (-near, 0.0, Anchor::End),
         (0.0, -far, Anchor::Middle),
@@ -334,7 +334,7 @@ fn beside(spot: Spot, name: &str) -> Vec<Label> {
         (-near, far, Anchor::End),
         (-near, -far, Anchor::End),
     ];
-    places.map(|(x, y, anchor)| Label::new(name, spot.x + x, spot.y + y, anchor)).into()
+    positions.map(|(x, y, anchor)| Label::new(name, spot.x + x, spot.y + y, anchor)).into()
 }
 
 fn y_ticks(y: &Range<'_>) -> Vec<(f64, Label)> {
@@ -378,7 +378,7 @@ fn x_ticks(x: &Range<'_>, axis: &Axis, left: f64, width: f64) -> Vec<(f64, Vec<L
     fitting(if is_named { CATEGORIES_SHOWN_MAX } else { TICKS_MAX }, place, apart)
 }
 
-/// What `place` makes of the largest count, up to `most`, with which all neighbors are apart.
+/// Returns the result of `place` for the largest count, up to `most`, at which all neighbors are apart.
 fn fitting<T>(
     most: usize,
     place: impl Fn(usize) -> Vec<T>,

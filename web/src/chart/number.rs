@@ -1,10 +1,10 @@
-//! Numbers as a person reads them, with as few digits as tell them apart.
+//! Formatting of numbers for people, with no more digits than distinguish them.
 
 use std::fmt::Write as _;
 
 use super::Format;
 
-/// Least absolute value that may be written with an exponent, where that is shorter.
+/// Values from here on are written with an exponent, where that is shorter.
 const LARGE: f64 = 1e6;
 
 /// Values below this are written with an exponent, where that is shorter.
@@ -22,7 +22,7 @@ pub(super) fn coordinate(out: &mut String, value: f64) {
     }
 }
 
-/// Returns `value`, one of several that are multiples of `step`, which is above 0.
+/// Formats `value`, one of several that are multiples of `step`, which is above 0.
 pub(super) fn show(value: f64, step: f64, format: Format) -> String {
     let (value, step, unit) = match format {
         Format::Plain => (value, step, ""),
@@ -41,11 +41,11 @@ pub(super) fn show(value: f64, step: f64, format: Format) -> String {
     format!("{sign}{shown}{unit}")
 }
 
-/// The size of `value`, with the decimals that `step` needs.
+/// Returns the size of `value`, with the decimals that `step` needs.
 fn plain(value: f64, step: f64) -> String {
     let digits = trimmed(&format!("{:.*}", decimals(step), value.abs()));
     let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
-    // A year stays as it is.
+    // Years have no separator.
     if whole.len() < 5 {
         return digits;
     }
@@ -59,7 +59,7 @@ fn plain(value: f64, step: f64) -> String {
     shown + rest
 }
 
-/// `size`, which is above 0, as a mantissa and a power of ten.
+/// Returns `size`, which is above 0, as a mantissa and a power of ten.
 fn scientific(size: f64, step: f64) -> String {
     let digits = decimals(step / 10f64.powf(size.log10().floor()));
     let shown = format!("{size:.digits$e}");
@@ -71,7 +71,7 @@ fn scientific(size: f64, step: f64) -> String {
     }
 }
 
-/// How many decimals tell multiples of `step` apart.
+/// Returns the number of decimals that distinguish multiples of `step`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_no_digit_too_many() {
+    fn numbers_have_no_needless_digits() {
         let check = |value: f64, step: f64, expected: &str| {
             assert_eq!(show(value, step, Format::Plain), expected, "{value} by {step}");
         };

@@ -1,15 +1,15 @@
 //! The colors of a chart, alone and in a page.
 //!
-//! The colors of the series serve light and dark ground alike: each stands out from either by 3 to 1
-//! (WCAG 2.2, 1.4.11), and any two differ for every kind of color vision. Within those bounds they
-//! were chosen to be as far apart as eight can be.
+//! The colors of the series serve light and dark backgrounds alike. Each has a contrast of at least 3 to 1 to
+//! either (WCAG 2.2, 1.4.11), and any two differ for every kind of color vision. Within those bounds they are as
+//! far apart as eight colors can be.
 
 use super::SERIES_MAX;
 
-/// What a color is for.
+/// Use of a color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Behind everything.
+    /// The background.
     Ground,
     /// Names and titles.
     Text,
@@ -17,7 +17,7 @@ pub(super) enum Role {
     Muted,
     /// The grid.
     Line,
-    /// What belongs to the series of this index.
+    /// The marks of the series of this index.
     Series(usize),
 }
 
@@ -28,7 +28,7 @@ const SERIES: [&str; SERIES_MAX] =
     ["#0077bb", "#cc7744", "#bb22ff", "#dd0000", "#776655", "#2299cc", "#cc0099", "#998888"];
 
 impl Role {
-    /// The color on a light ground.
+    /// Returns the color on a light ground.
     pub(super) fn light(self) -> &'static str {
         match self {
             Self::Ground => "#ffffff",
@@ -39,7 +39,7 @@ impl Role {
         }
     }
 
-    /// The color on a dark ground.
+    /// Returns the color on a dark ground.
     pub(super) fn dark(self) -> &'static str {
         match self {
             Self::Ground => "#101512",
@@ -50,7 +50,7 @@ impl Role {
         }
     }
 
-    /// The color that a page has for this, or one that can be seen on any ground.
+    /// Returns the page's color for this role, or one that is visible on any background.
     pub(super) fn inherited(self) -> String {
         match self {
             Self::Ground => "var(--ground, Canvas)".to_owned(),
@@ -61,7 +61,7 @@ impl Role {
         }
     }
 
-    /// What a style calls it.
+    /// Returns the name in class names.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Ground => "ground",
@@ -79,7 +79,7 @@ mod tests {
 
     type Color = [f64; 3];
 
-    /// What is seen without one kind of cone, in linear RGB: Machado, Oliveira and Fernandes, "A
+    /// Color vision without one kind of cone, after full vision, in linear RGB: Machado, Oliveira and Fernandes, "A
     /// physiologically-based model for simulation of color vision deficiency" (2009), severity 1.
     const VISION: [[Color; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
@@ -119,7 +119,7 @@ mod tests {
         a.max(b) / a.min(b)
     }
 
-    /// Björn Ottosson's Oklab, in which distances are about as seen.
+    /// Björn Ottosson's Oklab, whose distances are close to perceived ones.
     fn oklab(color: Color) -> Color {
         let cones = times(
             &[

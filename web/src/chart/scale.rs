@@ -1,4 +1,4 @@
-//! Where values lie on an axis, and its ticks.
+//! Positions of values on an axis, and its ticks.
 
 use super::number;
 use super::text;
@@ -10,7 +10,7 @@ const VALUE_MAX: f64 = 1e150;
 /// Values nearer to 0 count as 0.
 const VALUE_MIN: f64 = 1e-150;
 
-/// Spans below this share of the values are no span: ticks would need too many digits.
+/// Spans below this share of the values count as none: ticks would need too many digits.
 const SPAN_MIN: f64 = 1e-12;
 
 /// Share of a whole step by which a value may miss it, for rounding.
@@ -22,7 +22,7 @@ pub(super) const TICKS_MAX: usize = 8;
 /// Most ticks on an axis of categories.
 pub(super) const CATEGORIES_SHOWN_MAX: usize = 40;
 
-/// How the range of an axis follows from its data.
+/// Rule by which the range of an axis follows from its data.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fit {
     /// From the least to the largest value.
@@ -31,7 +31,7 @@ pub(super) enum Fit {
     Padded(f64),
     /// With room for half the least distance between values at both ends.
     Bars,
-    /// Out to the next tick; with 0 if so said.
+    /// Out to the next tick, including 0 if `zero`.
     Nice { zero: bool },
 }
 
@@ -49,16 +49,16 @@ pub(super) struct Range<'a> {
 pub(super) struct Tick {
     /// Its position.
     pub at: f64,
-    /// What stands there.
+    /// Its label.
     pub label: String,
 }
 
 impl<'a> Range<'a> {
-    /// The range of `axis` that shows all of `values` that can be shown; none if none can.
+    /// Returns the range of `axis` for those of `values` that it can show; `None` if it can show none.
     pub(super) fn new(axis: &'a Axis, values: impl Iterator<Item = f64>, fit: Fit) -> Option<Self> {
-        let mut laid: Vec<f64> = values.filter_map(|value| lay(axis, value)).collect();
-        laid.sort_unstable_by(f64::total_cmp);
-        let (low, high) = (*laid.first()?, *laid.last()?);
+        let mut projected: Vec<f64> = values.filter_map(|value| project(axis, value)).collect();
+        projected.sort_unstable_by(f64::total_cmp);
+        let (low, high) = (*projected.first()?, *projected.last()?);
         let mut range = Self { axis, low, high };
         match (&axis.scale, fit) {
             (Scale::Categories(labels), _) => {
@@ -70,7 +70,7 @@ impl<'a> Range<'a> {
                 range.pad(share * (range.high - range.low));
             }
             (_, Fit::Bars) => {
-                range.pad(gap(&laid) / 2.0);
+                range.pad(gap(&projected) / 2.0);
                 range.widen();
             }
             (_, Fit::Nice { zero }) => range.round(zero),
@@ -78,12 +78,12 @@ impl<'a> Range<'a> {
         Some(range)
     }
 
-    /// Where `value` lies; none for a gap.
-    pub(super) fn place(&self, value: f64) -> Option<f64> {
-        lay(self.axis, value).map(|laid| self.share(laid))
+    /// Returns the position of `value`; `None` for a gap.
+    pub(super) fn position(&self, value: f64) -> Option<f64> {
+        project(self.axis, value).map(|projected| self.share(projected))
     }
 
-    /// Where a bar begins: at 0, or as near to it as the axis goes.
+    /// Returns the position at which bars begin: 0, or the nearest end of the axis.
     pub(super) fn base(&self) -> f64 {
         match self.axis.scale {
             Scale::Linear => self.share(0.0),
@@ -91,7 +91,7 @@ impl<'a> Range<'a> {
         }
     }
 
-    /// Room that a bar has if it is alone: that of its category, or all of the axis.
+    /// Returns the room of a lone bar: its category, or the whole axis.
     pub(super) fn band(&self) -> f64 {
         match &self.axis.scale {
             Scale::Categories(labels) => 1.0 / labels.len() as f64,
@@ -99,7 +99,7 @@ impl<'a> Range<'a> {
         }
     }
 
-    /// At most about `count` ticks, in ascending order.
+    /// Returns at most about `count` ticks, in ascending order.
     pub(super) fn ticks(&self, count: usize) -> Vec<Tick> {
         match &self.axis.scale {
             Scale::Linear => {
@@ -132,27 +132,27 @@ impl<'a> Range<'a> {
                     .iter()
                     .map(move |mantissa| (decade + mantissa.log10(), mantissa * size, size))
             })
-            .filter(|(laid, _, _)| (low..=high).contains(laid))
-            .map(|(laid, value, size)| self.tick(laid, value, size))
+            .filter(|(projected, _, _)| (low..=high).contains(projected))
+            .map(|(projected, value, size)| self.tick(projected, value, size))
             .collect();
         if 1 < ticks.len() {
             return ticks;
         }
-        // Less than a decade: even steps tell more.
+        // Within less than a decade, even steps show more.
         let (least, largest) = (10f64.powf(self.low), 10f64.powf(self.high));
         let step = step(largest - least, count);
         multiples(least, largest, step).map(|it| self.tick(it.log10(), it, step)).collect()
     }
 
-    fn tick(&self, laid: f64, value: f64, step: f64) -> Tick {
-        Tick { at: self.share(laid), label: number::show(value, step, self.axis.format) }
+    fn tick(&self, projected: f64, value: f64, step: f64) -> Tick {
+        Tick { at: self.share(projected), label: number::show(value, step, self.axis.format) }
     }
 
-    fn share(&self, laid: f64) -> f64 {
-        ((laid - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
+    fn share(&self, projected: f64) -> f64 {
+        ((projected - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }
 
-    /// Makes room around what is one value.
+    /// Widens a range of a single value.
     fn widen(&mut self) {
         let size = self.low.abs().max(self.high.abs());
         if self.high - self.low > size * SPAN_MIN {
@@ -180,7 +180,7 @@ impl<'a> Range<'a> {
         match self.axis.scale {
             Scale::Logarithmic => {
                 if zero {
-                    // The least bar is to be seen, too.
+                    // The smallest bar must be visible, too.
                     self.low -= 0.3;
                 }
                 self.widen();
@@ -204,13 +204,13 @@ impl<'a> Range<'a> {
     }
 }
 
-/// Whether `axis` can show `value`.
+/// Returns whether `axis` can show `value`.
 pub(super) fn shows(axis: &Axis, value: f64) -> bool {
-    lay(axis, value).is_some()
+    project(axis, value).is_some()
 }
 
-/// What `axis` makes of `value`: itself, or its logarithm; none for a gap.
-fn lay(axis: &Axis, value: f64) -> Option<f64> {
+/// Projects `value` onto `axis`: itself, or its logarithm; `None` for a gap.
+fn project(axis: &Axis, value: f64) -> Option<f64> {
     if !value.is_finite() {
         return None;
     }
@@ -224,21 +224,21 @@ fn lay(axis: &Axis, value: f64) -> Option<f64> {
     }
 }
 
-/// How many categories to go on from one that is labelled, `least` or more. Categories are often
-/// months: whole years, or parts that a year is a multiple of.
+/// Returns the step from one labelled category to the next, at least `least`. Categories are often months, so the
+/// step is whole years or a divisor of a year.
 fn every(least: usize) -> usize {
     let part = [1, 2, 3, 4, 6].into_iter().find(|part| least <= *part);
     part.unwrap_or_else(|| least.next_multiple_of(12))
 }
 
-/// The least distance between two of `sorted`; 0 if all are equal.
+/// Returns the least distance between two of `sorted`; 0 if all are equal.
 fn gap(sorted: &[f64]) -> f64 {
     let gaps = sorted.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.0);
     let least = gaps.fold(f64::INFINITY, f64::min);
     if least.is_finite() { least } else { 0.0 }
 }
 
-/// The least of 1, 2 and 5 times a power of ten that divides `span` into at most `count` parts.
+/// Returns the least of 1, 2 and 5 times a power of ten that divides `span` into at most `count` parts.
 fn step(span: f64, count: usize) -> f64 {
     let least = span / count.max(1) as f64;
     let power = 10f64.powf(least.log10().floor());
@@ -246,7 +246,7 @@ fn step(span: f64, count: usize) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// The multiples of `step` within a range, at most 1,000.
+/// Returns the multiples of `step` within a range, at most 1,000.
 fn multiples(low: f64, high: f64, step: f64) -> impl Iterator<Item = f64> {
     let first = (low / step - SLACK).ceil();
     let last = (high / step + SLACK).floor();
@@ -254,15 +254,15 @@ fn multiples(low: f64, high: f64, step: f64) -> impl Iterator<Item = f64> {
     many.take_while(move |index| *index <= last).map(move |index| (index * step).clamp(low, high))
 }
 
-/// Rounds a logarithm `up` or down to that of a power of ten; if `fine`, of one, two or five of one.
-fn round_log(laid: f64, up: bool, fine: bool) -> f64 {
+/// Rounds a logarithm `up` or down to the logarithm of a power of ten, or if `fine` of 1, 2 or 5 times one.
+fn round_log(projected: f64, up: bool, fine: bool) -> f64 {
     let mantissas: &[f64] = if fine { &[1.0, 2.0, 5.0, 10.0] } else { &[1.0, 10.0] };
-    let mut marks = mantissas.iter().map(|mantissa| laid.floor() + mantissa.log10());
+    let mut marks = mantissas.iter().map(|mantissa| projected.floor() + mantissa.log10());
     let mark = match up {
-        true => marks.find(|mark| laid - SLACK <= *mark),
-        false => marks.rfind(|mark| *mark <= laid + SLACK),
+        true => marks.find(|mark| projected - SLACK <= *mark),
+        false => marks.rfind(|mark| *mark <= projected + SLACK),
     };
-    mark.unwrap_or(laid)
+    mark.unwrap_or(projected)
 }
 
 #[cfg(test)]
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_stay_below_all() {
+    fn percentages_stay_below_100() {
         let axis = Axis::new("").percent();
         assert_eq!(labels(&axis, &[1.0], Fit::Nice { zero: false }, 6), "80% 85% 90% 95% 100%");
         assert_eq!(
@@ -325,8 +325,8 @@ mod tests {
         assert_eq!(labels(&axis, &[0.0], Fit::Exact, 4), "c0 c3 c6 c9");
         assert_eq!(labels(&axis, &[0.0], Fit::Exact, 1), "c0", "every twelfth");
         let range = Range::new(&axis, [0.0].into_iter(), Fit::Exact).unwrap();
-        assert_eq!(range.place(4.5), Some(0.5));
-        assert_eq!(range.place(9.6), None);
+        assert_eq!(range.position(4.5), Some(0.5));
+        assert_eq!(range.position(9.6), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! A chart as SVG text.
+//! Rendering of a chart as SVG text.
 //!
-//! Colors are attributes, so that a renderer that knows no style sheets draws them, too. Alone, a
-//! style replaces them where the reader prefers dark; in a page they are the page's own.
+//! Colors are attributes, so a renderer without style sheets draws them, too. In a standalone chart a style
+//! replaces them if the reader prefers dark. In a page they are the page's own.
 
 use std::fmt::Write as _;
 
@@ -13,20 +13,20 @@ use super::trace::{Spot, Trace};
 use super::{Chart, DESCRIPTION_CHARS_MAX, SERIES_MAX, TITLE_CHARS_MAX, WIDTH_UNITS};
 use crate::templates::escape;
 
-/// Where a chart stands.
+/// The document around a chart.
 #[derive(Clone, Debug)]
-pub(super) enum Place {
-    /// In a file of its own.
-    Alone,
-    /// In a page, where its ids begin so.
-    Inside(String),
+pub(super) enum Document {
+    /// None: the chart is a file of its own.
+    Standalone,
+    /// A page; the chart's ids begin with this prefix.
+    Page(String),
 }
 
-/// What tells lines apart: lengths of dashes and gaps.
+/// Dash patterns of lines by series: lengths of dashes and gaps.
 const DASHES: [&str; SERIES_MAX] =
     ["", "9 5", "2 4", "12 4 2 4", "16 6", "6 3 2 3 2 3", "5 3", "16 4 5 4"];
 
-/// What tells points apart: a path around its start, and whether it is filled.
+/// Markers of points by series: a path around its start, and whether it is filled.
 const MARKERS: [(&str, bool); SERIES_MAX] = [
     ("m-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z", true),
     ("m-4-4h8v8h-8z", true),
@@ -38,17 +38,17 @@ const MARKERS: [(&str, bool); SERIES_MAX] = [
     ("m-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z", false),
 ];
 
-/// What tells bars apart: the direction of hatching, in degrees, and its distance. The first are full.
+/// Hatching of bars by series: direction in degrees, and distance. The first series is solid.
 const HATCHES: [(u32, u32); SERIES_MAX] =
     [(0, 0), (45, 8), (135, 8), (90, 6), (0, 6), (45, 14), (135, 14), (90, 12)];
 
-/// The font of a file of its own; a page has its own.
+/// The font of a standalone chart.
 const FONT: &str = "system-ui, Helvetica, Arial, sans-serif";
 
 /// Draws `chart`.
-pub(super) fn write(chart: &Chart, place: &Place) -> String {
-    let layout = Layout::new(chart, matches!(place, Place::Alone));
-    let mut pen = Pen { out: String::new(), place, chart };
+pub(super) fn write(chart: &Chart, document: &Document) -> String {
+    let layout = Layout::new(chart, matches!(document, Document::Standalone));
+    let mut pen = Pen { out: String::new(), document, chart };
     pen.open(&layout);
     pen.frame(&layout);
     pen.plot(&layout);
@@ -56,7 +56,7 @@ pub(super) fn write(chart: &Chart, place: &Place) -> String {
     pen.out
 }
 
-/// What an area is filled with.
+/// The fill of an area.
 #[derive(Clone, Copy, Debug)]
 enum Fill {
     None,
@@ -67,16 +67,16 @@ enum Fill {
 
 struct Pen<'a> {
     out: String,
-    place: &'a Place,
+    document: &'a Document,
     chart: &'a Chart,
 }
 
 impl Pen<'_> {
-    /// Begins the chart: its names, its colors, its ground.
+    /// Begins the chart: title, description, style, background.
     fn open(&mut self, layout: &Layout) {
         let prefix = self.prefix().to_owned();
-        let is_alone = matches!(self.place, Place::Alone);
-        if is_alone {
+        let is_standalone = matches!(self.document, Document::Standalone);
+        if is_standalone {
             self.put("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
         }
         let _ = write!(
@@ -86,7 +86,7 @@ impl Pen<'_> {
              aria-labelledby=\"{prefix}-title {prefix}-desc\" font-size=\"{SIZE}\"",
             layout.whole,
         );
-        if is_alone {
+        if is_standalone {
             let _ = write!(self.out, " font-family=\"{FONT}\"");
         }
         let title = text::clip(&self.chart.title, TITLE_CHARS_MAX);
@@ -96,7 +96,7 @@ impl Pen<'_> {
         let description = text::clip(&self.chart.description, DESCRIPTION_CHARS_MAX);
         self.out.push_str(&escape(&description));
         self.put("</desc>\n");
-        if is_alone {
+        if is_standalone {
             self.style();
             self.put("<rect");
             self.paint("chart-ground", Fill::Plain(Role::Ground), None);
@@ -105,7 +105,7 @@ impl Pen<'_> {
         self.hatches(layout);
     }
 
-    /// The style of a file of its own.
+    /// Writes the style of a standalone chart.
     fn style(&mut self) {
         let (light, dark) = (Role::Ground.light(), Role::Ground.dark());
         let _ = write!(
@@ -124,7 +124,7 @@ impl Pen<'_> {
         self.put("}\n</style>\n");
     }
 
-    /// Defines the hatching of the bars that have one.
+    /// Defines the hatchings of bars.
     fn hatches(&mut self, layout: &Layout) {
         let prefix = self.prefix().to_owned();
         for (index, trace) in layout.traces.iter().enumerate() {
@@ -147,7 +147,7 @@ impl Pen<'_> {
         }
     }
 
-    /// Title, legend and what else stands around the plot.
+    /// Draws title, legend, axis labels and notes.
     fn frame(&mut self, layout: &Layout) {
         for line in &layout.title {
             let more = format!(" font-size=\"{TITLE_SIZE}\" font-weight=\"600\"");
@@ -165,7 +165,7 @@ impl Pen<'_> {
         }
     }
 
-    /// The plot, in its own coordinates.
+    /// Draws the plot, in its own coordinates.
     fn plot(&mut self, layout: &Layout) {
         self.put("<g class=\"chart-plot\" transform=\"translate(");
         push_pair(&mut self.out, layout.left, layout.top);
@@ -177,7 +177,7 @@ impl Pen<'_> {
         for label in layout.x_ticks.iter().flat_map(|(_, labels)| labels) {
             self.text(label, "chart-x", Role::Muted, "");
         }
-        // What is small stands before what is large.
+        // Small marks are drawn in front of large ones.
         for rank in 0..4 {
             for (index, trace) in layout.traces.iter().enumerate() {
                 if rank == self::rank(trace) && !trace.is_empty() {
@@ -322,7 +322,7 @@ impl Pen<'_> {
         }
     }
 
-    /// What stands for a series in the legend, to the left of its `label`.
+    /// Draws the sample of a series in the legend, to the left of its `label`.
     fn sample(&mut self, index: usize, trace: &Trace, label: &Label) {
         let (left, right, y) = (label.x - SAMPLE, label.x - 8.0, label.y);
         let middle = Spot { x: f64::midpoint(left, right), y };
@@ -368,7 +368,7 @@ impl Pen<'_> {
         self.put("</text>\n");
     }
 
-    /// Adds the class and the colors of an element; alone, also what the style knows the colors by.
+    /// Adds the class and the colors of an element; in a standalone chart also the style's classes of the colors.
     fn paint(&mut self, class: &str, fill: Fill, stroke: Option<Role>) {
         let prefix = self.prefix().to_owned();
         let (color, inner) = match fill {
@@ -377,7 +377,7 @@ impl Pen<'_> {
             Fill::Hatch(index) => (format!("url(#{prefix}-fill-{})", index + 1), None),
         };
         let _ = write!(self.out, " class=\"{class}");
-        if matches!(self.place, Place::Alone) {
+        if matches!(self.document, Document::Standalone) {
             for (what, role) in [("fill", inner), ("stroke", stroke)] {
                 if let Some(role) = role.filter(|role| SHADED.contains(role)) {
                     let _ = write!(self.out, " chart-{what}-{}", role.name());
@@ -392,16 +392,16 @@ impl Pen<'_> {
     }
 
     fn color(&self, role: Role) -> String {
-        match self.place {
-            Place::Alone => role.light().to_owned(),
-            Place::Inside(_) => role.inherited(),
+        match self.document {
+            Document::Standalone => role.light().to_owned(),
+            Document::Page(_) => role.inherited(),
         }
     }
 
     fn prefix(&self) -> &str {
-        match self.place {
-            Place::Alone => "chart",
-            Place::Inside(prefix) => prefix,
+        match self.document {
+            Document::Standalone => "chart",
+            Document::Page(prefix) => prefix,
         }
     }
 
@@ -410,7 +410,7 @@ impl Pen<'_> {
     }
 }
 
-/// What keeps a name readable on a line.
+/// Outline that keeps a name readable on a line.
 const HALO: &str = " stroke-width=\"4\" stroke-linejoin=\"round\" paint-order=\"stroke\"";
 
 fn push_pair(out: &mut String, x: f64, y: f64) {
@@ -427,7 +427,7 @@ fn push_level(out: &mut String, y: f64, width: f64) {
     coordinate(out, width);
 }
 
-/// Which traces are drawn first.
+/// Returns the rank of a trace: lower ones are drawn first.
 fn rank(trace: &Trace) -> usize {
     match trace {
         Trace::Bars(_) => 0,

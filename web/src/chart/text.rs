@@ -1,4 +1,4 @@
-//! Text in a chart: made safe, cut to length, and how wide it will be.
+//! Text in a chart: cleaning, cutting, wrapping, and estimates of its width.
 
 /// Size of all text but the title, in units: 10 pixels on a phone that is 360 wide, 7 points in a
 /// column of a paper.
@@ -25,7 +25,7 @@ pub(super) fn clip(text: &str, chars_max: usize) -> String {
     kept
 }
 
-/// Returns about how wide `text` is at `size`; the reader's font is not known, so rather too wide.
+/// Estimates the width of `text` at `size`, rather too wide, since the reader's font is unknown.
 pub(super) fn width(text: &str, size: f64) -> f64 {
     let em = |c: char| match c {
         'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '|' | '!' | '\'' | ' ' | '\u{a0}' => 0.34,
@@ -51,7 +51,7 @@ pub(super) fn fit(text: &str, size: f64, width_max: f64) -> String {
     kept
 }
 
-/// Breaks `text` at spaces into lines no wider than `width_max`; a word that is wider stays whole.
+/// Breaks `text` at spaces into lines no wider than `width_max`; a wider word stays whole.
 pub(super) fn wrap(text: &str, size: f64, width_max: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {

@@ -1,15 +1,15 @@
-//! What is left of a series on paper: its points in units of the plot, as many as can be told apart.
+//! Traces: the points of a series in units of the plot, reduced to those that can be distinguished.
 //!
-//! A line keeps in each column of one unit its first, least, largest and last point, which draws the
-//! same as all of them. Points keep one in each square of [`CELL`] units. Bars of one column become one,
-//! as long as the longest of them.
+//! In each column of one unit, a line keeps its first, least, largest and last point, which draws the same as all
+//! of them. Points keep one in each square of [`CELL`] units. The bars of one column become one, as long as the
+//! longest of them.
 
 use std::collections::BTreeSet;
 
 use super::scale::Range;
 use super::{Marks, Point, Series};
 
-/// Side of the squares of which each holds one point of a series, in units.
+/// Side of the squares that each keep one point of a series, in units.
 pub(super) const CELL: f64 = 6.0;
 
 /// Items of a line, points and gaps, that a column may hold without being reduced.
@@ -21,7 +21,7 @@ const MARKERS_APART: f64 = 30.0;
 /// Widest bar, in units.
 const BAR_MAX: f64 = 64.0;
 
-/// Share of the room between bars that they fill.
+/// Share of the available room that bars fill.
 const BAR_SHARE: f64 = 0.8;
 
 /// A point in the plot: units from its left and from its top.
@@ -49,23 +49,23 @@ pub(super) struct Plot<'a> {
     pub height: f64,
 }
 
-/// How many series of bars there are, and which of them one is.
+/// Index of a series among those of bars, and their count.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turn {
+pub(super) struct BarIndex {
     pub index: usize,
     pub of: usize,
 }
 
-/// What is drawn of one series.
+/// The drawn form of one series.
 #[derive(Clone, Debug)]
 pub(super) enum Trace {
-    /// Runs without a gap, each of one point or more, and the spots that get a marker.
+    /// Runs without a gap, each of one point or more, and the spots with a marker.
     Line(Vec<Vec<Spot>>, Vec<Spot>),
     /// Markers.
     Points(Vec<Spot>),
     /// Rectangles.
     Bars(Vec<Area>),
-    /// The point that stands out, if it can be shown.
+    /// The highlighted point, if it can be shown.
     Highlight(Option<Spot>),
 }
 
@@ -84,7 +84,7 @@ impl Area {
             && other.bottom <= self.bottom
     }
 
-    /// Whether the line from `a` to `b` comes into the area.
+    /// Returns whether the line from `a` to `b` comes into the area.
     fn is_crossed(&self, a: Spot, b: Spot) -> bool {
         // Liang and Barsky: the part of the line, from 0 to 1, that is within all four sides.
         let (mut from, mut to) = (0.0_f64, 1.0_f64);
@@ -109,12 +109,12 @@ impl Area {
 
 impl Plot<'_> {
     fn spot(&self, (x, y): Point) -> Option<Spot> {
-        let (x, y) = (self.x.place(x)?, self.y.place(y)?);
+        let (x, y) = (self.x.position(x)?, self.y.position(y)?);
         Some(Spot { x: x * self.width, y: (1.0 - y) * self.height })
     }
 
-    /// What is drawn of `series`; `turn` is its place among those of bars.
-    pub(super) fn trace(&self, series: &Series, turn: Turn) -> Trace {
+    /// Traces `series`; `bar_index` is its index among those of bars.
+    pub(super) fn trace(&self, series: &Series, bar_index: BarIndex) -> Trace {
         match &series.marks {
             Marks::Line(points) => {
                 let runs = runs(self.ordered(points));
@@ -126,17 +126,17 @@ impl Plot<'_> {
                 let free = |it: &Spot| taken.insert((column(it.x / CELL), column(it.y / CELL)));
                 Trace::Points(points.iter().filter_map(|it| self.spot(*it)).filter(free).collect())
             }
-            Marks::Bars(points) => Trace::Bars(self.bars(points, turn)),
+            Marks::Bars(points) => Trace::Bars(self.bars(points, bar_index)),
             Marks::Highlight(point) => Trace::Highlight(self.spot(*point)),
         }
     }
 
-    /// The points of a line from left to right, gaps in their places.
+    /// Returns the points of a line from left to right, with its gaps.
     fn ordered(&self, points: &[Point]) -> Vec<Option<Spot>> {
         let mut last = f64::NEG_INFINITY;
         let keyed = points.iter().map(|point| {
-            // A gap stays behind the point before it, or where its x is.
-            last = self.x.place(point.0).unwrap_or(last);
+            // A gap is at its x, or without one after the point before it.
+            last = self.x.position(point.0).unwrap_or(last);
             (last, self.spot(*point))
         });
         let mut keyed: Vec<(f64, Option<Spot>)> = keyed.collect();
@@ -144,14 +144,14 @@ impl Plot<'_> {
         keyed.into_iter().map(|(_, spot)| spot).collect()
     }
 
-    fn bars(&self, points: &[Point], turn: Turn) -> Vec<Area> {
+    fn bars(&self, points: &[Point], bar_index: BarIndex) -> Vec<Area> {
         let mut spots: Vec<Spot> = points.iter().filter_map(|it| self.spot(*it)).collect();
         spots.sort_by(|a, b| a.x.total_cmp(&b.x));
         let gaps = spots.windows(2).map(|pair| pair[1].x - pair[0].x).filter(|gap| *gap > 0.0);
         let room = gaps.fold(self.x.band() * self.width, f64::min);
-        let many = turn.of.max(1) as f64;
+        let many = bar_index.of.max(1) as f64;
         let width = (room * BAR_SHARE / many).clamp(1.0, BAR_MAX);
-        let shift = (turn.index as f64 - many / 2.0) * width;
+        let shift = (bar_index.index as f64 - many / 2.0) * width;
         let base = (1.0 - self.y.base()) * self.height;
         let mut bars = Vec::new();
         for column in spots.chunk_by(|a, b| column(a.x) == column(b.x)) {
@@ -165,7 +165,7 @@ impl Plot<'_> {
 }
 
 impl Trace {
-    /// Whether anything is drawn.
+    /// Returns whether nothing is drawn.
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Self::Line(runs, _) => runs.is_empty(),
@@ -175,7 +175,7 @@ impl Trace {
         }
     }
 
-    /// Whether anything is drawn within `area`.
+    /// Returns whether anything is drawn within `area`.
     pub(super) fn touches(&self, area: &Area) -> bool {
         match self {
             Self::Line(runs, _) => runs.iter().any(|run| {
@@ -194,7 +194,7 @@ fn column(place: f64) -> i32 {
     place.floor() as i32
 }
 
-/// The runs between gaps, each column reduced.
+/// Returns the runs between gaps, each column reduced.
 fn runs(line: Vec<Option<Spot>>) -> Vec<Vec<Spot>> {
     let mut last = 0;
     let mut columns: Vec<(i32, Vec<Option<Spot>>)> = Vec::new();
@@ -211,8 +211,8 @@ fn runs(line: Vec<Option<Spot>>) -> Vec<Vec<Spot>> {
     runs.map(|run| run.iter().flatten().copied().collect()).collect()
 }
 
-/// The first, highest, lowest and last point of one column, in their order. Gaps between them are too
-/// narrow to be seen; one behind them stays.
+/// Returns the first, highest, lowest and last point of one column, in their order. Gaps between them are too
+/// narrow to be seen; a gap after them stays.
 fn reduced(items: Vec<Option<Spot>>) -> Vec<Option<Spot>> {
     if items.len() <= ITEMS_MAX {
         return items;
@@ -236,7 +236,7 @@ fn reduced(items: Vec<Option<Spot>>) -> Vec<Option<Spot>> {
     kept
 }
 
-/// The points that get a marker: those alone in their run, and others not too close to the last.
+/// Returns the points with a marker: those alone in their run, and others not too close to the last.
 fn markers(runs: &[Vec<Spot>]) -> Vec<Spot> {
     let mut last = f64::NEG_INFINITY;
     let mut marked = Vec::new();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_seen_where_they_cross() {
+    fn lines_that_cross_an_area_are_detected() {
         let area = Area { left: 10.0, top: 10.0, right: 20.0, bottom: 20.0 };
         let check = |a: (f64, f64), b: (f64, f64), expected: bool| {
             let [a, b] = [a, b].map(|(x, y)| Spot { x, y });

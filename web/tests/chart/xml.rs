@@ -1,9 +1,9 @@
-//! Reads XML as strictly as the charts need it: one root, every tag closed, every attribute quoted and
-//! once, every character and reference allowed. Anything else is a panic that says where.
+//! A strict XML reader for the tests of charts: one root, every tag closed, every attribute quoted and unique,
+//! every character and reference allowed. It panics at anything else and says where.
 
 use std::collections::BTreeMap;
 
-/// An element, in the order of their start tags.
+/// An element; elements are in the order of their start tags.
 #[derive(Debug)]
 pub(crate) struct Element {
     pub(crate) name: String,

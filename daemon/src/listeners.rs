@@ -1,4 +1,4 @@
-//! The listeners of a daemon: the public one, and that of its administration.
+//! The listeners of a daemon: the public one, and the one of its administration.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,33 +14,33 @@ use crate::{Control, Error, Settings, opening};
 
 /// Both listeners, bound.
 #[derive(Debug)]
-pub struct Fronts {
-    public: Front,
-    admin: Front,
+pub struct Listeners {
+    public: Listener,
+    admin: Listener,
     control: Control,
 }
 
 /// A listener, bound.
 #[derive(Debug)]
-pub struct Front {
+pub struct Listener {
     listener: TcpListener,
     address: SocketAddr,
     limits: Limits,
-    /// What stands before what it has.
+    /// The access check before its routes.
     gate: Option<Gate>,
 }
 
-impl Fronts {
+impl Listeners {
     /// Binds both; port 0 lets the system choose.
     ///
     /// # Errors
     ///
-    /// An address is taken, or is none of this machine, or a certificate cannot be used: the message says what
+    /// An address is in use or not of this machine, or a certificate cannot be used; the message says what
     /// to do.
     pub async fn bind(settings: &Settings) -> Result<Self, Error> {
         let control = Control::open(settings)?;
-        let public = Front::public(settings, settings.listen, &control).await?;
-        let admin = Front::admin(settings, &control).await?;
+        let public = Listener::public(settings, settings.listen, &control).await?;
+        let admin = Listener::admin(settings, &control).await?;
         Ok(Self { public, admin, control })
     }
 
@@ -54,23 +54,23 @@ impl Fronts {
         self.admin.address
     }
 
-    /// Returns what can be asked of the listeners while they serve, and changed.
+    /// Returns the run-time control of the listeners.
     pub fn control(&self) -> Control {
         self.control.clone()
     }
 
-    /// Waits for `opening`, and says at both that the daemon lives and is not ready until then; see
+    /// Waits for `opening`; until then both listeners answer that the daemon lives and is not ready. See
     /// [`opening::meanwhile`]. `kind` is the daemon's (`gatherer`, `broker` …).
     pub async fn meanwhile<T>(&self, kind: &'static str, opening: impl Future<Output = T>) -> T {
         opening::meanwhile(kind, [&self.public, &self.admin], opening).await
     }
 
-    /// Serves until `stop` starts, then lets requests in progress go on for `drain`. One that fails stops the other
-    /// by `stop`.
+    /// Serves until `stop` starts, then lets requests in progress go on for `drain`. A listener that fails stops the
+    /// other by `stop`.
     ///
     /// # Errors
     ///
-    /// A listener is of no further use.
+    /// A listener has failed.
     pub async fn serve(
         self,
         public: Router,
@@ -78,8 +78,8 @@ impl Fronts {
         drain: Duration,
         stop: Shutdown,
     ) -> Result<(), Error> {
-        let serve = async |front: Front, router| {
-            let served = front.serve(router, drain, stop.clone()).await;
+        let serve = async |listener: Listener, router| {
+            let served = listener.serve(router, drain, stop.clone()).await;
             stop.start();
             served
         };
@@ -92,12 +92,12 @@ impl Fronts {
     }
 }
 
-impl Front {
+impl Listener {
     /// Binds the public listener at `address`.
     ///
     /// # Errors
     ///
-    /// As for [`Fronts::bind`].
+    /// As for [`Listeners::bind`].
     pub async fn public(
         settings: &Settings,
         address: SocketAddr,
@@ -117,12 +117,12 @@ impl Front {
     ///
     /// # Errors
     ///
-    /// As for [`Fronts::bind`].
+    /// As for [`Listeners::bind`].
     pub async fn admin(settings: &Settings, control: &Control) -> Result<Self, Error> {
         if !settings.admin_listen.ip().is_loopback() && settings.admin_read == AdminRead::Local {
             tracing::warn!(
                 admin_listen = %settings.admin_listen,
-                "whoever reaches the administration listener may read it: set admin_read = \"token\""
+                "every client that reaches the administration listener may read it: set admin_read = \"token\""
             );
         }
         let tls = control.tls.clone().filter(|_| settings.is_admin_secure());
@@ -135,12 +135,12 @@ impl Front {
         Ok(Self { listener, address: bound, limits, gate })
     }
 
-    /// Returns its address.
+    /// Returns the listener's address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The socket, and what may be asked of it.
+    /// Returns the socket and its limits.
     pub(crate) fn parts(&self) -> (&TcpListener, Limits) {
         (&self.listener, self.limits.clone())
     }
@@ -149,7 +149,7 @@ impl Front {
     ///
     /// # Errors
     ///
-    /// The listener is of no further use.
+    /// The listener has failed.
     pub async fn serve(self, router: Router, drain: Duration, stop: Shutdown) -> Result<(), Error> {
         let router = match &self.gate {
             Some(gate) => gate.before(router),

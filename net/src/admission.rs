@@ -1,4 +1,4 @@
-//! Who may come in, and when: connections are bounded in all and for each address.
+//! Admission of connections: bounds in all and for each address.
 //!
 //! Source: ours.
 
@@ -17,36 +17,36 @@ use crate::address;
 use crate::server::Limits;
 use crate::tally::Event;
 
-/// How long to wait when the system has no more sockets to give.
+/// Pause after the system has run out of sockets.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How often idle connections are asked to make room while there is none.
+/// Interval at which idle connections are asked to close while all slots are taken.
 const SHED_EVERY: Duration = Duration::from_secs(1);
 
-/// Who may come in.
-pub(crate) struct Room {
+/// Admission of one listener's connections.
+pub(crate) struct Admission {
     permits: Arc<Semaphore>,
-    pub(crate) seats: Arc<Seats>,
+    pub(crate) slots: Arc<AddressSlots>,
     /// Asks idle connections to close.
     pub(crate) shed: Arc<Notify>,
     limits: Arc<Limits>,
 }
 
-/// How many connections each address has, and requests by way of a proxy.
+/// Number of connections, and of requests through a proxy, of each address.
 #[derive(Debug, Default)]
-pub(crate) struct Seats(Mutex<HashMap<IpAddr, usize>>);
+pub(crate) struct AddressSlots(Mutex<HashMap<IpAddr, usize>>);
 
-impl Seats {
+impl AddressSlots {
     /// Counts one more for `address`, unless it has `most`.
-    pub(crate) fn take(self: &Arc<Self>, address: IpAddr, most: usize) -> Option<Seat> {
+    pub(crate) fn take(self: &Arc<Self>, address: IpAddr, most: usize) -> Option<AddressSlot> {
         let (mut taken, address) = (self.lock(), neighborhood(address));
-        // The last one out removes it; here at least one is in.
+        // The drop of the last slot removes the entry.
         let count = taken.entry(address).or_default();
         if most.max(1) <= *count {
             return None;
         }
         *count += 1;
-        Some(Seat { seats: Arc::clone(self), address })
+        Some(AddressSlot { slots: Arc::clone(self), address })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
@@ -54,22 +54,22 @@ impl Seats {
     }
 }
 
-/// A connection's place in the room.
-pub(crate) struct Place {
+/// The slot of one connection.
+pub(crate) struct ConnectionSlot {
     _permit: OwnedSemaphorePermit,
-    _seat: Seat,
+    _slot: AddressSlot,
 }
 
-/// One of those that an address may have.
+/// One of the slots that an address may have.
 #[derive(Debug)]
-pub(crate) struct Seat {
-    seats: Arc<Seats>,
+pub(crate) struct AddressSlot {
+    slots: Arc<AddressSlots>,
     address: IpAddr,
 }
 
-impl Drop for Seat {
+impl Drop for AddressSlot {
     fn drop(&mut self) {
-        let mut peers = self.seats.lock();
+        let mut peers = self.slots.lock();
         if let Entry::Occupied(mut count) = peers.entry(self.address) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
@@ -79,21 +79,21 @@ impl Drop for Seat {
     }
 }
 
-impl Room {
+impl Admission {
     pub(crate) fn new(limits: Arc<Limits>) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(limits.connections_max)),
-            seats: Arc::default(),
+            slots: Arc::default(),
             shed: Arc::new(Notify::new()),
             limits,
         }
     }
 
-    /// Accepts the next connection as soon as there is room for it.
+    /// Accepts the next connection as soon as a slot is free.
     pub(crate) async fn accept(
         &self,
         listener: &TcpListener,
-    ) -> io::Result<(TcpStream, SocketAddr, Place)> {
+    ) -> io::Result<(TcpStream, SocketAddr, ConnectionSlot)> {
         let permit = self.permit().await?;
         if self.permits.available_permits() == 0 {
             self.shed.notify_waiters();
@@ -102,12 +102,12 @@ impl Room {
             let tally = &self.limits.tally;
             match listener.accept().await {
                 Ok((stream, peer)) => match self.enter(peer.ip()) {
-                    Some(seat) => {
+                    Some(slot) => {
                         tally.add(Event::Accepted);
-                        return Ok((stream, peer, Place { _permit: permit, _seat: seat }));
+                        return Ok((stream, peer, ConnectionSlot { _permit: permit, _slot: slot }));
                     }
                     None => {
-                        tracing::debug!(%peer, "connection refused: its address has enough");
+                        tracing::debug!(%peer, "connection refused: its address has too many");
                         tally.add(Event::Crowding);
                     }
                 },
@@ -123,7 +123,7 @@ impl Room {
         }
     }
 
-    /// Waits until there is room for one more.
+    /// Waits for a free slot.
     async fn permit(&self) -> io::Result<OwnedSemaphorePermit> {
         let mut waited = false;
         loop {
@@ -138,23 +138,23 @@ impl Room {
         }
     }
 
-    /// Counts a peer in, unless its address has enough connections.
-    fn enter(&self, peer: IpAddr) -> Option<Seat> {
+    /// Takes a slot of the peer's address; `None` if it has the most connections allowed.
+    fn enter(&self, peer: IpAddr) -> Option<AddressSlot> {
         let limits = &self.limits;
-        // Where TLS is spoken, the host is our own name.
+        // With TLS, `host` is this server's own name, not a proxy's.
         let is_named = limits.host.is_some() && limits.tls.is_none();
         let is_proxy = is_named && peer.to_canonical().is_loopback()
             || address::contains(&limits.proxies, peer);
         let most = match is_proxy {
-            // All come from the proxy's address, long polls too: the bound is the proxy's to set.
+            // All clients, long polls too, come from the proxy's address, so the proxy sets the bound.
             true => usize::MAX,
             false => limits.peer_connections_max,
         };
-        self.seats.take(peer, most)
+        self.slots.take(peer, most)
     }
 }
 
-/// What one subscriber has to itself: an address, of IPv6 the first half.
+/// Returns the part of an address that belongs to one subscriber: all of IPv4, the /64 of IPv6.
 fn neighborhood(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -165,13 +165,13 @@ fn neighborhood(address: IpAddr) -> IpAddr {
     }
 }
 
-/// A peer gave up before we accepted it.
+/// Returns whether the error is of one connection only: its peer gave up before it was accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// Open files or memory ran out; that passes.
+/// Returns whether open files or memory ran out, which passes.
 fn is_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errnos = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
@@ -188,14 +188,14 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_on_this_machine_may_have_more_and_nobody_else() {
+    fn only_proxies_may_exceed_the_bound_of_an_address() {
         let host = Some("docs.example".to_owned());
         let proxies = vec!["192.0.2.0/24".parse().unwrap()];
         let limits = Limits { host, proxies, peer_connections_max: 1, ..Limits::default() };
-        let room = Room::new(Arc::new(limits));
+        let room = Admission::new(Arc::new(limits));
         let check = |peer: &str, expected| {
-            let seats = [(); 2].map(|()| room.enter(peer.parse().unwrap()));
-            assert_eq!(seats.each_ref().map(Option::is_some), expected, "{peer}");
+            let slots = [(); 2].map(|()| room.enter(peer.parse().unwrap()));
+            assert_eq!(slots.each_ref().map(Option::is_some), expected, "{peer}");
         };
         check("127.0.0.1", [true, true]);
         check("::ffff:127.0.0.1", [true, true]);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscriber_is_one_address_or_half_of_a_long_one() {
+    fn a_subscriber_is_one_ipv4_address_or_one_64_of_ipv6() {
         check("10.0.0.1", "10.0.0.1", true);
         check("10.0.0.1", "::ffff:10.0.0.1", true);
         check("10.0.0.1", "10.0.0.2", false);

@@ -1,4 +1,4 @@
-//! What a reader sees of a chart, measured, and what holds for every chart.
+//! Measurements of a parsed chart, and the checks for every chart.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use crate::xml::{self, Element};
 /// A point in a path, in units.
 type Spot = (f64, f64);
 
-/// What a test needs of a chart: its plot, and what is drawn there, in units of the plot.
+/// A parsed chart: its elements, and its plot in units of the plot.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ParsedChart {
     pub(crate) elements: Vec<Element>,
     pub(crate) width: f64,
     pub(crate) height: f64,
@@ -20,7 +20,7 @@ pub(crate) struct Seen {
     pub(crate) y_ticks: Vec<f64>,
 }
 
-impl Seen {
+impl ParsedChart {
     fn new(svg: &str) -> Self {
         assert!(svg.len() <= BYTES_MAX, "{} bytes", svg.len());
         let elements = xml::parse(svg);
@@ -53,7 +53,7 @@ impl Seen {
         self.elements.iter().filter(|it| it.is_in(class)).map(|it| it.text.as_str()).collect()
     }
 
-    /// The points of all series that are drawn as `class`.
+    /// Returns the points of all series that are drawn as `class`.
     pub(crate) fn spots(&self, class: &str) -> Vec<Spot> {
         let drawn = self.elements.iter().filter(|it| it.is_in("chart-series") && it.is_in(class));
         drawn
@@ -66,7 +66,7 @@ impl Seen {
     }
 }
 
-/// The points of a path's absolute commands; its relative ones draw markers.
+/// Returns the points of a path's absolute commands; its relative ones draw markers.
 fn spots(path: &str) -> Vec<Spot> {
     let mut found: Vec<Spot> = Vec::new();
     for piece in path.split_inclusive(|c: char| c.is_ascii_alphabetic()) {
@@ -88,7 +88,7 @@ fn spots(path: &str) -> Vec<Spot> {
     found
 }
 
-/// About what a text covers in Helvetica, a narrow font: left, top, right, bottom, in units of the chart.
+/// Estimates the area of a text in Helvetica, a narrow font: left, top, right, bottom, in units of the chart.
 fn area(element: &Element, size: f64, shift: Spot) -> [f64; 4] {
     let size = element.attributes.get("font-size").map_or(size, |it| it.parse().unwrap());
     let em = |c: char| match c {
@@ -107,9 +107,9 @@ fn area(element: &Element, size: f64, shift: Spot) -> [f64; 4] {
     [left, y - size * 0.45, left + wide, y + size * 0.45]
 }
 
-/// What holds for every chart.
-pub(crate) fn check(svg: &str) -> Seen {
-    let seen = Seen::new(svg);
+/// Checks the rules that hold for every chart, and returns it parsed.
+pub(crate) fn check(svg: &str) -> ParsedChart {
+    let seen = ParsedChart::new(svg);
     let root = &seen.elements[0];
     assert_eq!((root.name.as_str(), root.attributes["role"].as_str()), ("svg", "img"));
     let ids: Vec<&str> =
