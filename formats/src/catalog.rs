@@ -1,15 +1,15 @@
-//! Catalogs: files that list many things. What all of them share: how entries are counted, bounded and
-//! told, and the record of the list as a whole.
+//! Catalogs: files that list many things. Common code for all formats: counting, bounding and citing
+//! entries, and the record of the list as a whole.
 //!
 //! Source: Essence's Bibliographic summarizer; the manual's exploder ("turns one file into a stream of
-//! SOIF objects"). One module a format finds the entries; it is read once for the list's own record, and
-//! once more for those of the entries (see `explode`).
+//! SOIF objects"). One module for each format finds the entries. A file is read once for the list's own
+//! record, and once more for the records of the entries (see `explode`).
 //!
 //! # Differences from the paper
 //!
-//! * A broken entry costs itself only; its words can still be found.
-//! * A format that describes one thing without a list around it (a dataset's metadata) gives that thing's
-//!   record: there is nothing to explode.
+//! * A broken entry affects no other entry, and its words can still be found.
+//! * A file that describes one thing without a list (a dataset's metadata) gives that thing's record, and
+//!   is not exploded.
 //!
 //! Sans-I/O.
 
@@ -33,22 +33,22 @@ use super::{Draft, Input};
 use crate::Type;
 use crate::object::ProblemKind;
 use crate::text::{Body, decode};
-pub(crate) use fields::Fields;
+pub(crate) use fields::EntryFields;
 
-/// How much of a catalog is read, in bytes: 10,000 entries, the most that become records, of 3 KiB.
+/// Most bytes of a catalog that are read: 10,000 entries, the most that become records, of 3 KiB.
 const CATALOG_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Longest entry that is parsed, in bytes.
 pub(crate) const ENTRY_BYTES_MAX: usize = 256 * 1024;
 /// Most authors, and most titles, that the list's own record has.
 const NAMES_MAX: usize = 500;
-/// Steps between two looks at the clock.
+/// Steps between two checks of the time limit.
 const POLL_STEPS: u32 = 64;
 
-/// Years that a thing may be of.
+/// Plausible years of a thing.
 const YEARS: std::ops::Range<i32> = 1000..3000;
 
-/// What an entry's line in its list leaves out: it says nothing to a reader without its name.
-const UNTOLD: &[&str] = &[
+/// Attributes left out of an entry's line in its list: their values mean nothing without their names.
+const NOT_CITED: &[&str] = &[
     "Date",
     "Date-Modified",
     "Language",
@@ -66,7 +66,7 @@ pub(crate) fn is_catalog(r#type: Type) -> bool {
     noun(r#type).is_some()
 }
 
-/// What a catalog is called.
+/// Returns the name for catalogs of this type.
 fn noun(r#type: Type) -> Option<&'static str> {
     Some(match r#type {
         Type::BibTeX | Type::Ris | Type::CslJson => "Bibliography",
@@ -104,34 +104,34 @@ pub(crate) fn read(input: &Input<'_>, reading: &mut Reading<'_>) {
 
 /// One entry of a catalog.
 #[derive(Debug)]
-pub(crate) struct Item<'t> {
-    /// What names it in the catalog and elsewhere; may be empty.
+pub(crate) struct CatalogEntry<'t> {
+    /// The key that identifies it in the catalog and elsewhere; may be empty.
     pub key: String,
     /// Its part of the file.
     pub raw: &'t [u8],
-    /// What there is to say.
+    /// Its draft.
     pub draft: Draft<'static>,
-    /// Whether the file is about it alone, without a list around it.
+    /// Whether the file describes only this thing, without a list.
     pub is_alone: bool,
 }
 
-/// What is handed out.
+/// An entry, or the text of one that cannot be parsed.
 #[allow(
     clippy::large_enum_variant,
-    reason = "it is taken apart where it is handed to, and almost always an entry"
+    reason = "the callback takes it apart, and it is almost always an entry"
 )]
 #[derive(Debug)]
-pub(crate) enum Found<'t> {
+pub(crate) enum ParsedEntry<'t> {
     /// An entry.
-    Entry(Item<'t>),
-    /// The text of an entry that cannot be parsed; empty where it is no text.
+    Entry(CatalogEntry<'t>),
+    /// The text of an entry that cannot be parsed; empty for binary data.
     Broken(&'t str),
 }
 
 /// One pass over a catalog.
 pub(crate) struct Reading<'r> {
     cancelled: &'r dyn Fn() -> bool,
-    each: &'r mut dyn FnMut(Found<'_>) -> bool,
+    each: &'r mut dyn FnMut(ParsedEntry<'_>) -> bool,
     steps: u32,
     count: usize,
     broken: usize,
@@ -147,10 +147,10 @@ impl fmt::Debug for Reading<'_> {
 }
 
 impl<'r> Reading<'r> {
-    /// Returns a pass that hands everything to `each` until that says `false`.
+    /// Returns a pass that calls `each` with everything until `each` returns `false`.
     pub(crate) fn new(
         cancelled: &'r dyn Fn() -> bool,
-        each: &'r mut dyn FnMut(Found<'_>) -> bool,
+        each: &'r mut dyn FnMut(ParsedEntry<'_>) -> bool,
     ) -> Self {
         let (problems, first_broken) = (Vec::new(), String::new());
         Self {
@@ -165,7 +165,7 @@ impl<'r> Reading<'r> {
         }
     }
 
-    /// Returns whether to go on; to be asked in every loop.
+    /// Returns whether to go on; every loop must call it.
     pub(crate) fn goes_on(&mut self) -> bool {
         self.is_late |= self.steps.is_multiple_of(POLL_STEPS) && (self.cancelled)();
         self.steps = self.steps.wrapping_add(1);
@@ -173,44 +173,45 @@ impl<'r> Reading<'r> {
     }
 
     /// Hands out an entry of a list; returns whether to go on.
-    pub(crate) fn entry(&mut self, key: &str, raw: &[u8], fields: Fields) -> bool {
-        self.item(Item { key: key.to_owned(), raw, draft: fields.finish(), is_alone: false })
+    pub(crate) fn entry(&mut self, key: &str, raw: &[u8], fields: EntryFields) -> bool {
+        let (key, draft) = (key.to_owned(), fields.finish());
+        self.item(CatalogEntry { key, raw, draft, is_alone: false })
     }
 
-    /// Hands out what the file as a whole is about.
-    pub(crate) fn alone(&mut self, raw: &[u8], fields: Fields) {
-        self.item(Item { key: String::new(), raw, draft: fields.finish(), is_alone: true });
+    /// Hands out the one thing that the whole file describes.
+    pub(crate) fn alone(&mut self, raw: &[u8], fields: EntryFields) {
+        self.item(CatalogEntry { key: String::new(), raw, draft: fields.finish(), is_alone: true });
     }
 
-    fn item(&mut self, item: Item<'_>) -> bool {
+    fn item(&mut self, item: CatalogEntry<'_>) -> bool {
         self.count += 1;
-        self.goes_on() && (self.each)(Found::Entry(item))
+        self.goes_on() && (self.each)(ParsedEntry::Entry(item))
     }
 
-    /// Tells of an entry that cannot be parsed, and where it is (`in line 7`); returns whether to go on.
-    pub(crate) fn broken(&mut self, text: &str, place: impl FnOnce() -> String) -> bool {
+    /// Reports an entry that cannot be parsed, with its position (`in line 7`); returns whether to go on.
+    pub(crate) fn broken(&mut self, text: &str, position: impl FnOnce() -> String) -> bool {
         self.count += 1;
         self.broken += 1;
         if self.broken == 1 {
-            self.first_broken = place();
+            self.first_broken = position();
         }
-        self.goes_on() && (self.each)(Found::Broken(text))
+        self.goes_on() && (self.each)(ParsedEntry::Broken(text))
     }
 
-    /// Tells what is wrong with the catalog as a whole.
+    /// Reports a problem of the catalog as a whole.
     pub(crate) fn problem(&mut self, kind: ProblemKind, message: impl Into<String>) {
-        // A format has a handful at most.
+        // A format has at most a handful.
         if self.problems.len() < 8 {
             self.problems.push((kind, message.into()));
         }
     }
 
-    /// Returns how many entries there were so far.
+    /// Returns the count of entries so far.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Returns what was wrong with the catalog as a whole.
+    /// Returns the problems of the catalog as a whole.
     pub(crate) fn into_problems(mut self) -> Vec<(ProblemKind, String)> {
         if self.is_late {
             let message = format!("ran out of time after {} entries", self.count);
@@ -225,25 +226,25 @@ impl<'r> Reading<'r> {
         self.problems
     }
 
-    /// Returns whether it ended because time was up.
+    /// Returns whether time ran out.
     pub(crate) fn is_late(&self) -> bool {
         self.is_late
     }
 }
 
-/// Summarizes a catalog: how many entries, of which years, by whom, and their titles.
+/// Summarizes a catalog: count, years, authors and titles of its entries.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut body = Body::new(input.text_bytes_max());
     let (mut titles, mut authors, mut alone) = (Vec::new(), Vec::new(), None);
     let (mut first_year, mut last_year) = (i32::MAX, i32::MIN);
-    let mut each = |found: Found<'_>| {
-        let draft = match found {
-            Found::Entry(Item { is_alone: true, draft, .. }) => {
+    let mut each = |entry: ParsedEntry<'_>| {
+        let draft = match entry {
+            ParsedEntry::Entry(CatalogEntry { is_alone: true, draft, .. }) => {
                 alone = Some(draft);
                 return true;
             }
-            Found::Entry(item) => item.draft,
-            Found::Broken(text) => {
+            ParsedEntry::Entry(item) => item.draft,
+            ParsedEntry::Broken(text) => {
                 body.push(text);
                 body.line();
                 return true;
@@ -291,7 +292,7 @@ fn year(draft: &Draft<'_>) -> Option<i32> {
     YEARS.contains(&year).then_some(year)
 }
 
-/// Writes an entry as one line: `Title / Author; Author (1995). Where it appeared. What else there is`.
+/// Writes an entry as one line: `Title / Author; Author (1995). Source. Other values`.
 pub(crate) fn cite(draft: &Draft<'_>, body: &mut Body) {
     body.push(&draft.title);
     if !draft.authors.is_empty() {
@@ -301,7 +302,7 @@ pub(crate) fn cite(draft: &Draft<'_>, body: &mut Body) {
     if let Some(year) = year(draft) {
         body.push(&format!(" ({year})"));
     }
-    let others = draft.others.iter().filter(|(name, _)| !UNTOLD.contains(&name.as_str()));
+    let others = draft.others.iter().filter(|(name, _)| !NOT_CITED.contains(&name.as_str()));
     let others = others.map(|(_, value)| value.as_str());
     let references = draft.references.iter().map(String::as_str);
     for it in others.chain(references).chain([draft.description.as_str(), &draft.r#abstract]) {
@@ -315,25 +316,25 @@ pub(crate) fn cite(draft: &Draft<'_>, body: &mut Body) {
     body.line();
 }
 
-/// What the tests of all catalogs share.
+/// Helpers for the tests of all catalogs.
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
     use crate::Settings;
     use crate::object::Object;
 
-    /// Renders each entry as `key: Name=value; Name=value`, one a line, and then what went wrong.
+    /// Renders each entry as a line `key: Name=value; Name=value`, and then the problems.
     pub(crate) fn entries(r#type: Type, bytes: &[u8]) -> Vec<String> {
         let object = Object::whole("http://h.example/d/list", bytes.to_vec());
         let settings = Settings::default();
         let input = Input { object: &object, r#type, settings: &settings, cancelled: &|| false };
         let mut lines = Vec::new();
-        let mut each = |found: Found<'_>| {
-            lines.push(match found {
-                Found::Broken(_) => "broken".to_owned(),
-                Found::Entry(item) => {
+        let mut each = |entry: ParsedEntry<'_>| {
+            lines.push(match entry {
+                ParsedEntry::Broken(_) => "broken".to_owned(),
+                ParsedEntry::Entry(item) => {
                     let mark = if item.is_alone { "(alone)" } else { &item.key };
-                    format!("{mark}: {}", told(&item.draft).join("; "))
+                    format!("{mark}: {}", attributes(&item.draft).join("; "))
                 }
             });
             true
@@ -346,7 +347,7 @@ pub(crate) mod testing {
         lines
     }
 
-    pub(crate) fn told(draft: &Draft<'_>) -> Vec<String> {
+    pub(crate) fn attributes(draft: &Draft<'_>) -> Vec<String> {
         let lines = |lines: &[String]| lines.join("|");
         let others = draft.others.iter().map(|(n, v)| (n.as_str(), v.replace('\n', "|")));
         let first = [

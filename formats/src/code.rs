@@ -1,4 +1,4 @@
-//! Code: what programmers write, what compilers make of it, and how it is handed on.
+//! Code: summarizers of program text, object files, patches, revisions and source distributions.
 //!
 //! Sans-I/O.
 

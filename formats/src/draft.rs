@@ -1,4 +1,4 @@
-//! A draft: what a format says of an object, before it is bounded.
+//! The draft: the attributes of an object before they are bounded.
 //!
 //! Sans-I/O.
 
@@ -11,7 +11,7 @@ const OTHERS_MAX: usize = 64;
 /// Most problems named for one object.
 const PROBLEMS_MAX: usize = 100;
 
-/// What a summarizer found. Everything may be empty; lengths are bounded later.
+/// The output of a summarizer. All fields may be empty; lengths are bounded later.
 #[derive(Debug, Default)]
 pub struct Draft<'a> {
     /// The title; white space is squeezed later, here and in the description.
@@ -20,9 +20,9 @@ pub struct Draft<'a> {
     pub authors: Vec<String>,
     /// A sentence or two.
     pub description: String,
-    /// The author's own summary.
+    /// The abstract by the author.
     pub r#abstract: String,
-    /// Words that the author calls key words, or that say more than the body's.
+    /// The author's key words, and words that weigh more than those of the body.
     pub keywords: String,
     /// The text, at most [`Input::text_bytes_max`](crate::Input::text_bytes_max) bytes.
     pub body: Cow<'a, str>,
@@ -30,7 +30,7 @@ pub struct Draft<'a> {
     pub references: Vec<String>,
     /// Attributes that only this type has, by name, in order.
     pub others: Vec<(String, String)>,
-    /// What went wrong, as kind and message.
+    /// Problems, as kind and message.
     pub problems: Vec<(ProblemKind, String)>,
 }
 

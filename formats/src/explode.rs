@@ -1,12 +1,12 @@
-//! The exploder: one file that lists many things becomes one record each.
+//! The exploder: one record for each entry of a file that lists many things.
 //!
-//! Source: TR §4 and the user's manual ("an exploder turns one file into a stream of SOIF objects"). The
-//! file itself keeps a record of its own; that of an entry bears the file's URL, `#` and the entry's key.
+//! Source: TR §4 and the user's manual ("an exploder turns one file into a stream of SOIF objects"). The file
+//! keeps a record of its own. The URL of an entry is the file's URL, `#` and the entry's key.
 //!
-//! A key is what names the entry wherever the file is sorted or grows: its identifier, or else its title,
-//! with a number where several have the same; its place only where it has neither.
+//! A key stays the same when the file is sorted or grows. It is the entry's identifier, or else its title,
+//! with a number where several titles are equal. An entry without both has its position as its key.
 //!
-//! Lists whose entries are whole objects (mailboxes) are opened as containers: see `unnest`.
+//! Lists whose entries are whole objects (mailboxes) are opened as containers by `unnest`.
 //!
 //! # Differences from the paper
 //!
@@ -21,49 +21,51 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use soif::digest::Md5;
 
-use crate::catalog::{self, Found, Item, Reading};
+use crate::catalog::{self, CatalogEntry, ParsedEntry, Reading};
 use crate::object::ProblemKind;
 use crate::{Draft, Input, Type};
 
-/// Longest key that an entry has in its URL, in bytes.
+/// Longest key of an entry in its URL, in bytes.
 const KEY_BYTES_MAX: usize = 200;
-/// Length of the sum at the end of a key that was cut, in bytes.
+/// Length of the MD5 at the end of a shortened key, in bytes.
 const SUM_BYTES: usize = 16;
 
 /// One entry of a list.
 #[derive(Debug)]
 pub struct Entry {
-    /// What names it in the list, as stable as the list has it; the same key twice is one entry, the
-    /// last. Never empty.
+    /// Its name in the list, as stable as the list allows. Of several entries with one key only the last is
+    /// kept. Never empty.
     pub key: String,
-    /// Its part of the file: what its size and sum are of.
+    /// Its part of the file, from which its size and MD5 are computed.
     pub bytes: Bytes,
-    /// What there is to say.
+    /// Its attributes.
     pub draft: Draft<'static>,
 }
 
-/// Whether objects of this type are lists that can be exploded.
+/// Returns whether objects of this type are lists that can be exploded.
 pub fn is_list(r#type: Type) -> bool {
     r#type == Type::Csv || catalog::is_catalog(r#type)
 }
 
-/// Whether they are where the site names no types: most tables list no things that anybody would look
-/// for by themselves.
+/// Returns whether they are exploded where the site names no types. Most rows of tables are not things that
+/// users look for.
 pub fn is_list_by_default(r#type: Type) -> bool {
     r#type != Type::Csv && is_list(r#type)
 }
 
-/// Hands every entry of the list to `each`, in order, until that says `false`, and returns what went
-/// wrong with the list as a whole. The list's own summarizer names the entries that are broken.
+/// Hands every entry of the list to `each`, in order, until `each` returns `false`. Returns the problems of
+/// the list as a whole; the list's own summarizer reports broken entries.
 pub fn explode(
     input: &Input<'_>,
     each: &mut dyn FnMut(Entry) -> bool,
 ) -> Vec<(ProblemKind, String)> {
     let mut keys = Keys::default();
     let mut number = 0;
-    let mut visit = |found: Found<'_>| {
+    let mut visit = |found: ParsedEntry<'_>| {
         number += 1;
-        let Found::Entry(Item { key, raw, draft, is_alone: false }) = found else { return true };
+        let ParsedEntry::Entry(CatalogEntry { key, raw, draft, is_alone: false }) = found else {
+            return true;
+        };
         let key = keys.key(&key, &draft.title, number);
         each(Entry { key, bytes: Bytes::copy_from_slice(raw), draft })
     };
@@ -73,17 +75,17 @@ pub fn explode(
         return reading.into_problems();
     }
     catalog::read(input, &mut reading);
-    // What else went wrong, the list's own summarizer says.
+    // The list's own summarizer reports the other problems.
     if reading.is_late() {
         return vec![(ProblemKind::Time, "ran out of time for records of its entries".to_owned())];
     }
     Vec::new()
 }
 
-/// Makes keys.
+/// Maker of the keys of one list.
 #[derive(Default)]
 struct Keys {
-    /// How many entries without an identifier had this title so far.
+    /// Number of entries without an identifier so far, by title.
     titles: HashMap<String, usize>,
 }
 
@@ -103,7 +105,7 @@ impl Keys {
     }
 }
 
-/// Returns the text without white space at its ends; its front and a sum of all of it where it is long.
+/// Returns the trimmed text; a long one is shortened to its front and an MD5 of the whole.
 fn bounded(text: &str) -> String {
     let text = text.trim();
     if text.len() <= KEY_BYTES_MAX {
@@ -123,7 +125,7 @@ pub(super) mod tests {
     use crate::Settings;
     use crate::object::Object;
 
-    /// Returns the keys and titles of the entries of `bytes`, as a type that it need not be.
+    /// Returns the keys and titles of the entries of `bytes`, read as any type.
     pub(super) fn exploded(r#type: Type, bytes: &[u8]) -> Vec<(String, String)> {
         let object = Object::whole("http://h.example/list", bytes.to_vec());
         let settings = Settings::default();
@@ -139,7 +141,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn keys_are_identifiers_or_titles_or_places() {
+    fn keys_are_identifiers_or_titles_or_positions() {
         let mut keys = Keys::default();
         assert_eq!(keys.key(" a:1 ", "Title", 1), "a:1");
         assert_eq!(keys.key("", "Title", 2), "Title");
@@ -155,7 +157,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_stands_alone_is_no_entry() {
+    fn a_single_thing_is_no_list() {
         let one = br#"{"@type": "Dataset", "name": "A"}"#;
         assert_eq!(exploded(Type::JsonLd, one), []);
         let list = [&b"["[..], one, b"]"].concat();
@@ -170,7 +172,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn it_stops_when_it_is_told_or_time_is_up() {
+    fn it_stops_on_false_and_on_cancellation() {
         let bytes = b"TY  - GEN\nTI  - A\nER  - \n".repeat(500);
         let object = Object::whole("http://h.example/a.ris", bytes);
         let settings = Settings::default();
@@ -188,7 +190,7 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// Whatever is put between them, entries keep their keys.
+        /// Entries keep their keys when others are put between them.
         #[test]
         fn keys_stay_when_others_come(
             list in prop::collection::btree_map("[a-z]{1,6}", "[A-Z][a-z]{0,9}", 1..6),

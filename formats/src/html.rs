@@ -1,5 +1,5 @@
-//! HTML pages, and XML and SGML by the same means: what the tables in `markup` say of their elements,
-//! fields of the head and linked data; links; text.
+//! HTML pages, and XML and SGML by the same means: attributes by the tables in `markup` (elements, fields
+//! of the head, linked data), links, and text.
 //!
 //! Source: Essence's HTML and SGML summarizers (anchors, links, fields by a table tag → attribute);
 //! TR Figure 3, where `Author` is the page's address and `URL-References` are its anchors. Fields of
@@ -9,50 +9,50 @@
 //! # Differences from the paper
 //!
 //! * References are resolved against the page's URL (or its `<base>`), each once.
-//! * Several sources may give one attribute; which of them counts, `markup` says. Beyond these,
-//!   `Description` falls back to the first paragraph.
-//! * A field of the head that no table names becomes an attribute of its own name.
-//! * What surrounds the page's own text (`nav`, `footer`, `aside`, `role=navigation`) is put after it:
-//!   `Partial-Text` begins with what the page is about, and every word can still be found.
+//! * Several sources may give one attribute; `markup` says which of them counts. Without any,
+//!   `Description` is the first paragraph.
+//! * A field of the head that no table names becomes an attribute of the same name.
+//! * Text around the page's own text (`nav`, `footer`, `aside`, `role=navigation`) is put after it:
+//!   `Partial-Text` begins with the page's subject, and every word can still be found.
 //!
 //! Sans-I/O.
 
+mod builder;
 mod characters;
 mod data;
 mod elements;
-mod found;
 mod links;
-mod sheet;
 mod tokens;
+mod values;
 mod xml;
 
 use std::borrow::Cow;
 
+use builder::{DraftBuilder, WRITTEN_BYTES_MAX};
 use characters::{in_attribute, in_text};
 use elements::Element;
-use sheet::{Sheet, WRITTEN_BYTES_MAX};
-use tokens::{Attributes, Token, Tokens};
+use tokens::{Attributes, MarkupToken, Tokenizer};
 
-use super::markup::{Action, Tables, Vocabulary, applying, is_attribute_name, is_ours};
+use super::markup::{Action, Tables, Vocabulary, applying, is_attribute_name, is_reserved};
 use super::{Draft, Input};
 use crate::object::ProblemKind;
 use crate::text::{decode, front, is_telling, one_line};
 
-/// How much of a page is looked at, in bytes.
+/// Most bytes of a page that are read.
 const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Pieces of a page between two looks at the clock.
+/// Tokens between two checks of the time limit.
 const POLL_TOKENS: usize = 1_024;
-/// How far the charset's declaration may stand in the page, in bytes.
+/// The charset's declaration must lie in this many bytes at the front of the page.
 const DECLARATION_BYTES: usize = 1024;
 /// Longest value of a field of the head, in bytes.
 const FIELD_BYTES_MAX: usize = 2 * 1024;
 /// Longest name of a field of the head that becomes an attribute's, in bytes.
 const FIELD_NAME_BYTES_MAX: usize = 64;
-/// A paragraph shorter than this describes nothing, in bytes.
+/// Shortest paragraph that can be the description, in bytes.
 const PARAGRAPH_BYTES_MIN: usize = 60;
-/// Most fields of the head that become attributes of their own names.
+/// Most fields of the head that become attributes of the same names.
 const FIELDS_MAX: usize = 32;
-/// Most prefixes that a page declares for Dublin Core.
+/// Most prefixes for Dublin Core that are taken from a page.
 const PREFIXES_MAX: usize = 4;
 
 /// Summarizes a page.
@@ -71,16 +71,16 @@ pub(crate) fn markup<'a>(input: &Input<'a>) -> Draft<'a> {
     }
 }
 
-/// What has been seen of a page.
+/// The state of reading one page.
 struct Page<'t, 'r> {
     tables: &'r Tables,
     vocabulary: &'r Vocabulary,
-    sheet: Sheet<'t, 'r>,
+    builder: DraftBuilder<'t, 'r>,
     /// Fields of the head that no table names.
     fields: Vec<(String, String)>,
-    /// Prefixes of fields that are Dublin Core's, with their dot.
+    /// Prefixes that the page declares for Dublin Core, with their dot.
     prefixes: Vec<String>,
-    data: data::Reader,
+    data: data::LinkedData,
 }
 
 fn page<'a>(input: &Input<'a>, text: &str) -> Draft<'a> {
@@ -88,18 +88,18 @@ fn page<'a>(input: &Input<'a>, text: &str) -> Draft<'a> {
     let mut page = Page {
         tables,
         vocabulary: tables.html(),
-        sheet: Sheet::new(input, true),
+        builder: DraftBuilder::new(input, true),
         fields: Vec::new(),
         prefixes: Vec::new(),
-        data: data::Reader::default(),
+        data: data::LinkedData::default(),
     };
     let mut in_time = true;
-    for (number, token) in Tokens::new(text, true).enumerate() {
+    for (number, token) in Tokenizer::new(text, true).enumerate() {
         if number.is_multiple_of(POLL_TOKENS) && (input.cancelled)() {
             in_time = false;
             break;
         }
-        if page.sheet.is_full() {
+        if page.builder.is_full() {
             break;
         }
         page.token(token);
@@ -116,18 +116,18 @@ fn page<'a>(input: &Input<'a>, text: &str) -> Draft<'a> {
 }
 
 impl<'t> Page<'t, '_> {
-    fn token(&mut self, token: Token<'t>) {
+    fn token(&mut self, token: MarkupToken<'t>) {
         match token {
-            Token::Text(text) => self.sheet.text(&in_text(text)),
-            Token::Verbatim(text) => self.sheet.text(text),
-            Token::Data(text) => self.data.read(text, self.tables, &mut self.sheet),
-            Token::Start(element, name, attributes) => self.start(element, name, &attributes),
-            Token::End(element, name) => {
-                if self.sheet.is_inside() {
-                    self.sheet.end(name);
+            MarkupToken::Text(text) => self.builder.text(&in_text(text)),
+            MarkupToken::Verbatim(text) => self.builder.text(text),
+            MarkupToken::Data(text) => self.data.read(text, self.tables, &mut self.builder),
+            MarkupToken::Start(element, name, attributes) => self.start(element, name, &attributes),
+            MarkupToken::End(element, name) => {
+                if self.builder.is_inside() {
+                    self.builder.end(name);
                 }
                 if matches!(element, Element::Heading | Element::Block | Element::Example) {
-                    self.sheet.line();
+                    self.builder.line();
                 }
             }
         }
@@ -135,27 +135,27 @@ impl<'t> Page<'t, '_> {
 
     fn start(&mut self, element: Element, name: &'t str, attributes: &Attributes<'t>) {
         match element {
-            Element::Heading | Element::Block | Element::Example => self.sheet.line(),
-            Element::Cell => self.sheet.space(),
+            Element::Heading | Element::Block | Element::Example => self.builder.line(),
+            Element::Cell => self.builder.space(),
             Element::Meta => self.meta(attributes),
             Element::Link => self.declare(attributes),
             Element::Base => {
                 if let Some(base) = attributes.get("href") {
-                    self.sheet.links.move_base(&in_attribute(front(base, WRITTEN_BYTES_MAX)));
+                    self.builder.links.move_base(&in_attribute(front(base, WRITTEN_BYTES_MAX)));
                 }
             }
-            // A picture's title is none of the page's.
+            // The title of a picture is not the page's.
             Element::Other if name.eq_ignore_ascii_case("title") => return,
             _ => {}
         }
         let rules = self.vocabulary.rules(name);
-        if !rules.is_empty() || self.sheet.is_inside() {
+        if !rules.is_empty() || self.builder.is_inside() {
             let rules = applying(rules, |_around| None, |it| attributes.get(it));
-            self.sheet.start(name, rules, attributes, || false);
+            self.builder.start(name, rules, attributes, || false);
         }
     }
 
-    /// Takes a prefix that the page declares for Dublin Core.
+    /// Stores a prefix that the page declares for Dublin Core.
     fn declare(&mut self, attributes: &Attributes<'_>) {
         let prefix = attributes.get("rel").and_then(|rel| rel.trim().split_at_checked(7));
         let prefix = prefix.filter(|(schema, _)| schema.eq_ignore_ascii_case("schema."));
@@ -184,8 +184,8 @@ impl<'t> Page<'t, '_> {
         };
         if let Some(rules) = tables.field(name).or_else(dublin_core) {
             for rule in applying(rules, |_around| None, |it| attributes.get(it)) {
-                if let Action::Tell(attribute) = rule.action {
-                    self.sheet.value(attribute, rule, content);
+                if let Action::Attribute(attribute) = rule.action {
+                    self.builder.value(attribute, rule, content);
                 }
             }
             return;
@@ -194,7 +194,7 @@ impl<'t> Page<'t, '_> {
             && self.fields.len() < FIELDS_MAX
             && name.len() <= FIELD_NAME_BYTES_MAX
             && is_attribute_name(name)
-            && !is_ours(name)
+            && !is_reserved(name)
             && !tables.is_silent(name);
         if is_wanted {
             let value = in_attribute(front(content, WRITTEN_BYTES_MAX));
@@ -203,7 +203,7 @@ impl<'t> Page<'t, '_> {
     }
 
     fn draft<'a>(self) -> Draft<'a> {
-        let mut draft = self.sheet.draft(self.tables);
+        let mut draft = self.builder.draft(self.tables);
         if draft.description.is_empty() {
             draft.description = paragraph(&draft.body).unwrap_or_default().to_owned();
         }
@@ -214,7 +214,7 @@ impl<'t> Page<'t, '_> {
     }
 }
 
-/// Returns the first paragraph that says something and is not the title.
+/// Returns the first paragraph that is long enough and has real words.
 fn paragraph(body: &str) -> Option<&str> {
     let mut lines = body.lines().take(100);
     lines.find(|line| PARAGRAPH_BYTES_MIN <= line.len() && is_telling(line))
@@ -222,12 +222,12 @@ fn paragraph(body: &str) -> Option<&str> {
 
 /// Returns the text of a page or of other markup.
 fn decoded(bytes: &[u8], html: bool) -> Cow<'_, str> {
-    // Two bytes a character, and no mark that says so; XML 1.0, appendix F.
+    // Two bytes a character without a byte order mark; XML 1.0, appendix F.
     let encoding = match bytes {
         [b'<', 0, second, 0, ..] if *second != 0 => encoding_rs::UTF_16LE,
         [0, b'<', 0, second, ..] if *second != 0 => encoding_rs::UTF_16BE,
         _ => {
-            // UTF-8 is recognized by itself; where it is a lie, the charset is to be guessed.
+            // UTF-8 is recognized by content; where it is declared wrongly, the charset is guessed.
             let declared = declared(bytes, html).filter(|it| !it.starts_with("utf"));
             return decode(bytes, declared.as_deref());
         }
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_head_does_not_say_the_body_may() {
+    fn title_and_author_fall_back_to_the_body() {
         let line = "A paragraph that is long enough to describe the whole page to a reader.";
         check(
             &format!("<h2>First</h2><p>Short.<p>{line}<address>Ann<br>Somewhere</address>"),
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_things_end() {
+    fn unfinished_markup_ends() {
         let rest = "x ".repeat(500_000);
         let check = |r#type: Type, open: &str, expected: &str| {
             let page = format!("<p>words {open}{rest}");
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn catalogs_fields_count_before_all_others() {
+    fn citation_fields_count_before_all_others() {
         check(
             "<html lang=en_GB><head><title>A paper | The Journal</title>\
              <meta property=og:title content='A paper, shared'>\
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn dublin_core_may_have_a_prefix_of_the_pages_own() {
+    fn a_page_may_declare_its_own_prefix_for_dublin_core() {
         check(
             "<link rel=schema.X href='http://purl.org/dc/elements/1.1/'>\
              <meta name=x.creator content=Ann><meta name=X.issued content=1999>\
@@ -461,30 +461,30 @@ mod tests {
     }
 
     #[test]
-    fn what_surrounds_the_text_comes_last() {
+    fn text_around_the_page_comes_last() {
         check(
             "<nav><ul><li>Home<nav>in</nav>x</ul></nav>\
              <div class=a role=navigation><div>Up</div>Next</div><p>The text.<footer>1995</footer>\
              <div>More.</div><template>none yet</template>",
             "Title: p.html\nPartial-Text: The text. | More. | Home | in | x | Up | Next | 1995 | none yet",
         );
-        // Without an end, it is but told last.
+        // An element without an end tag is still put last.
         check("<nav>Home<p>The text.", "Title: p.html\nPartial-Text: Home | The text.");
     }
 
     #[test]
-    fn charset_lies() {
+    fn wrong_charset_declarations_are_corrected() {
         let page = |charset: &str, text: &[u8]| {
             let front = format!("<meta charset={charset}><title>");
             render("p.html", Type::Html, &[front.as_bytes(), text, b"</title>"].concat())
         };
-        // What is UTF-8 is, whatever it says.
+        // UTF-8 content is read as UTF-8, whatever the declaration says.
         for charset in ["iso-8859-1", "utf-16", "utf-7", "x-user-defined", "no-such", "\"\""] {
             assert_eq!(page(charset, "Grüße".as_bytes()), "Title: Grüße", "{charset}");
         }
-        // What says UTF-8 and is not, is guessed.
+        // For content that is declared as UTF-8 but is not, the charset is guessed.
         assert_eq!(page("utf-8", b"Gr\xfc\xdfe aus K\xf6ln"), "Title: Grüße aus Köln");
-        // A declaration that cannot be read as it stands is none.
+        // A UTF-16 declaration cannot be true when it can be read as ASCII; it is ignored.
         assert_eq!(page("utf-16le", b"Gr\xfc\xdfe aus K\xf6ln"), "Title: Grüße aus Köln");
         let wide = |text: &str| text.encode_utf16().collect::<Vec<u16>>();
         let text = "<title>Wörter</title><p>in zwei Bytes";
@@ -512,7 +512,7 @@ mod tests {
             "<title>",
         ] {
             let whole = Object::whole("http://h.example/p.html", format!("<p>words {open}{huge}"));
-            // Its sum is not what takes time here.
+            // A whole object's checksum would take most of the time.
             let object = Object { truncated: true, ..whole };
             let summary = testing::summarize(&object, Type::Html, &Settings::default(), &|| false);
             assert!(summary.record.text("Keywords").unwrap().contains("words"), "{open}");
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_up() {
+    fn a_page_out_of_time_is_a_problem() {
         let object = Object::whole("http://h.example/p.html", "<p>x".repeat(1000));
         let summary = testing::summarize(&object, Type::Html, &Settings::default(), &|| true);
         assert_eq!(summary.problems[0].kind, ProblemKind::Time);

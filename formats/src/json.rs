@@ -1,10 +1,9 @@
-//! JSON: its title, author and description where the top level has them; else its words.
+//! The JSON summarizer: title, author and description from the top level, and all words.
 //!
-//! Source: RFC 8259; the usual names of fields in package manifests (npm, composer), feeds and
-//! catalogues.
+//! Source: RFC 8259; the usual field names of package manifests (npm, composer), feeds and catalogs.
 //!
-//! The values are read one by one, as deep as they may be: nothing is built, nothing recurses, and
-//! what is broken or cut off costs only itself.
+//! The values are read one by one at any depth. Nothing is built, nothing recurses, and a broken or missing
+//! part costs only itself.
 //!
 //! Sans-I/O.
 
@@ -13,14 +12,14 @@ pub(crate) mod tokens;
 
 use std::borrow::Cow;
 
-use tokens::{Token, Tokens};
+use tokens::{JsonToken, JsonTokens};
 
 use super::{Draft, Input};
 use crate::object::ProblemKind;
 use crate::prose::references::References;
 use crate::text::{Body, decode};
 
-/// How much of an object is looked at, in bytes.
+/// Length of the part of an object that is read, in bytes.
 pub(crate) const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Tokens between two looks at the clock.
 pub(crate) const POLL_TOKENS: usize = 4 * 1024;
@@ -38,29 +37,29 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = decode(input.head(READ_BYTES_MAX), None);
     let mut body = Body::new(input.text_bytes_max());
     let mut references = References::of(input);
-    let mut fields = Fields::default();
+    let mut fields = TopLevel::default();
     let mut draft = Draft::default();
-    for (count, token) in Tokens::new(&text).enumerate() {
+    for (count, token) in JsonTokens::new(&text).enumerate() {
         if count.is_multiple_of(POLL_TOKENS) && (input.cancelled)() {
             draft.problem(ProblemKind::Time, "ran out of time on the document");
             break;
         }
         match token {
-            Token::Open => {
+            JsonToken::Open => {
                 fields.depth += 1;
                 body.line();
             }
-            Token::Close => {
+            JsonToken::Close => {
                 fields.depth = fields.depth.saturating_sub(1);
                 body.line();
             }
-            Token::Key(key) => {
+            JsonToken::Key(key) => {
                 fields.key(&key);
                 body.line();
                 body.push_squeezed(&key);
                 body.space();
             }
-            Token::String(value) => {
+            JsonToken::String(value) => {
                 if WORD_BYTES_MAX < value.len() && !value.contains(char::is_whitespace) {
                     continue;
                 }
@@ -69,28 +68,28 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
                 body.push_squeezed(&value);
                 body.space();
             }
-            Token::Scalar(value) => fields.value(value),
+            JsonToken::Scalar(value) => fields.value(value),
         }
         if body.is_full() {
             break;
         }
     }
-    fields.tell(&mut draft);
+    fields.write_to(&mut draft);
     draft.references = references.finish();
     draft.body = Cow::Owned(body.finish());
     draft
 }
 
-/// What the top level says.
+/// The fields of the top level.
 #[derive(Default)]
-struct Fields {
+struct TopLevel {
     depth: usize,
     /// The field of the top level that is being read.
     key: String,
-    found: Vec<(String, String)>,
+    values: Vec<(String, String)>,
 }
 
-impl Fields {
+impl TopLevel {
     fn key(&mut self, key: &str) {
         let key = crate::text::front(key, KEY_BYTES_MAX);
         if self.depth == 1 {
@@ -107,16 +106,16 @@ impl Fields {
     }
 
     fn value(&mut self, value: &str) {
-        if self.depth <= 2 && !self.key.is_empty() && self.found.len() < FIELDS_MAX {
+        if self.depth <= 2 && !self.key.is_empty() && self.values.len() < FIELDS_MAX {
             let value = crate::text::front(value, FIELD_BYTES_MAX);
-            self.found.push((self.key.clone(), value.to_owned()));
+            self.values.push((self.key.clone(), value.to_owned()));
         }
     }
 
     fn all(&self, names: &[&str]) -> Vec<String> {
         let of = |name: &&str| -> Vec<String> {
-            let named = self.found.iter().filter(|(key, _)| key == name);
-            named.map(|(_, value)| value.clone()).collect()
+            let matches = self.values.iter().filter(|(key, _)| key == name);
+            matches.map(|(_, value)| value.clone()).collect()
         };
         names.iter().map(of).find(|it| !it.is_empty()).unwrap_or_default()
     }
@@ -125,7 +124,7 @@ impl Fields {
         self.all(names).into_iter().next().unwrap_or_default()
     }
 
-    fn tell(&self, draft: &mut Draft<'_>) {
+    fn write_to(&self, draft: &mut Draft<'_>) {
         draft.title = self.first(&["title", "name"]);
         draft.authors = self.all(&["author", "authors", "author.name", "creator"]);
         draft.description = self.first(&["description", "summary"]);
@@ -181,11 +180,11 @@ mod tests {
 
     #[test]
     fn a_long_key_is_kept_once() {
-        let mut fields = super::Fields { depth: 1, ..Default::default() };
+        let mut fields = super::TopLevel { depth: 1, ..Default::default() };
         fields.key(&"k".repeat(1 << 20));
         (0..300).for_each(|_| fields.value("x"));
-        assert_eq!(fields.found.len(), super::FIELDS_MAX);
-        assert!(fields.found.iter().all(|(key, _)| key.len() <= super::KEY_BYTES_MAX));
+        assert_eq!(fields.values.len(), super::FIELDS_MAX);
+        assert!(fields.values.iter().all(|(key, _)| key.len() <= super::KEY_BYTES_MAX));
     }
 
     #[test]

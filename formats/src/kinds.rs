@@ -1,4 +1,4 @@
-//! The types of objects, and the names that the `Type` attribute has for them.
+//! The types of objects, and their names in the `Type` attribute.
 //!
 //! Source: the list of Essence types in the user's manual, whose names are kept.
 //!
@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What an object is. The `Type` attribute says [`Type::name`].
+/// The type of an object. The `Type` attribute is its [`Type::name`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Type {
@@ -22,7 +22,7 @@ pub enum Type {
     Rst,
     /// AsciiDoc.
     AsciiDoc,
-    /// A file that says what its directory is.
+    /// A file that describes its directory.
     Readme,
     /// Questions and answers.
     Faq,
@@ -68,7 +68,7 @@ pub enum Type {
     Iafa,
     /// Summary objects.
     Soif,
-    /// Where a WAIS database is.
+    /// Description of a WAIS database: its host and name.
     WaisSource,
     /// TeX and LaTeX.
     Tex,
@@ -110,7 +110,7 @@ pub enum Type {
     Csv,
     /// Differences between files.
     Patch,
-    /// What changed from version to version.
+    /// Changes from version to version.
     ChangeLog,
     /// Revision Control System archive.
     Rcs,
@@ -164,13 +164,13 @@ pub enum Type {
     SymbolicLink,
     /// An editor's backup copy.
     Backup,
-    /// List of what a directory holds.
+    /// List of a directory's files.
     Directory,
     /// Binary data of no known type.
     Binary,
-    /// Nothing to go by: empty and without a telling name.
+    /// Empty, and without a telling name.
     Unknown,
-    /// A type of the site's own: the recognizer that found it knows its name.
+    /// A type of the site's own: the recognizer that matched knows its name.
     Site(u16),
 }
 
@@ -328,13 +328,13 @@ impl Type {
         Self::Unknown,
     ];
 
-    /// Returns the built-in type that the `Type` attribute calls so, in whatever case.
+    /// Returns the built-in type with this name in the `Type` attribute, in any case.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|it| it.name().eq_ignore_ascii_case(name))
     }
 
-    /// Returns what the `Type` attribute says; of the site's own types only that they are
-    /// (whoever recognized it tells them apart).
+    /// Returns the name in the `Type` attribute; "Site" for all types of the site's own, whose names the
+    /// recognizers know.
     #[expect(clippy::too_many_lines, reason = "it is a table")]
     pub fn name(self) -> &'static str {
         match self {
@@ -422,8 +422,8 @@ impl Type {
         }
     }
 
-    /// Returns whether objects of this type are text that people or editors can read as it is; of the
-    /// site's own types, that they may be.
+    /// Returns whether objects of this type are text that people or editors can read as it is. The site's own
+    /// types may be.
     pub fn is_text(self) -> bool {
         !matches!(
             self,

@@ -1,20 +1,20 @@
-//! The formats of objects: bytes in, and out comes what they say of themselves.
+//! The formats of objects: each summarizer reads the bytes of one format into a draft of its record.
 //!
-//! Source: TR §4 and Figure 3; the attributes and their meaning are those of the user's manual. One
-//! module a format; each turns an [`Input`] into a [`Draft`], [`draft()`] chooses among them by type, and
-//! [`summary()`] makes the record of it, so that every record has the same attributes in the same order.
-//! [`unnest`] opens what is packed, [`explode`] takes lists apart.
+//! Source: TR §4 and Figure 3; the attributes and their meaning follow the user's manual. Each format has one
+//! module, which turns an [`Input`] into a [`Draft`]. [`draft()`] chooses the module by the object's type.
+//! [`summary()`] makes the record, with the same attributes in the same order for all types. [`unnest`] opens
+//! packed objects; [`explode`] makes one record of each entry of a list.
 //!
 //! # Differences from the paper
 //!
-//! * Every record has a `Title`: where the content has none, it is the file's name.
-//! * `Keywords` are the words of much more text than `Partial-Text` holds, so that a search finds
-//!   what stands deep in a document although the document is not sent.
+//! * Every record has a `Title`; without one in the content, it is the file's name.
+//! * `Keywords` holds the words of much more text than `Partial-Text` does. A search so finds words deep in a
+//!   document whose text is not sent.
 //! * Essence ran a program for each object; these are functions, bounded in time and memory.
 //!
 //! Sans-I/O.
 
-mod about;
+mod cancellable;
 pub mod catalog;
 pub mod code;
 mod detail;
@@ -25,6 +25,7 @@ mod json;
 mod kinds;
 pub mod markup;
 mod media;
+mod metadata;
 mod numbers;
 pub mod object;
 mod office;
@@ -35,7 +36,6 @@ pub mod prose;
 mod summary;
 pub mod text;
 pub mod unnest;
-mod watched;
 
 #[cfg(test)]
 mod testing;
@@ -53,10 +53,10 @@ use object::Object;
 pub use summary::summary;
 use text::decode;
 
-/// How much of the front of an object tells what it is, in bytes; more does no harm.
+/// Length of the front of an object by which its type is recognized, in bytes; more does no harm.
 pub const HEAD_BYTES: usize = 4 * 1024;
 
-/// Which types are published with their full text, beside what summarizing them gives.
+/// Types published with their full text, beside the usual attributes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FullText {
     /// None.
@@ -68,16 +68,16 @@ pub enum FullText {
     Types(BTreeSet<Type>),
 }
 
-/// How much a record says. All bounds are per object.
+/// Bounds on the size of a record. All bounds are per object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// Types whose records carry `Full-Text` in place of `Partial-Text`.
     pub full_text: FullText,
-    /// How much each record says.
+    /// The attributes of a record and their lengths.
     pub detail: Detail,
     /// Longest `Full-Text`, in bytes.
     pub full_text_bytes_max: usize,
-    /// How much of the text is read for `Keywords`, in bytes.
+    /// Length of the text that is read for `Keywords`, in bytes.
     pub keywords_text_bytes_max: usize,
     /// Longest `Keywords`, in bytes.
     pub keywords_bytes_max: usize,
@@ -85,9 +85,9 @@ pub struct Settings {
     pub references_bytes_max: usize,
     /// Most `URL-References`.
     pub references_max: usize,
-    /// What markup says.
+    /// Rules of markup: attributes by element, head field and key.
     pub markup: markup::Tables,
-    /// What marks classes of documents in PDF, and what is read of them.
+    /// Classes of PDF documents, with the evidence and the rules for each.
     pub templates: pdf::Templates,
 }
 
@@ -116,7 +116,7 @@ impl Settings {
         }
     }
 
-    /// Returns how much text of an object of this type is of use, in bytes.
+    /// Returns how much text of an object of this type is used, in bytes.
     pub fn text_bytes_max(&self, r#type: Type) -> usize {
         let stored = if self.is_full(r#type) {
             self.full_text_bytes_max
@@ -127,14 +127,14 @@ impl Settings {
     }
 }
 
-/// What a summarizer is given.
+/// The input of a summarizer: one object with its type and the settings.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
     /// The object.
     pub object: &'a Object,
-    /// What it was recognized as.
+    /// Its recognized type.
     pub r#type: Type,
-    /// How much to say.
+    /// Bounds on the record.
     pub settings: &'a Settings,
     /// Whether to stop; polled inside every long loop.
     pub cancelled: &'a dyn Fn() -> bool,
@@ -147,7 +147,7 @@ impl fmt::Debug for Input<'_> {
 }
 
 impl<'a> Input<'a> {
-    /// Returns the most text that is of use, in bytes.
+    /// Returns how much text is used, in bytes.
     pub fn text_bytes_max(&self) -> usize {
         self.settings.text_bytes_max(self.r#type)
     }
@@ -158,14 +158,13 @@ impl<'a> Input<'a> {
         bytes.get(..bytes.len().min(bytes_max)).unwrap_or_default()
     }
 
-    /// Returns as much of the object as is of use, decoded.
+    /// Returns the text of the object, decoded, as far as it is used.
     pub fn text(&self) -> Cow<'a, str> {
         decode(self.head(self.text_bytes_max()), None)
     }
 }
 
-/// Says what there is to say about an object, by its type. A type without a module of its own gives an
-/// empty draft.
+/// Summarizes an object by its type. A type without a summarizer gives an empty draft.
 pub fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
     match input.r#type {
         catalog if catalog::is_catalog(catalog) => catalog::summarize(input),
@@ -175,7 +174,7 @@ pub fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
         Type::ChangeLog => prose::changes::summarize(input),
         Type::FormattedText => prose::formatted::summarize(input),
         Type::WaisSource => prose::wais::summarize(input),
-        // The site's own types have no more than text in common, if that.
+        // A type of the site's own may be text or not.
         Type::Site(_) if text::is_text(input.head(HEAD_BYTES)) => prose::plain::prose(input),
         Type::Site(_) => Draft::default(),
         Type::Html => html::summarize(input),

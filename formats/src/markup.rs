@@ -1,13 +1,13 @@
-//! Markup tables: which elements, head fields and keys of linked data become which attributes.
+//! Markup tables: the attributes that elements, head fields and keys of linked data become.
 //!
-//! Source: Essence's `HTML.sum` and SGML summarizers, whose table (`HTML.sum.tbl`) a site may
-//! override. A table is TOML; the built-in one is `markup/tables.toml`:
+//! Source: Essence's `HTML.sum` and SGML summarizers, whose table (`HTML.sum.tbl`) a site may override. A
+//! table is TOML; the built-in one is `markup/tables.toml`:
 //!
 //! ```toml
 //! [[vocabulary]]
-//! name = "Recipes"                      # known by one of
+//! name = "Recipes"                      # recognized by one of
 //! root = "cookbook"                     #   the root's name
-//! namespace = "http://recipes.example/" #   how its namespace begins
+//! namespace = "http://recipes.example/" #   the beginning of its namespace
 //! doctype = "-//Recipes//"              #   a piece of the document type
 //!
 //! [[map]]
@@ -27,19 +27,18 @@
 //! attribute = "Author"
 //! ```
 //!
-//! Besides, `prefix = "doi:"` is put before the value, `split = ";"` makes several of one,
-//! `parts = ["forename", "surname"]` are the elements inside that make it up, in this order and with
-//! what `join` says between them (a space if nothing),
-//! `line = true` ends it with its line, as in SGML without end tags;
-//! `aside = true` in place of an attribute has an element's text told after everything else (menus,
-//! footers), `ignore = true` leaves it out, and `attribute = "Partial-Text"` is what all text is.
-//! Names are told apart without regard to case.
+//! Further keys: `prefix = "doi:"` is put before the value. `split = ";"` makes several values of one.
+//! `parts = ["forename", "surname"]` names the elements inside that make up the value, in this order, with
+//! `join` between them (default: a space). `line = true` ends the value with its line, as in SGML without end
+//! tags. In place of an attribute, `aside = true` moves an element's text behind everything else (menus,
+//! footers), and `ignore = true` leaves it out. `attribute = "Partial-Text"` stands for plain text. Names are
+//! compared without regard to case.
 //!
-//! **Precedence.** The maps that stand first count: of several that give one attribute, the first
-//! that finds something. All count for `Keywords`, `Headings`, `Identifier` and `URL-References`; the
-//! words of what does not count are keywords. Of the maps of one element, only those with most
-//! conditions apply. A site's files come before what is built in, and replace what it says of the
-//! same elements (under the same conditions), fields and keys.
+//! **Precedence.** Earlier maps count more: of several that give one attribute, the first with a value wins.
+//! For `Keywords`, `Headings`, `Identifier` and `URL-References` all maps count. The words of the values
+//! that lose become keywords. Of the maps of one element, only those with the most conditions apply. A site's
+//! files come before the built-in table, and replace its maps of the same elements (under the same
+//! conditions), fields and keys.
 //!
 //! # Differences from the paper
 //!
@@ -64,8 +63,8 @@ const BUILT_IN: &str = include_str!("markup/tables.toml");
 /// Longest name of an element or of a head field, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// What markup says, by element, head field and key: the site's tables over the built-in one.
-/// Cheap to clone. Written and read as the text of the site's files.
+/// The rules of markup, by element, head field and key: the site's tables over the built-in one. Cheap to
+/// clone. Serialized as the text of the site's files.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(into = "Vec<Source>", from = "Vec<Source>")]
 pub struct Tables(Arc<Compiled>);
@@ -86,32 +85,32 @@ struct Compiled {
     /// The names of [`Attribute::Other`], by number.
     attributes: Vec<Box<str>>,
     fields: HashMap<Box<[u8]>, Vec<Rule>, RandomState>,
-    /// How the names of head fields begin that say nothing.
+    /// Beginnings of the names of head fields that are left out.
     silent: Vec<Box<str>>,
     keys: Vec<Key>,
 }
 
-/// The place of HTML among the vocabularies.
+/// The index of HTML in the vocabularies.
 const HTML: usize = 0;
-/// The place of the vocabulary of what is in none.
+/// The index of the vocabulary for documents in no other one.
 const OTHER: usize = 1;
 
-/// What a vocabulary is known by, and its rules.
+/// A vocabulary: how it is recognized, and its rules.
 #[derive(Debug, Default)]
 pub(crate) struct Vocabulary {
     name: Box<str>,
     roots: Vec<String>,
-    /// Attributes of the root, one of which is there: some roots have common names.
+    /// Attributes of the root, one of which must be there, since some roots have common names.
     root_attributes: Vec<String>,
     namespaces: Vec<String>,
     /// Pieces of the document type.
     doctypes: Vec<String>,
-    /// Whether text may be HTML in turn, escaped.
+    /// Whether text may itself be HTML, escaped.
     escaped: bool,
     elements: HashMap<Box<[u8]>, Vec<Rule>, RandomState>,
 }
 
-/// What an attribute is in a record.
+/// The attribute of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Attribute {
     Title,
@@ -124,60 +123,60 @@ pub(crate) enum Attribute {
     Text,
     Identifier,
     Language,
-    /// Any other, by its place in the table's list of names.
+    /// Any other, by its index in the table's list of names.
     Other(u16),
 }
 
-/// What is done with an element, a head field or a key.
+/// The action with an element, a head field or a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// It becomes an attribute.
-    Tell(Attribute),
-    /// Its text is told after everything else.
+    /// Its value becomes an attribute.
+    Attribute(Attribute),
+    /// Its text is put behind everything else.
     Aside,
     /// It is left out.
     Ignore,
 }
 
-/// What becomes of an element, a head field or a key.
+/// The rule for an element, a head field or a key.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
     pub(crate) action: Action,
-    /// Names of the elements around, the nearest first.
+    /// Names of the enclosing elements, the nearest first.
     parents: Box<[Box<str>]>,
-    /// An attribute that must be there, and a word in it.
+    /// An attribute that must be there, and a word that it must have.
     when: Option<(Box<str>, Option<Box<str>>)>,
-    /// The attribute whose value is taken in place of the text.
+    /// The attribute whose value replaces the text.
     pub(crate) value_of: Option<Box<str>>,
-    /// What is put before the value.
+    /// Text before the value.
     pub(crate) prefix: Box<str>,
-    /// What parts values.
+    /// The separator of several values.
     pub(crate) split: Option<Box<str>>,
-    /// Names of the elements that make up the value, in the value's order.
+    /// Names of the elements that make up the value, in order.
     pub(crate) parts: Box<[Box<str>]>,
-    /// What is put between them.
+    /// Text between them.
     pub(crate) join: Box<str>,
     /// Whether the value ends with its line.
     pub(crate) line: bool,
-    /// The lower, the more it counts.
+    /// The lower, the more the rule counts.
     pub(crate) rank: u16,
 }
 
-/// A key of linked data, as the names on the way to it.
+/// A key of linked data, as the names on the path to it.
 #[derive(Debug)]
 pub(crate) struct Key {
     pub(crate) path: Box<[Box<str>]>,
     pub(crate) rule: Rule,
 }
 
-/// What the beginning of a document says about its vocabulary.
+/// The features of a document's beginning that show its vocabulary.
 #[derive(Debug, Default)]
 pub(crate) struct Root<'t> {
     /// The name of its first element, without prefix.
     pub(crate) name: &'t str,
     /// Its namespace.
     pub(crate) namespace: Option<&'t str>,
-    /// Its document type, between `<!` and `>` or `[`.
+    /// The document type, between `<!` and `>` or `[`.
     pub(crate) doctype: &'t str,
 }
 
@@ -196,7 +195,7 @@ impl From<Tables> for Vec<Source> {
 }
 
 impl From<Vec<Source>> for Tables {
-    /// What was written by this program was read by it without mistakes.
+    /// This program wrote the text, and so reads it without mistakes.
     fn from(sources: Vec<Source>) -> Self {
         if sources.is_empty() {
             return Self::default();
@@ -238,19 +237,20 @@ impl Tables {
         self.0.vocabularies.get(HTML).unwrap_or(&NONE)
     }
 
-    /// Returns the vocabulary of a document that begins so: by its namespace, else by its document
-    /// type, else by its root's name and attributes.
+    /// Returns the vocabulary of a document: by its namespace, else by its document type, else by its root's
+    /// name and attributes. `has` says whether the root has an attribute.
     pub(crate) fn vocabulary(&self, root: &Root<'_>, has: impl Fn(&str) -> bool) -> &Vocabulary {
         let doctype = root.doctype.to_ascii_lowercase();
-        let called =
+        let is_named =
             |it: &&Vocabulary| it.roots.iter().any(|name| root.name.eq_ignore_ascii_case(name));
         let all = || self.0.vocabularies.iter();
         let begins = |it: &&Vocabulary| {
             root.namespace.is_some_and(|ns| it.namespaces.iter().any(|begin| ns.starts_with(begin)))
         };
         let typed = |it: &&Vocabulary| it.doctypes.iter().any(|piece| doctype.contains(piece));
-        let special = |it: &&Vocabulary| called(it) && it.root_attributes.iter().any(|it| has(it));
-        let plain = |it: &&Vocabulary| called(it) && it.root_attributes.is_empty();
+        let special =
+            |it: &&Vocabulary| is_named(it) && it.root_attributes.iter().any(|it| has(it));
+        let plain = |it: &&Vocabulary| is_named(it) && it.root_attributes.is_empty();
         all()
             .find(begins)
             .or_else(|| all().find(typed))
@@ -260,12 +260,12 @@ impl Tables {
             .unwrap_or_else(|| self.html())
     }
 
-    /// Returns the rules of the head field called `name`, if there are any.
+    /// Returns the rules of the head field `name`, if there are any.
     pub(crate) fn field(&self, name: &str) -> Option<&[Rule]> {
-        lowered(name, |lower| self.0.fields.get(lower)).flatten().map(Vec::as_slice)
+        with_lower_case(name, |lower| self.0.fields.get(lower)).flatten().map(Vec::as_slice)
     }
 
-    /// Whether a head field without rules is about how to show the page, or for machines only.
+    /// Returns whether a head field without rules is left out: it is about layout, or for machines only.
     pub(crate) fn is_silent(&self, name: &str) -> bool {
         let begins = |begin: &str| {
             name.get(..begin.len()).is_some_and(|front| front.eq_ignore_ascii_case(begin))
@@ -278,19 +278,19 @@ impl Tables {
         &self.0.keys
     }
 
-    /// Returns the name of an attribute that only some types have.
+    /// Returns the name of an attribute.
     pub(crate) fn name(&self, attribute: Attribute) -> &str {
         match attribute {
             Attribute::Other(number) => {
                 self.0.attributes.get(usize::from(number)).map_or("", |it| it)
             }
-            known => KNOWN.iter().find(|(_, it)| *it == known).map_or("", |(name, _)| name),
+            known => STANDARD.iter().find(|(_, it)| *it == known).map_or("", |(name, _)| name),
         }
     }
 }
 
-/// The attributes that have a meaning of their own here.
-const KNOWN: &[(&str, Attribute)] = &[
+/// The attributes with a meaning of their own here.
+const STANDARD: &[(&str, Attribute)] = &[
     ("Title", Attribute::Title),
     ("Author", Attribute::Author),
     ("Description", Attribute::Description),
@@ -304,24 +304,24 @@ const KNOWN: &[(&str, Attribute)] = &[
 ];
 
 impl Attribute {
-    /// Whether everything counts that gives it, rather than the first rule that finds something.
+    /// Returns whether all values count, rather than those of the first rule that has some.
     pub(crate) fn adds_up(self) -> bool {
         matches!(self, Self::Keywords | Self::References | Self::Headings | Self::Identifier)
     }
 }
 
 impl Vocabulary {
-    /// Returns the rules of the element called `name`, those with most conditions first.
+    /// Returns the rules of the element `name`, those with the most conditions first.
     pub(crate) fn rules(&self, name: &str) -> &[Rule] {
-        lowered(name, |lower| self.elements.get(lower)).flatten().map_or(&[], Vec::as_slice)
+        with_lower_case(name, |lower| self.elements.get(lower)).flatten().map_or(&[], Vec::as_slice)
     }
 
-    /// Whether this is the vocabulary of pages.
+    /// Returns whether this is the vocabulary of pages.
     pub(crate) fn is_html(&self) -> bool {
         &*self.name == "HTML"
     }
 
-    /// Whether text may be HTML in turn, escaped.
+    /// Returns whether text may itself be HTML, escaped.
     pub(crate) fn is_escaped(&self) -> bool {
         self.escaped
     }
@@ -352,9 +352,9 @@ impl Rule {
     }
 }
 
-/// Returns those of an element's rules that apply: of those that hold, the ones with most conditions.
-/// `parent` returns the name of the element that is so many elements around; `value_of` the value of an
-/// attribute.
+/// Returns those of an element's rules that apply: of those whose conditions hold, the ones with the most
+/// conditions. `parent` returns the name of the enclosing element at a distance (0 is the nearest);
+/// `value_of` returns the value of an attribute.
 pub(crate) fn applying<'r, 't>(
     rules: &'r [Rule],
     parent: impl Fn(usize) -> Option<&'t str>,
@@ -370,8 +370,8 @@ pub(crate) fn applying<'r, 't>(
     })
 }
 
-/// Calls `with` with a name in lower case; not if it is longer than any that is known.
-fn lowered<R>(name: &str, with: impl FnOnce(&[u8]) -> R) -> Option<R> {
+/// Calls `with` with a name in lower case; returns `None` for a name longer than all known ones.
+fn with_lower_case<R>(name: &str, with: impl FnOnce(&[u8]) -> R) -> Option<R> {
     let mut lower = [0; NAME_BYTES_MAX];
     let lower = lower.get_mut(..name.len())?;
     lower.copy_from_slice(name.as_bytes());
@@ -379,9 +379,8 @@ fn lowered<R>(name: &str, with: impl FnOnce(&[u8]) -> R) -> Option<R> {
     Some(with(lower))
 }
 
-/// Whether the name is one that other parts of Harvest give a meaning; a page or a table must not
-/// set it.
-pub(crate) fn is_ours(name: &str) -> bool {
+/// Returns whether other parts of Harvest give the name a meaning; a page or a table must not set it.
+pub(crate) fn is_reserved(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     lower.starts_with("gatherer-")
         || lower.starts_with("embed")
@@ -408,7 +407,7 @@ pub(crate) fn is_ours(name: &str) -> bool {
         )
 }
 
-/// Whether this can be an attribute's name.
+/// Returns whether the text can be an attribute's name.
 pub(crate) fn is_attribute_name(name: &str) -> bool {
     name.starts_with(|it: char| it.is_ascii_alphabetic())
         && name.bytes().all(|it| it.is_ascii_alphanumeric() || b"-._:".contains(&it))
@@ -426,7 +425,7 @@ mod tests {
         read.map_err(|it| it.iter().map(|it| it.with_file("g.toml".as_ref())).collect())
     }
 
-    /// Summarizes with a site's table; returns the attributes asked for.
+    /// Summarizes with a site's table; returns the attributes of `expected`.
     #[track_caller]
     fn check(table: &str, (r#type, text): (Type, &str), expected: &[(&str, &str)]) {
         let settings = Settings { markup: read(table).unwrap(), ..Settings::default() };
@@ -502,18 +501,18 @@ mod tests {
     #[test]
     fn every_mistake_is_named_with_file_and_line() {
         let check = |text: &str, expected: &[&str]| {
-            let said = read(text).err().unwrap_or_default();
-            assert_eq!(said.len(), expected.len(), "{said:#?}");
-            for (said, expected) in said.iter().zip(expected) {
-                let (place, part) = expected.split_once(' ').unwrap();
-                assert!(said.starts_with(place) && said.contains(part), "{said}");
+            let mistakes = read(text).err().unwrap_or_default();
+            assert_eq!(mistakes.len(), expected.len(), "{mistakes:#?}");
+            for (mistake, expected) in mistakes.iter().zip(expected) {
+                let (position, text) = expected.split_once(' ').unwrap();
+                assert!(mistake.starts_with(position) && mistake.contains(text), "{mistake}");
             }
         };
-        check("[[map]]\nattribute = 'Title'\n", &["my.toml:1: says of nothing"]);
+        check("[[map]]\nattribute = 'Title'\n", &["my.toml:1: names no subject"]);
         check("[[map]]\nelement = 'a'\n", &["my.toml:1: does not say what"]);
-        check("[[map]]\nelement = 'a'\nattribute = 'MD5'\n", &["my.toml:3: not for markup"]);
+        check("[[map]]\nelement = 'a'\nattribute = 'MD5'\n", &["my.toml:3: is reserved"]);
         check("[[map]]\nelement = 'a'\nattribute = 'a b'\n", &["my.toml:3: no name"]);
-        check("[[map]]\nelement = 'a/b'\nattribute = 'A'\n", &["my.toml:2: what is in what"]);
+        check("[[map]]\nelement = 'a/b'\nattribute = 'A'\n", &["my.toml:2: nesting"]);
         check("[[map]]\nmeta = ['x', 'y*']\nattribute = 'A'\n", &["my.toml:2:14 many names"]);
         check(
             "[[map]]\nin = 'DocBok'\nelement = 'a'\nattribute = 'A'\n",

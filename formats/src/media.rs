@@ -1,4 +1,4 @@
-//! Media: pictures, sound, films and fonts, and what is written in them.
+//! Media: summarizers of pictures, sound, films and fonts, by their metadata.
 //!
 //! Sans-I/O.
 

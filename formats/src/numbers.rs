@@ -1,4 +1,4 @@
-//! Numbers and pieces in binary formats, read from anywhere in foreign bytes without a panic.
+//! Numbers and slices of binary formats, read at any offset of foreign bytes without a panic.
 //!
 //! Sans-I/O.
 
@@ -11,7 +11,7 @@ pub(crate) fn slice(bytes: &[u8], at: usize, len: usize) -> Option<&[u8]> {
     bytes.get(at..at.checked_add(len)?)
 }
 
-/// Returns what is there of the `len` bytes at `at`.
+/// Returns as many of the `len` bytes at `at` as there are.
 pub(crate) fn slice_up_to(bytes: &[u8], at: usize, len: usize) -> &[u8] {
     let rest = bytes.get(at..).unwrap_or_default();
     rest.get(..len.min(rest.len())).unwrap_or_default()
@@ -47,12 +47,12 @@ pub(crate) fn le32(bytes: &[u8], at: usize) -> Option<u32> {
     array(bytes, at).map(u32::from_le_bytes)
 }
 
-/// Returns a big-endian number of two bytes as a length or a place.
+/// Returns a big-endian number of two bytes as a length or an offset.
 pub(crate) fn len16(bytes: &[u8], at: usize) -> Option<usize> {
     be16(bytes, at).map(usize::from)
 }
 
-/// Returns a big-endian number of four bytes as a length or a place.
+/// Returns a big-endian number of four bytes as a length or an offset.
 pub(crate) fn len32(bytes: &[u8], at: usize) -> Option<usize> {
     be32(bytes, at).map(|it| it as usize)
 }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_where_they_are() {
+    fn numbers_are_read_inside_the_bytes_only() {
         let bytes = [1, 2, 3, 4, 5, 6, 7, 8];
         assert_eq!(be16(&bytes, 0), Some(0x0102));
         assert_eq!(le16(&bytes, 1), Some(0x0302));

@@ -1,7 +1,7 @@
-//! What goes down the route after fetching: an object's bytes, and what was wrong with it.
+//! The object between fetching and publishing: its bytes, its summary and its problems.
 //!
-//! Source: TR §4 ("The Gatherer Subsystem"). An object is one thing that has a URL: a file, a page,
-//! a member of an archive. A broken object is data (a record plus problems), never an aborted run.
+//! Source: TR §4 ("The Gatherer Subsystem"). An object has a URL: it is a file, a page or a member of an
+//! archive. A broken object gives a record and problems, and never aborts the run.
 //!
 //! Sans-I/O.
 
@@ -15,10 +15,10 @@ use soif::digest::Md5;
 /// One fetched object.
 #[derive(Clone, Debug)]
 pub struct Object {
-    /// Where users find it: absolute, already mapped to the public prefix. Members of an archive
-    /// carry the container's URL, `#` and the member's percent-encoded path.
+    /// The public URL: absolute, already mapped to the public prefix. A member of an archive has the
+    /// container's URL, `#` and the member's percent-encoded path.
     pub url: String,
-    /// Its file name without directories, lossy UTF-8; what typing by name looks at.
+    /// Its file name without directories, as lossy UTF-8; typing by name reads it.
     pub name: String,
     /// Its content, or the front of it when `truncated`.
     pub bytes: Bytes,
@@ -44,36 +44,36 @@ impl Object {
     }
 }
 
-/// What could be said about one object: a record with its content attributes, and what went wrong.
+/// The result of summarizing one object: a record with its content attributes, and problems.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// The record: `FILE` template, the object's URL, and content attributes only (`Type`, `Title`,
     /// `Author`, `Description`, `Keywords`, `Abstract`, `Partial-Text` or `Full-Text`,
     /// `URL-References`, `File-Size`, `MD5`, `Last-Modification-Time`, `Nested-Filename`).
     pub record: Record,
-    /// What went wrong, in the order it was met. The record is still worth publishing.
+    /// Problems, in order. The record is published all the same.
     pub problems: Vec<Problem>,
-    /// What a program of the site is still to be given, whose word counts more than the record's.
-    pub given: Option<Given>,
+    /// The input of a site's program, which still has to run; its attributes replace the record's.
+    pub given: Option<ProgramInput>,
 }
 
-/// An object as a program of the site reads it.
+/// An object as a site's program reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct ProgramInput {
     /// Its file name, as [`Object::name`].
     pub name: String,
-    /// Its content, opened where it was packed.
+    /// Its content, unpacked.
     pub bytes: Bytes,
 }
 
-/// Something wrong with one object, for the list that admins read.
+/// A problem with one object, for the list that administrators read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Problem {
-    /// URL of the object, or of the archive member, that is wrong.
+    /// URL of the object, or of the member of an archive, that has the problem.
     pub object: String,
-    /// What sort of thing is wrong.
+    /// The kind of problem.
     pub kind: ProblemKind,
-    /// What exactly, lower-case, without the URL and without a full stop.
+    /// The details, lower-case, without the URL and without a full stop.
     pub message: String,
 }
 
@@ -90,28 +90,28 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What sort of thing is wrong with an object.
+/// The kind of a problem with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// The bytes are not what the type promises; what could be read was read.
+    /// The bytes do not follow the format; the readable part was read.
     Broken,
-    /// The content is locked by a password, or its opening would be unsafe.
+    /// The content needs a password, or opening it would be unsafe.
     Locked,
     /// A limit on bytes, members, ratio or depth was reached; the rest was left out.
     Limit,
     /// Time was up, or the run was stopped; the rest was left out.
     Time,
-    /// The summarizer itself failed: a fault of ours. The record is by name only.
+    /// The summarizer itself failed: a fault of this program. The record is by name only.
     Fault,
-    /// A program of the site failed on it: the record is what is built in.
+    /// A site's program failed on the object: the record has the built-in summary.
     Program,
-    /// What reads it could not be started, as the system was short of something: it is tried again.
+    /// The worker could not be started, as the system was short of something; it is tried again.
     Start,
 }
 
 impl ProblemKind {
-    /// Returns the word for status pages and metric labels.
+    /// Returns the name in status pages and metric labels.
     pub fn name(self) -> &'static str {
         match self {
             Self::Broken => "broken",

@@ -1,7 +1,8 @@
-//! Office documents: word processing, spreadsheets and slides of all makes. Which it is, the bytes say.
+//! Office documents: word processing, spreadsheets and slides of all makes, told apart by their bytes.
 //!
 //! Source: ECMA-376 (Office Open XML), OASIS OpenDocument 1.3, and Microsoft's \[MS-CFB\], \[MS-DOC\],
-//! \[MS-XLS\] and \[MS-PPT\] for what was written before 2007. One module each; here is what they share.
+//! \[MS-XLS\] and \[MS-PPT\] for documents from before 2007. Each format has one module; this one has the
+//! common parts.
 //!
 //! # Differences from the paper
 //!
@@ -39,29 +40,29 @@ use crate::prose::plain;
 use crate::prose::references::References;
 use crate::text::{Body, is_telling};
 
-/// Longest sum of headings, of sheets' names, in bytes.
+/// Longest sum of headings, and of sheets' names, in bytes.
 const HEADINGS_BYTES_MAX: usize = 8 * 1024;
-/// Longest paragraph that is one, in bytes.
+/// Longest paragraph, in bytes.
 const PARAGRAPH_BYTES_MAX: usize = 64 * 1024;
-/// A paragraph shorter than this describes nothing, in bytes.
+/// Shortest paragraph that can be a description, in bytes.
 const DESCRIPTION_BYTES_MIN: usize = 40;
-/// What every compound file starts with.
+/// First bytes of every compound file.
 const COMPOUND: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
-/// How far the root element of a document in one file may stand, in bytes.
+/// Length of the front in which the root element of an XML document is looked for, in bytes.
 const ROOT_BYTES_MAX: usize = 4 * 1024;
 
 /// Summarizes an office document.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = &*input.object.bytes;
     let front = input.head(ROOT_BYTES_MAX);
-    let has = |what: &[u8]| memchr::memmem::find(front, what).is_some();
+    let has = |mark: &[u8]| memchr::memmem::find(front, mark).is_some();
     if bytes.starts_with(b"PK") {
         return packaged(input);
     }
     if bytes.starts_with(COMPOUND) {
         return ole::summarize(input);
     }
-    // Programs take what they can read under any of their names, so all kinds go by these.
+    // Office programs read all of these formats under any of their file names.
     if bytes.starts_with(b"{\\rtf") {
         return rtf::summarize(input);
     }
@@ -113,7 +114,7 @@ fn packaged<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// What a paragraph is.
+/// The kind of a paragraph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Text,
@@ -122,8 +123,8 @@ enum Kind {
     Title,
 }
 
-/// What has been seen of a document.
-struct Found {
+/// The contents of a document, as far as they are read.
+struct OfficeDraft {
     body: Body,
     headings: Body,
     title: String,
@@ -134,7 +135,7 @@ struct Found {
     properties: Properties,
 }
 
-impl Found {
+impl OfficeDraft {
     fn new(input: &Input<'_>) -> Self {
         Self {
             body: Body::new(input.text_bytes_max()),
@@ -180,7 +181,7 @@ impl Found {
 
     fn draft<'a>(self) -> Draft<'a> {
         let mut draft = Draft::default();
-        self.properties.tell(&mut draft);
+        self.properties.write_to(&mut draft);
         if draft.title.trim().is_empty() {
             // The headings of a spreadsheet are the names of its columns.
             let is_table = !self.sheets.as_str().is_empty();

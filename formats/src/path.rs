@@ -1,4 +1,4 @@
-//! Paths as they stand in URLs.
+//! Paths in URLs.
 //!
 //! Sans-I/O.
 
@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
-/// Bytes of a path that stay as they are in a URL: unreserved characters (RFC 3986 §2.3), the
-/// slash, and a few that are harmless in a path and common in names.
+/// Bytes that are escaped: all but unreserved characters (RFC 3986 §2.3), the slash, and a few that are
+/// harmless in a path and common in names.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')

@@ -1,23 +1,22 @@
-//! PDF: the document's information, and its text in the order in which it is drawn.
+//! The PDF summarizer: the document's metadata, and its text in the order of drawing.
 //!
-//! Source: ISO 32000-1 §14.3.3 (information dictionary). The pages are interpreted by
-//! `hayro_interpret` into a device that keeps characters and their places only.
+//! Source: ISO 32000-1 §14.3.3 (information dictionary). `hayro_interpret` interprets the pages, and draws on
+//! a device that keeps only characters and their positions.
 //!
-//! A PDF can be made to open to gigabytes or to draw for hours, and the interpreter has no limits of
-//! its own. So the compressed streams are measured before it sees them (`measure`), and the device
-//! stops a page, by unwinding, when the text is enough or the time is up. What was read until then
-//! stays. That is the one place besides `essence` that catches a panic: a page that trips the
-//! interpreter costs that page.
+//! A PDF can be made to inflate to gigabytes or to draw for hours, and the interpreter has no limits of its
+//! own. So `measure` measures the compressed streams first. The device stops a page, by unwinding, when the
+//! text is long enough or the time is up; the text so far is kept. Besides `essence`, only this module
+//! catches panics: a page that makes the interpreter panic costs that page alone.
 //!
 //! Sans-I/O.
 
 mod accent;
+mod declared;
 mod device;
 mod extract;
 mod layout;
 mod measure;
 mod template;
-mod witness;
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,7 +33,7 @@ use hayro_syntax::page::Page;
 use hayro_syntax::{Filter, LoadPdfError, Pdf};
 
 use self::device::{OPERATIONS_MAX, Stop, TextDevice};
-use self::extract::Document;
+use self::extract::Extractor;
 use self::layout::Layout;
 pub use self::template::Templates;
 use super::{Draft, Input};
@@ -43,14 +42,14 @@ use crate::text::is_telling;
 
 /// Most pages that are read for text.
 const PAGES_MAX: usize = 2_000;
-/// Pages whose layout is looked at: a cover, what is behind it, and the first page.
+/// Pages whose layout is read: a cover, its back, and the first pages.
 const FRONT_PAGES_MAX: usize = 4;
-/// What the contents of all pages together may open to, in bytes: the interpreter keeps them.
+/// Most bytes to which the contents of all pages together may inflate: the interpreter keeps them.
 const CONTENTS_BYTES_MAX: u64 = 128 * 1024 * 1024;
-/// Most parts of one page's contents.
+/// Most streams of one page's contents.
 const PARTS_MAX: usize = 10_000;
-/// By how much contents in other codes than deflate may swell.
-const SWELL_MAX: u64 = 1_400;
+/// Highest expansion ratio of contents in other codes than deflate.
+const EXPANSION_MAX: u64 = 1_400;
 /// Summarizes a document.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
@@ -59,13 +58,13 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         Err(measure::Refusal::Time) => {
             draft.problem(ProblemKind::Time, "ran out of time measuring its streams");
         }
-        Err(measure::Refusal::Swells(message)) => draft.problem(ProblemKind::Limit, message),
+        Err(measure::Refusal::Size(message)) => draft.problem(ProblemKind::Limit, message),
     }
     draft
 }
 
 fn read(input: &Input<'_>, draft: &mut Draft<'_>) {
-    // The interpreter shares the bytes: no copy of a large document is made.
+    // The interpreter shares the bytes, so that a large document is not copied.
     let data = Arc::new(Shared(input.object.bytes.clone()));
     let opened = catch_unwind(|| Pdf::new(data));
     let pdf = match opened {
@@ -85,25 +84,25 @@ fn read(input: &Input<'_>, draft: &mut Draft<'_>) {
         }
     };
     let mut device = TextDevice::new(input.text_bytes_max(), input.cancelled);
-    let witness = witness::read(&pdf, draft);
+    let declared = declared::read(&pdf, draft);
     let (front, layout) = pages(&pdf, &mut device, draft);
     let body = device.body.finish();
-    let document = Document {
+    let extractor = Extractor {
         layout: &layout,
         front: body.get(..front).unwrap_or(&body),
         body: &body,
         name: &input.object.name,
-        witness,
+        declared,
     };
-    document.describe(input.settings.templates.all(), draft);
+    extractor.describe(input.settings.templates.all(), draft);
     if draft.title.is_empty() {
-        // Better than the file's name, and what readers see.
+        // The line is better than the file's name, and readers see it.
         draft.title = body.lines().find(|line| is_telling(line)).unwrap_or_default().to_owned();
     }
     draft.body = Cow::Owned(body);
 }
 
-/// Bytes as the interpreter wants to hold them.
+/// The bytes, in the form that the interpreter holds.
 struct Shared(Bytes);
 
 impl AsRef<[u8]> for Shared {
@@ -112,7 +111,7 @@ impl AsRef<[u8]> for Shared {
     }
 }
 
-/// Reads all pages; returns how much of the text is the front pages', and their layout.
+/// Reads all pages. Returns the length of the front pages' text, and their layout.
 fn pages(pdf: &Pdf, device: &mut TextDevice<'_>, draft: &mut Draft<'_>) -> (usize, Layout) {
     let pages = pdf.pages();
     let (mut front, mut layout) = (0, Layout::default());
@@ -152,15 +151,15 @@ fn pages(pdf: &Pdf, device: &mut TextDevice<'_>, draft: &mut Draft<'_>) -> (usiz
         }
     }
     layout.finish();
-    tell(failed, pages.len(), device, draft);
+    report(&failed, pages.len(), device, draft);
     (front, layout)
 }
 
-/// Says what could not be read of so many pages.
-fn tell(mut failed: Vec<String>, pages: usize, device: &mut TextDevice<'_>, draft: &mut Draft<'_>) {
+/// Adds the problems with the pages; `pages` is their number.
+fn report(failed: &[String], pages: usize, device: &mut TextDevice<'_>, draft: &mut Draft<'_>) {
     if !failed.is_empty() {
-        failed.truncate(20);
-        let message = format!("page {} cannot be read to the end", failed.join(", "));
+        let first = failed.get(..20).unwrap_or(failed);
+        let message = format!("page {} cannot be read to the end", first.join(", "));
         draft.problem(ProblemKind::Broken, message);
     }
     let whole = device.is_done() || pages <= PAGES_MAX;
@@ -179,8 +178,8 @@ fn tell(mut failed: Vec<String>, pages: usize, device: &mut TextDevice<'_>, draf
     }
 }
 
-/// Returns to how many bytes the contents of a page open, counting no further than `allowed`: one
-/// stream may be named by many pages, and many times by one.
+/// Returns the bytes to which the contents of a page inflate, counted up to `allowed`. Many pages may refer
+/// to one stream, and one page to it many times.
 fn contents_bytes(page: &Page<'_>, allowed: u64) -> u64 {
     let dictionary = page.raw();
     if let Some(stream) = dictionary.get::<Stream<'_>>(CONTENTS) {
@@ -202,7 +201,7 @@ fn stream_bytes(stream: &Stream<'_>, allowed: u64) -> u64 {
     match stream.filters().as_slice() {
         [] => data.len() as u64,
         [Filter::FlateDecode] => measure::inflated_bytes(&data, allowed),
-        _ => SWELL_MAX.saturating_mul(data.len() as u64),
+        _ => EXPANSION_MAX.saturating_mul(data.len() as u64),
     }
 }
 

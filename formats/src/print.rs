@@ -1,4 +1,4 @@
-//! Print: what is set for paper, and the languages that it is set in.
+//! Print: formats of typeset pages, and the languages that they are written in.
 //!
 //! Sans-I/O.
 

@@ -1,4 +1,4 @@
-//! Prose: texts that people write for people to read as they are, and the light markup in them.
+//! Prose: summarizers of texts that people write and read directly, with light markup.
 //!
 //! Sans-I/O.
 

@@ -1,4 +1,4 @@
-//! A summary: the record of an object, made of a draft.
+//! The summary: the record of an object, made from a draft.
 //!
 //! Sans-I/O.
 
@@ -13,11 +13,11 @@ use crate::{Detail, Draft, Input, Settings, detail};
 const TITLE_BYTES_MAX: usize = 300;
 /// Longest `Author`, in bytes.
 const AUTHOR_BYTES_MAX: usize = 4 * 1024;
-/// Most authors that are looked at.
+/// Most authors that are read.
 const AUTHORS_MAX: usize = 1_000;
 
-/// Makes a record of a draft. `type_name` is what `Type` says, and the attributes that `is_declared` are kept
-/// in every detail.
+/// Makes a record from a draft. `type_name` is the value of `Type`. The attributes for which `is_declared`
+/// returns true are kept in every level of detail.
 pub fn summary(
     input: &Input<'_>,
     draft: Draft<'_>,
@@ -173,13 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn a_site_says_how_much_its_records_say() {
+    fn detail_bounds_a_record() {
         let page = format!(
             "<title>Reaping</title><meta name=description content='How to reap.'>\
              <meta name=DC.date content=1995><h1>Sickles</h1><a href=x.html>{}</a>",
             "reaper reaper scythe wheat ".repeat(9)
         );
-        let said = |detail: Detail| {
+        let values = |detail: Detail| {
             let settings = Settings { detail, ..Settings::default() };
             let object = Object::whole("http://h.example/p.html", page.as_bytes().to_vec());
             let record = summarize(&object, Type::Html, &settings, &|| false).record;
@@ -190,13 +190,13 @@ mod tests {
         };
         let links = "http://h.example";
         assert_eq!(
-            said(Detail::RICH),
+            values(Detail::RICH),
             ["How to reap.", "1995", "how reap reaper ", links, "Sickles reaper r"]
         );
-        assert_eq!(said(Detail::BRIEF), ["", "1995", "how reap reaper ", "", ""]);
+        assert_eq!(values(Detail::BRIEF), ["", "1995", "how reap reaper ", "", ""]);
         let one = Detail { keywords_max: Some(1), description_bytes_max: 5, ..Detail::TERSE };
-        assert_eq!(said(one), ["How", "", "reaper reaper re", "", ""]);
-        assert_eq!(said(Detail::NAMES), [""; 5]);
+        assert_eq!(values(one), ["How", "", "reaper reaper re", "", ""]);
+        assert_eq!(values(Detail::NAMES), [""; 5]);
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_not_all_there_has_no_sum() {
+    fn a_truncated_object_has_no_md5() {
         let object = Object { truncated: true, size: 1 << 40, ..text_object("front") };
         let record = summarize(&object, Type::Text, &Settings::default(), &|| false).record;
         assert_eq!(record.get("MD5"), None);

@@ -1,9 +1,9 @@
-//! What the tests of all formats share.
+//! Helpers for the tests of all formats.
 
 use crate::object::{Object, Summary};
 use crate::{Input, Settings, Type, draft, summary};
 
-/// Summarizes an object as what it is.
+/// Summarizes an object of the given type.
 pub(crate) fn summarize(
     object: &Object,
     r#type: Type,
@@ -14,8 +14,8 @@ pub(crate) fn summarize(
     summary(&input, draft(&input), r#type.name(), &|_| false)
 }
 
-/// Summarizes `bytes` under `name` and renders the record, without what depends on the bytes as
-/// a whole (size, sum) and without the keywords.
+/// Summarizes `bytes` under `name` and renders the record and its problems. Size, MD5, type and keywords are
+/// left out.
 pub(crate) fn render(name: &str, r#type: Type, bytes: &[u8]) -> String {
     let object = Object::whole(format!("http://h.example/d/{name}"), bytes.to_vec());
     let summary = summarize(&object, r#type, &Settings::default(), &|| false);

@@ -1,4 +1,4 @@
-//! Text in any charset to UTF-8, and from text to words, lines and cuts.
+//! Text: decoding of any charset to UTF-8, and words, lines and cuts of text.
 //!
 //! Sans-I/O.
 
@@ -13,18 +13,18 @@ use encoding_rs::Encoding;
 pub use keywords::Keywords;
 use keywords::WORD_BYTES_MAX;
 
-/// How much of a text its charset is guessed from, in bytes.
+/// Length of the text from which its charset is guessed, in bytes.
 const GUESS_BYTES_MAX: usize = 64 * 1024;
 
-/// Decodes `bytes`, which may end inside a character, to UTF-8: by byte order mark, as UTF-8 when
-/// it is (but for a few broken places), by the `declared` charset, or by statistics.
+/// Decodes `bytes`, which may end inside a character, to UTF-8. The charset is that of a byte order mark; or
+/// UTF-8, if all but a few bytes are; or the `declared` one; or a statistical guess.
 pub fn decode<'a>(bytes: &'a [u8], declared: Option<&str>) -> Cow<'a, str> {
     if let Some((encoding, mark_bytes)) = Encoding::for_bom(bytes) {
         let rest = bytes.get(mark_bytes..).unwrap_or_default();
         return encoding.decode_without_bom_handling(rest).0;
     }
     let declared = declared.and_then(|label| Encoding::for_label(label.trim().as_bytes()));
-    // A stateful charset is ASCII bytes throughout: only the declaration can tell.
+    // ISO-2022-JP consists of ASCII bytes alone; only a declaration shows it.
     if let Some(encoding) = declared.filter(|it| *it == encoding_rs::ISO_2022_JP) {
         return encoding.decode_without_bom_handling(bytes).0;
     }
@@ -36,7 +36,7 @@ pub fn decode<'a>(bytes: &'a [u8], declared: Option<&str>) -> Cow<'a, str> {
         }
         Err(error) => error.valid_up_to(),
     };
-    let telling = around(bytes, good_bytes);
+    let telling = charset_sample(bytes, good_bytes);
     if is_mostly_utf8(telling) {
         return String::from_utf8_lossy(bytes);
     }
@@ -63,9 +63,10 @@ pub fn is_text(head: &[u8]) -> bool {
     control * 20 <= head.len()
 }
 
-/// Whether what looks like the beginning of a character of UTF-8 at the end of `bytes` is a letter of another
-/// charset: all before it is ASCII, and it is declared so, or a single byte that is a lower-case letter in
-/// Latin-1. Few texts are ASCII up to a cut within a character that is neither European nor punctuation.
+/// Returns whether an apparent first byte of a UTF-8 character at the end of `bytes` is a letter of another
+/// charset. This is so when all bytes before it are ASCII, and another charset is declared or the byte is a
+/// lower-case letter in Latin-1. Text that is ASCII up to a cut within a character seldom goes on with one
+/// that is neither European nor punctuation.
 fn ends_in_letter(bytes: &[u8], error: Utf8Error, declared: Option<&Encoding>) -> bool {
     let (before, end) = bytes.split_at_checked(error.valid_up_to()).unwrap_or_default();
     let is_letter = matches!(end, [0xdf..=0xe1 | 0xe3..=0xef]);
@@ -73,9 +74,9 @@ fn ends_in_letter(bytes: &[u8], error: Utf8Error, declared: Option<&Encoding>) -
     before.is_ascii() && (is_declared || declared.is_none() && is_letter)
 }
 
-/// Returns what tells the charset: the text on both sides of the first byte that is not UTF-8, which is at
-/// `bad`. Before it may be a book in ASCII.
-fn around(bytes: &[u8], bad: usize) -> &[u8] {
+/// Returns the sample that shows the charset: the text on both sides of `bad`, the offset of the first byte
+/// that is not UTF-8. A whole book of ASCII may stand before it.
+fn charset_sample(bytes: &[u8], bad: usize) -> &[u8] {
     let mut start = bad.saturating_sub(GUESS_BYTES_MAX / 2);
     while bytes.get(start).is_some_and(|it| it & 0xc0 == 0x80) && start < bad {
         start += 1;
@@ -84,7 +85,7 @@ fn around(bytes: &[u8], bad: usize) -> &[u8] {
     bytes.get(start..end).unwrap_or_default()
 }
 
-/// Whether there are ten good characters for every bad byte.
+/// Returns whether there are ten good characters for every bad byte.
 fn is_mostly_utf8(bytes: &[u8]) -> bool {
     let (mut good, mut bad) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
@@ -111,7 +112,7 @@ pub fn front(text: &str, bytes_max: usize) -> &str {
 /// the ends; at most `bytes_max` bytes.
 pub fn one_line(text: &str, bytes_max: usize) -> String {
     let mut line = String::new();
-    // What is dropped may be long; look no further than needed.
+    // The rest may be long; read no further than needed.
     let words = text.split(|it: char| it.is_whitespace() || it.is_control());
     for word in words.filter(|word| !word.is_empty()) {
         if !line.is_empty() {
@@ -127,12 +128,12 @@ pub fn one_line(text: &str, bytes_max: usize) -> String {
     line
 }
 
-/// Returns whether a line says something: letters or digits, and not only a ruler around them.
+/// Returns whether a line has letters or digits, and is not only a ruler.
 pub fn is_telling(line: &str) -> bool {
     line.chars().filter(|it| it.is_alphanumeric()).nth(1).is_some()
 }
 
-/// Text that is gathered piece by piece up to a bound.
+/// Text that is collected piece by piece up to a bound.
 #[derive(Debug)]
 pub struct Body {
     text: String,
@@ -154,7 +155,7 @@ impl Body {
     /// Adds `piece` with its white space squeezed, as a browser shows it.
     pub fn push_squeezed(&mut self, piece: &str) {
         let bytes = piece.as_bytes();
-        // Where what is not yet added starts. Single spaces in it are as they shall be.
+        // Start of the text that is not added yet. Single spaces in it stay.
         let mut start = 0;
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {
@@ -196,7 +197,7 @@ impl Body {
         }
     }
 
-    /// Takes a hyphen off a word that goes on in the next line; false when the text does not end so.
+    /// Removes the hyphen of a word that goes on in the next line. Returns false if the text ends otherwise.
     pub fn join_hyphenated(&mut self) -> bool {
         let Some(word) = self.text.trim_end_matches(' ').strip_suffix('-') else { return false };
         let hyphenated = word.ends_with(char::is_alphabetic);
@@ -228,11 +229,11 @@ impl Body {
     }
 }
 
-/// Returns how many bytes the white space takes that starts at `at` with `byte`; 0 when it is none.
+/// Returns the length in bytes of the white space that starts at `at` with `byte`; 0 if it is none.
 fn white_bytes(byte: u8, text: &str, at: usize) -> usize {
     match byte {
         9..=13 | b' ' => 1,
-        // The first bytes of all white space that is not ASCII.
+        // First bytes of all white space outside ASCII.
         0xc2 | 0xe1 | 0xe2 | 0xe3 => {
             let char = text.get(at..).and_then(|rest| rest.chars().next());
             char.filter(|it| it.is_whitespace()).map_or(0, char::len_utf8)
@@ -270,7 +271,7 @@ mod tests {
         check(b"VIS-\xc0", Some("iso-8859-1"), "VIS-À");
         check(b"\x1b$B$\"\x1b(B", Some("iso-2022-jp"), "あ");
         check("\u{43f}\u{440}\u{438}".as_bytes(), Some("no-such-charset"), "при");
-        // What tells may come late.
+        // The first bytes that show the charset may come late.
         let late = [&b"plain words ".repeat(9_000)[..], b"Gr\xfc\xdfe aus K\xf6ln"].concat();
         for declared in [None, Some("iso-8859-1")] {
             assert!(decode(&late, declared).ends_with("Grüße aus Köln"), "{declared:?}");

@@ -1,22 +1,21 @@
-//! Presentation unnesting: opens what objects are packed in, and hands the members on, one at a time.
+//! Presentation unnesting: containers (archives, packages, mail) are opened, and members handed on one by one.
 //!
 //! Source: TR §4 ("Essence can also extract files with arbitrarily deep presentation-layer nesting,
 //! e.g. compressed tar files").
 //!
-//! What is opened is foreign and may be made to hurt: one [`Budget`] for a fetched object bounds
-//! bytes, ratio, members, names, depth and time over all its containers, and a dictionary that a
-//! stream asks for is bounded before it is made. What does not fit is left out and named. Names of
-//! members are data: nothing here touches a file system, so `..` and absolute names do no harm.
-//! Nothing is run: shell archives are read, not executed.
+//! Containers are foreign and may be hostile. One [`Budget`] for a fetched object bounds bytes, ratio,
+//! members, names, depth and time over all its containers. The dictionary of a stream is bounded before
+//! it is allocated. Members beyond the budget are left out, with a problem. Names of members are data:
+//! nothing here touches a file system, so `..` and absolute names do no harm. Nothing is run: shell
+//! archives are read, not executed.
 //!
 //! # Differences from the paper
 //!
-//! * Members keep their place in a URL: the container's URL, `#`, and the percent-encoded path; `!/`
-//!   in place of `#` for a container within a container.
+//! * Each member has a URL: the container's URL, `#`, and the percent-encoded path. For a container
+//!   within a container, `!/` replaces the `#`.
 //!
 //! Sans-I/O.
 
-mod about;
 mod ar;
 mod binhex;
 mod budget;
@@ -24,6 +23,7 @@ mod cpio;
 mod format;
 mod lzw;
 mod mail;
+mod metadata;
 mod rpm;
 mod sevenz;
 mod shar;
@@ -49,11 +49,11 @@ pub use stream::{Opened, Packing, unpack};
 
 /// Longest path of a member, in bytes; longer ones are cut.
 const PATH_BYTES_MAX: usize = 4 * 1024;
-/// What a member's path keeps as it is in a URL.
+/// All bytes but those that a member's path keeps unencoded in a URL.
 const PATH: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// Whether a byte of a path stands in a URL as it is.
+/// Returns whether a byte of a path stays unencoded in a URL.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte)
 }
@@ -65,21 +65,21 @@ pub struct Member {
     pub object: Object,
     /// Its path in the container, lossy UTF-8.
     pub path: String,
-    /// What went wrong while it was read.
+    /// Problems while it was read.
     pub problems: Vec<Problem>,
 }
 
-/// What there is to say about a container once its members have been handed out.
+/// The results about a container as a whole, beside its members.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// What went wrong with the container as a whole.
+    /// Problems of the container as a whole.
     pub problems: Vec<Problem>,
-    /// What a package says of itself.
+    /// The metadata of a package.
     pub about: Option<Draft<'static>>,
 }
 
-/// Hands every file in the container `object` to `visit`, in the container's order. Only one member
-/// is in memory at a time. A [`Format::Stream`] has no members: see [`unpack`].
+/// Calls `visit` with every file in the container `object`, in the container's order. Only one member is
+/// in memory at a time. A [`Format::Stream`] has no members: see [`unpack`].
 pub fn members(
     object: &Object,
     format: Format,
@@ -100,14 +100,14 @@ pub fn members(
     report
 }
 
-/// What a container says about a member before its content.
-struct About {
+/// The container's data about a member before its content.
+struct MemberInfo {
     path: Vec<u8>,
     size: u64,
     modified: Option<u64>,
 }
 
-/// The way through one container.
+/// The walk through one container.
 struct Walk<'b, 'v> {
     object: &'b Object,
     budget: &'b Budget<'b>,
@@ -145,13 +145,13 @@ impl<'b> Walk<'b, '_> {
         }
     }
 
-    /// Returns a reader of bytes that are not packed, within the budget.
+    /// Returns a reader of uncompressed bytes, within the budget.
     fn meter(&self, source: Source<'b>, whole: usize) -> Metered<'b, Source<'b>> {
         let left = source.left();
         Metered::new(source, whole, left, self.budget, self.stop)
     }
 
-    /// Returns a reader of what a stream opens to, within the budget.
+    /// Returns a reader of a stream's decompressed content, within the budget.
     fn unpacked(
         &self,
         packing: Packing,
@@ -160,19 +160,19 @@ impl<'b> Walk<'b, '_> {
         packing.reader(bytes, self.budget, self.stop).map_err(|error| packing.fault(&error, 0))
     }
 
-    /// Takes a member off the budget, or says why the rest is left out.
+    /// Takes a member off the budget; fails with the reason why the rest is left out.
     fn take(&self, path: &[u8]) -> Result<(), Fault> {
         self.budget.take_member(self.object, path).map_err(|it| (it.kind, it.message))
     }
 
-    /// Reads the next member from a stream of them; fails when the budget has no room for one.
-    fn read(&mut self, about: &About, reader: &mut dyn Read) -> Result<Member, Fault> {
-        self.take(&about.path)?;
+    /// Reads the next member from a stream; fails when the budget has no room for it.
+    fn read(&mut self, info: &MemberInfo, reader: &mut dyn Read) -> Result<Member, Fault> {
+        self.take(&info.path)?;
         let bytes_max = self.budget.limits.member_bytes_max;
         let mut bytes = Vec::new();
-        let end = read_up_to(&mut Read::take(reader, about.size), bytes_max, &mut bytes);
-        let (kept, size) = (bytes.len(), about.size);
-        let mut member = member(self.object, about, bytes, (kept as u64) < size);
+        let end = read_up_to(&mut Read::take(reader, info.size), bytes_max, &mut bytes);
+        let (kept, size) = (bytes.len(), info.size);
+        let mut member = member(self.object, info, bytes, (kept as u64) < size);
         if matches!(end, End::Longer) {
             let message = format!("is longer than {bytes_max} bytes; only its front was read");
             member.add((ProblemKind::Limit, message));
@@ -185,15 +185,15 @@ impl<'b> Walk<'b, '_> {
         Ok(member)
     }
 
-    /// Hands on a member that lies decoded in memory, called `name` where its path is no file name.
-    fn give(&mut self, path: &[u8], name: Option<String>, decoded: Decoded) -> Result<(), Fault> {
+    /// Emits a member that is decoded in memory. `name` is its file name if its path has none.
+    fn emit(&mut self, path: &[u8], name: Option<String>, decoded: Decoded) -> Result<(), Fault> {
         self.take(path)?;
         let Decoded { mut bytes, modified, fault } = decoded;
         self.budget.take_bytes(bytes.len()).map_err(Stop::fault)?;
         let (size, bytes_max) = (bytes.len(), self.budget.limits.member_bytes_max);
         bytes.truncate(bytes_max);
-        let about = About { path: clean_path(path).to_vec(), size: size as u64, modified };
-        let mut member = member(self.object, &about, bytes, bytes_max < size);
+        let info = MemberInfo { path: clean_path(path).to_vec(), size: size as u64, modified };
+        let mut member = member(self.object, &info, bytes, bytes_max < size);
         member.object.name = name.unwrap_or(member.object.name);
         if bytes_max < size {
             let message = format!("is longer than {bytes_max} bytes; only its front was read");
@@ -207,16 +207,16 @@ impl<'b> Walk<'b, '_> {
         Ok(())
     }
 
-    /// Hands a member on, after a look at whether it is what a package says of itself.
+    /// Hands on a member; keeps the package's metadata if it holds them.
     fn visit(&mut self, member: Member) {
         if self.about.is_none() {
-            self.about = about::of_member(&member);
+            self.about = metadata::of_member(&member);
         }
         (self.visit)(member);
     }
 }
 
-/// The content of a member, decoded.
+/// The decoded content of a member.
 #[derive(Default)]
 struct Decoded {
     bytes: Vec<u8>,
@@ -231,9 +231,9 @@ impl Member {
     }
 }
 
-/// Makes a member of what was read of it.
-fn member(container: &Object, about: &About, bytes: Vec<u8>, truncated: bool) -> Member {
-    let About { path, size, modified } = about;
+/// Returns a member with these bytes.
+fn member(container: &Object, info: &MemberInfo, bytes: Vec<u8>, truncated: bool) -> Member {
+    let MemberInfo { path, size, modified } = info;
     let url = member_url(&container.url, path);
     let is_cut = PATH_BYTES_MAX <= path.len();
     let path = String::from_utf8_lossy(path).into_owned();
@@ -257,7 +257,7 @@ pub fn member_url(container: &str, path: &[u8]) -> String {
     format!("{container}{separator}{}", percent_encode(path, PATH))
 }
 
-/// Returns a member's path without what only says "here", bounded.
+/// Returns a member's path, bounded, without leading `./` and `/`.
 fn clean_path(path: &[u8]) -> &[u8] {
     let mut path = path;
     while let Some(rest) = path.strip_prefix(b"./").or_else(|| path.strip_prefix(b"/")) {

@@ -1,14 +1,14 @@
-//! Bibliographies: authors, titles and years of the entries.
+//! BibTeX bibliographies: authors, titles, years and other fields of the entries.
 //!
-//! Source: Essence's Bibliographic summarizer (authors, titles); BibTeX and BibLaTeX by `biblatex`.
+//! Source: Essence's Bibliographic summarizer (authors, titles). `biblatex` parses BibTeX and BibLaTeX.
 //!
-//! Entries are parsed one by one, so that a broken one costs itself only.
+//! Entries are parsed one by one, so a broken entry affects no other.
 //!
 //! # Differences from BibTeX
 //!
-//! * An abbreviation that is defined nowhere stands for its name; so the journals that styles define
-//!   can be found by them.
-//! * Nothing comes from the entries that `crossref` and `xdata` name.
+//! * An undefined abbreviation stands for its own name, so journals that styles define can be found by
+//!   their abbreviations.
+//! * Entries inherit nothing from the entries in their `crossref` and `xdata`.
 //!
 //! Sans-I/O.
 
@@ -18,15 +18,15 @@ use std::collections::HashMap;
 use biblatex::{Bibliography, ChunksExt, Entry, Pair, Person, RawBibliography, RawChunk};
 use oai::crosswalk;
 
-use crate::catalog::{Fields, Reading};
+use crate::catalog::{EntryFields, Reading};
 
 /// Longest entry that is parsed, in bytes.
 const ENTRY_BYTES_MAX: usize = 64 * 1024;
-/// Most abbreviations that are known.
-const STRINGS_MAX: usize = 10_000;
-/// Longest text that one of them may stand for, in bytes.
-const STRING_BYTES_MAX: usize = 1024;
-/// Abbreviations that everybody knows.
+/// Most abbreviations of one file.
+const ABBREVIATIONS_MAX: usize = 10_000;
+/// Longest text of an abbreviation, in bytes.
+const ABBREVIATION_BYTES_MAX: usize = 1024;
+/// Abbreviations that are defined everywhere.
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 /// Deepest nesting of braces that is parsed.
@@ -34,7 +34,7 @@ const BRACES_MAX: usize = 100;
 
 /// Hands out the entries of a bibliography.
 pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
-    let mut strings = Strings::default();
+    let mut abbreviations = Abbreviations::default();
     for raw in entries(text) {
         if !reading.goes_on() {
             return;
@@ -42,13 +42,13 @@ pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
         match kind(raw.text).as_str() {
             "comment" | "preamble" => continue,
             "string" => {
-                strings.define(&raw);
+                abbreviations.define(&raw);
                 continue;
             }
             _ => {}
         }
         let braced = raw.braced();
-        let parsed = if raw.is_sound() { parse(&braced, &strings) } else { None };
+        let parsed = if raw.is_sound() { parse(&braced, &abbreviations) } else { None };
         let entry = parsed.as_ref().and_then(|it| it.iter().next());
         let goes_on = match entry {
             Some(entry) => reading.entry(&entry.key, raw.text.as_bytes(), fields(entry)),
@@ -60,18 +60,18 @@ pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
     }
 }
 
-/// Parses one entry. The fields that name other entries are left out: those are not at hand, and the
-/// parser follows an entry that names itself until the stack is gone. So are names of its own that the
-/// entry has besides its key.
-fn parse(entry: &str, strings: &Strings) -> Option<Bibliography> {
+/// Parses one entry, without fields that refer to other entries: those entries are not available, and
+/// an entry that refers to itself would overflow the parser's stack. Its other keys (`ids`) are left out,
+/// too.
+fn parse(entry: &str, abbreviations: &Abbreviations) -> Option<Bibliography> {
     let mut raw = RawBibliography::parse(entry).ok()?;
     let mut room = ENTRY_BYTES_MAX;
     for entry in &mut raw.entries {
-        let others = ["crossref", "xdata", "ids"];
-        entry.v.fields.retain(|it| !others.iter().any(|name| it.key.v.eq_ignore_ascii_case(name)));
+        let omitted = ["crossref", "xdata", "ids"];
+        entry.v.fields.retain(|it| !omitted.iter().any(|name| it.key.v.eq_ignore_ascii_case(name)));
         for chunk in entry.v.fields.iter_mut().flat_map(|it| it.value.v.iter_mut()) {
             if let RawChunk::Abbreviation(name) = chunk.v {
-                let text = strings.text(name).filter(|it| it.len() <= room);
+                let text = abbreviations.text(name).filter(|it| it.len() <= room);
                 room = room.saturating_sub(text.map_or(0, str::len));
                 match text {
                     None if MONTHS.iter().any(|it| it.eq_ignore_ascii_case(name)) => {}
@@ -83,8 +83,7 @@ fn parse(entry: &str, strings: &Strings) -> Option<Bibliography> {
     Bibliography::from_raw(raw).ok()
 }
 
-/// Fields of an entry, and the attributes that they become. Of those with a word for it the first
-/// counts.
+/// Fields of an entry, and the attributes that they become, in order of precedence.
 const NAMES: &[(&str, &str)] = &[
     ("title", "Title"),
     ("journal", "Source"),
@@ -104,9 +103,9 @@ const NAMES: &[(&str, &str)] = &[
     ("abstract", "Abstract"),
 ];
 
-fn fields(entry: &Entry) -> Fields {
+fn fields(entry: &Entry) -> EntryFields {
     let plain = |name: &str| entry.get(name).map(ChunksExt::format_verbatim).unwrap_or_default();
-    let mut fields = Fields::default();
+    let mut fields = EntryFields::default();
     let persons = entry.author().unwrap_or_default();
     let authors = persons.iter().map(person).filter(|it| it != "others");
     authors.for_each(|it| fields.put("Author", &it));
@@ -134,17 +133,17 @@ fn person(it: &Person) -> String {
     words.join(" ")
 }
 
-/// One entry as it is written.
-struct Raw<'t> {
+/// One entry as written.
+struct RawEntry<'t> {
     text: &'t str,
-    /// Its first line's number, from 1.
+    /// Number of its first line, from 1.
     line: usize,
     depth: usize,
     closed: bool,
 }
 
-impl Raw<'_> {
-    /// Returns the entry in braces, if it is in parentheses.
+impl RawEntry<'_> {
+    /// Returns the entry with braces in place of parentheses.
     fn braced(&self) -> Cow<'_, str> {
         let (kind, rest) = self.text.split_at(self.text.find(['{', '(']).unwrap_or(0));
         match rest.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) {
@@ -153,24 +152,24 @@ impl Raw<'_> {
         }
     }
 
-    /// Whether the parser can take it without harm.
+    /// Returns whether the parser can read it safely.
     fn is_sound(&self) -> bool {
         self.closed && self.depth <= BRACES_MAX && self.text.len() <= ENTRY_BYTES_MAX
     }
 }
 
-/// Splits a bibliography at the `@`s that begin an entry, each up to its closing brace.
-fn entries(text: &str) -> impl Iterator<Item = Raw<'_>> {
+/// Splits a bibliography into entries, each from its `@` to its closing brace.
+fn entries(text: &str) -> impl Iterator<Item = RawEntry<'_>> {
     let mut rest = text;
     let mut line = 1;
     std::iter::from_fn(move || {
-        // What stands between entries is a comment.
+        // Text between entries is a comment.
         let at = memchr::memchr_iter(b'@', rest.as_bytes()).find(|at| begins(rest, *at))?;
         let (before, from) = rest.split_at(at);
         line += before.matches('\n').count();
         let (end, depth, closed) = extent(from);
         let (entry, after) = from.split_at(end);
-        let raw = Raw { text: entry, line, depth, closed };
+        let raw = RawEntry { text: entry, line, depth, closed };
         line += entry.matches('\n').count();
         rest = after;
         Some(raw)
@@ -184,12 +183,12 @@ fn begins(text: &str, at: usize) -> bool {
     word.len() < after.len() && word.trim_start().starts_with(['{', '('])
 }
 
-/// Returns where the entry at the start of `text` ends, how deep its braces nest, and whether they
-/// close. An unclosed entry ends before the next one that begins a line.
+/// Returns the end of the entry at the start of `text`, the depth of its braces, and whether they close.
+/// An unclosed entry ends before the next one that begins a line.
 fn extent(text: &str) -> (usize, usize, bool) {
     let (mut depth, mut deepest) = (0_usize, 0);
     let bytes = text.as_bytes();
-    // Which sign it is enclosed in shows at the first one.
+    // The first brace or parenthesis decides which sign encloses the entry.
     let (mut open, mut close) = (None, b'}');
     let mut last = b' ';
     let mut begins_line = false;
@@ -219,20 +218,20 @@ fn extent(text: &str) -> (usize, usize, bool) {
     (text.len(), deepest, false)
 }
 
-/// Abbreviations: the texts that they stand for, as they are written, by name in lower case.
+/// Abbreviations: their texts as written, by name in lower case.
 #[derive(Default)]
-struct Strings {
+struct Abbreviations {
     texts: HashMap<String, String>,
 }
 
-impl Strings {
-    /// Takes in a definition. What it is made of is put in at once, so that none is made of itself.
-    fn define(&mut self, raw: &Raw<'_>) {
+impl Abbreviations {
+    /// Adds a definition. Abbreviations in it are replaced at once, so no definition contains itself.
+    fn define(&mut self, raw: &RawEntry<'_>) {
         let braced = raw.braced();
         let parsed = raw.is_sound().then(|| RawBibliography::parse(&braced));
         let Some(Ok(parsed)) = parsed else { return };
         for it in &parsed.abbreviations {
-            if self.texts.len() < STRINGS_MAX
+            if self.texts.len() < ABBREVIATIONS_MAX
                 && let Some(text) = self.joined(it)
             {
                 self.texts.insert(it.key.v.to_ascii_lowercase(), text);
@@ -240,18 +239,18 @@ impl Strings {
         }
     }
 
-    /// Returns the text that is defined, unless it is too long.
+    /// Returns the text of a definition, unless it is too long.
     fn joined(&self, definition: &Pair<'_>) -> Option<String> {
         let mut joined = String::new();
         for chunk in &definition.value.v {
-            let part = match chunk.v {
+            let text = match chunk.v {
                 RawChunk::Normal(text) => text,
                 RawChunk::Abbreviation(name) => self.text(name).unwrap_or(name),
             };
-            if STRING_BYTES_MAX < joined.len() + part.len() {
+            if ABBREVIATION_BYTES_MAX < joined.len() + text.len() {
                 return None;
             }
-            joined.push_str(part);
+            joined.push_str(text);
         }
         Some(joined)
     }
@@ -321,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_fields_and_journals_are_words_elsewhere() {
+    fn references_to_other_entries_are_ignored() {
         check(
             "@article{a, title = {The Crossref API}, journal = IEEE_J, crossref = {b}, month = FEB,\n\
              xdata={a}, url = {http://api.crossref.org/}, year = 2020}\n",
@@ -353,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_entry_costs_itself() {
+    fn a_broken_entry_affects_no_other() {
         check(
             "@misc{a, title = {Unclosed\n@misc{b, title = {Good}}\n",
             "Title: r.bib\n\

@@ -1,4 +1,4 @@
-//! CSL-JSON: what citation processors and reference managers exchange.
+//! CSL-JSON: the exchange format of citation processors and reference managers.
 //!
 //! Source: Citation Style Language 1.0.2, the schema of its data (variables by their names).
 //!
@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use crate::catalog::json::{each, elements, member, parse, parse_alone, text};
-use crate::catalog::{Fields, Reading};
+use crate::catalog::{EntryFields, Reading};
 
 /// Variables, and the attributes that they become.
 const VARIABLES: &[(&str, &str)] = &[
@@ -34,7 +34,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("URL", "URL-References"),
 ];
 
-/// Hands out the items of a file: a list, a list called `items`, or one.
+/// Hands out the items of a file: of a list, of a list called `items`, or a single item.
 pub(crate) fn read(whole: &str, reading: &mut Reading<'_>) {
     let whole = whole.trim_start_matches('\u{feff}').trim();
     let list = if whole.starts_with('{') { member(whole, "items") } else { Some(whole) };
@@ -66,8 +66,8 @@ fn key(item: &Value) -> String {
     keys.into_iter().find(|it| !it.is_empty()).unwrap_or_default()
 }
 
-fn fields(item: &Value) -> Fields {
-    let mut fields = Fields::default();
+fn fields(item: &Value) -> EntryFields {
+    let mut fields = EntryFields::default();
     let of = |name: &str| item.get(name).unwrap_or(&Value::Null);
     for person in each(of("author")) {
         fields.put("Author", &name(person));
@@ -87,7 +87,7 @@ fn fields(item: &Value) -> Fields {
     fields
 }
 
-/// `Given particle Family Suffix`, or the name of an institution.
+/// Returns a person as `Given particle Family Suffix`, or the name of an institution.
 fn name(person: &Value) -> String {
     let parts =
         ["given", "dropping-particle", "non-dropping-particle", "family", "suffix", "literal"];
@@ -96,7 +96,7 @@ fn name(person: &Value) -> String {
     if parts.is_empty() { text(person) } else { parts.join(" ") }
 }
 
-/// Year, month and day as numbers or digits, or a date as it is written.
+/// Returns a date from year, month and day, or a date as written.
 fn date(value: &Value) -> String {
     let parts = value.get("date-parts").and_then(|it| it.get(0));
     let numbers = parts.map(each).unwrap_or_default().iter().map(|it| text(it).parse::<u16>());

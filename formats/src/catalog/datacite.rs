@@ -1,8 +1,8 @@
-//! DataCite metadata: what a dataset is and whose, as XML or as JSON.
+//! DataCite metadata: descriptions of datasets, as XML or as JSON.
 //!
 //! Source: DataCite Metadata Schema 4.5 and its JSON; the answers of DataCite's REST API (`data`,
-//! `attributes`). The XML goes through the crosswalk that harvested metadata go through too. Both are
-//! about one thing, unless they are a list of the API's.
+//! `attributes`). The XML goes through the same crosswalk as harvested metadata. Both describe one thing,
+//! except for the API's lists.
 //!
 //! Sans-I/O.
 
@@ -10,13 +10,13 @@ use oai::crosswalk;
 use serde_json::Value;
 
 use crate::catalog::json::{each, elements, member, parse, parse_alone, text};
-use crate::catalog::{Fields, Reading};
+use crate::catalog::{EntryFields, Reading};
 use crate::object::ProblemKind;
 
-/// Longest XML that is read: it is a tree in memory.
+/// Longest XML that is read, in bytes; it becomes a tree in memory.
 const XML_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Hands out what a file is about.
+/// Hands out the resources of a file.
 pub(crate) fn read(whole: &str, reading: &mut Reading<'_>) {
     let whole = whole.trim_start_matches('\u{feff}').trim();
     if whole.starts_with('<') {
@@ -47,18 +47,19 @@ pub(crate) fn read(whole: &str, reading: &mut Reading<'_>) {
 
 fn xml(whole: &str, reading: &mut Reading<'_>) {
     let end = whole.floor_char_boundary(XML_BYTES_MAX);
-    let (record, problems) = crosswalk::described(whole.get(..end).unwrap_or_default(), "datacite");
+    let (record, problems) =
+        crosswalk::metadata_to_soif(whole.get(..end).unwrap_or_default(), "datacite");
     for problem in problems {
         reading.problem(ProblemKind::Broken, problem.message);
     }
-    reading.alone(whole.as_bytes(), Fields::of(&record));
+    reading.alone(whole.as_bytes(), EntryFields::of(&record));
 }
 
-/// Takes down one resource and what names it.
-fn resource(it: &Value) -> (String, Fields) {
-    let given = it.get("attributes").unwrap_or(it);
-    let of = |name: &str| given.get(name).unwrap_or(&Value::Null);
-    let mut fields = Fields::default();
+/// Returns the key and the fields of one resource.
+fn resource(it: &Value) -> (String, EntryFields) {
+    let properties = it.get("attributes").unwrap_or(it);
+    let of = |name: &str| properties.get(name).unwrap_or(&Value::Null);
+    let mut fields = EntryFields::default();
     for it in each(of("titles")) {
         let is_other = it.get("titleType").is_some_and(|it| !it.is_null());
         let name = if is_other { "Alternative-Title" } else { "Title" };
@@ -107,12 +108,12 @@ fn resource(it: &Value) -> (String, Fields) {
     (key.into_iter().find(|it| !it.is_empty()).unwrap_or_default(), fields)
 }
 
-/// A part of a property, or the property itself where it is a text.
+/// Returns a part of a property, or the property itself if it is a text.
 fn part(value: &Value, name: &str) -> String {
     value.get(name).map_or_else(|| text(value), text)
 }
 
-fn people(list: &Value, attribute: &'static str, fields: &mut Fields) {
+fn people(list: &Value, attribute: &'static str, fields: &mut EntryFields) {
     for person in each(list) {
         let whole = part(person, "name");
         let both =
@@ -122,7 +123,7 @@ fn people(list: &Value, attribute: &'static str, fields: &mut Fields) {
     }
 }
 
-fn dates(list: &Value, fields: &mut Fields) {
+fn dates(list: &Value, fields: &mut EntryFields) {
     for it in each(list) {
         let name = match part(it, "dateType").as_str() {
             "Issued" | "Created" => "Date",
@@ -155,17 +156,17 @@ mod tests {
         "types": {"resourceTypeGeneral": "Dataset"}, "version": "2", "url": "https://h.example/d",
         "descriptions": [{"description": "Data.", "descriptionType": "Abstract"}],
         "rightsList": [{"rights": "CC0", "rightsUri": null}]}}"#;
-    const TOLD: &str = "Title=Ice cores; Author=Miller, Ann|Ro, Bo; Abstract=Data.; \
+    const EXPECTED: &str = "Title=Ice cores; Author=Miller, Ann|Ro, Bo; Abstract=Data.; \
         Alternative-Title=Eis; Resource-Type=Dataset; Date=2020-05-01; Language=en; \
         Publisher=Archive; Identifier=doi:10.5072/1; Subject=ice; Version=2; Rights=CC0; \
         URL-References=https://h.example/d";
 
     #[test]
     fn json_of_one_and_of_many() {
-        check(&format!("{{\"data\": {JSON}}}"), &[&format!("(alone): {TOLD}")]);
+        check(&format!("{{\"data\": {JSON}}}"), &[&format!("(alone): {EXPECTED}")]);
         check(
             &format!("{{\"data\": [{JSON}, {{\"x\": [}}]}}"),
-            &[&format!("10.5072/1: {TOLD}"), "broken"],
+            &[&format!("10.5072/1: {EXPECTED}"), "broken"],
         );
         check(
             r#"{"titles": [{"title": "A"}], "publisher": "B"}"#,

@@ -1,4 +1,5 @@
-//! What an entry of a catalog says, value by value, in the attributes and spellings that all records have.
+//! The fields of a catalog's entry, collected value by value with the attributes and spellings of all
+//! records.
 //!
 //! Sans-I/O.
 
@@ -15,26 +16,26 @@ use crate::text::{Body, one_line};
 const VALUE_BYTES_MAX: usize = 8 * 1024;
 /// Longest attribute of an entry, in bytes.
 const ATTRIBUTE_BYTES_MAX: usize = 16 * 1024;
-/// Most values that are taken of one entry.
+/// Most values of an entry.
 const VALUES_MAX: usize = 1_000;
 /// Most attributes of an entry.
 const ATTRIBUTES_MAX: usize = 60;
-/// Longest name of an attribute that the file itself gives, in bytes.
+/// Longest name of an attribute that comes from the file, in bytes.
 const NAME_BYTES_MAX: usize = 60;
-/// What an entry says, value by value.
+/// The fields of an entry.
 #[derive(Debug, Default)]
-pub(crate) struct Fields {
+pub(crate) struct EntryFields {
     draft: Draft<'static>,
     others: Vec<(Cow<'static, str>, String)>,
-    /// More text to find it by.
+    /// More text for search.
     text: String,
     values: usize,
 }
 
-impl Fields {
-    /// Takes down a value, unless it is empty, under the name that the attribute has in a record: several
-    /// become lines of it. `Date`, `Language` and `Identifier` get the spelling that all records have;
-    /// `URL-References` are only taken if they are of the web; `Partial-Text` is the text.
+impl EntryFields {
+    /// Adds a value, unless it is empty. `name` is the attribute's name in a record; several values become
+    /// its lines. `Date`, `Language` and `Identifier` get the spelling of all records. `URL-References`
+    /// must be web addresses.
     pub(crate) fn put(&mut self, name: impl Into<Cow<'static, str>>, value: &str) {
         let (name, value) = (name.into(), one_line(value, VALUE_BYTES_MAX));
         if value.is_empty() || VALUES_MAX <= self.values {
@@ -61,40 +62,40 @@ impl Fields {
         }
     }
 
-    /// Takes down an identifier by the name of its scheme (`doi`, `isbn`, `issn` …).
+    /// Adds an identifier by the name of its scheme (`doi`, `isbn`, `issn` …).
     pub(crate) fn put_identifier(&mut self, scheme: &str, value: &str) {
         let value = bare_doi(value);
         let scheme = if value.starts_with("10.") { "doi" } else { scheme };
         self.put("Identifier", &crosswalk::identified(scheme, value));
     }
 
-    /// Takes down each of the words or phrases that `marks` stand between.
+    /// Adds each of the words or phrases that `marks` separate.
     pub(crate) fn put_all(&mut self, name: &'static str, values: &str, marks: &[char]) {
         values.split(marks).for_each(|it| self.put(name, it));
     }
 
-    /// Takes down a value under a name that the file itself gives; what a name in a record cannot have
-    /// becomes a hyphen, and names that have a meaning for gatherers and brokers are left out.
+    /// Adds a value under a name from the file. Characters that a record's names cannot have become hyphens.
+    /// Names with a meaning for gatherers and brokers are left out.
     pub(crate) fn put_foreign(&mut self, prefix: &str, name: &str, value: &str) {
-        let mut made = prefix.to_owned();
+        let mut full = prefix.to_owned();
         for it in name.trim().chars() {
             let plain =
                 if it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.') { it } else { '-' };
-            if NAME_BYTES_MAX <= made.len() {
+            if NAME_BYTES_MAX <= full.len() {
                 break;
             }
-            if plain != '-' || !made.ends_with('-') {
-                made.push(plain);
+            if plain != '-' || !full.ends_with('-') {
+                full.push(plain);
             }
         }
-        made.truncate(made.trim_end_matches('-').len());
-        let is_empty = made.len() <= prefix.trim_end_matches('-').len();
-        if !is_empty && !is_ours(&made) {
-            self.put(made, value);
+        full.truncate(full.trim_end_matches('-').len());
+        let is_empty = full.len() <= prefix.trim_end_matches('-').len();
+        if !is_empty && !is_reserved(&full) {
+            self.put(full, value);
         }
     }
 
-    /// Adds text to find it by, and to show.
+    /// Adds text for search and for display.
     pub(crate) fn put_text(&mut self, text: &str) {
         append(&mut self.text, text.trim(), "\n");
     }
@@ -117,18 +118,18 @@ impl Fields {
             "Title" => &self.draft.title,
             "URL-References" => self.draft.references.first().map_or("", String::as_str),
             _ => {
-                let found = self.others.iter().find(|(it, _)| it == name);
-                found.and_then(|(_, value)| value.lines().next()).unwrap_or_default()
+                let other = self.others.iter().find(|(it, _)| it == name);
+                other.and_then(|(_, value)| value.lines().next()).unwrap_or_default()
             }
         }
     }
 
-    /// Returns whether nothing was taken down.
+    /// Returns whether no value was added.
     pub(crate) fn is_empty(&self) -> bool {
         self.values == 0
     }
 
-    /// Takes down the attributes that a crosswalk made.
+    /// Returns the fields of a crosswalk's record.
     pub(crate) fn of(record: &Record) -> Self {
         let mut fields = Self::default();
         for attribute in record.attributes() {
@@ -142,9 +143,9 @@ impl Fields {
                             fields.put("URL-References", line);
                         }
                     }
-                    // What they say is in `Date` and `Language`.
+                    // `Date` and `Language` have the same values.
                     "Year" | "Original-Date" | "Original-Language" => {}
-                    name if is_ours(name) => {}
+                    name if is_reserved(name) => {}
                     name => fields.put(name.to_owned(), line),
                 }
             }
@@ -153,8 +154,8 @@ impl Fields {
         fields
     }
 
-    /// Returns what was taken down as attributes of a record, several values of one in lines.
-    pub(crate) fn said(self) -> Vec<(String, String)> {
+    /// Returns the attributes of a record, with several values of one as lines.
+    pub(crate) fn into_attributes(self) -> Vec<(String, String)> {
         let Self { draft, others, .. } = self;
         let first = [
             ("Title", draft.title),
@@ -181,7 +182,7 @@ impl Fields {
     }
 }
 
-/// Appends up to the bound of one attribute.
+/// Appends `new` if the sum is short enough for an entry.
 fn append(old: &mut String, new: &str, between: &str) {
     if old.len() + new.len() < ENTRY_BYTES_MAX {
         if !old.is_empty() {
@@ -191,7 +192,7 @@ fn append(old: &mut String, new: &str, between: &str) {
     }
 }
 
-/// A DOI without the address that leads to it.
+/// Returns a DOI without its resolver's address.
 fn bare_doi(value: &str) -> &str {
     let value = value.trim();
     let hosts =
@@ -203,14 +204,14 @@ fn bare_doi(value: &str) -> &str {
         .unwrap_or(value)
 }
 
-/// Whether a browser or a mirror opens it.
+/// Returns whether the text is a web or FTP address.
 fn is_address(text: &str) -> bool {
     let schemes = ["http://", "https://", "ftp://"];
     schemes.iter().any(|it| text.len() > it.len() && text.starts_with(it)) && !text.contains(' ')
 }
 
-/// Whether an attribute says what only whoever gathered the object can say: no file speaks for that.
-fn is_ours(name: &str) -> bool {
+/// Returns whether an attribute is reserved for gatherers: its value must not come from a file.
+fn is_reserved(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let exact = [
         "type",
@@ -240,8 +241,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_ours_is_taken_from_no_file() {
-        let mut fields = Fields::default();
+    fn reserved_names_are_left_out() {
+        let mut fields = EntryFields::default();
         for name in [
             "Gatherer-Id",
             "gatherer host",
@@ -268,7 +269,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_bounded() {
-        let mut fields = Fields::default();
+        let mut fields = EntryFields::default();
         for n in 0..5_000 {
             fields.put("Subject", &format!("{n} {}", "x".repeat(1_000)));
             fields.put(format!("Name-{n}"), "x");

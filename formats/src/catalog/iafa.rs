@@ -1,12 +1,12 @@
-//! IAFA templates: what an archive's keepers say of its documents, programs, people and services.
+//! IAFA templates: descriptions of an archive's documents, programs, people and services.
 //!
-//! Source: draft-ietf-iiir-publishing (Publishing Information on the Internet with Anonymous FTP), and the
-//! variants and handles that ROADS added. A template begins with `Template-Type`; continuation lines are
-//! indented; of what there are several, each has a suffix (`-v1`).
+//! Source: draft-ietf-iiir-publishing (Publishing Information on the Internet with Anonymous FTP); variants
+//! and handles by ROADS. A template begins with `Template-Type`. Continuation lines are indented. Repeated
+//! fields have a suffix for their variant (`-v1`).
 //!
 //! Sans-I/O.
 
-use crate::catalog::{ENTRY_BYTES_MAX, Fields, Reading};
+use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
 
 /// Fields in lower case without their variant, and the attributes that they become.
 const FIELDS: &[(&str, &str)] = &[
@@ -35,7 +35,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("handle", "Handle"),
 ];
 
-/// What a template without a title is called by, the first that there is.
+/// Fields that replace a missing title, in order of precedence.
 const NAMES: &[&str] = &[
     "name",
     "organization-name",
@@ -48,12 +48,12 @@ const NAMES: &[&str] = &[
     "handle",
 ];
 
-/// Most lines of a template that are kept.
+/// Most lines of a template that are read.
 const LINES_MAX: usize = 500;
 
-/// One template as it is written.
+/// One template.
 #[derive(Debug)]
-pub struct Written<'t> {
+pub struct Template<'t> {
     start: usize,
     line: usize,
     fields: Vec<(&'t str, String)>,
@@ -61,22 +61,22 @@ pub struct Written<'t> {
     raw: &'t str,
 }
 
-/// The templates of a text, step by step.
+/// An iterator over the templates of a text, line by line.
 #[derive(Debug)]
 pub struct Templates<'t> {
     text: &'t str,
     at: usize,
     line: usize,
-    open: Option<Written<'t>>,
+    open: Option<Template<'t>>,
 }
 
-/// Returns the templates of a text: at each line the one that has ended before it, if one has.
+/// Returns an iterator that yields, for each line, the template that has ended before it, if any.
 pub fn templates(text: &str) -> Templates<'_> {
     Templates { text, at: 0, line: 0, open: None }
 }
 
 impl<'t> Iterator for Templates<'t> {
-    type Item = Option<Written<'t>>;
+    type Item = Option<Template<'t>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let rest = self.text.get(self.at..).unwrap_or_default();
@@ -89,13 +89,13 @@ impl<'t> Iterator for Templates<'t> {
         let field = field(line);
         let mut ended = None;
         if field.is_some_and(|(name, _)| name.eq_ignore_ascii_case("template-type")) {
-            let new = Written { start, line: self.line, fields: Vec::new(), lines: 0, raw: "" };
+            let new = Template { start, line: self.line, fields: Vec::new(), lines: 0, raw: "" };
             ended = self.open.replace(new).map(|it| it.ended(self.text, start));
         }
-        if let Some(written) = self.open.as_mut().filter(|it| it.lines < LINES_MAX) {
-            written.lines += 1;
-            match (field, written.fields.last_mut()) {
-                (Some((name, value)), _) => written.fields.push((name, value.to_owned())),
+        if let Some(template) = self.open.as_mut().filter(|it| it.lines < LINES_MAX) {
+            template.lines += 1;
+            match (field, template.fields.last_mut()) {
+                (Some((name, value)), _) => template.fields.push((name, value.to_owned())),
                 (None, Some((_, value))) if !line.trim().is_empty() => {
                     value.push(' ');
                     value.push_str(line.trim());
@@ -116,7 +116,7 @@ pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
     }
 }
 
-/// A field and its value; `None` for continuation lines and others.
+/// Returns a field and its value; `None` for other lines.
 fn field(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.trim_start_matches('\u{feff}').split_once(':')?;
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.*()".contains(&byte);
@@ -135,38 +135,38 @@ fn variant(name: &str) -> (String, &str) {
     }
 }
 
-/// A field, taken apart: its name in lower case, its variant, its name as written, and its value.
-type Part<'w> = (String, &'w str, &'w str, &'w str);
+/// A field: its name in lower case, its variant, its name as written, and its value.
+type SplitField<'w> = (String, &'w str, &'w str, &'w str);
 
-impl<'t> Written<'t> {
-    /// Returns the template as it is once it has ended at `end`.
+impl<'t> Template<'t> {
+    /// Returns the whole template, which ends at `end`.
     fn ended(self, text: &'t str, end: usize) -> Self {
         Self { raw: text.get(self.start..end).unwrap_or_default(), ..self }
     }
 
-    /// Returns the line at which it begins, from 1.
+    /// Returns the number of its first line, from 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// Returns the addresses of what it is about.
+    /// Returns the URLs of the objects that it describes.
     pub fn uris(&self) -> Vec<&str> {
         let is_uri = |name: &str| matches!(&*variant(name).0, "uri" | "url");
         let uris = self.fields.iter().filter(|(name, value)| is_uri(name) && !value.is_empty());
         uris.map(|(_, value)| value.as_str()).collect()
     }
 
-    /// Returns what it says of what it is about, as attributes; `None` if it is too long.
-    pub fn said(&self) -> Option<Vec<(String, String)>> {
+    /// Returns the attributes for the objects that it describes; `None` if it is too long.
+    pub fn attributes(&self) -> Option<Vec<(String, String)>> {
         if ENTRY_BYTES_MAX < self.raw.len() || LINES_MAX <= self.lines {
             return None;
         }
-        let said = self.fields(&self.parts()).said();
-        let about = ["Template-Type", "URL-References"];
-        Some(said.into_iter().filter(|(name, _)| !about.contains(&name.as_str())).collect())
+        let attributes = self.fields(&self.split_fields()).into_attributes().into_iter();
+        let left_out = ["Template-Type", "URL-References"];
+        Some(attributes.filter(|(name, _)| !left_out.contains(&name.as_str())).collect())
     }
 
-    fn parts(&self) -> Vec<Part<'_>> {
+    fn split_fields(&self) -> Vec<SplitField<'_>> {
         let parts = self.fields.iter().map(|(name, value)| {
             let (base, variant) = variant(name);
             let bare = name.get(..base.len()).unwrap_or(name);
@@ -175,12 +175,12 @@ impl<'t> Written<'t> {
         parts.collect()
     }
 
-    fn fields(&self, parts: &[Part<'_>]) -> Fields {
-        let mut fields = Fields::default();
+    fn fields(&self, parts: &[SplitField<'_>]) -> EntryFields {
+        let mut fields = EntryFields::default();
         for (base, variant, written, value) in parts {
             match base.as_str() {
                 "author-name" | "author" => {
-                    // A person is a cluster of fields with one variant.
+                    // Fields of one person have the same variant.
                     let email =
                         parts.iter().find(|(it, of, ..)| it == "author-email" && of == variant);
                     let email = email.map_or("", |(.., it)| it);
@@ -209,15 +209,15 @@ impl<'t> Written<'t> {
         if ENTRY_BYTES_MAX < self.raw.len() {
             return reading.broken("", || format!("in line {}", self.line));
         }
-        let parts = self.parts();
+        let parts = self.split_fields();
         let mut fields = self.fields(&parts);
-        let named =
+        let find =
             |base: &str| parts.iter().find(|(it, .., value)| it == base && !value.is_empty());
         if fields.first("Title").is_empty() {
-            let name = NAMES.iter().find_map(|it| named(it)).map_or("", |(.., value)| value);
+            let name = NAMES.iter().find_map(|it| find(it)).map_or("", |(.., value)| value);
             fields.put("Title", name);
         }
-        let key = ["handle", "uri"].iter().find_map(|it| named(it)).map_or("", |(.., value)| value);
+        let key = ["handle", "uri"].iter().find_map(|it| find(it)).map_or("", |(.., value)| value);
         reading.entry(key, self.raw.as_bytes(), fields)
     }
 }
@@ -277,7 +277,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_comes_back(list in prop::collection::vec(
+        fn templates_are_read_as_written(list in prop::collection::vec(
             ("[!-~é]{1,12}", "[!-~é]{1,8}( [!-~é]{1,8}){0,3}", prop::collection::vec("[!-~é]{1,9}", 0..3)), 0..6))
         {
             let mut text = String::new();

@@ -1,7 +1,7 @@
-//! JSON element by element: a long list is never a tree in memory, and a broken element costs itself only.
+//! A JSON scanner for long lists: elements are parsed one by one, so the list is never a tree in memory, and
+//! a broken element affects no other.
 //!
-//! Source: RFC 8259. The scanner finds where values end and leaves it to the parser to say whether they
-//! are sound.
+//! Source: RFC 8259. The scanner finds the ends of values; the parser decides whether they are valid.
 //!
 //! Sans-I/O.
 
@@ -9,15 +9,14 @@ use serde_json::Value;
 
 use super::ENTRY_BYTES_MAX;
 
-/// Longest file about one thing that is parsed, in bytes: it is a tree in memory, of up to 20 times that.
+/// Longest file about one thing, in bytes; as a tree in memory it takes up to 20 times as much.
 const ALONE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// Returns the elements of the array that `text` starts with, each as it is written; none if it starts
-/// with no array.
+/// Returns the elements of the array that `text` starts with, each as written; none if there is no array.
 pub(crate) fn elements(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text.trim_start().strip_prefix('[').unwrap_or_default();
     std::iter::from_fn(move || {
-        // Where a broken list has a colon, each side of it is an element.
+        // In a broken list, a colon separates elements, too.
         rest = rest.trim_start_matches(|it: char| it.is_whitespace() || matches!(it, ',' | ':'));
         if rest.is_empty() || rest.starts_with([']', '}']) {
             return None;
@@ -28,8 +27,8 @@ pub(crate) fn elements(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the members of the object that `text` starts with: name and value as they are written, the
-/// name without its quotes; none if it starts with no object.
+/// Returns the members of the object that `text` starts with: name and value as written, the name without
+/// its quotes; none if there is no object.
 pub(crate) fn members(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = text.trim_start().strip_prefix('{').unwrap_or_default();
     std::iter::from_fn(move || {
@@ -50,8 +49,8 @@ pub(crate) fn member<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     members(text).find(|(it, _)| *it == name).map(|(_, value)| value)
 }
 
-/// Returns where the value ends that `text` starts with: before the comma, colon or closing bracket that
-/// belongs to what is around it.
+/// Returns the end of the value that `text` starts with: before the next comma, colon or closing bracket
+/// outside of it.
 fn value_end(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut depth, mut at) = (0_usize, 0);
@@ -74,11 +73,11 @@ fn value_end(text: &str) -> usize {
     bytes.len()
 }
 
-/// Returns where the string's closing quote is.
+/// Returns the position of the string's closing quote.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
-    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-        at += found;
+    while let Some(next) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += next;
         if bytes.get(at) == Some(&b'"') {
             return at;
         }
@@ -87,17 +86,17 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// Parses an element of a list, unless it is longer than an entry may be.
+/// Parses an element of a list, unless it is longer than [`ENTRY_BYTES_MAX`].
 pub(crate) fn parse(text: &str) -> Option<Value> {
     if text.len() <= ENTRY_BYTES_MAX { serde_json::from_str(text).ok() } else { None }
 }
 
-/// Parses a file that is about one thing, unless it is longer than [`ALONE_BYTES_MAX`].
+/// Parses a file about one thing, unless it is longer than [`ALONE_BYTES_MAX`].
 pub(crate) fn parse_alone(text: &str) -> Option<Value> {
     if text.len() <= ALONE_BYTES_MAX { serde_json::from_str(text).ok() } else { None }
 }
 
-/// Returns a value that stands for a text: a string or a number; empty for others.
+/// Returns the text of a string or a number; empty for other values.
 pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -106,7 +105,7 @@ pub(crate) fn text(value: &Value) -> String {
     }
 }
 
-/// Returns the elements of a list, or the value itself where it is none.
+/// Returns the elements of a list; any other value counts as its own list, and null as empty.
 pub(crate) fn each(value: &Value) -> &[Value] {
     match value {
         Value::Array(list) => list,
@@ -124,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_come_apart() {
+    fn elements_and_members_are_split() {
         let seen: Vec<&str> = elements(r#" [ {"a":[1,"]"]} , "x,\"y" ,3, [4] ] tail"#).collect();
         assert_eq!(seen, [r#"{"a":[1,"]"]}"#, r#""x,\"y""#, "3", "[4]"]);
         let seen: Vec<(&str, &str)> = members(r#"{"a": 1, "b" : {"c":[","]}, "d":"}"}"#).collect();
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deep_or_endless_ends() {
+    fn deep_and_unfinished_values_end() {
         for text in [
             "[".repeat(500_000),
             "{\"a\":".repeat(200_000),
@@ -153,7 +152,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_writer_writes_comes_apart(list in prop::collection::vec("\\PC{0,12}", 0..6)) {
+        fn written_json_is_split_into_its_values(list in prop::collection::vec("\\PC{0,12}", 0..6)) {
             let written = serde_json::to_string(&list).unwrap();
             let seen: Vec<String> = elements(&written).map(|it| text(&parse(it).unwrap())).collect();
             prop_assert_eq!(&seen, &list);

@@ -1,26 +1,26 @@
-//! Linked data as JSON: datasets, articles, people and organizations in the words of schema.org.
+//! Linked data as JSON: datasets, articles, people and organizations in the vocabulary of schema.org.
 //!
-//! Source: JSON-LD 1.1; schema.org (properties by their names); Dublin Core terms, where their names are
-//! the same or near.
+//! Source: JSON-LD 1.1; schema.org (properties by their names); Dublin Core terms with the same or similar
+//! names.
 //!
 //! # Differences from the standard
 //!
-//! * Contexts are not applied, let alone fetched: a name counts without its prefix or vocabulary.
-//! * What is said elsewhere in the file (`@id`) is not looked up there.
+//! * Contexts are neither fetched nor applied: a name counts without its prefix or vocabulary.
+//! * References (`@id`) to other things in the file are not followed.
 //!
 //! Sans-I/O.
 
 use serde_json::Value;
 
 use crate::catalog::json::{each, elements, member, parse, parse_alone, text};
-use crate::catalog::{Fields, Reading};
+use crate::catalog::{EntryFields, Reading};
 
-/// Deepest nesting of values that is followed for a name.
+/// Deepest nesting of values in the search for a name.
 const DEPTH_MAX: u32 = 8;
 /// Most values of one property that are read.
 const VALUES_MAX: usize = 500;
 
-/// Properties, and the attributes that they become. The first of two for one attribute comes first.
+/// Properties, and the attributes that they become, in order of precedence.
 const PROPERTIES: &[(&str, &str)] = &[
     ("name", "Title"),
     ("headline", "Title"),
@@ -101,7 +101,7 @@ pub(crate) fn read(whole: &str, reading: &mut Reading<'_>) {
             };
         };
         let fields = fields(&thing);
-        // What has no name only ties other things together.
+        // A thing without a name only links other things.
         if fields.first("Title").is_empty() {
             if reading.goes_on() {
                 continue;
@@ -118,7 +118,7 @@ pub(crate) fn read(whole: &str, reading: &mut Reading<'_>) {
     }
 }
 
-/// A name without its prefix or vocabulary: `schema:name`, `http://schema.org/name`.
+/// Returns a name without its prefix or vocabulary (`schema:name`, `http://schema.org/name`).
 fn local(name: &str) -> &str {
     name.rsplit([':', '/', '#']).next().unwrap_or(name)
 }
@@ -127,13 +127,13 @@ fn property<'v>(thing: &'v Value, name: &str) -> Option<&'v Value> {
     thing.as_object()?.iter().find(|(it, _)| local(it) == name).map(|(_, value)| value)
 }
 
-fn fields(thing: &Value) -> Fields {
-    let mut fields = Fields::default();
+fn fields(thing: &Value) -> EntryFields {
+    let mut fields = EntryFields::default();
     let types = property(thing, "@type").map(each).unwrap_or_default();
     types.iter().for_each(|it| fields.put("Resource-Type", local(&text(it))));
     for (from, to) in PROPERTIES {
         let Some(value) = property(thing, from) else { continue };
-        // One date says when: when it was published, or else when it was made.
+        // One date is enough: of publication, else of creation.
         if *to == "Date" && !fields.first("Date").is_empty() {
             continue;
         }
@@ -152,17 +152,17 @@ fn fields(thing: &Value) -> Fields {
             identifier(scheme, it, &mut fields);
         }
     }
-    let places = property(thing, "distribution").map(each).unwrap_or_default();
-    for place in places.iter().take(VALUES_MAX) {
+    let downloads = property(thing, "distribution").map(each).unwrap_or_default();
+    for download in downloads.iter().take(VALUES_MAX) {
         for name in ["contentUrl", "downloadUrl", "url"] {
-            let address = property(place, name).map(text).unwrap_or_default();
+            let address = property(download, name).map(text).unwrap_or_default();
             fields.put("URL-References", &address);
         }
     }
     fields
 }
 
-fn put(attribute: &'static str, value: &Value, fields: &mut Fields) {
+fn put(attribute: &'static str, value: &Value, fields: &mut EntryFields) {
     match attribute {
         "Subject" => {
             let words = name(value, 0);
@@ -170,8 +170,8 @@ fn put(attribute: &'static str, value: &Value, fields: &mut Fields) {
         }
         "URL-References" | "License" | "Rights" => {
             let address = value.get("@id").map(text).unwrap_or_default();
-            let named = name(value, 0);
-            fields.put(attribute, if named.is_empty() { &address } else { &named });
+            let name = name(value, 0);
+            fields.put(attribute, if name.is_empty() { &address } else { &name });
         }
         _ => {
             for it in list(value) {
@@ -181,12 +181,12 @@ fn put(attribute: &'static str, value: &Value, fields: &mut Fields) {
     }
 }
 
-/// What a list keeps in order.
+/// Returns the elements of an ordered list, or the value itself.
 fn list(value: &Value) -> &[Value] {
     value.get("@list").map_or_else(|| std::slice::from_ref(value), each)
 }
 
-/// What a value is called: the text itself, or the name of the thing that it is.
+/// Returns the text of a value, or the name of a thing.
 fn name(value: &Value, depth: u32) -> String {
     let plain = text(value);
     if !plain.is_empty() || DEPTH_MAX <= depth {
@@ -194,25 +194,24 @@ fn name(value: &Value, depth: u32) -> String {
     }
     let names =
         ["@value", "name", "value", "headline", "title", "url", "addressLocality", "alternateName"];
-    let named = names.iter().filter_map(|it| property(value, it));
-    let named = named.flat_map(each).map(|it| name(it, depth + 1)).find(|it| !it.is_empty());
-    named.unwrap_or_else(|| {
+    let values = names.iter().filter_map(|it| property(value, it));
+    let first = values.flat_map(each).map(|it| name(it, depth + 1)).find(|it| !it.is_empty());
+    first.unwrap_or_else(|| {
         let parts = ["givenName", "familyName"].map(|it| property(value, it).map(text));
         parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
     })
 }
 
-/// A text, or a `PropertyValue` that says its scheme.
-fn identifier(scheme: &str, value: &Value, fields: &mut Fields) {
-    let said = property(value, "propertyID").map(text).unwrap_or_default();
-    let said = local(&said).to_ascii_lowercase();
-    let found = ["value", "@value", "@id"].iter().find_map(|it| property(value, it)).map(text);
-    let found = found.unwrap_or_else(|| text(value));
-    // Some say the scheme before the number.
-    let written =
-        found.split_once(':').map(|(it, _)| it).filter(|it| it.eq_ignore_ascii_case("doi"));
-    let scheme = if said.is_empty() { written.unwrap_or(scheme) } else { &said };
-    fields.put_identifier(scheme, &found);
+/// Adds an identifier: a text, or a `PropertyValue` that declares its scheme.
+fn identifier(scheme: &str, value: &Value, fields: &mut EntryFields) {
+    let declared = property(value, "propertyID").map(text).unwrap_or_default();
+    let declared = local(&declared).to_ascii_lowercase();
+    let text_of = ["value", "@value", "@id"].iter().find_map(|it| property(value, it)).map(text);
+    let id = text_of.unwrap_or_else(|| text(value));
+    // Some write the scheme before the number.
+    let prefix = id.split_once(':').map(|(it, _)| it).filter(|it| it.eq_ignore_ascii_case("doi"));
+    let scheme = if declared.is_empty() { prefix.unwrap_or(scheme) } else { &declared };
+    fields.put_identifier(scheme, &id);
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! Linux Software Map: what a program is and where it is to be had, `Begin3` to `End`.
+//! The Linux Software Map: descriptions of programs and their download sites, from `Begin3` to `End`.
 //!
 //! Source: the templates of LSM, versions 1 to 4 (`Field: value`, continuation lines are indented).
 //!
 //! Sans-I/O.
 
-use crate::catalog::{ENTRY_BYTES_MAX, Fields, Reading};
+use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
 
 /// Fields in lower case, and the attributes that they become.
 const FIELDS: &[(&str, &str)] = &[
@@ -23,21 +23,21 @@ const FIELDS: &[(&str, &str)] = &[
     ("copying-policy", "License"),
 ];
 
-/// Most lines of an entry that are kept.
+/// Most lines of an entry that are read.
 const LINES_MAX: usize = 2_000;
 
-/// One entry as it is written.
-struct Written<'t> {
+/// One entry as written.
+struct LsmEntry<'t> {
     start: usize,
     line: usize,
-    /// Field names and the lines of each, in their order.
+    /// Field names, each with its lines, in order.
     fields: Vec<(&'t str, Vec<&'t str>)>,
     lines: usize,
 }
 
 /// Hands out the entries of a software map.
 pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
-    let mut open: Option<Written<'_>> = None;
+    let mut open: Option<LsmEntry<'_>> = None;
     let (mut at, mut number) = (0, 0);
     for line in text.split_inclusive('\n') {
         let start = at;
@@ -48,26 +48,26 @@ pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
         }
         let (begins, ends) = (begins(line), line.trim().eq_ignore_ascii_case("end"));
         if (begins || ends)
-            && let Some(written) = open.take()
+            && let Some(entry) = open.take()
         {
-            let raw = text.get(written.start..if ends { at } else { start }).unwrap_or_default();
-            if !written.hand_out(raw, ends, reading) {
+            let raw = text.get(entry.start..if ends { at } else { start }).unwrap_or_default();
+            if !entry.hand_out(raw, ends, reading) {
                 return;
             }
         }
         if begins {
-            open = Some(Written { start, line: number, fields: Vec::new(), lines: 0 });
-        } else if let Some(written) = &mut open {
-            written.take(line);
+            open = Some(LsmEntry { start, line: number, fields: Vec::new(), lines: 0 });
+        } else if let Some(entry) = &mut open {
+            entry.take(line);
         }
     }
-    if let Some(written) = open {
-        let raw = text.get(written.start..).unwrap_or_default();
-        written.hand_out(raw, false, reading);
+    if let Some(entry) = open {
+        let raw = text.get(entry.start..).unwrap_or_default();
+        entry.hand_out(raw, false, reading);
     }
 }
 
-/// `Begin`, and the version of the template.
+/// Returns whether a line is `Begin` with the version of the template.
 fn begins(line: &str) -> bool {
     let line = line.trim_end();
     let rest =
@@ -75,7 +75,7 @@ fn begins(line: &str) -> bool {
     rest.is_some_and(|it| it.len() <= 1 && it.bytes().all(|it| it.is_ascii_digit()))
 }
 
-impl<'t> Written<'t> {
+impl<'t> LsmEntry<'t> {
     fn take(&mut self, line: &'t str) {
         self.lines += 1;
         if LINES_MAX < self.lines {
@@ -95,7 +95,7 @@ impl<'t> Written<'t> {
     }
 
     fn hand_out(&self, raw: &str, ended: bool, reading: &mut Reading<'_>) -> bool {
-        let mut fields = Fields::default();
+        let mut fields = EntryFields::default();
         for (name, lines) in &self.fields {
             let lower = name.to_ascii_lowercase();
             match lower.as_str() {
@@ -120,7 +120,7 @@ impl<'t> Written<'t> {
     }
 }
 
-/// `14NOV94`, as the third template has it, with its century; others as they are.
+/// Adds the century to dates of the third template (`14NOV94`); returns others unchanged.
 fn date(text: &str) -> String {
     let part = |range: std::ops::Range<usize>| text.get(range).unwrap_or_default();
     let (day, month, year) = (part(0..2), part(2..5), part(5..7));
@@ -133,9 +133,9 @@ fn date(text: &str) -> String {
     format!("{day} {month} {century}{year}")
 }
 
-/// `sunsite.unc.edu /pub/Linux/apps`, and in the lines below it `120kB program.tgz`.
-fn addresses(lines: &[&str], fields: &mut Fields) {
-    let mut place = String::new();
+/// Adds URLs from lines like `sunsite.unc.edu /pub/Linux/apps`, followed by `120kB program.tgz`.
+fn addresses(lines: &[&str], fields: &mut EntryFields) {
+    let mut folder = String::new();
     for line in lines {
         let mut words = line.split_whitespace();
         let (Some(first), second) = (words.next(), words.next()) else { continue };
@@ -145,15 +145,15 @@ fn addresses(lines: &[&str], fields: &mut Fields) {
         }
         match second {
             Some(path) if path.starts_with('/') && first.contains('.') => {
-                place = format!("ftp://{first}{}/", path.trim_end_matches('/'));
-                fields.put("URL-References", &place);
+                folder = format!("ftp://{first}{}/", path.trim_end_matches('/'));
+                fields.put("URL-References", &folder);
             }
             // A file and its size, in either order.
-            Some(name) if !place.is_empty() => {
+            Some(name) if !folder.is_empty() => {
                 let is_size =
                     |it: &str| it.starts_with(|it: char| it.is_ascii_digit()) && !it.contains('.');
                 let name = if is_size(first) { name } else { first };
-                fields.put("URL-References", &format!("{place}{name}"));
+                fields.put("URL-References", &format!("{folder}{name}"));
             }
             _ => {}
         }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_broken() {
+    fn an_unfinished_entry_is_broken() {
         check("Begin3\nTitle: a\nBegin3\nTitle: b\nEnd\n", &["broken", "b: Title=b"]);
         check("Begin3\nVersion: 1\nEnd\nBegin3\nTitle: c\n", &["broken", "broken"]);
         assert_eq!(
@@ -210,7 +210,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_comes_back(list in prop::collection::vec(
+        fn entries_are_read_as_written(list in prop::collection::vec(
             ("[!-9;-~é]{1,12}", "[0-9]\\.[0-9]{1,3}", "[!-9;-~é]{1,8}( [!-9;-~é]{1,8}){0,3}"), 0..6))
         {
             let mut text = String::new();

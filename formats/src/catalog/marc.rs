@@ -1,13 +1,13 @@
-//! MARC records as libraries exchange them: a leader, a directory, and fields.
+//! MARC records, the exchange format of libraries: a leader, a directory, and fields.
 //!
-//! Source: ISO 2709; MARC 21 Specifications for Record Structure, Character Sets, and Exchange Media. What
-//! the fields mean is the business of the crosswalk that harvested MARCXML goes through too.
+//! Source: ISO 2709; MARC 21 Specifications for Record Structure, Character Sets, and Exchange Media. The
+//! crosswalk for harvested MARCXML interprets the fields.
 //!
 //! # Differences from the standard
 //!
-//! * A record ends at its terminator, not where its length says: lengths are wrong wherever characters
-//!   were converted. So with the fields, where the directory does not fit.
-//! * Bytes that are UTF-8 are read as that, whatever the leader says.
+//! * A record ends at its terminator, not by its length: lengths are wrong if characters were converted.
+//!   Fields end at their terminators, too, if the directory does not fit.
+//! * UTF-8 is recognized by content, whatever the leader says.
 //!
 //! Sans-I/O.
 
@@ -61,13 +61,13 @@ pub(crate) fn read(bytes: &[u8], reading: &mut Reading<'_>) {
     }
 }
 
-/// A record's parts as they are written.
+/// The parts of a record as marc_record.
 struct Record<'b> {
     leader: &'b [u8],
     /// Tag and content, without the terminator.
     fields: Vec<(&'b [u8], &'b [u8])>,
     is_unicode: bool,
-    /// Whether it has more fields than are read.
+    /// Whether it has more than `FIELDS_MAX` fields.
     is_cut: bool,
 }
 
@@ -88,18 +88,18 @@ impl<'b> Record<'b> {
             return None;
         }
         let mut fields = Vec::new();
-        // The directory may name the same bytes again and again.
+        // The directory may refer to the same bytes many times.
         let mut room = 2 * raw.len();
         let mut in_order = data.split(|it| matches!(*it, FIELD_END | RECORD_END));
         for entry in entries.iter().take(FIELDS_MAX) {
-            let (tag, place) = entry.split_at_checked(3).filter(|(tag, _)| is_tag(tag))?;
+            let (tag, extent) = entry.split_at_checked(3).filter(|(tag, _)| is_tag(tag))?;
             let next = in_order.next().unwrap_or_default();
-            let content = said(place, data).unwrap_or(next);
+            let content = field_at(extent, data).unwrap_or(next);
             room = room.checked_sub(content.len())?;
             fields.push((tag, content));
         }
-        let says_so = leader.get(9) == Some(&b'a');
-        let is_unicode = says_so || !data.is_ascii() && std::str::from_utf8(data).is_ok();
+        let is_declared = leader.get(9) == Some(&b'a');
+        let is_unicode = is_declared || !data.is_ascii() && std::str::from_utf8(data).is_ok();
         Some(Self { leader, fields, is_unicode, is_cut: FIELDS_MAX < entries.len() })
     }
 
@@ -113,7 +113,7 @@ impl<'b> Record<'b> {
         }
     }
 
-    /// Returns it as MARCXML, unless that is too long.
+    /// Returns the record as MARCXML, unless that is too long.
     fn xml(&self) -> Option<String> {
         let mut xml = String::from("<record xmlns=\"http://www.loc.gov/MARC21/slim\"><leader>");
         escape(&self.text(self.leader), &mut xml);
@@ -152,10 +152,10 @@ impl<'b> Record<'b> {
     }
 }
 
-/// Returns the field that is where the directory says, if one ends there.
-fn said<'b>(place: &[u8], data: &'b [u8]) -> Option<&'b [u8]> {
+/// Returns the field at the extent from the directory (length, start), if a field ends there.
+fn field_at<'b>(extent: &[u8], data: &'b [u8]) -> Option<&'b [u8]> {
     let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<usize>().ok();
-    let (length, start) = place.split_at_checked(4)?;
+    let (length, start) = extent.split_at_checked(4)?;
     let (length, start) = (number(length)?, number(start)?);
     let field = data.get(start..start.checked_add(length)?)?;
     let (last, content) = field.split_last()?;
@@ -183,8 +183,8 @@ mod tests {
     use crate::catalog::testing::entries;
     use crate::testing::render;
 
-    /// Writes a record: fields by tag, `$` for the subfield delimiter.
-    fn written(unicode: bool, fields: &[(&str, &[u8])]) -> Vec<u8> {
+    /// Returns a record with fields by tag; `$` stands for the subfield delimiter.
+    fn marc_record(unicode: bool, fields: &[(&str, &[u8])]) -> Vec<u8> {
         let (mut directory, mut data) = (Vec::new(), Vec::new());
         for (tag, content) in fields {
             let start = data.len();
@@ -224,7 +224,7 @@ mod tests {
             ("856", b"40$uhttp://h.example/2"),
         ];
         check(
-            &[written(false, first), b"\r\n".to_vec(), written(true, second)].concat(),
+            &[marc_record(false, first), b"\r\n".to_vec(), marc_record(true, second)].concat(),
             &[
                 "ocm1: Title=Stöbern <&> finden : ein Buch; Author=Müller, Jürgen; \
                  Resource-Type=Book; Date=1995; Language=de; Publisher=Verlag; \
@@ -237,8 +237,8 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_lengths_is_read_all_the_same() {
-        let mut record = written(true, &[("001", b"x1"), ("245", b"00$aTitle")]);
+    fn wrong_lengths_are_ignored() {
+        let mut record = marc_record(true, &[("001", b"x1"), ("245", b"00$aTitle")]);
         record[0..5].copy_from_slice(b"99999");
         // The second field's length.
         record[39..43].copy_from_slice(b"9999");
@@ -246,8 +246,8 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_record_costs_itself() {
-        let good = written(true, &[("001", b"x1"), ("245", b"00$aTitle")]);
+    fn a_broken_record_affects_no_other() {
+        let good = marc_record(true, &[("001", b"x1"), ("245", b"00$aTitle")]);
         let bytes = [b"no record\x1d".to_vec(), good.clone(), good[..30].to_vec()].concat();
         check(
             &bytes,
@@ -266,13 +266,13 @@ mod tests {
         render("a.mrc", Type::Marc, &[RECORD_END; 300_000]);
         render("a.mrc", Type::Marc, &[b'0'; 300_000]);
         let many: Vec<(&str, &[u8])> = vec![("245", b"00$a$a$a$a"); 3_000];
-        let seen = render("a.mrc", Type::Marc, &written(true, &many));
-        let said =
+        let seen = render("a.mrc", Type::Marc, &marc_record(true, &many));
+        let problem =
             "! limit: the record at byte 0 has more than 2000 fields; the others were left out";
-        assert!(seen.ends_with(said), "{seen}");
-        let lies = [written(true, &[("245", b"x")]), b"99999".to_vec()].concat();
-        render("a.mrc", Type::Marc, &lies);
-        // A directory that names the same bytes again and again.
+        assert!(seen.ends_with(problem), "{seen}");
+        let cut = [marc_record(true, &[("245", b"x")]), b"99999".to_vec()].concat();
+        render("a.mrc", Type::Marc, &cut);
+        // A directory that refers to the same bytes many times.
         let data = [vec![b'x'; 9_000], vec![FIELD_END, RECORD_END]].concat();
         let directory = "245900100000".repeat(2_000) + "\u{1e}";
         let leader = b"00000nam a2200000 a 4500";
@@ -281,7 +281,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_comes_back(list in prop::collection::vec(
+        fn records_are_read_as_written(list in prop::collection::vec(
             ("[a-z]{1,3}[0-9]{1,9}", "[A-Za-zäö&<']{1,8}( [A-Za-zäö&<']{1,8}){0,3}", prop::collection::vec("[A-Z][a-zé]{3,7}, [A-Z][a-z]{1,2}", 0..3)), 0..6))
         {
             let (mut bytes, mut expected) = (Vec::new(), Vec::new());
@@ -290,7 +290,7 @@ mod tests {
                 let author_fields: Vec<Vec<u8>> = authors.iter().map(|it| format!("1 $a{it}").into_bytes()).collect();
                 let mut fields: Vec<(&str, &[u8])> = vec![("001", key.as_bytes()), ("245", &title_field)];
                 fields.extend(author_fields.iter().map(|it| ("700", it.as_slice())));
-                bytes.extend(written(true, &fields));
+                bytes.extend(marc_record(true, &fields));
                 let mut lines: Vec<&str> = Vec::new();
                 authors.iter().for_each(|it| if !lines.contains(&it.as_str()) { lines.push(it) });
                 let authors = if lines.is_empty() { String::new() } else { format!("Author={}; ", lines.join("|")) };
@@ -302,7 +302,7 @@ mod tests {
         #[test]
         fn any_bytes_give_a_record(bytes in prop::collection::vec(any::<u8>(), 0..300), at in 0..100_usize, byte in any::<u8>()) {
             render("a.mrc", Type::Marc, &bytes);
-            let mut record = written(false, &[("001", b"x1"), ("008", b"950101"), ("245", b"00$aTi\xe8tle$b")]);
+            let mut record = marc_record(false, &[("001", b"x1"), ("008", b"950101"), ("245", b"00$aTi\xe8tle$b")]);
             if let Some(it) = record.get_mut(at) { *it = byte; }
             render("a.mrc", Type::Marc, &record);
         }

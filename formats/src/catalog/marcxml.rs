@@ -1,7 +1,7 @@
-//! MARCXML: one library record, or a collection of them.
+//! MARCXML: one library record, or a collection of records.
 //!
-//! Source: the MARCXML schema (`collection`, `record`). Each record goes through the crosswalk that
-//! harvested ones go through too; a file whose outermost element is a `record` is about that one thing.
+//! Source: the MARCXML schema (`collection`, `record`). Each record goes through the same crosswalk as
+//! harvested records. A file whose outermost element is a `record` describes that one thing.
 //!
 //! Sans-I/O.
 
@@ -9,12 +9,12 @@ use oai::crosswalk;
 use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 
-use crate::catalog::{ENTRY_BYTES_MAX, Fields, Reading};
+use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
 use crate::object::ProblemKind;
 
-/// Longest record as XML, in bytes: escaped, one in MARC may be several times as long as it is.
+/// Longest record as XML, in bytes; escaping makes a MARC record several times as long.
 pub(crate) const XML_BYTES_MAX: usize = 8 * ENTRY_BYTES_MAX;
-/// Deepest nesting; the parser remembers every open element. Records need four levels.
+/// Deepest nesting, since the parser stores every open element. Records need four levels.
 const DEPTH_MAX: usize = 100;
 
 /// Hands out the records of a file.
@@ -22,13 +22,15 @@ pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
     let mut reader = Reader::from_str(text);
     let (mut depth, mut open) = (0_usize, None);
     loop {
-        let before = place(&reader);
+        let before = position(&reader);
         let event = match reader.read_event() {
             Ok(Event::Eof) if depth == 0 => return,
-            Ok(Event::Eof) => return flawed("it ends within an element", reading),
-            Ok(Event::DocType(_)) => return flawed("it has a document type declaration", reading),
+            Ok(Event::Eof) => return malformed("it ends within an element", reading),
+            Ok(Event::DocType(_)) => {
+                return malformed("it has a document type declaration", reading);
+            }
             Ok(event) => event,
-            Err(error) => return flawed(&error.to_string(), reading),
+            Err(error) => return malformed(&error.to_string(), reading),
         };
         match event {
             Event::Start(start) => {
@@ -37,18 +39,17 @@ pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
                 }
                 depth += 1;
                 if DEPTH_MAX < depth {
-                    return flawed("its elements nest too deep", reading);
+                    return malformed("its elements nest too deep", reading);
                 }
             }
             Event::End(_) => {
                 depth = depth.saturating_sub(1);
                 if let Some((_, start)) = open.take_if(|(at, _)| *at == depth) {
-                    let raw = text.get(start..place(&reader)).unwrap_or_default();
+                    let raw = text.get(start..position(&reader)).unwrap_or_default();
                     if depth == 0 {
                         return alone(raw, reading);
                     }
-                    let where_is = || format!("at byte {start}");
-                    if !hand_out(raw, raw.as_bytes(), reading, where_is) {
+                    if !hand_out(raw, raw.as_bytes(), reading, || format!("at byte {start}")) {
                         return;
                     }
                 }
@@ -61,11 +62,11 @@ pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
     }
 }
 
-fn place(reader: &Reader<&[u8]>) -> usize {
+fn position(reader: &Reader<&[u8]>) -> usize {
     usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX)
 }
 
-fn flawed(why: &str, reading: &mut Reading<'_>) {
+fn malformed(why: &str, reading: &mut Reading<'_>) {
     let message = format!("is not well-formed after {} records: {why}", reading.count());
     reading.problem(ProblemKind::Broken, message);
 }
@@ -78,26 +79,26 @@ fn alone(xml: &str, reading: &mut Reading<'_>) {
     }
 }
 
-/// Hands out the record that `xml` is, whose part of the file is `raw`; returns whether to go on.
+/// Hands out the record in `xml`, whose part of the file is `raw`; returns whether to go on.
 pub(crate) fn hand_out(
     xml: &str,
     raw: &[u8],
     reading: &mut Reading<'_>,
-    place: impl FnOnce() -> String,
+    position: impl FnOnce() -> String,
 ) -> bool {
-    let Some(fields) = fields(xml) else { return reading.broken("", place) };
+    let Some(fields) = fields(xml) else { return reading.broken("", position) };
     let numbers = ["Control-Number", "Identifier"].map(|it| fields.first(it).to_owned());
     let key = numbers.into_iter().find(|it| !it.is_empty()).unwrap_or_default();
     reading.entry(&key, raw, fields)
 }
 
-fn fields(xml: &str) -> Option<Fields> {
+fn fields(xml: &str) -> Option<EntryFields> {
     if XML_BYTES_MAX < xml.len() {
         return None;
     }
-    let (record, problems) = crosswalk::described(xml, "marcxml");
+    let (record, problems) = crosswalk::metadata_to_soif(xml, "marcxml");
     let is_broken = problems.iter().any(|it| it.kind == crosswalk::ProblemKind::Broken);
-    let fields = Fields::of(&record);
+    let fields = EntryFields::of(&record);
     (!is_broken && !fields.is_empty()).then_some(fields)
 }
 
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_off_says_so() {
+    fn malformed_xml_is_a_problem() {
         check(
             &format!("<collection>{RECORD}<record><leader>"),
             &[

@@ -1,13 +1,12 @@
-//! RIS: what reference managers exchange, a line a field, `TY` to `ER`.
+//! RIS, the exchange format of reference managers: one line for each field, from `TY` to `ER`.
 //!
-//! Source: RIS Format Specifications (Research Information Systems), and the tags that today's programs
-//! write besides.
+//! Source: RIS Format Specifications (Research Information Systems), and more tags of today's programs.
 //!
-//! A record that does not end ends where the next begins.
+//! A record without an end ends before the next one.
 //!
 //! Sans-I/O.
 
-use crate::catalog::{ENTRY_BYTES_MAX, Fields, Reading};
+use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
 
 /// Tags, and the attributes that they become.
 const TAGS: &[(&str, &str)] = &[
@@ -48,7 +47,7 @@ const TAGS: &[(&str, &str)] = &[
     ("LK", "URL-References"),
 ];
 
-/// Types, and what they are called.
+/// Types and their names.
 const TYPES: &[(&str, &str)] = &[
     ("JOUR", "Journal Article"),
     ("JFULL", "Journal"),
@@ -76,9 +75,9 @@ const TYPES: &[(&str, &str)] = &[
     ("GEN", "Other"),
 ];
 
-/// One record as it is written: where it starts, and its fields in their order.
+/// One record as written: its start, and its fields in order.
 #[derive(Default)]
-struct Written<'t> {
+struct RisRecord<'t> {
     start: usize,
     fields: Vec<(&'t str, String)>,
     bytes: usize,
@@ -86,7 +85,7 @@ struct Written<'t> {
 
 /// Hands out the records of a RIS file.
 pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
-    let mut open: Option<Written<'_>> = None;
+    let mut open: Option<RisRecord<'_>> = None;
     let (mut at, mut number) = (0, 0);
     for line in text.split_inclusive('\n') {
         let start = at;
@@ -98,34 +97,34 @@ pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
         let ended = match (field(line), &mut open) {
             (Some(("TY", value)), _) => {
                 let fields = vec![("TY", value.to_owned())];
-                open.replace(Written { start, fields, bytes: 0 }).map(|it| (it, start))
+                open.replace(RisRecord { start, fields, bytes: 0 }).map(|it| (it, start))
             }
             (Some(("ER", _)), _) => open.take().map(|it| (it, at)),
-            (Some((tag, value)), Some(written)) => {
-                written.bytes += line.len();
-                if written.bytes <= ENTRY_BYTES_MAX {
-                    written.fields.push((tag, value.to_owned()));
+            (Some((tag, value)), Some(record)) => {
+                record.bytes += line.len();
+                if record.bytes <= ENTRY_BYTES_MAX {
+                    record.fields.push((tag, value.to_owned()));
                 }
                 None
             }
-            (None, Some(written)) => {
-                written.go_on(line.trim());
+            (None, Some(record)) => {
+                record.continue_field(line.trim());
                 None
             }
             (_, None) => None,
         };
-        if let Some((written, end)) = ended
-            && !written.hand_out(text, end, number, reading)
+        if let Some((record, end)) = ended
+            && !record.hand_out(text, end, number, reading)
         {
             return;
         }
     }
-    if let Some(written) = open {
-        written.hand_out(text, text.len(), number, reading);
+    if let Some(record) = open {
+        record.hand_out(text, text.len(), number, reading);
     }
 }
 
-/// `TI  - The title`: two characters, spaces, a hyphen.
+/// Splits a line like `TI  - The title`: two characters, spaces, a hyphen, the value.
 fn field(line: &str) -> Option<(&str, &str)> {
     let line = line.trim_start_matches('\u{feff}');
     let (tag, rest) = line.split_at_checked(2)?;
@@ -136,9 +135,9 @@ fn field(line: &str) -> Option<(&str, &str)> {
     is_tag.then(|| (tag, value.trim()))
 }
 
-impl Written<'_> {
-    /// Takes a line without a tag: it belongs to the field before it.
-    fn go_on(&mut self, line: &str) {
+impl RisRecord<'_> {
+    /// Appends a line without a tag to the field before it.
+    fn continue_field(&mut self, line: &str) {
         self.bytes += line.len();
         if let Some((_, value)) = self.fields.last_mut().filter(|_| self.bytes <= ENTRY_BYTES_MAX) {
             value.push(' ');
@@ -155,11 +154,11 @@ impl Written<'_> {
         if ENTRY_BYTES_MAX < self.bytes {
             return reading.broken("", || format!("is too long and ends in line {line}"));
         }
-        let mut fields = Fields::default();
+        let mut fields = EntryFields::default();
         let r#type = self.first("TY");
-        let named = TYPES.iter().find(|(it, _)| *it == r#type).map_or(r#type, |(_, name)| name);
-        fields.put("Resource-Type", named);
-        // `DA` says the day, and the others often only the year.
+        let type_name = TYPES.iter().find(|(it, _)| *it == r#type).map_or(r#type, |(_, name)| name);
+        fields.put("Resource-Type", type_name);
+        // `DA` has the day; the others often have only the year.
         let dates = ["DA", "PY", "Y1"].map(|tag| self.first(tag));
         fields.put("Date", dates.into_iter().find(|it| !it.is_empty()).unwrap_or_default());
         for (tag, value) in &self.fields {
@@ -182,7 +181,7 @@ impl Written<'_> {
     }
 }
 
-/// Eight digits are a serial's, others a book's.
+/// Returns the scheme of a number: eight digits are a serial's, others a book's.
 fn standard_number(value: &str) -> &'static str {
     let digits = value.bytes().filter(|it| it.is_ascii_digit() || *it == b'X').count();
     if digits == 8 { "issn" } else { "isbn" }
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_left_out() {
+    fn a_too_long_record_is_left_out() {
         let long = format!(
             "TY  - GEN\nTI  - One\n{}ER  - \nTY  - GEN\nTI  - Two\n",
             "N1  - x\n".repeat(50_000)
@@ -258,7 +257,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_comes_back(list in prop::collection::vec(
+        fn records_are_read_as_written(list in prop::collection::vec(
             ("[a-zA-Z0-9:._/-]{1,12}", "[!-~é]{1,8}( [!-~é]{1,8}){0,3}", prop::collection::vec("[A-Z][a-zé]{1,7}, [A-Z]\\.", 0..3), 1000..2999_u32), 0..6))
         {
             let mut text = String::new();

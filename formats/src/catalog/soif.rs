@@ -1,23 +1,23 @@
-//! SOIF: summaries that others made. Each tells of one thing, and so becomes an entry.
+//! SOIF: summaries from other sources. Each describes one thing, and so becomes an entry.
 //!
 //! Source: the user's manual, appendix on SOIF; read by the crate `soif`, leniently.
 //!
 //! # Differences from the paper
 //!
-//! * What only whoever gathered a thing can say (whose it is, its sum, how long it lives) is not taken
-//!   from a file: anybody can write one. Nor are summaries within summaries.
+//! * Attributes that only a gatherer may set (gatherer, checksum, lifetime) are not taken from a file, since
+//!   anybody can write one. Summaries within summaries are left out, too.
 //!
 //! Sans-I/O.
 
 use soif::{Event, Limits, Mode, Reader, RecordRef};
 
-use crate::catalog::{Fields, Reading};
+use crate::catalog::{EntryFields, Reading};
 use crate::object::ProblemKind;
 use crate::text::decode;
 
-/// How much is fed to the reader at a time, in bytes: between two looks at the clock.
+/// Bytes fed to the reader at a time, between two checks of the time limit.
 const PIECE_BYTES: usize = 64 * 1024;
-/// What is refused; see [`crate::catalog`] for what is kept of the rest.
+/// Limits beyond which records are refused; [`crate::catalog`] has the limits on their content.
 const LIMITS: Limits = Limits {
     name_bytes_max: 256,
     url_bytes_max: 4 * 1024,
@@ -46,7 +46,7 @@ pub(crate) fn read(bytes: &[u8], reading: &mut Reading<'_>) {
             return;
         }
     }
-    // A lenient reader has no other errors than those on its list.
+    // A lenient reader reports all its errors as problems.
     let _ = reader.finish();
     let problems = reader.problems_total();
     if let Some(first) = reader.problems().first() {
@@ -57,7 +57,7 @@ pub(crate) fn read(bytes: &[u8], reading: &mut Reading<'_>) {
 
 fn hand_out(record: &RecordRef<'_>, reading: &mut Reading<'_>) -> bool {
     let url = record.url();
-    let mut fields = Fields::default();
+    let mut fields = EntryFields::default();
     fields.put("Template-Type", record.template());
     for (name, value) in record.attributes() {
         let value = decode(value, None);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ours_is_not_taken() {
+    fn reserved_attributes_are_left_out() {
         let mut record = Record::new("FILE", "ftp://h.example/a.txt");
         for (name, value) in [
             ("Title", "A file"),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_costs_itself() {
+    fn damage_affects_no_other_record() {
         let good = Record::new("FILE", "http://h.example/1");
         let bytes =
             [&b"@FILE { http://h.example/0\nTitle{99999"[..], b"\n}\n", &stream(&[good])].concat();
@@ -142,7 +142,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_comes_back(list in prop::collection::vec(
+        fn records_are_read_as_written(list in prop::collection::vec(
             ("[a-z0-9/]{1,12}", "[!-~é]{1,8}( [!-~é]{1,8}){0,3}", prop::collection::vec("[!-~é]{1,9}", 0..3)), 0..6))
         {
             let (mut records, mut expected) = (Vec::new(), Vec::new());

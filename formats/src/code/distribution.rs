@@ -1,9 +1,9 @@
-//! The sources of a program as one object: what its README, its build file and its manual page say.
+//! Source distributions: one draft from a program's README, build file, manual page and license.
 //!
 //! Source: TR §4 ("source distributions": summarized by their README and manual pages); the manifests
 //! of Cargo, npm, Python (PEP 621), autoconf, Maven, R (DESCRIPTION) and Perl (META.json).
 //!
-//! The container's opener hands over every member that [`Distribution::wants`]; no member is kept.
+//! The container's opener passes every member that [`Distribution::wants`]; no member is stored.
 //!
 //! Sans-I/O.
 
@@ -14,16 +14,16 @@ use crate::Draft;
 use crate::prose::plain;
 use crate::text::{decode, front, one_line};
 
-/// How much of a member is read, in bytes.
+/// Most bytes of a member that are read.
 const MEMBER_BYTES_MAX: usize = 64 * 1024;
-/// How deep members lie that speak for the whole, in directories.
+/// Deepest level of members that describe the whole, in directories.
 const DEPTH_MAX: usize = 2;
 /// Longest value of a field, in bytes.
 const VALUE_BYTES_MAX: usize = 500;
 /// Longest text of the README, in bytes.
 const TEXT_BYTES_MAX: usize = 16 * 1024;
 
-/// Files that build programs, in the order in which they are believed.
+/// Files that build programs, in order of precedence.
 const BUILD_FILES: &[&str] = &[
     "cargo.toml",
     "pyproject.toml",
@@ -47,21 +47,21 @@ const BUILD_FILES: &[&str] = &[
     "makefile",
 ];
 
-/// What the members say of the whole, as far as they have been met.
+/// The values that the members so far give for the whole.
 #[derive(Debug, Default)]
 pub struct Distribution {
-    /// Fields of the build file that is most believed, and which it was.
-    build: Option<(usize, Fields)>,
+    /// Fields of the best build file so far, and its rank in [`BUILD_FILES`].
+    build: Option<(usize, BuildFields)>,
     readme: String,
     manual: String,
     license: String,
-    /// The directory that all is in: `name-1.2`.
+    /// The directory around all members: `name-1.2`.
     root: String,
 }
 
-/// What a build file says.
+/// The fields of a build file.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Fields {
+struct BuildFields {
     name: String,
     version: String,
     description: String,
@@ -70,43 +70,43 @@ struct Fields {
     authors: Vec<String>,
 }
 
-/// Returns whether an archive with members of these names holds the sources of a program: something
-/// near its root builds it.
+/// Returns whether an archive with members of these names holds the sources of a program: a build file
+/// lies near its root.
 pub fn is_source_distribution<'n>(names: impl IntoIterator<Item = &'n str>) -> bool {
     names.into_iter().any(|path| {
-        let (depth, name) = place(path);
-        // A makefile or a configure file elsewhere is a part's.
+        let (depth, name) = depth_and_name(path);
+        // A makefile or configure file elsewhere belongs to a part.
         depth <= 1 && BUILD_FILES.contains(&name.as_str())
     })
 }
 
-/// Returns how many directories a member lies in, and its name in small letters.
-fn place(path: &str) -> (usize, String) {
+/// Returns the count of directories around a member, and its name in lower case.
+fn depth_and_name(path: &str) -> (usize, String) {
     let path = path.trim_start_matches("./");
     let name = path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
     (path.matches('/').count(), name)
 }
 
 impl Distribution {
-    /// Returns whether the member at `path` says something of the whole.
+    /// Returns whether the member at `path` describes the whole.
     pub fn wants(path: &str) -> bool {
-        let (depth, name) = place(path);
-        depth <= DEPTH_MAX && (speaks(&name) && depth <= 1 || is_manual(&name))
+        let (depth, name) = depth_and_name(path);
+        depth <= DEPTH_MAX && (describes_whole(&name) && depth <= 1 || is_manual(&name))
     }
 
-    /// Takes a member, or the front of it.
-    pub fn meet(&mut self, path: &str, bytes: &[u8]) {
+    /// Reads a member, or the front of it.
+    pub fn add_member(&mut self, path: &str, bytes: &[u8]) {
         if !Self::wants(path) {
             return;
         }
         let text = decode(bytes.get(..bytes.len().min(MEMBER_BYTES_MAX)).unwrap_or(bytes), None);
-        let (_, name) = place(path);
+        let (_, name) = depth_and_name(path);
         if self.root.is_empty() {
             let root = path.trim_start_matches("./").split_once('/');
             root.map_or("", |(root, _)| root).clone_into(&mut self.root);
         }
         if let Some(rank) = BUILD_FILES.iter().position(|it| *it == name) {
-            if self.build.as_ref().is_none_or(|(known, _)| rank < *known) {
+            if self.build.as_ref().is_none_or(|(best, _)| rank < *best) {
                 self.build = Some((rank, fields(&name, &text)));
             }
         } else if name.starts_with("readme") {
@@ -122,18 +122,18 @@ impl Distribution {
         }
     }
 
-    /// Returns what has been found.
+    /// Returns the draft.
     pub fn finish(self) -> Draft<'static> {
         let fields = self.build.map(|(_, fields)| fields).unwrap_or_default();
         let (root_name, root_version) = split_version(&self.root);
         let or = |first: String, second: &str| {
             if first.is_empty() { second.to_owned() } else { first }
         };
-        let (headline, said) = plain::headline(&self.readme);
+        let (headline, paragraph) = plain::headline(&self.readme);
         let name = or(fields.name, root_name);
         let mut draft = Draft {
             title: or(name.clone(), &headline),
-            description: or(or(fields.description, &self.manual), &said).trim().to_owned(),
+            description: or(or(fields.description, &self.manual), &paragraph).trim().to_owned(),
             authors: fields.authors,
             ..Draft::default()
         };
@@ -147,27 +147,28 @@ impl Distribution {
     }
 }
 
-fn speaks(name: &str) -> bool {
+fn describes_whole(name: &str) -> bool {
     BUILD_FILES.contains(&name)
         || name.starts_with("readme")
         || ["license", "licence", "copying"].iter().any(|it| name.starts_with(it))
 }
 
-/// `sort.1`: a page of commands, library functions, formats or for the administrator.
+/// Returns whether a name is a manual page's (`sort.1`), in the section of commands, library functions,
+/// formats or administration.
 fn is_manual(name: &str) -> bool {
     let section = name.rsplit_once('.').filter(|(stem, _)| !stem.contains('.'));
     section.is_some_and(|(_, section)| matches!(section, "1" | "3" | "5" | "8"))
 }
 
-/// Returns what a manual page says in its `NAME`.
+/// Returns the purpose in a manual page's section `NAME`.
 fn manual(text: &str) -> String {
     let mut lines = text.lines().skip_while(|it| {
         !it.to_ascii_uppercase().starts_with(".SH NAME") && !it.starts_with(".SH \"NAME\"")
     });
     let line = lines.by_ref().skip(1).find(|it| !it.starts_with(".\\\"")).unwrap_or_default();
     let mdoc = lines.find_map(|it| it.strip_prefix(".Nd "));
-    let told = line.split_once("\\- ").or_else(|| line.split_once(" - ")).map(|(_, it)| it);
-    told.or(mdoc).unwrap_or_default().trim().to_owned()
+    let purpose = line.split_once("\\- ").or_else(|| line.split_once(" - ")).map(|(_, it)| it);
+    purpose.or(mdoc).unwrap_or_default().trim().to_owned()
 }
 
 /// Splits `name-1.2` into name and version.
@@ -181,8 +182,8 @@ fn split_version(root: &str) -> (&str, &str) {
     }
 }
 
-/// Returns what a build file says, by its name.
-fn fields(name: &str, text: &str) -> Fields {
+/// Reads a build file by its name.
+fn fields(name: &str, text: &str) -> BuildFields {
     match name {
         "cargo.toml" => of_toml(text, "package"),
         "pyproject.toml" => of_toml(text, "project"),
@@ -198,14 +199,14 @@ fn fields(name: &str, text: &str) -> Fields {
         "pom.xml" => of_pom(text),
         "configure.ac" | "configure.in" => of_autoconf(text),
         "go.mod" => of_lines(text, &["module "]),
-        _ => Fields::default(),
+        _ => BuildFields::default(),
     }
 }
 
-fn of_toml(text: &str, table: &str) -> Fields {
-    let Ok(whole) = text.parse::<toml::Table>() else { return Fields::default() };
+fn of_toml(text: &str, table: &str) -> BuildFields {
+    let Ok(whole) = text.parse::<toml::Table>() else { return BuildFields::default() };
     let Some(package) = whole.get(table).and_then(toml::Value::as_table) else {
-        return Fields::default();
+        return BuildFields::default();
     };
     let field = |name: &str| {
         let value = package.get(name);
@@ -217,7 +218,7 @@ fn of_toml(text: &str, table: &str) -> Fields {
     let authors = authors.filter_map(|it| it.get("name").unwrap_or(it).as_str()).map(bounded);
     let urls = package.get("urls").and_then(|it| it.get("Homepage"));
     let homepage = urls.and_then(toml::Value::as_str).map_or_else(|| field("homepage"), bounded);
-    Fields {
+    BuildFields {
         name: field("name"),
         version: field("version"),
         description: field("description"),
@@ -227,9 +228,9 @@ fn of_toml(text: &str, table: &str) -> Fields {
     }
 }
 
-fn of_json(text: &str) -> Fields {
+fn of_json(text: &str) -> BuildFields {
     let Ok(whole) = serde_json::from_str::<serde_json::Value>(text) else {
-        return Fields::default();
+        return BuildFields::default();
     };
     let field = |name: &str| {
         let value = whole.get(name).and_then(|it| it.get(0).or(Some(it)));
@@ -239,7 +240,7 @@ fn of_json(text: &str) -> Fields {
         whole.get("author").and_then(|it| it.get("name").or_else(|| it.get(0)).or(Some(it)));
     let abstract_ = field("abstract");
     let description = field("description");
-    Fields {
+    BuildFields {
         name: field("name"),
         version: field("version"),
         description: if description.is_empty() { abstract_ } else { description },
@@ -249,14 +250,14 @@ fn of_json(text: &str) -> Fields {
     }
 }
 
-/// Takes the values of lines that start with `names`, in the order of [`Fields`].
-fn of_lines(text: &str, names: &[&str]) -> Fields {
+/// Reads the values of lines that start with `names`, which are in the order of [`BuildFields`].
+fn of_lines(text: &str, names: &[&str]) -> BuildFields {
     let field = |at: usize| {
         let name = names.get(at).copied()?;
         let value = text.lines().find_map(|it| it.strip_prefix(name))?;
         Some(bounded(value.trim()))
     };
-    Fields {
+    BuildFields {
         name: field(0).unwrap_or_default(),
         version: field(1).unwrap_or_default(),
         description: field(2).unwrap_or_default(),
@@ -266,8 +267,8 @@ fn of_lines(text: &str, names: &[&str]) -> Fields {
     }
 }
 
-/// `name='x'` of Python, `NAME => 'x'` of Perl.
-fn of_calls(text: &str) -> Fields {
+/// Reads `name='x'` of Python and `NAME => 'x'` of Perl.
+fn of_calls(text: &str) -> BuildFields {
     let field = |names: &[&str]| {
         let value = text.lines().find_map(|line| {
             let line = line.trim();
@@ -278,7 +279,7 @@ fn of_calls(text: &str) -> Fields {
         });
         value.map(bounded).unwrap_or_default()
     };
-    Fields {
+    BuildFields {
         name: field(&["name", "NAME", "module_name"]),
         version: field(&["version", "VERSION"]),
         description: field(&["description", "ABSTRACT"]),
@@ -291,8 +292,8 @@ fn of_calls(text: &str) -> Fields {
     }
 }
 
-/// The first of each element; the parent's come before the project's own in its element only.
-fn of_pom(text: &str) -> Fields {
+/// Reads the first of each element, without those of the parent.
+fn of_pom(text: &str) -> BuildFields {
     let own = match (text.split_once("<parent>"), text.split_once("</parent>")) {
         (Some((before, _)), Some((_, after))) => [before, after].concat(),
         _ => text.to_owned(),
@@ -301,7 +302,7 @@ fn of_pom(text: &str) -> Fields {
         let after = own.split_once(&format!("<{name}>")).map_or("", |(_, it)| it);
         bounded(after.split('<').next().unwrap_or_default())
     };
-    Fields {
+    BuildFields {
         name: field("artifactId"),
         version: field("version"),
         description: field("description"),
@@ -311,9 +312,9 @@ fn of_pom(text: &str) -> Fields {
     }
 }
 
-/// `AC_INIT([name], [version], [bugs], [tarname], [url])`.
-fn of_autoconf(text: &str) -> Fields {
-    let Some((_, after)) = text.split_once("AC_INIT(") else { return Fields::default() };
+/// Reads `AC_INIT([name], [version], [bugs], [tarname], [url])`.
+fn of_autoconf(text: &str) -> BuildFields {
+    let Some((_, after)) = text.split_once("AC_INIT(") else { return BuildFields::default() };
     let inside = after.split(')').next().unwrap_or_default();
     let arguments: Vec<String> = inside
         .split(',')
@@ -321,11 +322,12 @@ fn of_autoconf(text: &str) -> Fields {
         .collect();
     let argument =
         |at: usize| arguments.get(at).filter(|it| !it.contains("m4_")).cloned().unwrap_or_default();
-    // The old form names a file of the sources.
+    // The old form has a file name as its only argument.
     if arguments.len() < 2 {
-        return Fields::default();
+        return BuildFields::default();
     }
-    Fields { name: argument(0), version: argument(1), homepage: argument(4), ..Fields::default() }
+    let [name, version, homepage] = [0, 1, 4].map(argument);
+    BuildFields { name, version, homepage, ..BuildFields::default() }
 }
 
 fn bounded(text: &str) -> String {
@@ -341,16 +343,16 @@ mod tests {
     fn check(members: &[(&str, &str)], expected: &str) {
         let mut whole = Distribution::default();
         for (path, text) in members {
-            whole.meet(path, text.as_bytes());
+            whole.add_member(path, text.as_bytes());
         }
         let draft = whole.finish();
-        let mut said = vec![draft.title, draft.authors.join(", "), draft.description];
-        said.extend(draft.others.iter().map(|(name, value)| format!("{name}: {value}")));
-        assert_eq!(said.join("\n"), expected);
+        let mut lines = vec![draft.title, draft.authors.join(", "), draft.description];
+        lines.extend(draft.others.iter().map(|(name, value)| format!("{name}: {value}")));
+        assert_eq!(lines.join("\n"), expected);
     }
 
     #[test]
-    fn what_builds_is_a_distribution() {
+    fn an_archive_with_a_build_file_is_a_distribution() {
         assert!(is_source_distribution(["sort-1.2/README", "sort-1.2/configure.ac"]));
         assert!(is_source_distribution(["./Makefile"]));
         assert!(!is_source_distribution(["photos/a.png", "photos/README"]));
@@ -402,8 +404,8 @@ mod tests {
         #[test]
         fn any_member_gives_a_draft(at in 0..BUILD_FILES.len(), bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut whole = Distribution::default();
-            whole.meet(&format!("a-1/{}", BUILD_FILES[at]), &bytes);
-            whole.meet("a-1/x.1", &bytes);
+            whole.add_member(&format!("a-1/{}", BUILD_FILES[at]), &bytes);
+            whole.add_member("a-1/x.1", &bytes);
             whole.finish();
         }
     }

@@ -1,7 +1,7 @@
-//! Symbolic links: where they lead.
+//! Symbolic links and their targets.
 //!
-//! Source: Cygwin User's Guide, "Symbolic links" (a file that begins with `!<symlink>`); what is gathered
-//! of a link is written in the same way. Essence's SymbolicLink.
+//! Source: Cygwin User's Guide, "Symbolic links" (a file that begins with `!<symlink>`); gathered links have
+//! the same form. Essence's SymbolicLink.
 //!
 //! Sans-I/O.
 
@@ -12,12 +12,12 @@ use url::Url;
 use crate::text::decode;
 use crate::{Draft, Input, path};
 
-/// How a file begins that stands for a symbolic link; where that leads comes next.
+/// First bytes of a file that stands for a symbolic link; the link's target follows.
 pub const LINK_MARK: &[u8] = b"!<symlink>";
-/// Longest target, in bytes: systems allow as much.
+/// Longest target, in bytes, as in systems.
 const TARGET_BYTES_MAX: usize = 4 * 1024;
 
-/// Summarizes a link by what it leads to, which is not looked at.
+/// Summarizes a link by its target, which is not opened.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = input.head(LINK_MARK.len() + TARGET_BYTES_MAX);
     let target = decode(bytes.strip_prefix(LINK_MARK).unwrap_or(bytes), None);
@@ -28,14 +28,14 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Returns the URL of the target of the link at `url`: only that of a relative one can be known, and not
-/// where the link is in an archive.
+/// Returns the URL of the target of the link at `url`. It is unknown if the target is absolute, or if the
+/// link is in an archive.
 fn reference(url: &str, target: &str) -> Option<String> {
     let base = Url::parse(url).ok().filter(|it| it.fragment().is_none())?;
     if target.is_empty() || target.starts_with('/') {
         return None;
     }
-    // A colon in the first segment is none of a scheme.
+    // A colon in the first segment does not end a scheme.
     let relative = format!("./{}", path::encode(OsStr::new(target)));
     base.join(&relative).ok().map(String::from)
 }
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_says_where_it_leads() {
+    fn a_link_has_its_target() {
         check(
             b"../papers/one two.pdf",
             "Title: a.pdf\nDescription: Symbolic link to ../papers/one two.pdf\n\

@@ -1,12 +1,12 @@
-//! Object files, libraries and programs: what they are built for, define and need.
+//! Object files, libraries and programs: their architecture, symbols and needed libraries.
 //!
-//! Source: Essence's Object summarizer (the symbol table). ELF, PE, COFF, Mach-O and XCOFF are read
-//! by the crate `object`; Java classes (JVM specification §4) and WebAssembly modules (core
-//! specification §5.5) here. Members of `ar` libraries are objects of their own.
+//! Source: Essence's Object summarizer (the symbol table). The crate `object` reads ELF, PE, COFF, Mach-O and
+//! XCOFF; this module reads Java classes (JVM specification §4) and WebAssembly modules (core specification
+//! §5.5). Members of `ar` libraries are objects of their own.
 //!
 //! # Differences from the paper
 //!
-//! * Only what others can link to is listed, not every symbol.
+//! * Only symbols that others can link to are listed.
 //!
 //! Sans-I/O.
 
@@ -27,50 +27,50 @@ use crate::{Draft, Input};
 
 /// Longest sum of the names of symbols, in bytes.
 const NAMES_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of names that are looked at: a name may be as long as the file.
-const LOOKED_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Most symbols that are looked at.
+/// Most bytes of names that are read; one name may be as long as the file.
+const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Most symbols that are read.
 const SYMBOLS_MAX: usize = 1_000_000;
-/// Symbols between two looks at the clock.
+/// Symbols between two checks of the time limit.
 const POLL_SYMBOLS: usize = 512;
 /// Longest name of a symbol, in bytes.
 const NAME_BYTES_MAX: usize = 1024;
-/// Most libraries that one can need.
+/// Most needed libraries.
 const LIBRARIES_MAX: usize = 500;
 /// Most entries of a dynamic section.
 const DYNAMIC_MAX: usize = 10_000;
-/// The tag of an entry of the dynamic section that says the library's own name.
+/// Tag of the library's own name in the dynamic section.
 const DT_SONAME: u64 = 14;
-/// Longest text of a section that holds some (`.comment`, `.modinfo`), in bytes.
+/// Longest text of a section with text (`.comment`, `.modinfo`), in bytes.
 const SECTION_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of messages that are kept.
+/// Most bytes of messages.
 const SENTENCES_BYTES_MAX: usize = 8 * 1024;
 
-/// Names, joined by lines up to a bound.
+/// Names, one on each line, up to a limit.
 struct Names<'c> {
     text: String,
-    looked_bytes: usize,
-    looked: usize,
+    read_bytes: usize,
+    count: usize,
     cancelled: &'c dyn Fn() -> bool,
 }
 
 impl<'c> Names<'c> {
     fn new(cancelled: &'c dyn Fn() -> bool) -> Self {
-        Self { text: String::new(), looked_bytes: 0, looked: 0, cancelled }
+        Self { text: String::new(), read_bytes: 0, count: 0, cancelled }
     }
 
-    /// Counts a symbol; false when there are to be no more.
+    /// Counts a symbol; returns false when reading must stop.
     fn step(&mut self) -> bool {
-        self.looked += 1;
-        let late = self.looked.is_multiple_of(POLL_SYMBOLS) && (self.cancelled)();
+        self.count += 1;
+        let late = self.count.is_multiple_of(POLL_SYMBOLS) && (self.cancelled)();
         !late
-            && self.looked < SYMBOLS_MAX
-            && self.looked_bytes < LOOKED_BYTES_MAX
+            && self.count < SYMBOLS_MAX
+            && self.read_bytes < READ_BYTES_MAX
             && self.text.len() < NAMES_BYTES_MAX
     }
 
     fn add(&mut self, name: &[u8]) {
-        self.looked_bytes += name.len();
+        self.read_bytes += name.len();
         if name.is_empty() || NAME_BYTES_MAX < name.len() {
             return;
         }
@@ -92,7 +92,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
             return class::summarize(input);
         }
         [0xca, 0xfe, 0xba, 0xbe, ..] => {
-            // The same program for several machines; they say the same.
+            // The same program for several machines; the first is enough.
             let (at, len) = (be32(bytes, 16).unwrap_or(0), be32(bytes, 20).unwrap_or(0));
             native(slice_up_to(bytes, at as usize, len as usize), input, &mut draft)
         }
@@ -104,11 +104,11 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     if whole.is_none() && !input.object.truncated {
         draft.problem(ProblemKind::Broken, "is cut off or damaged: its tables cannot be read");
     }
-    let mut found: Marks = marks(bytes, input.cancelled);
+    let mut marks: Marks = marks(bytes, input.cancelled);
     if bytes.starts_with(b"MZ") {
-        version::read(bytes, &mut draft, &mut found);
+        version::read(bytes, &mut draft, &mut marks);
     }
-    found.tell(&mut draft);
+    marks.add_to(&mut draft);
     if (input.cancelled)() {
         draft.problem(ProblemKind::Time, "ran out of time on its symbols");
     } else {
@@ -160,7 +160,7 @@ fn kind(file: &File<'_>) -> &'static str {
     match file.kind() {
         ObjectKind::Relocatable => "relocatable object",
         ObjectKind::Executable => "executable",
-        // Programs that can be put anywhere in memory are libraries to ELF.
+        // In ELF, position-independent programs have the kind of libraries.
         ObjectKind::Dynamic if file.format() == BinaryFormat::Elf && is_program() => "executable",
         ObjectKind::Dynamic => "shared library",
         ObjectKind::Core => "core dump",
@@ -168,13 +168,13 @@ fn kind(file: &File<'_>) -> &'static str {
     }
 }
 
-/// Returns the front of a section; empty when there is none.
+/// Returns the front of a section; empty if there is no such section.
 fn section<'d>(file: &File<'d>, name: &str) -> &'d [u8] {
     let data = file.section_by_name(name).and_then(|it| it.data().ok()).unwrap_or_default();
     slice_up_to(data, 0, SECTION_BYTES_MAX)
 }
 
-/// Returns what an ELF library calls itself.
+/// Returns the name of an ELF library in its own dynamic section.
 fn soname(file: &File<'_>) -> Option<String> {
     let dynamic = file.section_by_name(".dynamic")?.data().ok()?;
     let strings = file.section_by_name(".dynstr")?.data().ok()?;
@@ -196,7 +196,7 @@ fn soname(file: &File<'_>) -> Option<String> {
     Some(String::from_utf8_lossy(name).into_owned())
 }
 
-/// What a module of the Linux kernel says about itself.
+/// Adds the metadata of a Linux kernel module.
 fn module(file: &File<'_>, draft: &mut Draft<'_>) {
     for entry in section(file, ".modinfo").split(|it| *it == 0) {
         let entry = String::from_utf8_lossy(entry);
@@ -235,7 +235,7 @@ fn symbols(file: &File<'_>, cancelled: &dyn Fn() -> bool) -> String {
         }
         add(&symbol, &mut names);
     }
-    // A library lists what others see apart; an object file has one table.
+    // A library has a separate table of public symbols; an object file has one table.
     if names.text.is_empty() {
         for symbol in file.symbols() {
             if !names.step() {
@@ -248,27 +248,27 @@ fn symbols(file: &File<'_>, cancelled: &dyn Fn() -> bool) -> String {
 }
 
 fn add<'d>(symbol: &impl ObjectSymbol<'d>, names: &mut Names<'_>) {
-    let named = !matches!(symbol.kind(), SymbolKind::Section | SymbolKind::File);
+    let has_name = !matches!(symbol.kind(), SymbolKind::Section | SymbolKind::File);
     let defined = symbol.is_definition() || symbol.is_common();
-    if named && symbol.is_global() && defined {
+    if has_name && symbol.is_global() && defined {
         match symbol.name_bytes() {
             Ok(name) => names.add(name),
-            // A name without an end is looked for to the end of the file, each time.
-            Err(_) => names.looked_bytes = LOOKED_BYTES_MAX,
+            // The search for the end of an unterminated name reads to the end of the file, each time.
+            Err(_) => names.read_bytes = READ_BYTES_MAX,
         }
     }
 }
 
-/// Returns the messages of a program, from where it keeps what is only read.
+/// Returns the messages of a program, from its read-only data.
 fn messages(bytes: &[u8], input: &Input<'_>) -> String {
     let bytes_max = input.text_bytes_max().min(SENTENCES_BYTES_MAX);
     let Ok(file) = File::parse(bytes) else { return sentences(bytes, bytes_max) };
-    let places = [".rodata", "__cstring", ".rdata"];
-    let data = places.iter().find_map(|it| file.section_by_name(it)?.data().ok());
+    let sections = [".rodata", "__cstring", ".rdata"];
+    let data = sections.iter().find_map(|it| file.section_by_name(it)?.data().ok());
     data.map(|it| sentences(it, bytes_max)).unwrap_or_default()
 }
 
-/// Returns the number at `at`, as WebAssembly and PE both write it.
+/// Returns the little-endian number at `at`, as in WebAssembly and PE.
 fn little(bytes: &[u8], at: usize) -> Option<usize> {
     le32(bytes, at).map(|it| it as usize)
 }

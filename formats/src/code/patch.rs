@@ -1,4 +1,4 @@
-//! Patches: which files they change, by how much, and what a mail's head says of them.
+//! Patches: changed files, counts of changed lines, and the header of a mail or of DEP 3.
 //!
 //! Source: POSIX diff, "Diff -u Output Format" and "Diff -c"; git-format-patch(1); Essence's Patch
 //! summarizer (names of files).
@@ -8,9 +8,9 @@
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
-/// Lines between two looks at the clock.
+/// Lines between two checks of the time limit.
 const POLL_LINES: usize = 1_000;
-/// Most files named.
+/// Most files listed.
 const FILES_MAX: usize = 1_000;
 /// Longest description, in lines.
 const DESCRIPTION_LINES_MAX: usize = 40;
@@ -21,8 +21,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
     let mut files: Vec<&str> = Vec::new();
     let (mut hunks, mut added, mut removed) = (0_u64, 0_u64, 0_u64);
-    let mut told: Vec<&str> = Vec::new();
-    // Whether no file has been named: what comes before is for people.
+    let mut description: Vec<&str> = Vec::new();
+    // Whether no file has been named yet; the lines before are for people.
     let mut front = true;
     let mut lines = text.lines().enumerate().peekable();
     while let Some((number, line)) = lines.next() {
@@ -31,7 +31,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
             break;
         }
         let next = lines.peek().map_or("", |(_, line)| *line);
-        let named = if line.starts_with("--- ") && next.starts_with("+++ ") {
+        let name = if line.starts_with("--- ") && next.starts_with("+++ ") {
             let old = line.get(4..).map(file_of).unwrap_or_default();
             let new = next.get(4..).map(file_of).unwrap_or_default();
             lines.next();
@@ -42,7 +42,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         } else {
             line.strip_prefix("Index: ").map(str::trim)
         };
-        if let Some(name) = named {
+        if let Some(name) = name {
             front = false;
             if files.len() < FILES_MAX && files.last() != Some(&name) && !name.is_empty() {
                 files.push(name);
@@ -50,18 +50,18 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         } else if line.starts_with("@@ ") || line == "***************" {
             hunks += 1;
         } else if line.starts_with("--- ") && line.ends_with(" ----") {
-            // Where the lines of a context difference stand in the new file.
+            // The line numbers of a context difference in the new file.
         } else if line.starts_with("diff ") || line.starts_with("---") && front {
             front = false;
         } else if front {
-            head(line, &mut draft, &mut told);
+            head(line, &mut draft, &mut description);
         } else if line.starts_with('+') {
             added += 1;
         } else if line.starts_with('-') {
             removed += 1;
         }
     }
-    draft.description = told.join("\n");
+    draft.description = description.join("\n");
     draft.other("Files", files.join("\n"));
     if 0 < hunks {
         draft.other("Hunks", hunks.to_string());
@@ -74,25 +74,25 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Takes a line before the changes: a field of a mail or of DEP 3, or what it is for.
-fn head<'t>(line: &'t str, draft: &mut Draft<'_>, told: &mut Vec<&'t str>) {
+/// Reads a line before the changes: a field of a mail or of DEP 3, or a line of the description.
+fn head<'t>(line: &'t str, draft: &mut Draft<'_>, description: &mut Vec<&'t str>) {
     let field = line.split_once(": ").filter(|(name, _)| !name.contains(' '));
     match field {
         Some(("From" | "Author", who)) => draft.authors.push(who.trim().to_owned()),
         Some(("Subject", subject)) => {
-            // `[PATCH 1/3]` says nothing of what it is.
+            // `[PATCH 1/3]` does not describe the patch.
             let bare = subject.trim_start().strip_prefix('[').and_then(|it| it.split_once(']'));
             draft.title = bare.map_or(subject, |(_, it)| it).trim().to_owned();
         }
         Some(("Date" | "Last-Update", date)) => draft.other("Date", date.trim()),
-        Some(("Description", what)) => told.push(what),
+        Some(("Description", text)) => description.push(text),
         Some(("Origin" | "Bug" | "Forwarded" | "Bug-Debian", url)) if url.contains("://") => {
             let url = url.split_whitespace().find(|it| it.contains("://"));
             draft.references.extend(url.map(str::to_owned));
         }
         Some(("Index" | "MIME-Version" | "Content-Type" | "Content-Transfer-Encoding", _)) => {}
         _ if line.starts_with("From ") || line.starts_with("====") => {}
-        _ if told.len() < DESCRIPTION_LINES_MAX => told.push(line.trim()),
+        _ if description.len() < DESCRIPTION_LINES_MAX => description.push(line.trim()),
         _ => {}
     }
 }

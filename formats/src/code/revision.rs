@@ -1,4 +1,4 @@
-//! Archives of revisions: the newest text, and who changed what when.
+//! Archives of revisions: the newest text, and the authors, dates and logs of the revisions.
 //!
 //! Source: rcsfile(5) (grammar of `,v` files); sccsfile(4) (control lines and delta tables).
 //! Essence's RCS and SCCS summarizers (revision summary).
@@ -12,15 +12,15 @@ use crate::object::ProblemKind;
 use crate::text::{Body, decode, one_line};
 use crate::{Draft, Input};
 
-/// How much of an archive is read, in bytes: the newest text and the revisions come first.
+/// Most bytes of an archive that are read; the newest text and the revisions come first.
 const ARCHIVE_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Most revisions told.
+/// Most revisions listed.
 const REVISIONS_MAX: usize = 20;
 /// Most authors.
 const AUTHORS_MAX: usize = 50;
 /// Longest log of a revision, in bytes.
 const LOG_BYTES_MAX: usize = 500;
-/// Tokens and lines between two looks at the clock.
+/// Tokens and lines between two checks of the time limit.
 const POLL_STEPS: usize = 1_000;
 
 /// One revision: number, date, author, log.
@@ -32,28 +32,28 @@ struct Revision {
     log: String,
 }
 
-/// The revisions, the newest first: those that are told, and how many there are.
+/// The newest revisions, newest first, and the count of all.
 #[derive(Default)]
 struct History {
-    told: Vec<Revision>,
+    listed: Vec<Revision>,
     count: usize,
 }
 
 impl History {
     fn push(&mut self, revision: Revision) {
         self.count += 1;
-        if self.told.len() < REVISIONS_MAX {
-            self.told.push(revision);
+        if self.listed.len() < REVISIONS_MAX {
+            self.listed.push(revision);
         }
     }
 
-    /// Returns the revision that was met last, if it is told.
+    /// Returns the last revision, if it is listed.
     fn last(&mut self) -> Option<&mut Revision> {
-        self.told.last_mut().filter(|_| self.count <= REVISIONS_MAX)
+        self.listed.last_mut().filter(|_| self.count <= REVISIONS_MAX)
     }
 }
 
-/// Returns as much of the archive as is read, decoded.
+/// Returns the front of the archive, decoded.
 fn archive<'a>(input: &Input<'a>, draft: &mut Draft<'_>) -> Cow<'a, str> {
     if ARCHIVE_BYTES_MAX < input.object.bytes.len() {
         let message = format!("is longer than {ARCHIVE_BYTES_MAX} bytes; only its front was read");
@@ -62,21 +62,21 @@ fn archive<'a>(input: &Input<'a>, draft: &mut Draft<'_>) -> Cow<'a, str> {
     decode(input.head(ARCHIVE_BYTES_MAX), None)
 }
 
-/// A word or a string between at signs.
-enum Token<'a> {
+/// A word, or a string between at signs.
+enum RcsToken<'a> {
     Word(&'a str),
     Text(&'a str),
 }
 
-/// Takes the next token; a string's doubled at signs stay as they are.
-fn token<'a>(rest: &mut &'a str) -> Option<Token<'a>> {
+/// Reads the next token; doubled at signs in a string stay doubled.
+fn token<'a>(rest: &mut &'a str) -> Option<RcsToken<'a>> {
     let text = rest.trim_start_matches(|it: char| it.is_whitespace() || it == ';' || it == ':');
     if let Some(inside) = text.strip_prefix('@') {
         let mut from = 0;
         loop {
             let Some(at) = inside.get(from..).and_then(|it| it.find('@')) else {
                 *rest = "";
-                return Some(Token::Text(inside));
+                return Some(RcsToken::Text(inside));
             };
             let end = from + at;
             if inside.get(end + 1..).is_some_and(|it| it.starts_with('@')) {
@@ -84,13 +84,13 @@ fn token<'a>(rest: &mut &'a str) -> Option<Token<'a>> {
                 continue;
             }
             *rest = inside.get(end + 1..).unwrap_or_default();
-            return inside.get(..end).map(Token::Text);
+            return inside.get(..end).map(RcsToken::Text);
         }
     }
     let end = text.find(|it: char| it.is_whitespace() || ";:@".contains(it)).unwrap_or(text.len());
     let (word, after) = text.split_at(end);
     *rest = after;
-    (!word.is_empty()).then_some(Token::Word(word))
+    (!word.is_empty()).then_some(RcsToken::Word(word))
 }
 
 /// Summarizes an RCS file.
@@ -108,7 +108,7 @@ pub(crate) fn rcs<'a>(input: &Input<'a>) -> Draft<'a> {
             break;
         }
         match token {
-            Token::Word(word) => {
+            RcsToken::Word(word) => {
                 match before {
                     "head" if head.is_empty() => word.clone_into(&mut head),
                     "date" if !number.is_empty() => history.push(Revision {
@@ -124,23 +124,23 @@ pub(crate) fn rcs<'a>(input: &Input<'a>) -> Draft<'a> {
                     _ => {}
                 }
                 if word.starts_with(|it: char| it.is_ascii_digit()) && word.contains('.') {
-                    // A date is not a number of a revision.
+                    // A date is not a revision's number.
                     if before != "date" {
                         number = word;
                     }
                 }
                 before = word;
             }
-            Token::Text(said) => {
+            RcsToken::Text(text) => {
                 match before {
-                    "desc" => description = said,
+                    "desc" => description = text,
                     "log" => {
-                        let known = history.told.iter_mut().find(|it| it.number == number);
-                        if let Some(it) = known {
-                            it.log = one_line(&said.replace("@@", "@"), LOG_BYTES_MAX);
+                        let revision = history.listed.iter_mut().find(|it| it.number == number);
+                        if let Some(it) = revision {
+                            it.log = one_line(&text.replace("@@", "@"), LOG_BYTES_MAX);
                         }
                     }
-                    "text" if number == head => newest = said,
+                    "text" if number == head => newest = text,
                     _ => {}
                 }
                 before = "";
@@ -150,11 +150,11 @@ pub(crate) fn rcs<'a>(input: &Input<'a>) -> Draft<'a> {
     draft.description = description.replace("@@", "@");
     let mut body = Body::new(input.text_bytes_max());
     body.push(&newest.replace("@@", "@"));
-    tell(&mut draft, &input.object.name, head, &history, body);
+    fill(&mut draft, &input.object.name, head, &history, body);
     draft
 }
 
-/// `1995.05.01.10.00.00` or `95.05.01.10.00.00`.
+/// Returns the day of `1995.05.01.10.00.00` or `95.05.01.10.00.00` as `1995-05-01`.
 fn rcs_date(word: &str) -> String {
     let mut parts = word.splitn(4, '.');
     let (Some(year), Some(month), Some(day)) = (parts.next(), parts.next(), parts.next()) else {
@@ -164,21 +164,21 @@ fn rcs_date(word: &str) -> String {
     format!("{century}{year}-{month}-{day}")
 }
 
-/// Says of a history what is worth it.
-fn tell(draft: &mut Draft<'_>, name: &str, head: String, history: &History, body: Body) {
+/// Fills the draft from a history.
+fn fill(draft: &mut Draft<'_>, name: &str, head: String, history: &History, body: Body) {
     let name = name.trim_end_matches(",v");
     name.strip_prefix("s.").unwrap_or(name).clone_into(&mut draft.title);
-    for it in &history.told {
+    for it in &history.listed {
         if !draft.authors.contains(&it.author) && draft.authors.len() < AUTHORS_MAX {
             draft.authors.push(it.author.clone());
         }
     }
     let mut summary = String::new();
-    for Revision { number, date, author, log } in &history.told {
+    for Revision { number, date, author, log } in &history.listed {
         let _ = writeln!(summary, "{number} {date} {author}: {log}");
     }
     draft.other("Version", head);
-    draft.other("Date", history.told.first().map(|it| it.date.clone()).unwrap_or_default());
+    draft.other("Date", history.listed.first().map(|it| it.date.clone()).unwrap_or_default());
     if 0 < history.count {
         draft.other("Revisions", history.count.to_string());
     }
@@ -186,24 +186,24 @@ fn tell(draft: &mut Draft<'_>, name: &str, head: String, history: &History, body
     draft.body = Cow::Owned(body.finish());
 }
 
-/// Summarizes an SCCS file: control lines begin with the byte 1.
+/// Summarizes an SCCS file, whose control lines begin with the byte 1.
 pub(crate) fn sccs<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
     let text = archive(input, &mut draft);
     let mut history = History::default();
     let mut serials = Serials::default();
     let mut body = Body::new(input.text_bytes_max());
-    let (mut told, mut in_told) = (String::new(), false);
+    let (mut description, mut in_description) = (String::new(), false);
     for (number, line) in text.lines().enumerate() {
         if number.is_multiple_of(POLL_STEPS) && (input.cancelled)() {
             draft.problem(ProblemKind::Time, "ran out of time on the revisions");
             break;
         }
         let Some(control) = line.strip_prefix('\u{1}') else {
-            if in_told && told.len() < LOG_BYTES_MAX {
-                told.push_str(line);
-                told.push('\n');
-            } else if !in_told && serials.is_shown() && !body.is_full() {
+            if in_description && description.len() < LOG_BYTES_MAX {
+                description.push_str(line);
+                description.push('\n');
+            } else if !in_description && serials.is_shown() && !body.is_full() {
                 body.push(line);
                 body.push("\n");
             }
@@ -218,27 +218,27 @@ pub(crate) fn sccs<'a>(input: &Input<'a>) -> Draft<'a> {
                         .push_str(&one_line(control.get(1..).unwrap_or_default(), LOG_BYTES_MAX));
                 }
             }
-            "t" => in_told = true,
-            "T" => in_told = false,
+            "t" => in_description = true,
+            "T" => in_description = false,
             "I" => serials.open(words.next(), true),
             "D" => serials.open(words.next(), false),
             "E" => serials.close(words.next()),
             _ => {}
         }
     }
-    draft.description = told;
-    let head = history.told.first().map(|it| it.number.clone()).unwrap_or_default();
-    tell(&mut draft, &input.object.name, head, &history, body);
+    draft.description = description;
+    let head = history.listed.first().map(|it| it.number.clone()).unwrap_or_default();
+    fill(&mut draft, &input.object.name, head, &history, body);
     draft
 }
 
-/// `D 1.2 95/05/01 10:00:00 who 2 1`: a delta, but not a removed one.
+/// Reads a delta, unless it is removed: `D 1.2 95/05/01 10:00:00 who 2 1`.
 fn delta<'t>(mut words: impl Iterator<Item = &'t str>) -> Option<Revision> {
     if words.next()? != "D" {
         return None;
     }
     let (number, date) = (words.next()?.to_owned(), words.next()?);
-    // Two digits of a year are of 1969 to 2068.
+    // Years of two digits are 1969 to 2068.
     let year = date.split('/').next()?;
     let century = match year.parse::<u8>() {
         Ok(0..=68) if year.len() == 2 => "20",
@@ -250,8 +250,8 @@ fn delta<'t>(mut words: impl Iterator<Item = &'t str>) -> Option<Revision> {
     Some(Revision { number, date, author, log: String::new() })
 }
 
-/// Which insertions and deletions the lines stand in: those of the newest delta are all that are not
-/// deleted, on the trunk.
+/// The insertions and deletions around the current line. The newest text of the trunk is all lines that are
+/// not deleted.
 #[derive(Default)]
 struct Serials<'a> {
     deleted: Vec<&'a str>,
@@ -259,7 +259,7 @@ struct Serials<'a> {
 }
 
 impl<'a> Serials<'a> {
-    /// Deletions that lie in each other; more are a broken file.
+    /// Most nested deletions; a file with more is broken.
     const DELETED_MAX: usize = 100;
 
     fn open(&mut self, serial: Option<&'a str>, inserts: bool) {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn revisions_beyond_those_told_are_counted() {
+    fn revisions_beyond_the_listed_ones_are_counted() {
         let mut rcs = String::from("head 1.100;\n");
         let mut sccs = String::new();
         for number in (1..=100).rev() {

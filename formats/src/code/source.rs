@@ -1,15 +1,15 @@
-//! Program text: what it defines, what it includes, what its first comment says.
+//! Program text: its definitions, includes and first comment.
 //!
 //! Source: Essence's C, CHeader, Perl, ShellScript and Makefile summarizers (procedures, includes,
 //! comments; targets).
 //!
 //! # Differences from the paper
 //!
-//! * One table of regular expressions, applied line by line, serves all languages: a definition that
-//!   is spread over lines is known by its first one.
-//! * No grammar and no syntax tree: on thousands of files a second, a scanner of lines finds what is
-//!   asked for, and what does not parse is read like the rest.
-//! * The text itself is kept too, so that any identifier can be found.
+//! * One table of regular expressions, applied line by line, serves all languages. Of a definition over
+//!   several lines, only the first is read.
+//! * There is no grammar and no syntax tree: a scanner of lines is fast enough for thousands of files a
+//!   second, and reads broken programs, too.
+//! * The text itself is kept, so that any identifier can be found.
 //!
 //! Sans-I/O.
 
@@ -24,21 +24,21 @@ use regex::CaptureLocations;
 use crate::object::ProblemKind;
 use crate::{Draft, Input, Language};
 
-/// Lines between two looks at the clock.
+/// Lines between two checks of the time limit.
 const POLL_LINES: usize = 4096;
-/// Longer lines are data, in bytes.
+/// Longest line, in bytes; longer lines are data.
 const LINE_BYTES_MAX: usize = 400;
 /// Most names of one kind.
 const NAMES_MAX: usize = 1_000;
-/// Most programs that a makefile names.
+/// Most programs of a makefile.
 const PROGRAMS_MAX: usize = 40;
 
 /// Summarizes a program in `language`.
 pub(crate) fn summarize<'a>(input: &Input<'a>, language: Language) -> Draft<'a> {
     let text = input.text();
     let mut draft = Draft::default();
-    let mut found = Found::default();
-    if !found.scan(&text, languages::rules(language, &input.object.name), input.cancelled) {
+    let mut definitions = Definitions::default();
+    if !definitions.scan(&text, languages::rules(language, &input.object.name), input.cancelled) {
         draft.problem(ProblemKind::Time, "ran out of time on the program text");
     }
     draft.description = comment::leading(&text, language);
@@ -51,15 +51,15 @@ pub(crate) fn summarize<'a>(input: &Input<'a>, language: Language) -> Draft<'a> 
         draft.other("Headings", pod.headings);
     }
     draft.authors = comment::authors(&text);
-    draft.other("Functions", found.functions.join("\n"));
-    draft.other("Types", found.types.join("\n"));
-    // What C includes as text, others import by name.
+    draft.other("Functions", definitions.functions.join("\n"));
+    draft.other("Types", definitions.types.join("\n"));
+    // C and similar languages include text; others import by name.
     let includes = matches!(
         language,
         Language::C | Language::CHeader | Language::Cpp | Language::Shell | Language::Awk
     );
     let name = if includes { "Includes" } else { "Imports" };
-    draft.other(name, found.includes.join("\n"));
+    draft.other(name, definitions.includes.join("\n"));
     draft.other("License", legal::license(&text));
     draft.other("Copyright", legal::copyright(&text));
     draft.body = text;
@@ -99,11 +99,11 @@ pub(crate) fn makefile<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Variables whose value is what a makefile makes, by the end of their names: `PROG` of BSD,
-/// `bin_PROGRAMS` and the like of automake.
+/// Endings of variables with a makefile's programs as their value: `PROG` of BSD, `bin_PROGRAMS` and the
+/// like of automake.
 const PROGRAMS: &[&str] = &["PROG", "PROGS", "PROGRAM", "_PROGRAMS", "_LTLIBRARIES", "_SCRIPTS"];
 
-/// Returns the value of a variable that names programs.
+/// Returns the value of a variable with programs.
 fn programs_of(line: &str) -> Option<&str> {
     if !line.starts_with(|it: char| it.is_ascii_alphabetic()) || LINE_BYTES_MAX < line.len() {
         return None;
@@ -124,19 +124,19 @@ fn rule(line: &str) -> Option<&str> {
         .then_some(names)
 }
 
-/// Names in the order in which they are defined.
+/// Names in order of definition.
 #[derive(Default)]
-struct Found {
+struct Definitions {
     functions: Vec<String>,
     types: Vec<String>,
     includes: Vec<String>,
 }
 
-impl Found {
-    /// Looks at every line; false when the time was up before the end.
+impl Definitions {
+    /// Reads every line; returns false if time ran out.
     fn scan(&mut self, text: &str, rules: &Rules, cancelled: &dyn Fn() -> bool) -> bool {
         let Some(regex) = &rules.regex else { return true };
-        let mut places = regex.capture_locations();
+        let mut locations = regex.capture_locations();
         for (number, line) in text.lines().enumerate() {
             if number.is_multiple_of(POLL_LINES) && cancelled() {
                 return false;
@@ -144,16 +144,16 @@ impl Found {
             if LINE_BYTES_MAX < line.len() || !rules.may_define(line) {
                 continue;
             }
-            if regex.captures_read(&mut places, line).is_some() {
-                self.take(line, rules, &places);
+            if regex.captures_read(&mut locations, line).is_some() {
+                self.take(line, rules, &locations);
             }
         }
         true
     }
 
-    fn take(&mut self, line: &str, rules: &Rules, places: &CaptureLocations) {
+    fn take(&mut self, line: &str, rules: &Rules, locations: &CaptureLocations) {
         for (group, kind) in &rules.groups {
-            let Some((start, end)) = places.get(*group) else { continue };
+            let Some((start, end)) = locations.get(*group) else { continue };
             let name = line.get(start..end).unwrap_or_default().trim();
             let names = match kind {
                 Kind::Function => &mut self.functions,

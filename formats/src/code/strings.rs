@@ -1,7 +1,6 @@
-//! Binaries of any kind: the strings in them that say what they are.
+//! Strings in binaries of any kind: version marks, copyright notices and messages.
 //!
-//! Source: Essence's Binary summarizer (strings); what(1) and ident(1) for the marks that source
-//! control leaves in programs.
+//! Source: Essence's Binary summarizer (strings); what(1) and ident(1) for marks of source control.
 //!
 //! Sans-I/O.
 
@@ -12,29 +11,29 @@ use memchr::memmem;
 use crate::text::{Body, one_line};
 use crate::{Draft, Input};
 
-/// How much of a binary is looked through, in bytes.
+/// Most bytes of a binary that are searched for marks.
 const SCAN_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Most strings of one kind.
 const STRINGS_MAX: usize = 20;
 /// Longest string, in bytes.
 const STRING_BYTES_MAX: usize = 200;
-/// Most places that one mark is looked at.
-const PLACES_MAX: usize = 2_000;
-/// How far sentences are looked for, in bytes.
+/// Most matches of one mark that are read.
+const MATCHES_MAX: usize = 2_000;
+/// Most bytes that are searched for sentences.
 const SENTENCES_SCAN_BYTES: usize = 1024 * 1024;
-/// Bytes of sentences that are kept.
+/// Most bytes of sentences.
 const SENTENCES_BYTES_MAX: usize = 12 * 1024;
 /// Shortest sentence, in bytes.
 const SENTENCE_BYTES_MIN: usize = 12;
 
-/// What a binary says about itself.
+/// The marks in a binary.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    /// What what(1) and ident(1) print.
+    /// The strings that what(1) and ident(1) print.
     pub(crate) idents: Vec<String>,
-    /// Whose it is.
+    /// Copyright notices.
     pub(crate) copyrights: Vec<String>,
-    /// Which version it is.
+    /// The version.
     pub(crate) version: String,
 }
 
@@ -42,15 +41,15 @@ pub(crate) struct Marks {
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = &input.object.bytes;
     let mut draft = Draft::default();
-    marks(bytes, input.cancelled).tell(&mut draft);
+    marks(bytes, input.cancelled).add_to(&mut draft);
     let body = sentences(bytes, input.text_bytes_max().min(SENTENCES_BYTES_MAX));
     draft.body = Cow::Owned(body);
     draft
 }
 
 impl Marks {
-    /// Adds what was found as attributes.
-    pub(crate) fn tell(&self, draft: &mut Draft<'_>) {
+    /// Adds the marks as attributes.
+    pub(crate) fn add_to(&self, draft: &mut Draft<'_>) {
         draft.other("Version", self.version.clone());
         draft.other("Copyright", self.copyrights.join("\n"));
         draft.other("Identification", self.idents.join("\n"));
@@ -64,28 +63,28 @@ pub(crate) fn marks(bytes: &[u8], cancelled: &dyn Fn() -> bool) -> Marks {
     if cancelled() {
         return marks;
     }
-    for at in memmem::find_iter(bytes, b"@(#)").take(PLACES_MAX) {
+    for at in memmem::find_iter(bytes, b"@(#)").take(MATCHES_MAX) {
         let text = printable(bytes, at + 4);
         let end = text.find(['"', '>', '\\', '\n']).unwrap_or(text.len());
         add(&mut marks.idents, text.get(..end).unwrap_or_default());
     }
     for mark in [b"$Id: ".as_slice(), b"$Header: ", b"$Revision: "] {
-        for at in memmem::find_iter(bytes, mark).take(PLACES_MAX) {
+        for at in memmem::find_iter(bytes, mark).take(MATCHES_MAX) {
             let text = printable(bytes, at + 1);
             if let Some((ident, _)) = text.split_once('$') {
                 add(&mut marks.idents, ident);
             }
         }
     }
-    for at in memmem::find_iter(bytes, b"opyright ").take(PLACES_MAX) {
+    for at in memmem::find_iter(bytes, b"opyright ").take(MATCHES_MAX) {
         let start = line_start(bytes, at);
         let text = printable(bytes, start);
-        // Those that name a year are notices, others are about notices.
+        // Matches with a year are notices; others are texts about notices.
         if text.contains("19") || text.contains("20") {
             add(&mut marks.copyrights, text.lines().next().unwrap_or_default());
         }
     }
-    for at in memmem::find_iter(bytes, b"ersion ").take(PLACES_MAX) {
+    for at in memmem::find_iter(bytes, b"ersion ").take(MATCHES_MAX) {
         let number = printable(bytes, at + 7);
         let end = number.find(|it: char| !it.is_ascii_alphanumeric() && !"._+~-".contains(it));
         let number = number.get(..end.unwrap_or(number.len())).unwrap_or_default();
@@ -105,7 +104,7 @@ fn add(strings: &mut Vec<String>, string: &str) {
     }
 }
 
-/// Returns where the string starts that `at` is in.
+/// Returns the start of the string around `at`.
 fn line_start(bytes: &[u8], at: usize) -> usize {
     let from = at.saturating_sub(STRING_BYTES_MAX);
     let before = bytes.get(from..at).unwrap_or_default();
@@ -116,7 +115,7 @@ fn is_printable(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\t') || 0x80 <= byte
 }
 
-/// Returns the printable text at `at`, as far as it goes on one line.
+/// Returns the printable text at `at`, up to the end of its line.
 fn printable(bytes: &[u8], at: usize) -> Cow<'_, str> {
     let rest = bytes.get(at..).unwrap_or_default();
     let rest = rest.get(..rest.len().min(STRING_BYTES_MAX)).unwrap_or_default();
@@ -124,7 +123,7 @@ fn printable(bytes: &[u8], at: usize) -> Cow<'_, str> {
     String::from_utf8_lossy(rest.get(..end).unwrap_or_default())
 }
 
-/// Returns the strings that read like sentences (messages, usage, help), a line each.
+/// Returns the strings that look like sentences (messages, usage, help), one on each line.
 pub(crate) fn sentences(bytes: &[u8], bytes_max: usize) -> String {
     let bytes = bytes.get(..bytes.len().min(SENTENCES_SCAN_BYTES)).unwrap_or_default();
     let mut body = Body::new(bytes_max);
@@ -144,7 +143,7 @@ pub(crate) fn sentences(bytes: &[u8], bytes_max: usize) -> String {
     body.finish()
 }
 
-/// Whether there are words: letters in runs, with spaces between.
+/// Returns whether a string has at least three words, and enough letters.
 fn is_sentence(run: &str) -> bool {
     let words = run.split(' ').filter(|word| {
         2 <= word.len()

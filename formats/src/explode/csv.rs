@@ -1,29 +1,29 @@
-//! Tables as catalogs: each row a thing, for sites that say so (`explode = ["CSV"]`).
+//! Tables as catalogs: each row is a thing, for sites that ask for it (`explode = ["CSV"]`).
 //!
-//! Source: RFC 4180, and separators that are semicolons or tabs. The first row names the columns; those of
-//! [`COLUMNS`] become the attributes that all records have, the others `Column-` and their name. A row's
-//! key is what its column for that says (`id`, `doi`, `url` …), or its number, the header not counted.
+//! Source: RFC 4180; besides commas, semicolons and tabs separate fields. The first row names the columns.
+//! Those of [`COLUMNS`] become the attributes that all records have; the others become `Column-` and their
+//! name. A row's key is the value of its key column (`id`, `doi`, `url` …), or else its number, counted
+//! without the header.
 //!
 //! Sans-I/O.
 
 use csv::{ByteRecord, ReaderBuilder};
 
 use crate::Input;
-use crate::catalog::{ENTRY_BYTES_MAX, Fields, Reading};
+use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
 use crate::object::ProblemKind;
 use crate::text::decode;
 
-/// How much of a table is read, in bytes.
+/// Length of the part of a table that is read, in bytes.
 const TABLE_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// How much of it shows the separator, in bytes.
+/// Length of the part that shows the separator, in bytes.
 const HEAD_BYTES: usize = 4 * 1024;
 /// Most columns that are read.
 const COLUMNS_MAX: usize = 200;
 /// Longest name of a column, in bytes.
 const NAME_BYTES_MAX: usize = 200;
 
-/// Names of columns in lower case, with hyphens in place of spaces and underscores, and the attributes that
-/// they become.
+/// Attributes by the names of columns, which are in lower case, with hyphens for spaces and underscores.
 const COLUMNS: &[(&str, &str)] = &[
     ("title", "Title"),
     ("name", "Title"),
@@ -101,17 +101,17 @@ pub(super) fn read(input: &Input<'_>, reading: &mut Reading<'_>) {
     }
 }
 
-/// The sign that stands most often in the first line.
+/// Returns the most frequent separator of the first line.
 fn separator(text: &str) -> u8 {
     let head = text.get(..text.floor_char_boundary(HEAD_BYTES)).unwrap_or_default();
     let line = head.lines().next().unwrap_or_default();
     let count = |sign: u8| line.bytes().filter(|it| *it == sign).count();
-    // Of equals the last counts.
+    // Of equal counts the last one wins.
     [b'\t', b';', b','].into_iter().max_by_key(|it| count(*it)).unwrap_or(b',')
 }
 
-/// Returns the names of the columns: as they are written, and as [`COLUMNS`] has them. `None` where the
-/// first row does not name columns.
+/// Returns the names of the columns, as written and in the form of [`COLUMNS`]. Returns `None` if the first
+/// row does not name columns.
 fn columns(reader: &mut csv::Reader<&[u8]>, row: &mut ByteRecord) -> Option<Vec<(String, String)>> {
     if !reader.read_byte_record(row).unwrap_or(false) {
         return None;
@@ -128,8 +128,8 @@ fn columns(reader: &mut csv::Reader<&[u8]>, row: &mut ByteRecord) -> Option<Vec<
         .then_some(columns)
 }
 
-fn entry(columns: &[(String, String)], row: &ByteRecord) -> (String, Fields) {
-    let mut fields = Fields::default();
+fn entry(columns: &[(String, String)], row: &ByteRecord) -> (String, EntryFields) {
+    let mut fields = EntryFields::default();
     let mut key = (KEYS.len(), String::new());
     for ((name, plain), value) in columns.iter().zip(row) {
         let value = String::from_utf8_lossy(value);
@@ -156,8 +156,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::tests::exploded;
-    use crate::catalog::testing::told;
-    use crate::catalog::{Found, Reading};
+    use crate::catalog::testing::attributes;
+    use crate::catalog::{ParsedEntry, Reading};
     use crate::object::Object;
     use crate::{Input, Settings, Type};
 
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_row_says() {
+    fn a_row_becomes_attributes() {
         let text = "id,title,authors,tags,year,isbn,Sea Depth (m),MD5\n\
                     a/1,Ice,Miller A; Ro B,ice;snow,2020,0201633612,12,x\n";
         let object = Object::whole("http://h.example/t.csv", text.as_bytes().to_vec());
@@ -189,9 +189,9 @@ mod tests {
         let input =
             Input { object: &object, r#type: Type::Csv, settings: &settings, cancelled: &|| false };
         let mut seen = Vec::new();
-        let mut each = |found: Found<'_>| {
-            if let Found::Entry(item) = found {
-                seen.push(format!("{}: {}", item.key, told(&item.draft).join("; ")));
+        let mut each = |found: ParsedEntry<'_>| {
+            if let ParsedEntry::Entry(item) = found {
+                seen.push(format!("{}: {}", item.key, attributes(&item.draft).join("; ")));
             }
             true
         };

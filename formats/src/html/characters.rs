@@ -1,11 +1,11 @@
-//! Character references: what `&eacute;`, `&#233;` and `&#xE9;` stand for.
+//! Character references: `&eacute;`, `&#233;` and `&#xE9;` replaced by their characters.
 //!
 //! Source: the HTML standard, §13.2.5.72 to §13.2.5.80 (character reference states).
 //!
 //! # Differences from the standard
 //!
-//! * The few names that stand for two characters stay as they are written.
-//! * In XML, where all need their `;`, they are read as in HTML.
+//! * The few names that stand for two characters stay as written.
+//! * XML requires the `;`; its references are read as in HTML all the same.
 //!
 //! Sans-I/O.
 
@@ -14,7 +14,7 @@ use std::borrow::Cow;
 /// Longest name of a character, in bytes.
 const NAME_BYTES_MAX: usize = 31;
 
-/// Names that need no `;`, for they are older than that rule; in order.
+/// Names that need no `;`, since they are older than that rule; sorted.
 const LEGACY: [&str; 106] = [
     "AElig", "AMP", "Aacute", "Acirc", "Agrave", "Aring", "Atilde", "Auml", "COPY", "Ccedil",
     "ETH", "Eacute", "Ecirc", "Egrave", "Euml", "GT", "Iacute", "Icirc", "Igrave", "Iuml", "LT",
@@ -28,15 +28,15 @@ const LEGACY: [&str; 106] = [
     "sup2", "sup3", "szlig", "thorn", "times", "uacute", "ucirc", "ugrave", "uml", "uuml",
     "yacute", "yen", "yuml",
 ];
-/// Longest of them, in bytes.
+/// Longest name in `LEGACY`, in bytes.
 const LEGACY_BYTES_MAX: usize = 6;
 
-/// Replaces the character references in text; what is none stays as it is.
+/// Replaces the character references in text; all else stays unchanged.
 pub(super) fn in_text(text: &str) -> Cow<'_, str> {
     replaced(text, false)
 }
 
-/// Replaces the character references in the value of an attribute: there `?a=1&copy=2` has none.
+/// Replaces the character references in the value of an attribute, where `?a=1&copy=2` holds none.
 pub(super) fn in_attribute(text: &str) -> Cow<'_, str> {
     replaced(text, true)
 }
@@ -49,7 +49,7 @@ fn replaced(text: &str, in_attribute: bool) -> Cow<'_, str> {
     while let Some(from) = rest.strip_prefix('&') {
         let read = match from.strip_prefix('#') {
             Some(code) => numeric(code, &mut plain),
-            None => named(from, in_attribute, &mut plain),
+            None => by_name(from, in_attribute, &mut plain),
         };
         rest = read.unwrap_or_else(|| {
             plain.push('&');
@@ -63,7 +63,7 @@ fn replaced(text: &str, in_attribute: bool) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Adds the character whose code follows `&#`; returns what comes after it.
+/// Adds the character whose code follows `&#`; returns the text after the reference.
 fn numeric<'t>(text: &'t str, plain: &mut String) -> Option<&'t str> {
     let (digits, radix) = match text.strip_prefix(['x', 'X']) {
         Some(digits) => (digits, 16),
@@ -74,9 +74,9 @@ fn numeric<'t>(text: &'t str, plain: &mut String) -> Option<&'t str> {
     if digits.is_empty() {
         return None;
     }
-    // What has too many digits is no character either.
+    // A number with too many digits is not a character either.
     match u32::from_str_radix(digits, radix).unwrap_or(u32::MAX) {
-        // As browsers do: these codes are those of Windows, whatever the page's charset.
+        // As in browsers, these codes mean Windows-1252, whatever the page's charset.
         code @ 0x80..=0x9f => {
             let byte = [u8::try_from(code).unwrap_or_default()];
             plain.push_str(&encoding_rs::WINDOWS_1252.decode_without_bom_handling(&byte).0);
@@ -87,15 +87,15 @@ fn numeric<'t>(text: &'t str, plain: &mut String) -> Option<&'t str> {
     Some(after.strip_prefix(';').unwrap_or(after))
 }
 
-/// Adds the character whose name follows `&`; returns what comes after it.
-fn named<'t>(text: &'t str, in_attribute: bool, plain: &mut String) -> Option<&'t str> {
+/// Adds the character whose name follows `&`; returns the text after the reference.
+fn by_name<'t>(text: &'t str, in_attribute: bool, plain: &mut String) -> Option<&'t str> {
     let end = text.bytes().take(NAME_BYTES_MAX + 1).position(|it| !it.is_ascii_alphanumeric());
     let (name, after) = text.split_at(end.unwrap_or(text.len()));
     if let Some(after) = after.strip_prefix(';').filter(|_| push(name, plain)) {
         return Some(after);
     }
     if in_attribute {
-        // Elsewhere in a URL than at its end, this is the name of a field.
+        // Inside a URL, except at its end, this is the name of a field.
         let is_whole = LEGACY.binary_search(&name).is_ok() && !after.starts_with('=');
         return (is_whole && push(name, plain)).then_some(after);
     }
@@ -105,7 +105,7 @@ fn named<'t>(text: &'t str, in_attribute: bool, plain: &mut String) -> Option<&'
     push(name, plain).then_some(after)
 }
 
-/// Adds the character of this name, if there is one.
+/// Adds the character of this name; returns whether the name is known.
 fn push(name: &str, plain: &mut String) -> bool {
     match name {
         "lt" | "LT" => plain.push('<'),
@@ -116,7 +116,7 @@ fn push(name: &str, plain: &mut String) -> bool {
         _ => {
             let (start, whole) = (plain.len(), format!("&{name};"));
             mail_parser::decoders::html::add_html_token(plain, whole.as_bytes(), false);
-            // A name that it does not know is given back.
+            // The decoder copies an unknown name to the output.
             if plain.get(start..) == Some(&*whole) {
                 plain.truncate(start);
                 return false;
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn some_need_no_semicolon() {
+    fn legacy_names_need_no_semicolon() {
         check("caf&eacute au lait&nbsp", "café au lait\u{a0}");
         check("&copy 1995, &#65 &#x42C &#67", "© 1995, A \u{42c} C");
         check("&notit; &notin; &notin", "¬it; ∉ ¬in");
@@ -162,14 +162,14 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_urls_are_no_names() {
+    fn fields_of_urls_are_not_references() {
         let check = |text: &str, expected: &str| assert_eq!(in_attribute(text), expected);
         check("?a=1&copy=2&reg=3&lang=en&sect1", "?a=1&copy=2&reg=3&lang=en&sect1");
         check("?a=1&amp;copy=2&#38;b &copy; &eacute", "?a=1&copy=2&b © é");
     }
 
     #[test]
-    fn names_that_need_no_semicolon_are_in_order_and_known() {
+    fn legacy_names_are_sorted_and_known() {
         assert!(LEGACY.is_sorted());
         for name in LEGACY {
             assert_eq!(in_text(&format!("&{name} ")).chars().count(), 2, "{name}");

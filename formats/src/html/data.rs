@@ -1,32 +1,32 @@
-//! Linked data in a page: what `<script type="application/ld+json">` says about it.
+//! Linked data of a page: attributes from `<script type="application/ld+json">`.
 //!
-//! Source: JSON-LD 1.1 (W3C), as search engines have pages use it: <https://schema.org>. Which keys become
-//! which attributes, the tables in `markup` say.
+//! Source: JSON-LD 1.1 (W3C) with the vocabulary of search engines: <https://schema.org>. The tables in
+//! `markup` say which keys become which attributes.
 //!
 //! # Differences from the specification
 //!
-//! * Contexts are not read: keys are taken for schema.org's.
-//! * Of the things that a page describes, one is taken for the page: the first that has a headline, else
-//!   the first that is a work, else the first that is a page.
+//! * Contexts are not read: all keys count as schema.org's.
+//! * Of the things that a page describes, one stands for the page: the first with a headline, else the
+//!   first work, else the first page.
 //!
 //! Sans-I/O.
 
 use serde_json::{Map, Value};
 
 use super::super::markup::{Action, Attribute, Tables};
-use super::sheet::Sheet;
+use super::builder::DraftBuilder;
 use crate::object::ProblemKind;
 
-/// How much linked data of a page is parsed, in bytes.
+/// Most linked data of a page that is parsed, in bytes.
 const DATA_BYTES_MAX: usize = 1024 * 1024;
-/// Longest piece of linked data, in bytes: parsed, it may take forty times as much.
+/// Longest piece of linked data, in bytes; parsed, it may take forty times as much memory.
 const PIECE_BYTES_MAX: usize = 256 * 1024;
-/// Most things in a piece that are looked at.
+/// Most things of one piece that are compared.
 const THINGS_MAX: usize = 256;
 /// Most values of a key.
 const VALUES_MAX: usize = 200;
 
-/// What is a work, besides all that has a headline.
+/// Types of works. Things with a headline count as works, too.
 const WORKS: &[&str] = &[
     "Article",
     "Blog",
@@ -59,17 +59,17 @@ const WORKS: &[&str] = &[
 
 type Thing = Map<String, Value>;
 
-/// Reads the linked data of one page.
+/// The linked data of one page: its size so far and its problems.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct LinkedData {
     bytes: usize,
     is_broken: bool,
     is_cut: bool,
 }
 
-impl Reader {
-    /// Takes a piece of linked data.
-    pub(super) fn read(&mut self, text: &str, tables: &Tables, sheet: &mut Sheet<'_, '_>) {
+impl LinkedData {
+    /// Reads a piece of linked data into the builder.
+    pub(super) fn read(&mut self, text: &str, tables: &Tables, builder: &mut DraftBuilder<'_, '_>) {
         self.bytes += text.len();
         if PIECE_BYTES_MAX < text.len() || DATA_BYTES_MAX < self.bytes {
             self.is_cut = true;
@@ -81,11 +81,11 @@ impl Reader {
         };
         let mut things = Vec::new();
         collect(&value, &mut things);
-        // The first of the best.
+        // Of equal weights, the first thing.
         let best = things.iter().rev().max_by_key(|it| weight(it)).filter(|it| 0 < weight(it));
         let Some(thing) = best else { return };
         for key in tables.keys() {
-            let Action::Tell(attribute) = key.rule.action else { continue };
+            let Action::Attribute(attribute) = key.rule.action else { continue };
             let mut values = Vec::new();
             let [first, rest @ ..] = &*key.path else { continue };
             if let Some(value) = thing.get(&**first) {
@@ -93,14 +93,14 @@ impl Reader {
             }
             for value in values {
                 match attribute {
-                    Attribute::References => sheet.links.add_text(value.trim()),
-                    _ => sheet.found.add(&key.rule, &value),
+                    Attribute::References => builder.links.add_text(value.trim()),
+                    _ => builder.values.add(&key.rule, &value),
                 }
             }
         }
     }
 
-    /// Returns what is to be said of the linked data that could not be read.
+    /// Returns the problem of linked data that was not read, if any.
     pub(super) fn problem(&self) -> Option<(ProblemKind, &'static str)> {
         match self {
             Self { is_cut: true, .. } => {
@@ -114,7 +114,7 @@ impl Reader {
     }
 }
 
-/// Collects the things that are described side by side.
+/// Collects the things at the top level, in order.
 fn collect<'v>(value: &'v Value, things: &mut Vec<&'v Thing>) {
     if THINGS_MAX <= things.len() {
         return;
@@ -129,7 +129,7 @@ fn collect<'v>(value: &'v Value, things: &mut Vec<&'v Thing>) {
     }
 }
 
-/// Returns how likely a thing is what the page is about.
+/// Returns the rank of a thing as the page's subject: 0 (none) to 3 (has a headline).
 fn weight(thing: &Thing) -> u8 {
     let types = thing.get("@type").map_or(&[][..], |it| match it {
         Value::Array(items) => items,
@@ -147,27 +147,27 @@ fn weight(thing: &Thing) -> u8 {
     kinds.max().unwrap_or(0)
 }
 
-/// Finds what stands at the end of a path, as text.
-fn find(value: &Value, path: &[Box<str>], things: &[&Thing], found: &mut Vec<String>) {
-    if VALUES_MAX <= found.len() {
+/// Adds the values at the end of a path to `texts`.
+fn find(value: &Value, path: &[Box<str>], things: &[&Thing], texts: &mut Vec<String>) {
+    if VALUES_MAX <= texts.len() {
         return;
     }
     match (value, path) {
-        (Value::Array(items), _) => items.iter().for_each(|it| find(it, path, things, found)),
+        (Value::Array(items), _) => items.iter().for_each(|it| find(it, path, things, texts)),
         (Value::Object(thing), [first, rest @ ..]) => {
             if let Some(value) = thing.get(&**first) {
-                find(value, rest, things, found);
+                find(value, rest, things, texts);
             }
         }
-        (Value::Object(thing), []) => found.extend(called(thing, things)),
-        (Value::String(text), []) => found.push(text.clone()),
-        (Value::Number(number), []) => found.push(number.to_string()),
+        (Value::Object(thing), []) => texts.extend(name_of(thing, things)),
+        (Value::String(text), []) => texts.push(text.clone()),
+        (Value::Number(number), []) => texts.push(number.to_string()),
         _ => {}
     }
 }
 
-/// Returns what a thing is called: a person, a term, a place, a number.
-fn called(thing: &Thing, things: &[&Thing]) -> Option<String> {
+/// Returns the name or value of a thing (a person, a term, a place, a number), else its id.
+fn name_of(thing: &Thing, things: &[&Thing]) -> Option<String> {
     let text = |thing: &Thing, key: &str| thing.get(key).and_then(Value::as_str).map(str::to_owned);
     let own = |thing: &Thing| {
         let keys = ["name", "@value", "value", "headline", "url"];
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_graph_the_work_is_taken() {
+    fn the_work_of_a_graph_stands_for_the_page() {
         check(
             r##"{"@graph": [{"@type": "WebSite", "name": "The site"}, {"@type": "WebPage", "name": "W"},
              {"@type": ["Thing", "BlogPosting"], "name": "Post", "author": {"@id": "#ann"}},
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_said() {
+    fn unreadable_data_is_a_problem() {
         let check = |data: &str, expected: &str| {
             let page = format!("<script type='application/ld+json'>{data}</script>");
             let seen = render("p.html", Type::Html, page.as_bytes());

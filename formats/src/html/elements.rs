@@ -1,11 +1,11 @@
-//! The elements of a page that have rules of their own, or lines: what no table says.
+//! The elements of a page that parsing or line breaks treat specially.
 //!
 //! Sans-I/O.
 
 /// Longest name of an element known here, in bytes.
 const NAME_BYTES_MAX: usize = 13;
 
-/// What an element is for a summary.
+/// The class of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Element {
     Title,
@@ -16,30 +16,30 @@ pub(super) enum Element {
     Base,
     Meta,
     Link,
-    /// What stands on lines of its own.
+    /// An element with lines of its own.
     Block,
-    /// `xmp`, which shows tags as they are written.
+    /// `xmp`, which shows tags as written.
     Example,
     Script,
     /// Text that is not shown.
     Hidden,
-    /// Text to be filled in by readers.
+    /// Text that users fill in.
     TextArea,
     PlainText,
     /// `svg` and `math`, which have rules of their own.
     Foreign,
-    /// `foreignObject` and `desc`, in which a picture holds what a page does.
+    /// `foreignObject` and `desc`: parts of a picture that hold elements of pages.
     Island,
     /// Anything else.
     Other,
 }
 
-/// What an element holds that holds no other elements.
+/// The content of an element that holds no other elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// Text that is shown.
     Text,
-    /// Text that is shown as it is written.
+    /// Text that is shown as written.
     Verbatim,
     /// Text that is not shown.
     Hidden,
@@ -52,7 +52,7 @@ pub(super) enum Content {
 }
 
 impl Element {
-    /// Returns what the element called `name`, in any case, is.
+    /// Returns the class of the element `name`, in any case.
     pub(super) fn of(name: &[u8]) -> Self {
         let mut lower = [0; NAME_BYTES_MAX];
         let Some(lower) = lower.get_mut(..name.len()) else { return Self::Other };
@@ -81,7 +81,7 @@ impl Element {
         }
     }
 
-    /// Returns what the element holds, if it holds no other elements.
+    /// Returns the kind of content, if the element holds no other elements.
     pub(super) fn content(self) -> Option<Content> {
         match self {
             Self::Title | Self::TextArea => Some(Content::Text),
@@ -93,7 +93,7 @@ impl Element {
         }
     }
 
-    /// Whether the element cannot lie in `svg` or `math`.
+    /// Returns whether the element cannot lie in `svg` or `math`.
     pub(super) fn ends_foreign(self) -> bool {
         matches!(self, Self::Heading | Self::Block | Self::Cell | Self::Meta | Self::Base)
     }

@@ -10,7 +10,7 @@ use url::Url;
 
 use super::characters::in_attribute;
 
-/// Longest link that is followed or named, in bytes.
+/// Longest link, in bytes.
 const LINK_BYTES_MAX: usize = 2 * 1024;
 /// Longest link as written, in bytes.
 const WRITTEN_BYTES_MAX: usize = 16 * LINK_BYTES_MAX;
@@ -19,22 +19,22 @@ const WRITTEN_BYTES_MAX: usize = 16 * LINK_BYTES_MAX;
 #[derive(Debug)]
 pub(super) struct Links<'t> {
     base: Option<Url>,
-    /// The part of `base` that relative links replace the rest of, if it is of the usual form.
+    /// The front of `base` before the part that relative links replace, if `base` has the usual form.
     directory: Option<String>,
-    /// What has been met, as written but for character references.
+    /// Links so far, as written, with character references replaced.
     seen: HashSet<Cow<'t, str>, RandomState>,
-    found: Vec<String>,
+    urls: Vec<String>,
     links_max: usize,
 }
 
 impl<'t> Links<'t> {
-    /// Returns no links, of a page at `base`, and room for `links_max`.
+    /// Returns an empty list for a page at `base`, with room for `links_max` links.
     pub(super) fn new(base: Option<Url>, links_max: usize) -> Self {
         let directory = base.as_ref().and_then(directory);
-        Self { base, directory, seen: HashSet::default(), found: Vec::new(), links_max }
+        Self { base, directory, seen: HashSet::default(), urls: Vec::new(), links_max }
     }
 
-    /// Has the links that follow start elsewhere.
+    /// Sets the base of the links that follow.
     pub(super) fn move_base(&mut self, written: &str) {
         if let Some(base) = self.resolve(written) {
             self.directory = directory(&base);
@@ -44,17 +44,17 @@ impl<'t> Links<'t> {
 
     /// Returns whether no more are wanted.
     pub(super) fn is_full(&self) -> bool {
-        self.links_max <= self.found.len()
+        self.links_max <= self.urls.len()
     }
 
     /// Adds a link as written in the page.
     pub(super) fn add(&mut self, written: &'t str) {
         let written = written.trim();
-        // References in it may be longer than what they stand for.
+        // Character references may be longer than their characters.
         if self.is_full() || WRITTEN_BYTES_MAX < written.len() {
             return;
         }
-        self.add_place(match in_attribute(written) {
+        self.add_once(match in_attribute(written) {
             Cow::Borrowed(written) => Cow::Borrowed(without_fragment(written)),
             Cow::Owned(written) => Cow::Owned(without_fragment(&written).to_owned()),
         });
@@ -62,30 +62,30 @@ impl<'t> Links<'t> {
 
     /// Adds a link whose character references are replaced.
     pub(super) fn add_text(&mut self, text: &str) {
-        self.add_place(Cow::Owned(without_fragment(text).to_owned()));
+        self.add_once(Cow::Owned(without_fragment(text).to_owned()));
     }
 
-    fn add_place(&mut self, place: Cow<'t, str>) {
-        if place.is_empty()
-            || LINK_BYTES_MAX < place.len()
+    fn add_once(&mut self, link: Cow<'t, str>) {
+        if link.is_empty()
+            || LINK_BYTES_MAX < link.len()
             || self.is_full()
-            || self.seen.contains(&place)
+            || self.seen.contains(&link)
         {
             return;
         }
-        if let Some(url) = self.directory.as_deref().and_then(|it| beside(it, &place)) {
-            self.found.push(url);
-        } else if let Some(url) = self.resolve(&place)
+        if let Some(url) = self.directory.as_deref().and_then(|it| beside(it, &link)) {
+            self.urls.push(url);
+        } else if let Some(url) = self.resolve(&link)
             && matches!(url.scheme(), "http" | "https" | "ftp" | "gopher" | "file" | "news")
         {
-            self.found.push(url.into());
+            self.urls.push(url.into());
         }
-        self.seen.insert(place);
+        self.seen.insert(link);
     }
 
     /// Returns the URLs, in order.
     pub(super) fn finish(self) -> Vec<String> {
-        self.found
+        self.urls
     }
 
     fn resolve(&self, written: &str) -> Option<Url> {
@@ -100,9 +100,9 @@ fn without_fragment(written: &str) -> &str {
     memchr::memchr(b'#', written.as_bytes()).and_then(|at| written.get(..at)).unwrap_or(written)
 }
 
-/// Returns a URL up to its last slash, if relative links can be put behind that.
+/// Returns a URL up to its last slash, if relative links can be appended there.
 fn directory(base: &Url) -> Option<String> {
-    // What looks like a drive has rules of its own.
+    // Paths that look like a drive have special rules.
     let usual = matches!(base.scheme(), "http" | "https" | "ftp" | "file")
         && !base.path().contains([':', '|']);
     let end = base.path().rfind('/').filter(|_| usual)?;
@@ -112,8 +112,8 @@ fn directory(base: &Url) -> Option<String> {
     Some(whole.get(..=path_start + end)?.to_owned())
 }
 
-/// Resolves the links that most are: plain names below or beside the page's directory, in which there
-/// is nothing to encode or to take for something else. Parsing a URL takes ten times as long.
+/// Resolves a link of the most common form: a plain name below or beside the page's directory, without
+/// characters that need encoding or have a meaning. Parsing a URL takes ten times as long.
 fn beside(directory: &str, written: &str) -> Option<String> {
     let (mut directory, mut written) = (directory, written);
     let root =
@@ -121,7 +121,7 @@ fn beside(directory: &str, written: &str) -> Option<String> {
     while let Some(rest) = written.strip_prefix("../") {
         written = rest;
         let above = directory.get(..directory.len() - 1)?.rfind('/')?;
-        // Above the top is the top.
+        // `..` at the top stays at the top.
         directory = directory.get(..=above.max(root))?;
     }
     let plain = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_' | b'.' | b'/');
@@ -140,19 +140,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_resolved_here_is_resolved_as_a_url_is(
+        fn short_cut_resolves_as_the_url_parser_does(
             base in "(http://h|https://h:81|file://|ftp://u@h)(/|/a|/a/b|/a/b/|/a//b/c|/%41 b/ä)([?]q/x=1)?(#f/g)?",
             written in "(\\.\\./){0,4}(\\./)?[a-zA-C0-9._/-]{1,8}(/(\\.\\.|\\.|x|)){0,2}",
         ) {
             let base = Url::parse(&base).unwrap();
-            if let Some(found) = directory(&base).and_then(|it| beside(&it, &written)) {
-                prop_assert_eq!(found, String::from(base.join(&written).unwrap()));
+            if let Some(url) = directory(&base).and_then(|it| beside(&it, &written)) {
+                prop_assert_eq!(url, String::from(base.join(&written).unwrap()));
             }
         }
     }
 
     #[test]
-    fn most_links_are_resolved_here() {
+    fn short_cut_resolves_plain_links_only() {
         let base = Url::parse("http://h.example/a/b/p.html?q=a/b#x/y").unwrap();
         let directory = directory(&base).unwrap();
         assert_eq!(directory, "http://h.example/a/b/");

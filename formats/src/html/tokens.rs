@@ -1,20 +1,20 @@
-//! Markup to tokens: text, start tags with their attributes, end tags.
+//! The markup tokenizer: text, start tags with their attributes, end tags.
 //!
 //! Source: the HTML standard, §13.2.5 (tokenization); XML 1.0 for what is not HTML.
 //!
-//! One pass over the text by searches for the next byte that matters; tokens borrow from it, and
-//! nothing is allocated. A page of any bytes is walked in linear time and constant memory.
+//! One pass over the text, by searches for the next byte that matters. Tokens borrow from the text, and
+//! nothing is allocated. A page of any bytes takes linear time and constant memory.
 //!
-//! A tokenizer of our own, because gathering documentation is bound by it: with `lol_html`, whose
-//! purpose is to rewrite pages, a page took three times as long to be summarized.
+//! This is our own tokenizer, because it bounds the speed of gathering documentation. With `lol_html`,
+//! which is made to rewrite pages, summarizing a page took three times as long.
 //!
 //! # Differences from the standard
 //!
-//! * There is no tree: what ends an element is its end tag. Only `svg` and `math` are counted, since
-//!   there `<title>` is text like other text and `<style/>` has no content.
+//! * There is no tree: an element ends at its end tag. Only `svg` and `math` are counted, since in them
+//!   `<title>` is ordinary text and `<style/>` has no content.
 //! * An attribute's name is not checked for duplicates; the first one found is taken.
-//! * In XML every element may be empty (`<title/>`), CDATA sections are text, and a document type
-//!   takes its internal subset with it.
+//! * In XML every element may be empty (`<title/>`), CDATA sections are text, and the internal subset
+//!   belongs to the document type.
 //!
 //! Sans-I/O.
 
@@ -22,18 +22,17 @@ use memchr::{memchr, memchr_iter, memchr2, memchr2_iter, memmem};
 
 use super::elements::{Content, Element};
 
-/// How far the end tag of an element may be whose text is wanted, in bytes.
+/// Farthest end tag that [`Tokenizer::has_end`] finds, in bytes.
 const END_BYTES_MAX: usize = 16 * 1024;
 
 /// A piece of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token<'t> {
-    /// Text in which character references are to be replaced.
+pub(super) enum MarkupToken<'t> {
+    /// Text with character references.
     Text(&'t str),
-    /// Text as it is.
+    /// Text without character references.
     Verbatim(&'t str),
-    /// The start of an element, with its name as written. A title that is none of the page's is
-    /// [`Element::Other`].
+    /// The start of an element, with its name as written. The title of a picture is [`Element::Other`].
     Start(Element, &'t str, Attributes<'t>),
     /// The end of an element, with its name as written.
     End(Element, &'t str),
@@ -46,7 +45,7 @@ pub(super) enum Token<'t> {
 pub(super) struct Attributes<'t>(&'t str);
 
 impl<'t> Attributes<'t> {
-    /// Whether the element is all there: it ends with its start tag, as in XML.
+    /// Returns whether the start tag ends the element, as in XML.
     pub(super) fn are_all(&self) -> bool {
         self.0.ends_with('/')
     }
@@ -54,8 +53,8 @@ impl<'t> Attributes<'t> {
     /// Returns the value of the attribute `name` (lower-case) as written.
     pub(super) fn get(&self, name: &str) -> Option<&'t str> {
         let mut rest = self.0;
-        while let Some((found, value, after)) = attribute(rest) {
-            if found.eq_ignore_ascii_case(name) {
+        while let Some((own, value, after)) = attribute(rest) {
+            if own.eq_ignore_ascii_case(name) {
                 return Some(value);
             }
             rest = after;
@@ -97,29 +96,29 @@ fn is_space_byte(it: u8) -> bool {
     is_space(char::from(it))
 }
 
-/// The tokens of a page.
+/// The tokenizer of a page.
 #[derive(Debug)]
-pub(super) struct Tokens<'t> {
+pub(super) struct Tokenizer<'t> {
     rest: &'t str,
     html: bool,
-    /// What the element just begun holds, and its name as written.
+    /// The content of the element that has just begun, and its name as written.
     inside: Option<(Content, &'t str)>,
-    /// How many `svg` and `math` are open.
+    /// Count of open `svg` and `math`.
     foreign: u32,
-    /// How many parts of those are open that hold what a page does.
+    /// Count of open islands in them, which hold elements of pages.
     islands: u32,
-    /// Whether a `]>` may still come: it is not looked for again and again in vain.
+    /// Whether a `]>` may still follow. Once none is found, the search is not repeated.
     subset_ends: bool,
 }
 
-impl<'t> Tokens<'t> {
-    /// Returns the tokens of a page: HTML, or other markup.
+impl<'t> Tokenizer<'t> {
+    /// Returns a tokenizer of HTML or of other markup.
     pub(super) fn new(text: &'t str, html: bool) -> Self {
         Self { rest: text, html, inside: None, foreign: 0, islands: 0, subset_ends: true }
     }
 
-    /// Whether the element called `name` that has just begun has an end tag, before the next of its
-    /// name begins.
+    /// Returns whether the element `name`, which has just begun, has an end tag before the next element
+    /// of that name.
     pub(super) fn has_end(&self, name: &str) -> bool {
         let (bytes, name) = (self.rest.as_bytes(), name.as_bytes());
         let near = bytes.get(..bytes.len().min(END_BYTES_MAX)).unwrap_or_default();
@@ -132,7 +131,7 @@ impl<'t> Tokens<'t> {
         next == Some(true)
     }
 
-    /// Splits `bytes` bytes off what is left.
+    /// Takes the next `bytes` bytes, at most the rest.
     fn take(&mut self, bytes: usize) -> &'t str {
         let (taken, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
         self.rest = rest;
@@ -140,7 +139,7 @@ impl<'t> Tokens<'t> {
     }
 
     /// Returns the content of an element that holds no other elements.
-    fn content(&mut self, content: Content, name: &str) -> Option<Token<'t>> {
+    fn content(&mut self, content: Content, name: &str) -> Option<MarkupToken<'t>> {
         let end = match content {
             Content::Everything => self.rest.len(),
             _ => {
@@ -151,21 +150,21 @@ impl<'t> Tokens<'t> {
         let text = self.take(end);
         match content {
             Content::Hidden | Content::Script => None,
-            Content::Text => Some(Token::Text(text)),
-            Content::Verbatim | Content::Everything => Some(Token::Verbatim(text)),
-            Content::Data => Some(Token::Data(text)),
+            Content::Text => Some(MarkupToken::Text(text)),
+            Content::Verbatim | Content::Everything => Some(MarkupToken::Verbatim(text)),
+            Content::Data => Some(MarkupToken::Data(text)),
         }
         .filter(|_| !text.is_empty())
     }
 
-    /// Takes what starts with `<`; `None` when it is nothing to tell of.
-    fn markup(&mut self) -> Option<Token<'t>> {
+    /// Takes the markup that starts with `<`; `None` if it gives no token.
+    fn markup(&mut self) -> Option<MarkupToken<'t>> {
         let bytes = self.rest.as_bytes();
         match bytes.get(1) {
             Some(it) if it.is_ascii_alphabetic() => self.start(),
             Some(b'/') => match bytes.get(2) {
                 Some(it) if it.is_ascii_alphabetic() => self.end(),
-                // `</>` is nothing, `</1>` a comment.
+                // `</>` is dropped, `</1>` is a comment.
                 _ => {
                     self.take(memchr(b'>', bytes).map_or(bytes.len(), |at| at + 1));
                     None
@@ -183,16 +182,16 @@ impl<'t> Tokens<'t> {
                 None
             }
             _ => {
-                // A sign for "less than": text up to the next one.
+                // A plain "less than" sign: text up to the next one.
                 let rest = bytes.get(1..).unwrap_or_default();
                 let end = memchr(b'<', rest).map_or(bytes.len(), |at| at + 1);
-                Some(Token::Text(self.take(end)))
+                Some(MarkupToken::Text(self.take(end)))
             }
         }
     }
 
     /// Takes a comment, a document type, or a CDATA section.
-    fn declaration(&mut self) -> Option<Token<'t>> {
+    fn declaration(&mut self) -> Option<MarkupToken<'t>> {
         let bytes = self.rest.as_bytes();
         if bytes.starts_with(b"<!--") {
             self.take(end_of_comment(bytes));
@@ -203,7 +202,7 @@ impl<'t> Tokens<'t> {
             let length = memmem::find(self.rest.as_bytes(), b"]]>");
             let text = self.take(length.unwrap_or(self.rest.len()));
             self.take(b"]]>".len());
-            return Some(Token::Verbatim(text)).filter(|_| !text.is_empty());
+            return Some(MarkupToken::Verbatim(text)).filter(|_| !text.is_empty());
         }
         let mut end = memchr(b'>', bytes);
         if !self.html
@@ -220,10 +219,10 @@ impl<'t> Tokens<'t> {
         None
     }
 
-    fn start(&mut self) -> Option<Token<'t>> {
+    fn start(&mut self) -> Option<MarkupToken<'t>> {
         let bytes = self.rest.as_bytes();
         let name_end = end_of_name(bytes, 1);
-        // What is not finished at the end of the page is not shown.
+        // A tag that the end of the page cuts off is not shown.
         let Some(end) = end_of_tag(bytes, name_end) else {
             self.rest = "";
             return None;
@@ -239,12 +238,12 @@ impl<'t> Tokens<'t> {
                 Element::Foreign if !empty => self.foreign += 1,
                 Element::Title if foreign => element = Element::Other,
                 Element::Island if foreign && !empty => self.islands += 1,
-                // These are none of theirs: their end tag was forgotten.
+                // These elements cannot lie in a picture: its end tag was forgotten.
                 it if it.ends_foreign() && self.islands == 0 => self.foreign = 0,
                 _ => {}
             }
         }
-        // Where elements may be empty, only what cannot be text is passed over.
+        // Where elements may be empty, only content that cannot be text is skipped.
         let xml = !self.html || foreign;
         let content = element.content().filter(|it| match it {
             Content::Script | Content::Hidden => !(xml && empty),
@@ -256,10 +255,10 @@ impl<'t> Tokens<'t> {
             content => content,
         };
         self.inside = content.map(|content| (content, name));
-        Some(Token::Start(element, name, Attributes(inner)))
+        Some(MarkupToken::Start(element, name, Attributes(inner)))
     }
 
-    fn end(&mut self) -> Option<Token<'t>> {
+    fn end(&mut self) -> Option<MarkupToken<'t>> {
         let bytes = self.rest.as_bytes();
         let name_end = end_of_name(bytes, 2);
         let end = end_of_tag(bytes, name_end);
@@ -274,22 +273,22 @@ impl<'t> Tokens<'t> {
             Element::Island => self.islands = self.islands.saturating_sub(1),
             _ => {}
         }
-        Some(Token::End(element, name))
+        Some(MarkupToken::End(element, name))
     }
 }
 
-impl<'t> Iterator for Tokens<'t> {
-    type Item = Token<'t>;
+impl<'t> Iterator for Tokenizer<'t> {
+    type Item = MarkupToken<'t>;
 
-    fn next(&mut self) -> Option<Token<'t>> {
+    fn next(&mut self) -> Option<MarkupToken<'t>> {
         while !self.rest.is_empty() {
             let token = if let Some((content, name)) = self.inside.take() {
                 self.content(content, name)
             } else {
                 match memchr(b'<', self.rest.as_bytes()) {
                     Some(0) => self.markup(),
-                    Some(at) => Some(Token::Text(self.take(at))),
-                    None => Some(Token::Text(self.take(self.rest.len()))),
+                    Some(at) => Some(MarkupToken::Text(self.take(at))),
+                    None => Some(MarkupToken::Text(self.take(self.rest.len()))),
                 }
             };
             if token.is_some() {
@@ -300,14 +299,14 @@ impl<'t> Iterator for Tokens<'t> {
     }
 }
 
-/// Returns where the name of a tag that starts at `start` ends.
+/// Returns the end of a tag's name that starts at `start`.
 fn end_of_name(bytes: &[u8], start: usize) -> usize {
     let name = bytes.get(start..).unwrap_or_default();
     let ends = |it: &u8| matches!(*it, b'>' | b'/') || is_space_byte(*it);
     start + name.iter().position(ends).unwrap_or(name.len())
 }
 
-/// Returns where the `>` of a tag stands whose attributes start at `at`: not in a quoted value.
+/// Returns the position of a tag's `>` outside quoted values; its attributes start at `at`.
 fn end_of_tag(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         let sign = memchr_near(bytes, at, |it| it == b'>' || it == b'=')?;
@@ -325,13 +324,12 @@ fn end_of_tag(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Returns where the next byte that is `wanted` stands, at `at` or later: a few bytes away in tags.
+/// Returns the position of the next `wanted` byte from `at` on. In tags it is a few bytes away.
 fn memchr_near(bytes: &[u8], at: usize, wanted: impl Fn(u8) -> bool) -> Option<usize> {
-    let found = bytes.get(at..)?.iter().position(|it| wanted(*it));
-    found.map(|it| at + it)
+    bytes.get(at..)?.iter().position(|it| wanted(*it)).map(|it| at + it)
 }
 
-/// Returns where what follows the comment at the start begins.
+/// Returns the position after the comment that `bytes` starts with.
 fn end_of_comment(bytes: &[u8]) -> usize {
     let ends = |at: &usize| {
         let before = bytes.get(..*at).unwrap_or_default();
@@ -343,7 +341,7 @@ fn end_of_comment(bytes: &[u8]) -> usize {
     memchr_iter(b'>', bytes).find(ends).map_or(bytes.len(), |at| at + 1)
 }
 
-/// Returns where the end tag of an element starts whose content is not looked into.
+/// Returns the start of the end tag of an element whose content is not parsed.
 fn end_of_raw(bytes: &[u8], name: &[u8], is_script: bool) -> usize {
     // A script in a comment may hold `<script>` with its end tag.
     let (mut commented, mut nested) = (false, false);
@@ -367,19 +365,19 @@ fn end_of_raw(bytes: &[u8], name: &[u8], is_script: bool) -> usize {
     bytes.len()
 }
 
-/// Whether a script is linked data.
+/// Returns whether a script is linked data.
 fn is_data(attributes: &Attributes<'_>) -> bool {
     let r#type = attributes.get("type").map(str::trim);
     r#type.is_some_and(|it| it.eq_ignore_ascii_case("application/ld+json"))
 }
 
-/// Whether a tag's text is that of an element called `name`.
+/// Returns whether the text of a tag starts with the name `name`.
 fn is_tag(text: Option<&[u8]>, name: &[u8]) -> bool {
-    let Some((found, after)) = text.and_then(|it| it.split_at_checked(name.len())) else {
+    let Some((front, after)) = text.and_then(|it| it.split_at_checked(name.len())) else {
         return false;
     };
     let ends = |it: &u8| matches!(it, b'>' | b'/') || is_space_byte(*it);
-    found.eq_ignore_ascii_case(name) && after.first().is_some_and(ends)
+    front.eq_ignore_ascii_case(name) && after.first().is_some_and(ends)
 }
 
 #[cfg(test)]
@@ -388,23 +386,23 @@ mod tests {
 
     use super::*;
 
-    /// Writes tokens plainly: text in quotes, `<Element attributes`, `/Element`.
-    fn told(page: &str, html: bool) -> String {
-        let told = Tokens::new(page, html).map(|token| match token {
-            Token::Text(text) => format!("{text:?}"),
-            Token::Verbatim(text) => format!("={text:?}"),
-            Token::Start(element, _, Attributes(written)) => {
+    /// Renders tokens: text in quotes, `<Element attributes`, `/Element`.
+    fn render(page: &str, html: bool) -> String {
+        let tokens = Tokenizer::new(page, html).map(|token| match token {
+            MarkupToken::Text(text) => format!("{text:?}"),
+            MarkupToken::Verbatim(text) => format!("={text:?}"),
+            MarkupToken::Start(element, _, Attributes(written)) => {
                 format!("<{element:?}{}", written.trim_end())
             }
-            Token::End(element, _) => format!("/{element:?}"),
-            Token::Data(text) => format!("#{text:?}"),
+            MarkupToken::End(element, _) => format!("/{element:?}"),
+            MarkupToken::Data(text) => format!("#{text:?}"),
         });
-        told.collect::<Vec<_>>().join(" ")
+        tokens.collect::<Vec<_>>().join(" ")
     }
 
     #[track_caller]
     fn check(page: &str, expected: &str) {
-        assert_eq!(told(page, true), expected, "{page}");
+        assert_eq!(render(page, true), expected, "{page}");
     }
 
     #[test]
@@ -419,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_shown() {
+    fn comments_and_hidden_elements_give_no_text() {
         check("a<!-- b > -- c -->d<!-->e<!--->f<!-- g --!>h", r#""a" "d" "e" "f" "h""#);
         check("<!DOCTYPE html [x]>a<?php b ?>c<![CDATA[d]]>e", r#""a" "c" "e""#);
         check("a<!-- no end", r#""a""#);
@@ -446,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_and_formulas_have_rules_of_their_own() {
+    fn pictures_and_formulas_are_parsed_as_xml() {
         check("<svg><title>a</title><style/>b", r#"<Foreign <Other "a" /Title <Hidden/ "b""#);
         check("<svg><![CDATA[a]]></svg><title>b<", r#"<Foreign ="a" /Foreign <Title "b<""#);
         check("<svg><p><title><b></title>", r#"<Foreign <Block <Title "<b>" /Title"#);
@@ -459,7 +457,8 @@ mod tests {
 
     #[test]
     fn markup_that_is_not_html() {
-        let check = |page: &str, expected: &str| assert_eq!(told(page, false), expected, "{page}");
+        let check =
+            |page: &str, expected: &str| assert_eq!(render(page, false), expected, "{page}");
         check(
             "<title/>a<title>b<c>d</c></title>",
             r#"<Title/ "a" <Title "b" <Other "d" /Other /Title"#,
@@ -475,7 +474,7 @@ mod tests {
     #[test]
     fn an_element_may_lack_its_end() {
         let check = |page: &str, expected: bool| {
-            let mut tokens = Tokens::new(page, false);
+            let mut tokens = Tokenizer::new(page, false);
             tokens.next();
             assert_eq!(tokens.has_end("title"), expected, "{page}");
         };
@@ -486,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn linked_data_is_told() {
+    fn linked_data_is_a_token() {
         check(
             "<script type='application/LD+JSON'>{\"a\": \"<b>\"}</script>c",
             r##"<Script type='application/LD+JSON' #"{\"a\": \"<b>\"}" /Script "c""##,
@@ -498,18 +497,18 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_what_has_none_is_looked_for_once() {
-        // Looked for at each of these, it would take the better part of an hour.
+    fn a_missing_subset_end_is_searched_once() {
+        // A search at each declaration would take most of an hour.
         let page = format!("{}text", "<!a[>".repeat(3_000_000));
-        let mut tokens = Tokens::new(&page, false);
-        assert_eq!(tokens.next(), Some(Token::Text("text")));
+        let mut tokens = Tokenizer::new(&page, false);
+        assert_eq!(tokens.next(), Some(MarkupToken::Text("text")));
         assert!(!tokens.subset_ends);
     }
 
     #[test]
     fn attributes() {
-        let get = |tag: &str, name: &str| match Tokens::new(tag, true).next() {
-            Some(Token::Start(_, _, attributes)) => attributes.get(name).map(str::to_owned),
+        let get = |tag: &str, name: &str| match Tokenizer::new(tag, true).next() {
+            Some(MarkupToken::Start(_, _, attributes)) => attributes.get(name).map(str::to_owned),
             _ => None,
         };
         let tag = "<a A='1' b = 2 c d=\"3 > 4\"e=5 / f=6/g href=x?y=z&amp;w A=7>";
@@ -536,15 +535,15 @@ mod tests {
         ) {
             let mut rest = page.as_str();
             let mut tokens = 0;
-            for token in Tokens::new(&page, html) {
+            for token in Tokenizer::new(&page, html) {
                 tokens += 1;
-                if let Token::Text(text) | Token::Verbatim(text) = token {
+                if let MarkupToken::Text(text) | MarkupToken::Verbatim(text) = token {
                     prop_assert!(!text.is_empty());
                     let at = rest.find(text);
                     prop_assert!(at.is_some(), "{text:?} is not in {rest:?}");
                     rest = rest.get(at.unwrap() + text.len()..).unwrap();
                 }
-                if let Token::Start(_, _, attributes) = token {
+                if let MarkupToken::Start(_, _, attributes) = token {
                     attributes.get("href");
                 }
             }
@@ -553,7 +552,7 @@ mod tests {
 
         #[test]
         fn text_without_signs_is_one_token(page in "[^<]{1,60}", html in any::<bool>()) {
-            prop_assert_eq!(Tokens::new(&page, html).collect::<Vec<_>>(), [Token::Text(&page)]);
+            prop_assert_eq!(Tokenizer::new(&page, html).collect::<Vec<_>>(), [MarkupToken::Text(&page)]);
         }
     }
 }

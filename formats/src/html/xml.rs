@@ -1,38 +1,38 @@
-//! XML and SGML of any vocabulary that the tables have, and of others by what they have in common.
+//! XML and SGML: documents of the vocabularies in the tables, and of others by common elements.
 //!
-//! Source: XML 1.0 (fifth edition), Namespaces in XML 1.0. The elements that mean something are those of
-//! the tables; see `markup`.
+//! Source: XML 1.0 (fifth edition), Namespaces in XML 1.0. The tables give elements their meaning; see
+//! `markup`.
 //!
 //! # Differences from the specification
 //!
-//! * Entities that a document type declares are not replaced: what they would grow to is no concern
-//!   here. References to characters are.
-//! * A prefix is not resolved: elements with the root's prefix are known by their bare names, others by
-//!   the prefix that they usually have.
-//! * What is not well-formed is read on; in SGML an element may lack its end tag, and its line is its
-//!   value.
+//! * Entities that a document type declares are not replaced, so they cannot grow. Character references
+//!   are replaced.
+//! * Prefixes are not resolved: elements with the root's prefix are known by their bare names, others by
+//!   their usual prefix.
+//! * Reading goes on after ill-formed markup. In SGML an element may lack its end tag; then its line is
+//!   its value.
 //!
 //! Sans-I/O.
 
 use super::super::markup::{Root, Tables, Vocabulary, applying};
 use super::super::{Draft, Input};
 use super::POLL_TOKENS;
+use super::builder::DraftBuilder;
 use super::characters::in_text;
 use super::elements::Element;
-use super::sheet::Sheet;
-use super::tokens::{Attributes, Token, Tokens};
+use super::tokens::{Attributes, MarkupToken, Tokenizer};
 use crate::object::ProblemKind;
 
-/// How far the document type may stand in the document, in bytes.
+/// The document type must lie in this many bytes at the front of the document.
 const PROLOG_BYTES_MAX: usize = 4 * 1024;
-/// How deep elements are told apart by what is around them.
+/// Deepest level at which the elements around an element are known.
 const DEPTH_MAX: usize = 128;
 
 /// Returns the vocabulary of a document, and the root's prefix with its colon.
 pub(super) fn vocabulary<'t, 'r>(text: &'t str, tables: &'r Tables) -> (&'r Vocabulary, &'t str) {
-    let mut tokens = Tokens::new(text, false);
+    let mut tokens = Tokenizer::new(text, false);
     let first = tokens.find_map(|token| match token {
-        Token::Start(_, name, attributes) => Some((name, attributes)),
+        MarkupToken::Start(_, name, attributes) => Some((name, attributes)),
         _ => None,
     });
     let doctype = doctype(text);
@@ -48,16 +48,16 @@ pub(super) fn vocabulary<'t, 'r>(text: &'t str, tables: &'r Tables) -> (&'r Voca
     (tables.vocabulary(&root, |name| attributes.get(name).is_some()), prefix)
 }
 
-/// Returns the document type, if there is one: what stands between `<!` and `>` or `[`.
+/// Returns the document type, the text between `<!` and `>` or `[`, or nothing.
 fn doctype(text: &str) -> &str {
     let prolog = text.get(..text.floor_char_boundary(PROLOG_BYTES_MAX)).unwrap_or_default();
     let mut declarations = memchr::memmem::find_iter(prolog.as_bytes(), b"<!");
-    let found = declarations.find_map(|at| {
+    let doctype = declarations.find_map(|at| {
         let from = prolog.get(at + 2..)?;
         let is_doctype = from.get(..7).is_some_and(|it| it.eq_ignore_ascii_case("doctype"));
         is_doctype.then(|| from.split(['>', '[']).next()).flatten()
     });
-    found.unwrap_or_default()
+    doctype.unwrap_or_default()
 }
 
 /// Returns a name without the root's prefix.
@@ -65,27 +65,27 @@ fn bare<'t>(name: &'t str, prefix: &str) -> &'t str {
     name.strip_prefix(prefix).unwrap_or(name)
 }
 
-/// What has been seen of a document.
-struct Reading<'t, 'r> {
+/// The state of reading one document.
+struct XmlDocument<'t, 'r> {
     vocabulary: &'r Vocabulary,
     prefix: &'t str,
-    sheet: Sheet<'t, 'r>,
-    /// The elements that are open.
+    builder: DraftBuilder<'t, 'r>,
+    /// The open elements, outermost first, at most `DEPTH_MAX`.
     open: Vec<&'t str>,
-    /// How many are open within those.
+    /// Count of elements open inside those.
     deeper: usize,
 }
 
-/// Summarizes a document of this vocabulary, whose root has this prefix.
+/// Summarizes a document of this vocabulary; `prefix` is the root's, with its colon.
 pub(super) fn read<'a>(
     input: &Input<'a>,
     text: &str,
     vocabulary: &Vocabulary,
     prefix: &str,
 ) -> Draft<'a> {
-    let sheet = Sheet::new(input, false);
-    let mut reading = Reading { vocabulary, prefix, sheet, open: Vec::new(), deeper: 0 };
-    let mut tokens = Tokens::new(text, false);
+    let builder = DraftBuilder::new(input, false);
+    let mut document = XmlDocument { vocabulary, prefix, builder, open: Vec::new(), deeper: 0 };
+    let mut tokens = Tokenizer::new(text, false);
     let (mut number, mut in_time) = (0_usize, true);
     while let Some(token) = tokens.next() {
         if number.is_multiple_of(POLL_TOKENS) && (input.cancelled)() {
@@ -93,46 +93,46 @@ pub(super) fn read<'a>(
             break;
         }
         number += 1;
-        if reading.sheet.is_full() {
+        if document.builder.is_full() {
             break;
         }
-        reading.token(token, &tokens);
+        document.token(token, &tokens);
     }
-    let mut draft = reading.sheet.draft(&input.settings.markup);
+    let mut draft = document.builder.draft(&input.settings.markup);
     if !in_time {
         draft.problem(ProblemKind::Time, "ran out of time on the document");
     }
     draft
 }
 
-impl<'t> Reading<'t, '_> {
-    fn token(&mut self, token: Token<'t>, rest: &Tokens<'t>) {
+impl<'t> XmlDocument<'t, '_> {
+    fn token(&mut self, token: MarkupToken<'t>, rest: &Tokenizer<'t>) {
         match token {
-            Token::Text(text) => self.text(&in_text(text)),
-            Token::Verbatim(text) => self.text(text),
-            Token::Data(_) => {}
-            Token::Start(_, name, attributes) => {
+            MarkupToken::Text(text) => self.text(&in_text(text)),
+            MarkupToken::Verbatim(text) => self.text(text),
+            MarkupToken::Data(_) => {}
+            MarkupToken::Start(_, name, attributes) => {
                 self.start(name, &attributes, rest);
             }
-            Token::End(_, name) => self.end(bare(name, self.prefix)),
+            MarkupToken::End(_, name) => self.end(bare(name, self.prefix)),
         }
     }
 
-    fn start(&mut self, written: &'t str, attributes: &Attributes<'t>, rest: &Tokens<'t>) {
+    fn start(&mut self, written: &'t str, attributes: &Attributes<'t>, rest: &Tokenizer<'t>) {
         let name = bare(written, self.prefix);
-        self.sheet.line();
-        // A paragraph cannot be in a line.
+        self.builder.line();
+        // A paragraph ends an element that has only its line.
         if name.eq_ignore_ascii_case("p") {
-            self.sheet.end_line();
+            self.builder.end_line();
         }
         let rules = self.vocabulary.rules(name);
-        if !rules.is_empty() || self.sheet.is_inside() {
+        if !rules.is_empty() || self.builder.is_inside() {
             let around = |at: usize| {
                 let at = self.open.len().checked_sub(at + 1).filter(|_| self.deeper == 0)?;
                 self.open.get(at).copied()
             };
             let rules = applying(rules, around, |it| attributes.get(it));
-            self.sheet.start(name, rules, attributes, || !rest.has_end(written));
+            self.builder.start(name, rules, attributes, || !rest.has_end(written));
         }
         if attributes.are_all() {
             return;
@@ -145,8 +145,8 @@ impl<'t> Reading<'t, '_> {
     }
 
     fn end(&mut self, name: &'t str) {
-        if self.sheet.is_inside() {
-            self.sheet.end(name);
+        if self.builder.is_inside() {
+            self.builder.end(name);
         }
         if let Some(deeper) = self.deeper.checked_sub(1) {
             self.deeper = deeper;
@@ -157,15 +157,15 @@ impl<'t> Reading<'t, '_> {
 
     fn text(&mut self, text: &str) {
         if !(self.vocabulary.is_escaped() && text.contains('<')) {
-            self.sheet.text(text);
+            self.builder.text(text);
             return;
         }
-        for token in Tokens::new(text, true) {
+        for token in Tokenizer::new(text, true) {
             match token {
-                Token::Text(text) => self.sheet.text(&in_text(text)),
-                Token::Verbatim(text) => self.sheet.text(text),
-                Token::Start(Element::Block | Element::Heading, ..) => self.sheet.line(),
-                Token::Start(..) | Token::End(..) | Token::Data(_) => {}
+                MarkupToken::Text(text) => self.builder.text(&in_text(text)),
+                MarkupToken::Verbatim(text) => self.builder.text(text),
+                MarkupToken::Start(Element::Block | Element::Heading, ..) => self.builder.line(),
+                MarkupToken::Start(..) | MarkupToken::End(..) | MarkupToken::Data(_) => {}
             }
         }
     }
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_that_one_of_its_name_follows_is_a_line() {
+    fn an_element_ends_with_its_line_if_another_of_its_name_follows() {
         check(
             "<article xmlns='http://docbook.org/ns/docbook'><section><title>A<title>B</title>c</title>d\
              </section></article>",
@@ -288,8 +288,8 @@ mod tests {
         let check = |open: &str, rest: &str| {
             let object = Object::whole("http://h.example/d.xml", format!("<a>words {open}{rest}"));
             for r#type in [Type::Xml, Type::Sgml] {
-                let found = testing::summarize(&object, r#type, &Settings::default(), &|| false);
-                assert!(found.record.text("Keywords").unwrap().contains("words"), "{open}");
+                let summary = testing::summarize(&object, r#type, &Settings::default(), &|| false);
+                assert!(summary.record.text("Keywords").unwrap().contains("words"), "{open}");
             }
         };
         check("", &"<b>".repeat(100_000));

@@ -1,18 +1,18 @@
-//! Notebooks: headings and text, program text, and what the programs printed.
+//! The notebook summarizer: headings and text, program text, and the printed output.
 //!
-//! Source: the Jupyter notebook format 4 (nbformat, "The Notebook file format") and 3, whose cells are
-//! in work sheets.
+//! Source: the Jupyter notebook format 4 (nbformat, "The Notebook file format"), and 3, whose cells are in
+//! work sheets.
 //!
 //! # Differences from the format
 //!
-//! * Of results only text is read, and of that only the front: pictures and tables of the program's
-//!   are not what the author wrote.
+//! * Only the front of the text of results is read. Pictures and tables come from the program, not from the
+//!   author.
 //!
 //! Sans-I/O.
 
 use std::borrow::Cow;
 
-use crate::json::tokens::{Token, Tokens};
+use crate::json::tokens::{JsonToken, JsonTokens};
 use crate::json::{POLL_TOKENS, READ_BYTES_MAX};
 use crate::object::{Object, ProblemKind};
 use crate::prose::markdown;
@@ -21,7 +21,7 @@ use crate::{Draft, Input, Type};
 
 /// Longest text of all results, in bytes.
 const RESULTS_BYTES_MAX: usize = 16 * 1024;
-/// Deepest nesting whose place is known; what is deeper is skipped.
+/// Deepest nesting at which keys are known; deeper values are skipped.
 const DEPTH_MAX: usize = 32;
 /// Longest name of a key that matters, in bytes.
 const KEY_BYTES_MAX: usize = 32;
@@ -30,12 +30,12 @@ const FIELD_BYTES_MAX: usize = 1024;
 /// Most authors.
 const AUTHORS_MAX: usize = 100;
 
-/// What has been seen of a notebook.
+/// The state of reading a notebook.
 struct Notebook {
-    /// The key that each level is in, from the outermost.
+    /// The key of each level, from the outermost.
     path: Vec<String>,
     depth: usize,
-    /// The key that was read last on the level of the innermost.
+    /// The last key on the innermost level.
     key: String,
     kind: String,
     level: usize,
@@ -76,7 +76,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         version: String::new(),
     };
     let mut cut = false;
-    for (count, token) in Tokens::new(&text).enumerate() {
+    for (count, token) in JsonTokens::new(&text).enumerate() {
         if count.is_multiple_of(POLL_TOKENS) && (input.cancelled)() {
             cut = true;
             break;
@@ -91,19 +91,19 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
 }
 
 impl Notebook {
-    fn token(&mut self, token: Token<'_>) {
+    fn token(&mut self, token: JsonToken<'_>) {
         match token {
-            Token::Open => {
+            JsonToken::Open => {
                 self.depth += 1;
                 if self.depth <= DEPTH_MAX {
                     self.path.push(std::mem::take(&mut self.key));
                 }
             }
-            Token::Close => {
+            JsonToken::Close => {
                 if self.depth <= DEPTH_MAX
                     && let Some(outer) = self.path.pop()
                 {
-                    // A cell is an object in a list called so.
+                    // A cell is an object in a list named `cells`.
                     if outer.is_empty() && self.is_at(&["cells"]) {
                         self.end_cell();
                     }
@@ -111,12 +111,12 @@ impl Notebook {
                 }
                 self.depth = self.depth.saturating_sub(1);
             }
-            Token::Key(key) => {
+            JsonToken::Key(key) => {
                 self.key.clear();
                 self.key.push_str(crate::text::front(&key, KEY_BYTES_MAX));
             }
-            Token::String(value) => self.value(&value),
-            Token::Scalar(value) => {
+            JsonToken::String(value) => self.value(&value),
+            JsonToken::Scalar(value) => {
                 if self.key == "level" {
                     self.level = value.parse().unwrap_or(0);
                 }
@@ -124,7 +124,7 @@ impl Notebook {
         }
     }
 
-    /// Whether the innermost levels are in these keys, the last innermost.
+    /// Returns whether the innermost levels have these keys, the last innermost.
     fn is_at(&self, keys: &[&str]) -> bool {
         self.path.iter().map(String::as_str).rev().take(keys.len()).eq(keys.iter().copied().rev())
     }
@@ -136,7 +136,7 @@ impl Notebook {
         let field = || crate::text::front(value, FIELD_BYTES_MAX).to_owned();
         let inner = self.path.last().map(String::as_str).unwrap_or_default();
         match (inner, self.key.as_str()) {
-            // A list of lines, or one string; of a result too.
+            // These keys have a list of lines, or one string; so do results.
             ("source" | "input", _) | ("", "source" | "input") => self.source.push(value),
             ("text" | "text/plain", _) | (_, "text" | "text/plain") => self.results.push(value),
             ("", "cell_type") => self.kind = field(),
@@ -182,22 +182,22 @@ impl Notebook {
     fn draft<'a>(self, input: &Input<'_>) -> Draft<'a> {
         let object = Object::whole(input.object.url.clone(), self.markdown.finish());
         let document = Input { object: &object, r#type: Type::Markdown, ..*input };
-        let told = markdown::summarize(&document);
+        let text = markdown::summarize(&document);
         let mut body = Body::new(input.text_bytes_max());
-        for part in [&*told.body, self.code.as_str(), self.results.as_str()] {
+        for piece in [&*text.body, self.code.as_str(), self.results.as_str()] {
             body.line();
-            body.push(part);
+            body.push(piece);
         }
         let mut draft = Draft {
-            title: if self.title.is_empty() { told.title } else { self.title },
-            authors: [self.authors, told.authors].concat(),
-            description: told.description,
-            references: told.references,
-            others: told.others,
-            problems: told.problems,
+            title: if self.title.is_empty() { text.title } else { self.title },
+            authors: [self.authors, text.authors].concat(),
+            description: text.description,
+            references: text.references,
+            others: text.others,
+            problems: text.problems,
             ..Draft::default()
         };
-        // The language of programs: `Language` is that of people.
+        // `Language` is that of people; programming languages go to `Environment`.
         let language = [self.language, self.version].join(" ");
         draft.other("Environment", [language.trim(), &self.kernel].join("\n").trim());
         draft.other("Entries", self.cells.to_string());

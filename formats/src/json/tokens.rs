@@ -1,19 +1,19 @@
-//! Keys, values and brackets of JSON, one after the other.
+//! The JSON tokenizer: keys, values and brackets, in order.
 //!
 //! Source: RFC 8259 §2 to §7.
 //!
 //! # Differences from the specification
 //!
-//! * Commas and the kinds of brackets are not checked, so that what is cut off, has comments in it or
-//!   is several values in one file (JSON lines) is read as far as it makes sense.
+//! * Commas and the kinds of brackets are not checked. So documents that are cut off, have comments or are
+//!   several values in one file (JSON lines) are read as far as they make sense.
 //!
 //! Sans-I/O.
 
 use std::borrow::Cow;
 
-/// One piece of a document.
+/// One token of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Token<'t> {
+pub(crate) enum JsonToken<'t> {
     /// `{` or `[`.
     Open,
     /// `}` or `]`.
@@ -26,20 +26,20 @@ pub(crate) enum Token<'t> {
     Scalar(&'t str),
 }
 
-/// The pieces of a document.
+/// The tokens of a document.
 #[derive(Debug)]
-pub(crate) struct Tokens<'t> {
+pub(crate) struct JsonTokens<'t> {
     rest: &'t str,
 }
 
-impl<'t> Tokens<'t> {
-    /// Returns the pieces of `text`.
+impl<'t> JsonTokens<'t> {
+    /// Returns the tokens of `text`.
     pub(crate) fn new(text: &'t str) -> Self {
         Self { rest: text }
     }
 
-    /// Reads what follows a quote.
-    fn string(&mut self, quoted: &'t str) -> Token<'t> {
+    /// Reads the text after an opening quote.
+    fn string(&mut self, quoted: &'t str) -> JsonToken<'t> {
         let bytes = quoted.as_bytes();
         let (mut end, mut is_escaped) = (0, false);
         while let Some(at) =
@@ -59,17 +59,17 @@ impl<'t> Tokens<'t> {
         match self.rest.strip_prefix(':') {
             Some(value) => {
                 self.rest = value;
-                Token::Key(inner)
+                JsonToken::Key(inner)
             }
-            None => Token::String(inner),
+            None => JsonToken::String(inner),
         }
     }
 }
 
-impl<'t> Iterator for Tokens<'t> {
-    type Item = Token<'t>;
+impl<'t> Iterator for JsonTokens<'t> {
+    type Item = JsonToken<'t>;
 
-    fn next(&mut self) -> Option<Token<'t>> {
+    fn next(&mut self) -> Option<JsonToken<'t>> {
         loop {
             self.rest = self.rest.trim_start_matches(|it: char| {
                 it.is_whitespace() || matches!(it, ',' | ':' | '\u{feff}' | '\u{1e}')
@@ -80,9 +80,9 @@ impl<'t> Iterator for Tokens<'t> {
                 '{' | '[' | '}' | ']' => {
                     self.rest = after;
                     return Some(if matches!(first, '{' | '[') {
-                        Token::Open
+                        JsonToken::Open
                     } else {
-                        Token::Close
+                        JsonToken::Close
                     });
                 }
                 '"' => return Some(self.string(after)),
@@ -93,11 +93,11 @@ impl<'t> Iterator for Tokens<'t> {
             let (scalar, rest) = self.rest.split_at(end);
             self.rest = rest;
             if first == '/' {
-                // A comment, which some programs write although there are none.
+                // A comment: JSON has none, but some programs write them.
                 self.rest = rest.split_once('\n').map_or("", |(_, after)| after);
                 continue;
             }
-            return Some(Token::Scalar(scalar));
+            return Some(JsonToken::Scalar(scalar));
         }
     }
 }
@@ -105,7 +105,7 @@ impl<'t> Iterator for Tokens<'t> {
 fn unescaped(inner: &str) -> String {
     let mut plain = String::with_capacity(inner.len());
     let mut rest = inner;
-    // The first half of a character that takes two.
+    // The first half of a surrogate pair.
     let mut high = None;
     while let Some((before, escaped)) = rest.split_once('\\') {
         if !before.is_empty() {
@@ -148,14 +148,14 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str) {
-        let told = Tokens::new(text).map(|token| match token {
-            Token::Open => "(".to_owned(),
-            Token::Close => ")".to_owned(),
-            Token::Key(key) => format!("{key}:"),
-            Token::String(value) => format!("{value:?}"),
-            Token::Scalar(value) => value.to_owned(),
+        let tokens = JsonTokens::new(text).map(|token| match token {
+            JsonToken::Open => "(".to_owned(),
+            JsonToken::Close => ")".to_owned(),
+            JsonToken::Key(key) => format!("{key}:"),
+            JsonToken::String(value) => format!("{value:?}"),
+            JsonToken::Scalar(value) => value.to_owned(),
         });
-        assert_eq!(told.collect::<Vec<_>>().join(" "), expected, "{text}");
+        assert_eq!(tokens.collect::<Vec<_>>().join(" "), expected, "{text}");
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_read_as_far_as_it_goes() {
+    fn broken_documents_are_read_as_far_as_possible() {
         check(r#"{"a": "cut o"#, r#"( a: "cut o""#);
         check(r#""\ud800x\udc00\u12""#, "\"x\u{fffd}12\"");
         check("\"a\\", "\"a\"");
@@ -180,13 +180,13 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_ends(text in "([\\[\\]{}\",:\\\\u0-9a-f/ \n]|\\PC){0,80}") {
-            prop_assert!(Tokens::new(&text).count() <= text.len());
+            prop_assert!(JsonTokens::new(&text).count() <= text.len());
         }
 
         #[test]
         fn strings_are_read_as_they_were_written(text in "\\PC{0,40}") {
             let written = serde_json::to_string(&text).unwrap();
-            prop_assert_eq!(Tokens::new(&written).collect::<Vec<_>>(), [Token::String(text.into())]);
+            prop_assert_eq!(JsonTokens::new(&written).collect::<Vec<_>>(), [JsonToken::String(text.into())]);
         }
     }
 }

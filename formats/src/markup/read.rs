@@ -1,4 +1,4 @@
-//! Markup tables from TOML, with every mistake.
+//! The reader of markup tables: TOML to rules, with every mistake.
 //!
 //! Sans-I/O.
 
@@ -7,31 +7,31 @@ use std::collections::HashSet;
 use settings::{Document, Mistake, Table};
 
 use super::{
-    Action, Attribute, BUILT_IN, Compiled, KNOWN, Key, NAME_BYTES_MAX, Rule, Source, Vocabulary,
-    is_attribute_name, is_ours,
+    Action, Attribute, BUILT_IN, Compiled, Key, NAME_BYTES_MAX, Rule, STANDARD, Source, Vocabulary,
+    is_attribute_name, is_reserved,
 };
 
 /// Most maps in all tables together.
 const MAPS_MAX: u16 = 10_000;
 
-/// What a map may be of.
+/// Keys that name the subject of a map.
 const SUBJECTS: [&str; 3] = ["element", "meta", "json"];
 
-/// What has been read so far.
-struct Reader {
+/// The rules read so far.
+struct MapReader {
     compiled: Compiled,
-    /// What tables before this one are about: it says nothing about that any more.
+    /// Subjects of the tables before this one, which replace those of this one.
     before: HashSet<String>,
-    /// What this one is about.
+    /// Subjects of this one.
     here: HashSet<String>,
     rank: u16,
 }
 
 impl Compiled {
-    /// Reads the site's tables, and below them the built-in one.
+    /// Reads the site's tables, and after them the built-in one.
     pub(super) fn read(sources: Vec<Source>) -> Result<Self, Vec<Mistake>> {
         let mut mistakes = Vec::new();
-        let mut named = |source: &Source, found: Vec<Mistake>| {
+        let mut collect = |source: &Source, found: Vec<Mistake>| {
             let name = |it| Mistake { file: Some(source.path.clone()), ..it };
             mistakes.extend(found.into_iter().map(name));
         };
@@ -40,10 +40,10 @@ impl Compiled {
         for source in sources.iter().chain([&built_in]) {
             match Document::parse(&source.text) {
                 Ok(document) => documents.push((source, document)),
-                Err(found) => named(source, found),
+                Err(found) => collect(source, found),
             }
         }
-        let vocabularies = ["HTML", "Other"].map(Vocabulary::called).into();
+        let vocabularies = ["HTML", "Other"].map(Vocabulary::with_name).into();
         let mut compiled = Self { vocabularies, ..Self::default() };
         // A map may be in the vocabulary of a table that comes later.
         for (_, document) in &documents {
@@ -52,7 +52,7 @@ impl Compiled {
             }
         }
         let (before, here) = (HashSet::new(), HashSet::new());
-        let mut reader = Reader { compiled, before, here, rank: 0 };
+        let mut reader = MapReader { compiled, before, here, rank: 0 };
         for (source, document) in &documents {
             for table in document.root().tables("map") {
                 reader.map(&table);
@@ -60,7 +60,7 @@ impl Compiled {
             let here = std::mem::take(&mut reader.here);
             reader.before.extend(here);
             if let Err(found) = document.finish() {
-                named(source, found);
+                collect(source, found);
             }
         }
         drop(documents);
@@ -82,7 +82,7 @@ impl Compiled {
         let lower = |key| table.one_or_more(key).into_iter().map(|it| it.to_ascii_lowercase());
         let known = self.vocabularies.iter().position(|it| it.name.eq_ignore_ascii_case(&name));
         if known.is_none() {
-            self.vocabularies.push(Vocabulary::called(&name));
+            self.vocabularies.push(Vocabulary::with_name(&name));
         }
         let at = known.unwrap_or(self.vocabularies.len() - 1);
         let Some(vocabulary) = self.vocabularies.get_mut(at) else { return };
@@ -94,7 +94,7 @@ impl Compiled {
     }
 
     fn attribute(&mut self, name: &str) -> Attribute {
-        if let Some((_, known)) = KNOWN.iter().find(|(it, _)| it.eq_ignore_ascii_case(name)) {
+        if let Some((_, known)) = STANDARD.iter().find(|(it, _)| it.eq_ignore_ascii_case(name)) {
             return *known;
         }
         let found = self.attributes.iter().position(|it| it.eq_ignore_ascii_case(name));
@@ -108,12 +108,12 @@ impl Compiled {
 }
 
 impl Vocabulary {
-    fn called(name: &str) -> Self {
+    fn with_name(name: &str) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 }
 
-impl Reader {
+impl MapReader {
     fn map(&mut self, table: &Table<'_>) {
         if self.rank == MAPS_MAX {
             table.mistake("", format!("there are more than {MAPS_MAX} maps"), "fewer");
@@ -123,7 +123,7 @@ impl Reader {
         let vocabulary = self.vocabulary(table);
         let rule = self.rule(table);
         if !SUBJECTS.iter().any(|it| table.has(it)) {
-            table.mistake("", "the map says of nothing what it becomes", SUBJECTS.join(", "));
+            table.mistake("", "the map names no subject", SUBJECTS.join(", "));
         }
         for (i, path) in names(table, "element").into_iter().enumerate() {
             let when = rule.when.as_ref().map(|(name, word)| format!("[{name}={word:?}]"));
@@ -132,7 +132,7 @@ impl Reader {
             let name = names.next().unwrap_or_default();
             let parents: Box<[_]> = names.collect();
             if vocabulary == super::HTML && !parents.is_empty() {
-                let message = format!("{path:?}: HTML is read without regard to what is in what");
+                let message = format!("{path:?}: HTML is read without regard to nesting");
                 table.mistake_in("element", i, message, "the element's name alone");
             }
             if self.is_new(subject)
@@ -148,7 +148,7 @@ impl Reader {
                     self.compiled.silent.push(begin.into());
                 }
                 Some(_) => {
-                    let message = format!("{name:?} is many names");
+                    let message = format!("{name:?} stands for many names");
                     table.mistake_in("meta", i, message, "* only together with ignore = true");
                 }
                 None if self.is_new(format!("meta:{name}")) => {
@@ -166,7 +166,7 @@ impl Reader {
         }
     }
 
-    /// Returns the place of the vocabulary that a map is in.
+    /// Returns the index of the vocabulary that a map is in.
     fn vocabulary(&self, table: &Table<'_>) -> usize {
         let Some(name) = table.string("in") else { return super::HTML };
         let vocabularies = &self.compiled.vocabularies;
@@ -180,7 +180,7 @@ impl Reader {
         found.unwrap_or(super::HTML)
     }
 
-    /// Whether tables that count more say nothing of this.
+    /// Returns whether no table that counts more has this subject.
     fn is_new(&mut self, subject: String) -> bool {
         let is_new = !self.before.contains(&subject);
         self.here.insert(subject);
@@ -195,7 +195,7 @@ impl Reader {
             table.mistake("", "the map does not say what its subject becomes", EXPECTED);
         }
         let action = match attribute {
-            Some(name) => self.tell(table, &name),
+            Some(name) => self.attribute_action(table, &name),
             None if aside => Action::Aside,
             None => Action::Ignore,
         };
@@ -219,19 +219,19 @@ impl Reader {
         }
     }
 
-    fn tell(&mut self, table: &Table<'_>, name: &str) -> Action {
-        let known = KNOWN.iter().any(|(it, _)| it.eq_ignore_ascii_case(name));
+    fn attribute_action(&mut self, table: &Table<'_>, name: &str) -> Action {
+        let known = STANDARD.iter().any(|(it, _)| it.eq_ignore_ascii_case(name));
         if !is_attribute_name(name) {
             let message = format!("{name:?} is no name of an attribute");
             table.mistake("attribute", message, "letters, digits, \"-\", \"_\", \".\" and \":\"");
-        } else if !known && is_ours(name) {
+        } else if !known && is_reserved(name) {
             table.mistake(
                 "attribute",
-                format!("{name:?} is not for markup to say"),
+                format!("{name:?} is reserved; markup cannot set it"),
                 "another name",
             );
         }
-        Action::Tell(self.compiled.attribute(name))
+        Action::Attribute(self.compiled.attribute(name))
     }
 }
 

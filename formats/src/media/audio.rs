@@ -1,12 +1,12 @@
-//! Sound: its tags, and how long it lasts; tunes (MIDI), modules and play lists.
+//! Sound: tags and duration; tunes (MIDI), modules and play lists.
 //!
-//! Source: the tags of ID3, Vorbis, MP4, APE, RIFF and AIFF are read by `lofty`; play lists are M3U and
-//! PLS as players write them; tracker modules by the places where ProTracker, FastTracker 2,
-//! Scream Tracker 3 and Impulse Tracker put their texts.
+//! Source: `lofty` reads the tags of ID3, Vorbis, MP4, APE, RIFF and AIFF. Play lists are M3U and PLS, as
+//! players write them. Texts of tracker modules are at the positions that ProTracker, FastTracker 2,
+//! Scream Tracker 3 and Impulse Tracker use.
 //!
 //! # Differences from the paper
 //!
-//! * Essence knew a sound by its name. Here its tags are read; the sound itself never is.
+//! * Essence used only a sound's name. Here its tags are read, but never the sound itself.
 //!
 //! Sans-I/O.
 
@@ -21,10 +21,10 @@ use lofty::tag::{ItemKey, ItemValue, Tag};
 use url::Url;
 
 use super::video;
-use crate::about::{About, Field};
+use crate::cancellable::CancellableReader;
+use crate::metadata::{Field, Metadata};
 use crate::object::ProblemKind;
 use crate::text::decode;
-use crate::watched::Watched;
 use crate::{Draft, Input};
 
 /// Most items of one tag.
@@ -40,12 +40,12 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     if is_play_list(input) {
         return play_list(input);
     }
-    // The sound of a container that films share.
+    // ASF holds sound and films.
     if bytes.starts_with(b"\x30\x26\xb2\x75") {
         return video::summarize(input);
     }
-    let mut about = About::default();
-    let found = if bytes.starts_with(b"MThd") {
+    let mut about = Metadata::default();
+    let is_whole = if bytes.starts_with(b"MThd") {
         midi::read(bytes, &mut about, input.cancelled)
     } else if bytes.starts_with(sun::MARK) {
         sun::read(bytes, input.object.size, &mut about).is_some()
@@ -57,19 +57,19 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = about.draft(input.text_bytes_max());
     if (input.cancelled)() {
         draft.problem(ProblemKind::Time, "ran out of time on the sound's tags");
-    } else if !found && !input.object.truncated {
+    } else if !is_whole && !input.object.truncated {
         draft.problem(ProblemKind::Broken, "cannot be read to the end of its tags");
     }
     draft
 }
 
-/// Reads tags and length; false when there is something of a sound that is not whole.
-fn tagged(input: &Input<'_>, about: &mut About) -> bool {
-    let reader = Watched::new(&input.object.bytes, input.cancelled);
+/// Reads tags and duration; returns false if the sound is recognized but damaged.
+fn tagged(input: &Input<'_>, about: &mut Metadata) -> bool {
+    let reader = CancellableReader::new(&input.object.bytes, input.cancelled);
     let options = ParseOptions::new().read_cover_art(false).parsing_mode(ParsingMode::Relaxed);
     let Ok(probe) = Probe::new(reader).options(options).guess_file_type() else { return true };
     if probe.file_type().is_none() {
-        // A format that carries no tags.
+        // A format without tags.
         return true;
     }
     let Ok(file) = probe.read() else { return false };
@@ -81,7 +81,7 @@ fn tagged(input: &Input<'_>, about: &mut About) -> bool {
     true
 }
 
-fn items(tag: &Tag, about: &mut About) {
+fn items(tag: &Tag, about: &mut Metadata) {
     for item in tag.items().take(ITEMS_MAX) {
         let (ItemValue::Text(value) | ItemValue::Locator(value)) = item.value() else { continue };
         let Some(field) = field(item.key()) else { continue };
@@ -128,16 +128,16 @@ fn is_play_list(input: &Input<'_>) -> bool {
         && !head.contains(&0)
 }
 
-/// A play list refers to what it plays, and says its titles.
+/// Summarizes a play list: its entries are references, their titles are text.
 fn play_list<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = decode(input.head(LIST_BYTES_MAX), None);
     let base = Url::parse(&input.object.url).ok().filter(|url| url.fragment().is_none());
-    let mut about = About::default();
+    let mut about = Metadata::default();
     let mut references = Vec::new();
-    let mut add = |place: &str| {
+    let mut add = |link: &str| {
         let url = match &base {
-            Some(base) => base.join(place).ok(),
-            None => Url::parse(place).ok(),
+            Some(base) => base.join(link).ok(),
+            None => Url::parse(link).ok(),
         };
         if let Some(url) = url
             && references.len() < input.settings.references_max

@@ -1,12 +1,12 @@
-//! Typefaces: what they are called, who drew them, and for which scripts.
+//! Typefaces: their names, designers and scripts.
 //!
 //! Source: OpenType 1.9 (`name`, `OS/2`), WOFF 1.0; Adobe Type 1 Font Format §2.2 and AFM 4.1;
-//! BDF 2.1 and the PCF files that X makes of it.
+//! BDF 2.1, and the PCF files that X compiles from it.
 //!
 //! # Differences from the paper
 //!
-//! * Essence knew a font by its name. Here its names are read; its outlines never are.
-//! * WOFF2 and the metrics of TeX are known by their file names.
+//! * Essence used only a font's file name. Here its own names are read, but never its outlines.
+//! * Of WOFF2 and the metrics of TeX, only the file names are used.
 //!
 //! Sans-I/O.
 
@@ -14,7 +14,7 @@ mod bitmap;
 mod sfnt;
 mod type1;
 
-use crate::about::{About, Field};
+use crate::metadata::{Field, Metadata};
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
@@ -25,36 +25,34 @@ const NAMES_BYTES_MAX: usize = 1024 * 1024;
 /// Longest value, in bytes.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
 
-/// What was read of a file of faces.
+/// The faces of one file.
 #[derive(Default)]
 struct Faces {
-    about: About,
+    about: Metadata,
     /// Family names, one each.
     families: Vec<String>,
     version: String,
     scripts: Vec<&'static str>,
     references: Vec<String>,
     count: usize,
-    /// How long the names were that were read, in bytes.
+    /// Bytes of names read so far.
     names_bytes: usize,
-    /// Whether there are more.
+    /// Whether names were left out.
     cut: bool,
 }
 
 impl Faces {
     fn family(&mut self, name: &str) {
         let name = name.trim();
-        if !name.is_empty() && self.families.len() < FACES_MAX {
-            let known = self.families.iter().any(|it| it == name);
-            if !known {
-                self.families.push(name.to_owned());
-            }
+        let is_new = !self.families.iter().any(|it| it == name);
+        if is_new && !name.is_empty() && self.families.len() < FACES_MAX {
+            self.families.push(name.to_owned());
         }
     }
 
     fn version(&mut self, version: &str) {
         if self.version.is_empty() {
-            // What made the font follows.
+            // The name of the program that made the font follows.
             let version = version.split(';').next().unwrap_or_default();
             version.trim().clone_into(&mut self.version);
         }
@@ -102,8 +100,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Adds what a font says under a name that several formats share.
-fn said(faces: &mut Faces, name: &str, value: &str) {
+/// Stores a property that several formats share.
+fn set_property(faces: &mut Faces, name: &str, value: &str) {
     match name {
         "FullName" => faces.about.add(Field::Title, value),
         "FamilyName" | "FAMILY_NAME" => faces.family(value),

@@ -1,50 +1,50 @@
-//! Pictures: their size, and what camera, program and author wrote into them.
+//! Pictures: their size, and metadata by camera, program and author.
 //!
 //! Source: JPEG (ITU-T T.81 Annex B, EXIF 2.3, IPTC IIM 4.2), PNG (W3C, third edition, §11), GIF89a,
-//! WebP (RFC 9649), TIFF 6.0, PSD; XPM, XBM, PNM and XCF by their own manuals. Other formats give
-//! their size (`imagesize`) and, where they hold one, their EXIF block (`kamadak-exif`).
+//! WebP (RFC 9649), TIFF 6.0, PSD; XPM, XBM, PNM and XCF by their own manuals. Of other formats, only the
+//! size (`imagesize`) and an EXIF block (`kamadak-exif`) are read.
 //!
 //! # Differences from the paper
 //!
-//! * Essence knew a picture by its name. Here its metadata is read; its pixels never are.
+//! * Essence used only a picture's name. Here its metadata is read, but never its pixels.
 //!
 //! Sans-I/O.
 
 mod chunks;
 mod iptc;
-mod old;
+mod simple;
 mod tiff;
 
 use std::io::BufReader;
 
 use super::xmp;
-use crate::about::{About, Field};
+use crate::cancellable::CancellableReader;
+use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, len32, slice_up_to};
 use crate::object::ProblemKind;
 use crate::text::decode;
-use crate::watched::Watched;
 use crate::{Draft, Input};
 
-/// Segments, chunks or blocks between two looks at the clock.
+/// Segments, chunks or blocks between two checks of the time limit.
 const POLL_PIECES: usize = 64;
 /// Most segments, chunks or blocks of one picture.
 const PIECES_MAX: usize = 1_000_000;
-/// Longest EXIF block that is taken out of a container of boxes, in bytes.
+/// Largest container of boxes that is searched for an EXIF block, in bytes.
 const BOXED_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// What is being read, and what came of it.
+/// The state of reading one picture.
 struct Picture<'a> {
     bytes: &'a [u8],
-    about: About,
+    about: Metadata,
     cancelled: &'a dyn Fn() -> bool,
-    /// Whether the time was up.
+    /// Whether time ran out.
     late: bool,
-    /// Whether there are more pieces than are looked at.
+    /// Whether the picture has more than `PIECES_MAX` pieces.
     cut: bool,
 }
 
 impl Picture<'_> {
-    /// Counts a piece; false when there are to be no more.
+    /// Counts a piece; returns false when reading must stop.
     fn step(&mut self, piece: usize) -> bool {
         if piece.is_multiple_of(POLL_PIECES) && (self.cancelled)() {
             self.late = true;
@@ -59,11 +59,11 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = &input.object.bytes;
     let cancelled = input.cancelled;
     let mut picture =
-        Picture { bytes, about: About::default(), cancelled, late: false, cut: false };
+        Picture { bytes, about: Metadata::default(), cancelled, late: false, cut: false };
     let whole = picture.read();
     let Picture { late, cut, mut about, .. } = picture;
     if !about.has_dimensions() && !late {
-        let mut reader = Watched::new(bytes, input.cancelled);
+        let mut reader = CancellableReader::new(bytes, input.cancelled);
         if let Ok(size) = imagesize::reader_size(&mut reader) {
             about.dimensions(size.width as u64, size.height as u64);
         }
@@ -82,10 +82,10 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
 }
 
 impl Picture<'_> {
-    /// Reads the metadata; false when the format's own structure ended too soon.
+    /// Reads the metadata; returns false if the picture is cut off or damaged.
     fn read(&mut self) -> bool {
         let bytes = self.bytes;
-        let found = match bytes {
+        let outcome = match bytes {
             [0xff, 0xd8, ..] => self.jpeg(),
             [0x89, b'P', b'N', b'G', ..] => self.png(),
             [b'G', b'I', b'F', b'8', ..] => self.gif(),
@@ -95,17 +95,17 @@ impl Picture<'_> {
             }
             [b'8', b'B', b'P', b'S', ..] => self.photoshop(),
             [_, _, _, _, b'f', b't', b'y', b'p', ..] => self.boxes(),
-            [b'P', b'1'..=b'6', ..] => old::pnm(bytes, &mut self.about),
+            [b'P', b'1'..=b'6', ..] => simple::pnm(bytes, &mut self.about),
             [b'g', b'i', b'm', b'p', b' ', b'x', b'c', b'f', ..] => {
-                old::xcf(bytes, &mut self.about)
+                simple::xcf(bytes, &mut self.about)
             }
             _ => {
-                // Any other format may be whole without saying its size where it is looked for.
-                old::drawn_in_c(bytes, &mut self.about);
+                // Any other format may be whole without a size at a known position.
+                simple::xpm_or_xbm(bytes, &mut self.about);
                 Some(())
             }
         };
-        found.is_some()
+        outcome.is_some()
     }
 
     fn jpeg(&mut self) -> Option<()> {
@@ -122,7 +122,7 @@ impl Picture<'_> {
             if matches!(marker, 0x01 | 0xd0..=0xd8) {
                 continue;
             }
-            // What follows the start of the scan is pixels.
+            // Pixels follow the start of the scan.
             if matches!(marker, 0xd9 | 0xda) {
                 break;
             }
@@ -159,7 +159,7 @@ impl Picture<'_> {
         }
     }
 
-    /// PSD: a header, the colors, then the same resources that JPEG carries.
+    /// Reads PSD: a header, the colors, then the same resources as in JPEG.
     fn photoshop(&mut self) -> Option<()> {
         let (height, width) = (len32(self.bytes, 14)?, len32(self.bytes, 18)?);
         self.about.dimensions(width as u64, height as u64);
@@ -170,20 +170,20 @@ impl Picture<'_> {
         Some(())
     }
 
-    /// HEIF and AVIF: boxes with an EXIF block among them.
+    /// Reads HEIF and AVIF: boxes, among them an EXIF block.
     fn boxes(&mut self) -> Option<()> {
         if BOXED_BYTES_MAX < self.bytes.len() {
             return None;
         }
-        let mut reader = BufReader::new(Watched::new(self.bytes, self.cancelled));
+        let mut reader = BufReader::new(CancellableReader::new(self.bytes, self.cancelled));
         let exif = exif::Reader::new().read_from_container(&mut reader).ok()?;
         tiff::read(exif.buf(), &mut self.about, false);
         Some(())
     }
 }
 
-/// Takes a comment; programs sign there.
-fn comment(bytes: &[u8], about: &mut About) {
+/// Adds a comment; some programs write their name there.
+fn comment(bytes: &[u8], about: &mut Metadata) {
     let text = decode(bytes, None);
     let text = text.trim_matches(|it: char| it.is_whitespace() || it == '\0');
     let by_program = ["CREATOR:", "Created with", "Software:", "LEAD Technologies", "Optimized by"];

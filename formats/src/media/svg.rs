@@ -1,4 +1,4 @@
-//! Drawings in SVG: their title, description and metadata, and the words in them.
+//! Drawings in SVG: their title, description, metadata and text.
 //!
 //! Source: SVG 1.1 §5.4 (`title`, `desc`), §21 (metadata), §10 (text), §7.10 (units).
 //!
@@ -11,14 +11,14 @@ use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
 
 use super::xmp::{Properties, character};
-use crate::about::{About, Field};
+use crate::metadata::{Field, Metadata};
 use crate::object::ProblemKind;
 use crate::text::{Body, decode};
 use crate::{Draft, Input};
 
-/// How much of a drawing is read, in bytes: pictures inside it may be large.
+/// Most bytes of a drawing that are read; pictures inside it may be large.
 const DRAWING_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Events between two looks at the clock.
+/// Events between two checks of the time limit.
 const POLL_EVENTS: usize = 512;
 /// Deepest nesting.
 const DEPTH_MAX: usize = 1_000;
@@ -27,24 +27,25 @@ const ATTRIBUTES_MAX: usize = 200;
 /// Longest title or description, in bytes.
 const RUN_BYTES_MAX: usize = 16 * 1024;
 
-/// Where text that comes up belongs.
+/// The part of a drawing that text belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Nowhere,
+enum Region {
+    Other,
     Title,
     Description,
     Text,
     Metadata,
 }
 
+/// The state of reading one drawing.
 struct Drawing {
-    about: About,
+    about: Metadata,
     properties: Properties,
     words: Body,
     run: Body,
-    place: Place,
-    /// How deep the element is that the place is in.
-    place_depth: usize,
+    region: Region,
+    /// Depth of the region's element.
+    region_depth: usize,
     depth: usize,
     references: Vec<String>,
     references_max: usize,
@@ -56,12 +57,12 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut reader = Reader::from_str(&text);
     reader.config_mut().check_end_names = false;
     let mut drawing = Drawing {
-        about: About::default(),
+        about: Metadata::default(),
         properties: Properties::default(),
         words: Body::new(input.text_bytes_max()),
         run: Body::new(RUN_BYTES_MAX),
-        place: Place::Nowhere,
-        place_depth: 0,
+        region: Region::Other,
+        region_depth: 0,
         depth: 0,
         references: Vec::new(),
         references_max: input.settings.references_max,
@@ -115,52 +116,52 @@ impl Drawing {
     fn start(&mut self, element: &BytesStart<'_>) {
         self.depth += 1;
         let name = element.local_name();
-        match (name.as_ref(), self.place) {
-            (_, Place::Metadata) => self.properties.start(element, &mut self.about),
-            ("metadata", _) => self.enter(Place::Metadata),
-            ("title", Place::Nowhere) => self.enter(Place::Title),
-            ("desc", Place::Nowhere) => self.enter(Place::Description),
-            ("text" | "flowRoot", Place::Nowhere) => self.enter(Place::Text),
+        match (name.as_ref(), self.region) {
+            (_, Region::Metadata) => self.properties.start(element, &mut self.about),
+            ("metadata", _) => self.enter(Region::Metadata),
+            ("title", Region::Other) => self.enter(Region::Title),
+            ("desc", Region::Other) => self.enter(Region::Description),
+            ("text" | "flowRoot", Region::Other) => self.enter(Region::Text),
             ("svg", _) if self.depth == 1 => self.dimensions(element),
             ("a", _) => self.reference(element),
             _ => {}
         }
     }
 
-    fn enter(&mut self, place: Place) {
-        self.place = place;
-        self.place_depth = self.depth;
+    fn enter(&mut self, region: Region) {
+        self.region = region;
+        self.region_depth = self.depth;
     }
 
     fn text(&mut self, text: &str) {
-        match self.place {
-            Place::Nowhere => {}
-            Place::Metadata => self.properties.text(text),
-            Place::Title | Place::Description => self.run.push_squeezed(text),
-            Place::Text => self.words.push_squeezed(text),
+        match self.region {
+            Region::Other => {}
+            Region::Metadata => self.properties.text(text),
+            Region::Title | Region::Description => self.run.push_squeezed(text),
+            Region::Text => self.words.push_squeezed(text),
         }
     }
 
     fn end(&mut self) {
-        let leaves = self.depth == self.place_depth;
-        match self.place {
-            Place::Metadata if !leaves => self.properties.end(&mut self.about),
-            Place::Title | Place::Description if leaves => {
-                // The first title is the drawing's; those of its parts are words in it.
+        let leaves = self.depth == self.region_depth;
+        match self.region {
+            Region::Metadata if !leaves => self.properties.end(&mut self.about),
+            Region::Title | Region::Description if leaves => {
+                // The title at the top is the drawing's; titles of its parts are text.
                 let run = std::mem::replace(&mut self.run, Body::new(RUN_BYTES_MAX)).finish();
-                let field = match self.place {
-                    Place::Title if self.depth == 2 => Field::Title,
-                    Place::Description if self.depth == 2 => Field::Description,
+                let field = match self.region {
+                    Region::Title if self.depth == 2 => Field::Title,
+                    Region::Description if self.depth == 2 => Field::Description,
                     _ => Field::Text,
                 };
                 self.about.add(field, &run);
             }
-            Place::Text if leaves => self.words.line(),
+            Region::Text if leaves => self.words.line(),
             _ => {}
         }
         if leaves {
-            self.place = Place::Nowhere;
-            self.place_depth = 0;
+            self.region = Region::Other;
+            self.region_depth = 0;
         }
         self.depth = self.depth.saturating_sub(1);
     }
@@ -206,7 +207,7 @@ impl Drawing {
     }
 }
 
-/// Returns a length in pixels of 1/96 inch; nothing for shares of a window.
+/// Returns a length in pixels of 1/96 inch; `None` for shares of a window.
 fn pixels(length: &str) -> Option<u64> {
     let length = length.trim();
     let end = length.find(|it: char| !it.is_ascii_digit() && it != '.').unwrap_or(length.len());
@@ -230,7 +231,7 @@ fn view_box(value: &str) -> Option<(u64, u64)> {
 }
 
 fn whole(number: f64) -> Option<u64> {
-    // Of what is drawn, a pixel at least is seen.
+    // A drawing has at least one pixel.
     let number = number.round().max(1.0);
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in bounds")]
     (number < 1e9).then_some(number as u64)
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn its_size_may_be_that_of_its_view() {
+    fn its_size_may_be_its_view_box() {
         check("<svg viewBox='0,0 24.2 48'/>", "Title: d.svg\nDimensions: 24x48");
         check("<svg width='100%' height='10'/>", "Title: d.svg");
     }

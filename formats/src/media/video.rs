@@ -1,11 +1,10 @@
-//! Film: how long and how large it is, and what its container says about it.
+//! Film: its duration and dimensions, and the metadata of its container.
 //!
 //! Source: ISO 14496-12 and the QuickTime file format (MP4, MOV), RFC 8794 and RFC 9559 (EBML,
 //! Matroska, WebM), Microsoft's RIFF and OpenDML (AVI), the ASF specification (WMV), Theora in Ogg.
 //!
-//! Every container is a tree of pieces that say their length: those of no use are stepped over
-//! without being read, and a piece never ends after the one that it is in, so that no tree has more
-//! pieces than bytes.
+//! Every container is a tree of pieces that declare their length. Useless pieces are skipped unread. A
+//! piece never ends after the piece around it, so no tree has more pieces than bytes.
 //!
 //! Sans-I/O.
 
@@ -16,27 +15,27 @@ mod ogg;
 mod riff;
 
 use super::audio;
-use crate::about::About;
+use crate::metadata::Metadata;
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
 /// Most pieces of one container.
 const PIECES_MAX: usize = 200_000;
-/// Pieces between two looks at the clock.
+/// Pieces between two checks of the time limit.
 const POLL_PIECES: usize = 512;
 
-/// What is read, how far, and what came of it.
+/// The state of reading one film.
 struct Film<'a> {
-    about: About,
+    about: Metadata,
     cancelled: &'a dyn Fn() -> bool,
     pieces: usize,
     late: bool,
-    /// Whether a piece ended after what it is in.
+    /// Whether a piece ended after the piece around it.
     cut: bool,
 }
 
 impl Film<'_> {
-    /// Counts a piece; nothing when there are to be no more.
+    /// Counts a piece; returns `None` when reading must stop.
     fn step(&mut self) -> Option<()> {
         self.pieces += 1;
         if self.pieces.is_multiple_of(POLL_PIECES) && (self.cancelled)() {
@@ -49,7 +48,7 @@ impl Film<'_> {
 /// Summarizes a film.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = &input.object.bytes;
-    let about = About::default();
+    let about = Metadata::default();
     let mut film = Film { about, cancelled: input.cancelled, pieces: 0, late: false, cut: false };
     match bytes.as_ref() {
         [0x1a, 0x45, 0xdf, 0xa3, ..] => matroska::read(bytes, &mut film),

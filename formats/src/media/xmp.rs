@@ -5,8 +5,8 @@
 //!
 //! # Differences from the specification
 //!
-//! * Properties are known by their conventional prefix, not by the namespace it is bound to.
-//! * Of alternatives in several languages the first is the title, the others are text.
+//! * Properties are known by their conventional prefix, not by its namespace.
+//! * Of a title in several languages, the first is the title, the others are text.
 //!
 //! Sans-I/O.
 
@@ -14,12 +14,12 @@ use quick_xml::Reader;
 use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
 
-use crate::about::{About, Field};
+use crate::metadata::{Field, Metadata};
 use crate::text::{decode, front};
 
 /// Longest packet that is read, in bytes.
 const PACKET_BYTES_MAX: usize = 1024 * 1024;
-/// Most events of one packet: thumbnails are one, edit histories are thousands.
+/// Most events of one packet; a thumbnail takes one, an edit history takes thousands.
 const EVENTS_MAX: usize = 50_000;
 /// Deepest nesting.
 const DEPTH_MAX: usize = 64;
@@ -28,18 +28,18 @@ const ATTRIBUTES_MAX: usize = 64;
 /// Longest value, in bytes.
 const VALUE_BYTES_MAX: usize = 16 * 1024;
 
-/// Gathers properties from the events of an XML reader.
+/// A collector of properties from the events of an XML reader.
 #[derive(Debug, Default)]
 pub(crate) struct Properties {
     depth: usize,
-    /// The property that is open, and how deep.
+    /// The open property, and its depth.
     open: Option<(Field, usize)>,
     text: String,
 }
 
 impl Properties {
-    /// Takes the start of an element; an empty one is a start and an end.
-    pub(crate) fn start(&mut self, element: &BytesStart<'_>, about: &mut About) {
+    /// Handles the start of an element; an empty element is a start and an end.
+    pub(crate) fn start(&mut self, element: &BytesStart<'_>, about: &mut Metadata) {
         self.depth += 1;
         if self.open.is_none()
             && let Some(field) = property(element.name().as_ref())
@@ -63,15 +63,15 @@ impl Properties {
         }
     }
 
-    /// Takes text inside an element.
+    /// Handles text inside an element.
     pub(crate) fn text(&mut self, text: &str) {
         if self.open.is_some() && self.text.len() + text.len() <= VALUE_BYTES_MAX {
             self.text.push_str(text);
         }
     }
 
-    /// Takes the end of an element.
-    pub(crate) fn end(&mut self, about: &mut About) {
+    /// Handles the end of an element.
+    pub(crate) fn end(&mut self, about: &mut Metadata) {
         if let Some((field, depth)) = self.open {
             put(about, field, &self.text);
             if depth == self.depth {
@@ -83,16 +83,16 @@ impl Properties {
     }
 }
 
-fn put(about: &mut About, field: Field, value: &str) {
+fn put(about: &mut Metadata, field: Field, value: &str) {
     match field {
         Field::Keyword => about.add_list(field, value, &[';', ',']),
-        // Software writes these where nobody has written anything.
+        // Software writes this value by default.
         Field::Title | Field::Description if value.trim() == "x-default" => {}
         _ => about.add(field, value),
     }
 }
 
-/// Returns what the property of this name is.
+/// Returns the field of the property `name`.
 fn property(name: &str) -> Option<Field> {
     Some(match name {
         "dc:title" | "photoshop:Headline" => Field::Title,
@@ -122,7 +122,7 @@ fn property(name: &str) -> Option<Field> {
 }
 
 /// Reads a packet.
-pub(crate) fn read(packet: &[u8], about: &mut About) {
+pub(crate) fn read(packet: &[u8], about: &mut Metadata) {
     let packet = packet.get(..packet.len().min(PACKET_BYTES_MAX)).unwrap_or_default();
     let text = decode(packet, None);
     let mut reader = Reader::from_str(&text);
@@ -148,7 +148,7 @@ pub(crate) fn read(packet: &[u8], about: &mut About) {
     }
 }
 
-/// Returns the character that `&name;` stands for; nothing for entities that are not XML's own.
+/// Returns the character of `&name;`, or nothing for entities that are not predefined in XML.
 pub(crate) fn character(name: &str) -> String {
     unescape(&format!("&{name};")).map(|it| it.into_owned()).unwrap_or_default()
 }
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     fn check(packet: &str, expected: &[(Field, &str)]) {
-        let mut about = About::default();
+        let mut about = Metadata::default();
         read(packet.as_bytes(), &mut about);
         for (field, lines) in expected {
             assert_eq!(about.lines(*field), *lines, "{field:?}");
@@ -214,7 +214,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_end(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            read(&bytes, &mut About::default());
+            read(&bytes, &mut Metadata::default());
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Rows of a spreadsheet: the first of each sheet names its columns, all are text.
+//! The rows of a spreadsheet: all are text, and the first of each sheet names its columns.
 //!
 //! Sans-I/O.
 
-use super::Found;
+use super::OfficeDraft;
 use crate::text::{Body, is_telling};
 
 /// Longest row, in bytes.
@@ -12,19 +12,19 @@ const ROW_BYTES_MAX: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Cells {
     row: Body,
-    /// The same, each cell on a line.
+    /// The same text, each cell on a line.
     names: Body,
     has_header: bool,
 }
 
 impl Cells {
-    /// Returns no cells, of a new sheet.
+    /// Returns a reader of a new sheet's rows.
     pub(super) fn new() -> Self {
         let names = Body::new(super::HEADINGS_BYTES_MAX);
         Self { row: Body::new(ROW_BYTES_MAX), names, has_header: false }
     }
 
-    /// Adds a cell of words.
+    /// Adds a cell of text.
     pub(super) fn cell(&mut self, text: &str) {
         self.row.space();
         self.row.push_squeezed(text);
@@ -34,18 +34,18 @@ impl Cells {
         }
     }
 
-    /// Ends the row; the first that says something is the header.
-    pub(super) fn end_row(&mut self, found: &mut Found) {
+    /// Ends the row; the first row with letters or digits is the header.
+    pub(super) fn end_row(&mut self, document: &mut OfficeDraft) {
         if self.row.as_str().is_empty() {
             return;
         }
         if !self.has_header && is_telling(self.names.as_str()) {
             self.has_header = true;
-            found.headings.push(self.names.as_str());
-            found.headings.line();
+            document.headings.push(self.names.as_str());
+            document.headings.line();
         }
-        found.body.push(self.row.as_str());
-        found.body.line();
+        document.body.push(self.row.as_str());
+        document.body.line();
         self.row = Body::new(ROW_BYTES_MAX);
         self.names = Body::new(super::HEADINGS_BYTES_MAX);
     }

@@ -1,4 +1,4 @@
-//! Numbers of code pages, and numbers of character sets of fonts, to charsets.
+//! Charsets by the numbers of code pages, and code pages by the character sets of fonts.
 //!
 //! Source: Microsoft's "Code Page Identifiers"; the RTF specification 1.9.1, `\fcharset`.
 //!
@@ -6,7 +6,7 @@
 
 use encoding_rs::{self as charset, Encoding};
 
-/// Returns the charset of a code page; those of DOS, which are not known here, are taken for Western.
+/// Returns the charset of a code page; unknown ones, such as those of DOS, are taken for Western.
 pub(crate) fn of_number(number: i64) -> &'static Encoding {
     match number {
         65001 => charset::UTF_8,

@@ -1,18 +1,19 @@
-//! Compound files: the file system inside the documents of before 2007, and what it says of them.
+//! Compound files: the file system inside documents from before 2007, and its property sets.
 //!
 //! Source: Microsoft's \[MS-CFB\] 2.1 to 2.6, and \[MS-OLEPS\] 2.20 and 3.1 for the property sets.
 //!
 //! # Differences from the specification
 //!
-//! * No chain of sectors may be longer than the file, so that loops end; the colors of the directory's
-//!   trees are not checked.
+//! * No chain of sectors may be longer than the file, so that loops end. The colors of the directory's trees
+//!   are not checked.
 //!
 //! Sans-I/O.
 
-use super::{Found, codepage};
+use super::{OfficeDraft, codepage};
+use crate::numbers::{le16, le32};
 use crate::text::front;
 
-/// Most bytes that one stream is read to.
+/// Longest front of a stream that is read, in bytes.
 const STREAM_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Most entries of the directory.
 const ENTRIES_MAX: usize = 16 * 1024;
@@ -20,55 +21,45 @@ const ENTRIES_MAX: usize = 16 * 1024;
 const ENTRY_BYTES: usize = 128;
 /// Bytes of a sector of small streams.
 const SMALL_SECTOR_BYTES: usize = 64;
-/// Longest table of small sectors, in bytes: four for each that the stream of them may hold.
+/// Longest table of small sectors, in bytes: four for each sector of the longest stream.
 const SMALL_TABLE_BYTES_MAX: usize = STREAM_BYTES_MAX / SMALL_SECTOR_BYTES * 4;
 /// Streams shorter than this are in small sectors, in bytes.
 const SMALL_BYTES: usize = 4096;
-/// Numbers of sectors from here on mean something else: the end, or none.
+/// Lowest sector number with a special meaning: the end, or none.
 const LAST_SECTOR: u32 = 0xffff_fffa;
 /// Most properties of a set.
 const PROPERTIES_MAX: usize = 256;
 /// Longest property, in bytes.
 const PROPERTY_BYTES_MAX: usize = 4 * 1024;
-/// Seconds from 1601, where Microsoft's time starts, to 1970.
+/// Seconds from 1601, the beginning of Microsoft's time, to 1970.
 const EPOCH_SECONDS: i64 = 11_644_473_600;
 
-/// A compound file.
+/// A compound file that is open.
 pub(super) struct Compound<'a> {
     bytes: &'a [u8],
     sector_bytes: usize,
     /// The sector that follows each sector.
     table: Vec<u32>,
     small_table: Vec<u32>,
-    /// Where the small sectors are.
+    /// The content of all small sectors.
     small: Vec<u8>,
     directory: Vec<u8>,
 }
 
-/// Returns the two bytes at `at` as a number.
-pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..)?.first_chunk().map(|it| u16::from_le_bytes(*it))
-}
-
-/// Returns the four bytes at `at` as a number.
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().map(|it| u32::from_le_bytes(*it))
-}
-
-/// Returns the four bytes at `at` as a place or a length.
+/// Returns the four bytes at `at` as an offset or a length.
 pub(super) fn usize_at(bytes: &[u8], at: usize) -> Option<usize> {
-    u32_at(bytes, at).and_then(|it| usize::try_from(it).ok())
+    le32(bytes, at).and_then(|it| usize::try_from(it).ok())
 }
 
-/// Returns text of sixteen bits a character.
+/// Decodes UTF-16.
 pub(super) fn utf16(bytes: &[u8]) -> String {
     encoding_rs::UTF_16LE.decode_without_bom_handling(bytes).0.into_owned()
 }
 
 impl<'a> Compound<'a> {
-    /// Opens the file, unless it has no directory that can be read.
+    /// Opens the file; returns `None` if its directory cannot be read.
     pub(super) fn open(bytes: &'a [u8]) -> Option<Self> {
-        let shift = u32::from(u16_at(bytes, 0x1e)?);
+        let shift = u32::from(le16(bytes, 0x1e)?);
         let sector_bytes = 1_usize << if shift == 12 { 12 } else { 9 };
         let mut file = Self {
             bytes,
@@ -79,10 +70,10 @@ impl<'a> Compound<'a> {
             directory: Vec::new(),
         };
         file.read_table()?;
-        file.directory = file.chain(u32_at(bytes, 0x30)?, ENTRIES_MAX * ENTRY_BYTES);
-        let small_table = file.chain(u32_at(bytes, 0x3c)?, SMALL_TABLE_BYTES_MAX);
+        file.directory = file.chain(le32(bytes, 0x30)?, ENTRIES_MAX * ENTRY_BYTES);
+        let small_table = file.chain(le32(bytes, 0x3c)?, SMALL_TABLE_BYTES_MAX);
         file.small_table = numbers(&small_table).collect();
-        let root = u32_at(file.entry(0)?, 116)?;
+        let root = le32(file.entry(0)?, 116)?;
         file.small = file.chain(root, STREAM_BYTES_MAX);
         Some(file)
     }
@@ -90,21 +81,21 @@ impl<'a> Compound<'a> {
     fn sector(&self, number: u32) -> Option<&'a [u8]> {
         let start = usize::try_from(number).ok()?.checked_add(1)?.checked_mul(self.sector_bytes)?;
         let rest = self.bytes.get(start..).filter(|it| !it.is_empty())?;
-        // The last one may be cut short.
+        // The last one may be shorter.
         rest.get(..self.sector_bytes).or(Some(rest))
     }
 
-    /// Reads which sector follows which: the sectors that say so are listed in the header, and in
-    /// sectors that each end with the number of the next.
+    /// Reads the table of following sectors. Its own sectors are listed in the header, and in sectors that
+    /// each end with the number of the next one.
     fn read_table(&mut self) -> Option<()> {
         let sectors_max = self.bytes.len() / self.sector_bytes + 1;
         let mut listed: Vec<u32> = numbers(self.bytes.get(0x4c..0x200)?).collect();
-        let mut next = u32_at(self.bytes, 0x44)?;
+        let mut next = le32(self.bytes, 0x44)?;
         for _ in 0..sectors_max {
             let Some(sector) = self.sector(next).filter(|_| next < LAST_SECTOR) else { break };
             let (list, last) = sector.split_at(sector.len().saturating_sub(4));
             listed.extend(numbers(list));
-            next = u32_at(last, 0).unwrap_or(LAST_SECTOR);
+            next = le32(last, 0).unwrap_or(LAST_SECTOR);
             if sectors_max < listed.len() {
                 break;
             }
@@ -119,7 +110,7 @@ impl<'a> Compound<'a> {
         Some(())
     }
 
-    /// Returns what is in the sectors from `first` on.
+    /// Returns the content of the sectors from `first` on.
     fn chain(&self, first: u32, bytes_max: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut next = first;
@@ -155,26 +146,25 @@ impl<'a> Compound<'a> {
         self.directory.get(start..)?.get(..ENTRY_BYTES)
     }
 
-    /// Returns the stream of this name that is right below the root; those further down are of other
-    /// documents within this one.
+    /// Returns the stream of this name right below the root; those further down belong to embedded documents.
     pub(super) fn stream(&self, name: &str) -> Option<Vec<u8>> {
-        let mut open = vec![u32_at(self.entry(0)?, 76)?];
+        let mut open = vec![le32(self.entry(0)?, 76)?];
         for _ in 0..ENTRIES_MAX {
             let number = open.pop()?;
             let Some(entry) = usize::try_from(number).ok().and_then(|it| self.entry(it)) else {
                 continue;
             };
-            let name_bytes = usize::from(u16_at(entry, 64)?).clamp(2, 64) - 2;
+            let name_bytes = usize::from(le16(entry, 64)?).clamp(2, 64) - 2;
             if entry.get(66) == Some(&2) && utf16(entry.get(..name_bytes)?) == name {
                 let size = usize_at(entry, 120)?.min(STREAM_BYTES_MAX);
-                let first = u32_at(entry, 116)?;
+                let first = le32(entry, 116)?;
                 return Some(if size < SMALL_BYTES {
                     self.small_chain(first, size)
                 } else {
                     self.chain(first, size)
                 });
             }
-            open.extend([u32_at(entry, 68)?, u32_at(entry, 72)?]);
+            open.extend([le32(entry, 68)?, le32(entry, 72)?]);
         }
         None
     }
@@ -184,19 +174,19 @@ fn numbers(bytes: &[u8]) -> impl Iterator<Item = u32> {
     bytes.as_chunks::<4>().0.iter().map(|it| u32::from_le_bytes(*it))
 }
 
-/// Reads a set of properties: the first says what the document is about, the second for whom.
-pub(super) fn properties(set: &[u8], is_first: bool, found: &mut Found) -> Option<()> {
+/// Adds a set of properties: the first has title and authors, the second the company.
+pub(super) fn properties(set: &[u8], is_first: bool, document: &mut OfficeDraft) -> Option<()> {
     let section = set.get(usize_at(set, 44)?..)?;
     let count = usize_at(section, 4)?.min(PROPERTIES_MAX);
-    let place = |wanted: u32| {
+    let offset = |wanted: u32| {
         let of = |number: usize| {
             let at = 8 + 8 * number;
-            let is_wanted = u32_at(section, at) == Some(wanted);
+            let is_wanted = le32(section, at) == Some(wanted);
             is_wanted.then(|| usize_at(section, at + 4)).flatten()
         };
         (0..count).find_map(of)
     };
-    let page = place(1).and_then(|at| u16_at(section, at + 4)).map_or(1252, i64::from);
+    let page = offset(1).and_then(|at| le16(section, at + 4)).map_or(1252, i64::from);
     let names: &[(u32, &str)] = if is_first {
         &[
             (2, "title"),
@@ -213,8 +203,8 @@ pub(super) fn properties(set: &[u8], is_first: bool, found: &mut Found) -> Optio
         &[(2, "category"), (15, "Company")]
     };
     for (number, name) in names {
-        if let Some(value) = place(*number).and_then(|at| property(section.get(at..)?, page)) {
-            found.properties.add(name, &value);
+        if let Some(value) = offset(*number).and_then(|at| property(section.get(at..)?, page)) {
+            document.properties.add(name, &value);
         }
     }
     Some(())
@@ -223,8 +213,8 @@ pub(super) fn properties(set: &[u8], is_first: bool, found: &mut Found) -> Optio
 /// Returns the value of a property as text.
 fn property(bytes: &[u8], page: i64) -> Option<String> {
     let size = || Some(usize_at(bytes, 4)?.min(PROPERTY_BYTES_MAX));
-    let value = match u32_at(bytes, 0)? {
-        3 => u32_at(bytes, 4).filter(|it| 0 < *it)?.to_string(),
+    let value = match le32(bytes, 0)? {
+        3 => le32(bytes, 4).filter(|it| 0 < *it)?.to_string(),
         30 => {
             let text = bytes.get(8..)?;
             let text = text.get(..size()?).unwrap_or(text);
@@ -237,7 +227,7 @@ fn property(bytes: &[u8], page: i64) -> Option<String> {
         64 => {
             let ticks = i64::from_le_bytes(*bytes.get(4..)?.first_chunk()?);
             let seconds = ticks / 10_000_000 - EPOCH_SECONDS;
-            // Programs that do not know the time write none, or the first day.
+            // Programs without a clock write no time, or the first day.
             let time = jiff::Timestamp::from_second(seconds).ok().filter(|_| 0 < seconds)?;
             time.to_string()
         }

@@ -1,27 +1,28 @@
-//! Word documents of before 2007: the text by its table of pieces.
+//! Word documents from before 2007: the text by its piece table.
 //!
 //! Source: Microsoft's \[MS-DOC\] 2.4.1 (retrieving text), 2.5 (the file information block), 2.9.38 (the
-//! table of pieces), 2.8.25 (fields), 2.8.7 and 2.9.175 (the styles of paragraphs); Word 6 and 95 as
-//! their file information block has it.
+//! piece table), 2.8.25 (fields), 2.8.7 and 2.9.175 (the styles of paragraphs); Word 6 and 95 by their own
+//! file information block.
 //!
 //! # Differences from the specification
 //!
-//! * A heading is what has one of the nine styles that all documents have for them; styles of users
-//!   that are made of these are text.
+//! * Headings are paragraphs in one of the nine built-in heading styles. Users' own styles made from these
+//!   count as text.
 //!
 //! Sans-I/O.
 
-use super::compound::{Compound, u16_at, u32_at, usize_at};
-use super::{Found, Kind, PARAGRAPH_BYTES_MAX, codepage};
+use super::compound::{Compound, usize_at};
+use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX, codepage};
 use crate::Input;
+use crate::numbers::{le16, le32};
 use crate::object::ProblemKind;
 use crate::text::Body;
 
-/// What the stream starts with.
+/// First number of the stream.
 const MAGIC: u16 = 0xa5ec;
-/// What it starts with in documents of Word 2 and 6.
+/// First numbers of the stream in Word 2 and 6.
 const MAGICS_OLD: [u16; 2] = [0xa5dc, 0xa5db];
-/// The first version with a table of pieces as it is read here.
+/// The first version whose piece table is read.
 const VERSION_97: u16 = 0x00c1;
 /// Most pieces.
 const PIECES_MAX: usize = 256 * 1024;
@@ -29,7 +30,7 @@ const PIECES_MAX: usize = 256 * 1024;
 const RANGES_MAX: usize = 64 * 1024;
 /// Bytes of a page of properties.
 const PAGE_BYTES: usize = 512;
-/// Deepest nesting of fields; what is deeper is text.
+/// Deepest nesting of fields; deeper ones are text.
 const FIELDS_MAX: usize = 16;
 /// Longest instruction of a field, in bytes.
 const INSTRUCTION_BYTES_MAX: usize = 2 * 1024;
@@ -39,25 +40,25 @@ pub(super) fn read(
     main: &[u8],
     file: &Compound<'_>,
     input: &Input<'_>,
-    found: &mut Found,
+    document: &mut OfficeDraft,
 ) -> Result<(), (ProblemKind, String)> {
     let broken = || (ProblemKind::Broken, "has a text that cannot be found".to_owned());
-    let magic = u16_at(main, 0).ok_or_else(broken)?;
-    let version = u16_at(main, 2).ok_or_else(broken)?;
-    let flags = u16_at(main, 0x0a).ok_or_else(broken)?;
+    let magic = le16(main, 0).ok_or_else(broken)?;
+    let version = le16(main, 2).ok_or_else(broken)?;
+    let flags = le16(main, 0x0a).ok_or_else(broken)?;
     if magic != MAGIC && !MAGICS_OLD.contains(&magic) {
         return Err(broken());
     }
     if flags & 0x0100 != 0 {
         return Err((ProblemKind::Locked, "is locked by a password".to_owned()));
     }
-    let mut text = Text::new();
+    let mut text = TextReader::new();
     if magic != MAGIC || version < VERSION_97 {
         let range = usize_at(main, 0x18).zip(usize_at(main, 0x1c));
         let bytes = range.and_then(|(start, end)| main.get(start..end.min(main.len())));
         let whole = codepage::of_number(1252).decode(bytes.ok_or_else(broken)?).0;
-        text.take(&whole, 0, 1, found);
-        text.end_paragraph(found);
+        text.take(&whole, 0, 1, document);
+        text.end_paragraph(document);
         return Ok(());
     }
     let table = file.stream(if flags & 0x0200 != 0 { "1Table" } else { "0Table" });
@@ -69,16 +70,16 @@ pub(super) fn read(
         if count.is_multiple_of(256) && (input.cancelled)() {
             return Err((ProblemKind::Time, "ran out of time on the document".to_owned()));
         }
-        if found.body.is_full() {
+        if document.body.is_full() {
             break;
         }
-        text.take(&piece.text(main), piece.start, piece.width(), found);
+        text.take(&piece.text(main), piece.start, piece.width(), document);
     }
-    text.end_paragraph(found);
+    text.end_paragraph(document);
     Ok(())
 }
 
-/// A stretch of text.
+/// A piece of the text: consecutive characters in one encoding.
 struct Piece {
     start: usize,
     characters: usize,
@@ -102,38 +103,38 @@ impl Piece {
     }
 }
 
-/// Reads the table of pieces: character positions, then for each piece where it is.
+/// Reads the piece table: character positions, then the offset of each piece.
 fn pieces(main: &[u8], table: &[u8]) -> Option<Vec<Piece>> {
     let start = usize_at(main, 0x01a2)?;
     let end = start.checked_add(usize_at(main, 0x01a6)?)?;
     let mut rest = table.get(start..end.min(table.len()))?;
-    // Properties that pieces share come first.
+    // Properties shared by pieces come first.
     while let Some((1, after)) = rest.split_first().map(|(kind, after)| (*kind, after)) {
-        rest = after.get(2 + usize::from(u16_at(after, 0)?)..)?;
+        rest = after.get(2 + usize::from(le16(after, 0)?)..)?;
     }
     let (kind, after) = rest.split_first()?;
     let bytes = after.get(4..).filter(|_| *kind == 2)?;
     let bytes = bytes.get(..usize_at(after, 0)?).unwrap_or(bytes);
     let count = (bytes.len().checked_sub(4)? / 12).min(PIECES_MAX);
     let mut pieces = Vec::new();
-    // Pieces that overlap would be a way to make much of little.
+    // Overlapping pieces could make a long text of a short file.
     let mut left = main.len();
     for number in 0..count {
         let from = usize_at(bytes, 4 * number)?;
         let to = usize_at(bytes, 4 * number + 4)?;
-        let place = u32_at(bytes, 4 * (count + 1) + 8 * number + 2)?;
-        let is_narrow = place & 0x4000_0000 != 0;
-        let place = usize::try_from(place & 0x3fff_ffff).ok()?;
+        let offset = le32(bytes, 4 * (count + 1) + 8 * number + 2)?;
+        let is_narrow = offset & 0x4000_0000 != 0;
+        let offset = usize::try_from(offset & 0x3fff_ffff).ok()?;
         let characters = to.saturating_sub(from).min(left);
         left -= characters;
-        let start = if is_narrow { place / 2 } else { place };
+        let start = if is_narrow { offset / 2 } else { offset };
         pieces.push(Piece { start, characters, is_narrow });
     }
     Some(pieces)
 }
 
-/// Notes where the paragraphs are that have the style of a heading, from and to which byte.
-fn headings(main: &[u8], table: &[u8], found: &mut Vec<(usize, usize)>) -> Option<()> {
+/// Adds the ranges of the paragraphs that have the style of a heading, in bytes.
+fn headings(main: &[u8], table: &[u8], ranges: &mut Vec<(usize, usize)>) -> Option<()> {
     let start = usize_at(main, 0x0102)?;
     let end = start.checked_add(usize_at(main, 0x0106)?)?;
     let list = table.get(start..end.min(table.len()))?;
@@ -143,25 +144,25 @@ fn headings(main: &[u8], table: &[u8], found: &mut Vec<(usize, usize)>) -> Optio
         let page = main.get(page.checked_mul(PAGE_BYTES)?..)?.get(..PAGE_BYTES)?;
         let runs = usize::from(*page.last()?);
         for run in 0..runs {
-            // Thirteen bytes each, of which the first says where the properties are.
+            // Each run has thirteen bytes; the first is the offset of its properties.
             let at = 2 * usize::from(*page.get(4 * (runs + 1) + 13 * run)?);
             let style = at + if page.get(at) == Some(&0) { 2 } else { 1 };
-            let is_heading = u16_at(page, style).is_some_and(|it| (1..=9).contains(&it));
-            // Without properties of its own a paragraph has the common style.
+            let is_heading = le16(page, style).is_some_and(|it| (1..=9).contains(&it));
+            // A paragraph without properties of its own has the default style.
             if is_heading && 0 < at {
-                found.push((usize_at(page, 4 * run)?, usize_at(page, 4 * run + 4)?));
+                ranges.push((usize_at(page, 4 * run)?, usize_at(page, 4 * run + 4)?));
             }
         }
-        if RANGES_MAX < found.len() {
+        if RANGES_MAX < ranges.len() {
             break;
         }
     }
     Some(())
 }
 
-/// The text, freed of what stands for other things.
-struct Text {
-    /// Where headings are, in order.
+/// The reader of text, which removes control characters.
+struct TextReader {
+    /// The ranges of headings, in order.
     headings: Vec<(usize, usize)>,
     paragraph: Body,
     kind: Kind,
@@ -170,7 +171,7 @@ struct Text {
     instruction: Body,
 }
 
-impl Text {
+impl TextReader {
     fn new() -> Self {
         Self {
             headings: Vec::new(),
@@ -181,20 +182,20 @@ impl Text {
         }
     }
 
-    /// Takes `text`, which is at `start` and has characters of `width` bytes.
-    fn take(&mut self, text: &str, start: usize, width: usize, found: &mut Found) {
+    /// Adds `text`, which is at the offset `start` and has characters of `width` bytes.
+    fn take(&mut self, text: &str, start: usize, width: usize, document: &mut OfficeDraft) {
         let mut rest = text;
-        let mut place = start;
+        let mut offset = start;
         while let Some(at) = rest.find(|it: char| it < ' ') {
             let (before, sign) = rest.split_at(at);
             self.push(before);
             let units: usize = before.chars().map(char::len_utf16).sum();
-            place += units * width;
+            offset += units * width;
             let mut characters = sign.chars();
             match characters.next().unwrap_or_default() {
                 '\r' | '\u{c}' | '\u{e}' => {
-                    self.kind = self.kind_at(place);
-                    self.end_paragraph(found);
+                    self.kind = self.kind_at(offset);
+                    self.end_paragraph(document);
                 }
                 '\u{7}' | '\t' => self.paragraph.space(),
                 '\u{b}' => self.paragraph.line(),
@@ -204,26 +205,26 @@ impl Text {
                     if let Some(in_instruction) = self.fields.last_mut() {
                         *in_instruction = false;
                     }
-                    self.end_instruction(found);
+                    self.end_instruction(document);
                 }
                 '\u{15}' => {
                     self.fields.pop();
-                    self.end_instruction(found);
+                    self.end_instruction(document);
                 }
                 // Pictures, notes, optional hyphens.
                 _ => {}
             }
             rest = characters.as_str();
-            place += width;
+            offset += width;
         }
         self.push(rest);
     }
 
-    /// Returns what the paragraph is whose end is at `place`.
-    fn kind_at(&self, place: usize) -> Kind {
-        let after = self.headings.partition_point(|(start, _)| *start <= place);
+    /// Returns the kind of the paragraph that ends at `offset`.
+    fn kind_at(&self, offset: usize) -> Kind {
+        let after = self.headings.partition_point(|(start, _)| *start <= offset);
         let before = after.checked_sub(1).and_then(|at| self.headings.get(at));
-        if before.is_some_and(|(_, end)| place < *end) { Kind::Heading } else { Kind::Text }
+        if before.is_some_and(|(_, end)| offset < *end) { Kind::Heading } else { Kind::Text }
     }
 
     fn push(&mut self, text: &str) {
@@ -234,15 +235,15 @@ impl Text {
         }
     }
 
-    fn end_instruction(&mut self, found: &mut Found) {
+    fn end_instruction(&mut self, document: &mut OfficeDraft) {
         let instruction = Body::new(INSTRUCTION_BYTES_MAX);
         let instruction = std::mem::replace(&mut self.instruction, instruction);
-        found.references.add_field(instruction.as_str());
+        document.references.add_field(instruction.as_str());
     }
 
-    fn end_paragraph(&mut self, found: &mut Found) {
+    fn end_paragraph(&mut self, document: &mut OfficeDraft) {
         if !self.paragraph.as_str().is_empty() {
-            found.paragraph(self.paragraph.as_str(), self.kind);
+            document.paragraph(self.paragraph.as_str(), self.kind);
             self.kind = Kind::Text;
             self.paragraph = Body::new(PARAGRAPH_BYTES_MAX);
         }

@@ -2,8 +2,8 @@
 //!
 //! Source: ECMA-376 part 1 §17 (WordprocessingML).
 //!
-//! Headings are told by style, for their names are the same in all languages in the part for styles,
-//! or by outline level. Notes at the foot follow the text.
+//! Headings are known by outline level, or by style: the part for styles has their names, which are the same
+//! in all languages. Footnotes and endnotes follow the text.
 //!
 //! Sans-I/O.
 
@@ -11,24 +11,24 @@ use std::collections::HashMap;
 
 use super::package::Package;
 use super::xml::{Element, Piece};
-use super::{Found, Kind, PARAGRAPH_BYTES_MAX};
+use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX};
 use crate::text::Body;
 use crate::{Draft, Input};
 
-/// Most styles that are known.
+/// Most styles that are remembered.
 const STYLES_MAX: usize = 4 * 1024;
 /// Longest instruction of a field, in bytes.
 const INSTRUCTION_BYTES_MAX: usize = 2 * 1024;
-/// Parts with text, in the order they are read.
+/// Parts with text, in reading order.
 const PARTS: [&str; 3] = ["word/document.xml", "word/footnotes.xml", "word/endnotes.xml"];
 
-/// What is known while a part is read.
-struct Text<'s> {
+/// The reader of one part.
+struct PartReader<'s> {
     styles: &'s HashMap<String, Kind>,
     paragraph: Body,
     kind: Kind,
     in_text: bool,
-    /// Elements that are open inside one whose text is there twice.
+    /// Depth of open elements inside one whose text is repeated elsewhere.
     skipping: usize,
     instruction: Body,
     in_instruction: bool,
@@ -36,16 +36,16 @@ struct Text<'s> {
 
 /// Summarizes a document.
 pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Draft<'a> {
-    let mut found = Found::new(input);
-    found.properties.read_parts(package);
+    let mut document = OfficeDraft::new(input);
+    document.properties.read_parts(package);
     let styles = styles(package);
     for part in PARTS {
         for link in package.relationships(part) {
             if link.is_external && link.kind == "hyperlink" {
-                found.references.add(&link.target);
+                document.references.add(&link.target);
             }
         }
-        let mut text = Text {
+        let mut text = PartReader {
             styles: &styles,
             paragraph: Body::new(PARAGRAPH_BYTES_MAX),
             kind: Kind::Text,
@@ -55,15 +55,15 @@ pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Dra
             in_instruction: false,
         };
         package.walk(part, &mut |piece| {
-            text.piece(&piece, &mut found);
-            !found.body.is_full()
+            text.piece(&piece, &mut document);
+            !document.body.is_full()
         });
-        text.end_paragraph(&mut found);
+        text.end_paragraph(&mut document);
     }
-    found.draft()
+    document.draft()
 }
 
-/// Returns the styles that are not for text, by the name that paragraphs call them.
+/// Returns the styles of titles and headings, by the id that paragraphs use.
 fn styles(package: &mut Package<'_>) -> HashMap<String, Kind> {
     let mut styles = HashMap::new();
     let mut id = String::new();
@@ -100,14 +100,14 @@ fn kind_of_style(name: &str) -> Option<Kind> {
     }
 }
 
-/// Whether the level is one of an outline: 9 is text.
+/// Returns whether the level is one of an outline: 9 is text.
 fn is_outline(element: &Element<'_>) -> bool {
     element.get("val").parse::<u32>().is_ok_and(|it| it < 9)
 }
 
-impl Text<'_> {
-    fn piece(&mut self, piece: &Piece<'_>, found: &mut Found) {
-        // What programs of old shall show in place of drawings.
+impl PartReader<'_> {
+    fn piece(&mut self, piece: &Piece<'_>, document: &mut OfficeDraft) {
+        // `Fallback` is the replacement of drawings for older programs.
         match piece {
             Piece::Start(it) if 0 < self.skipping || it.name == "Fallback" => {
                 self.skipping += 1;
@@ -121,9 +121,9 @@ impl Text<'_> {
             _ => {}
         }
         match piece {
-            Piece::Start(it) => self.start(it, found),
+            Piece::Start(it) => self.start(it, document),
             Piece::End(name) => match *name {
-                "p" => self.end_paragraph(found),
+                "p" => self.end_paragraph(document),
                 "t" => self.in_text = false,
                 "instrText" => self.in_instruction = false,
                 _ => {}
@@ -134,22 +134,22 @@ impl Text<'_> {
         }
     }
 
-    fn start(&mut self, element: &Element<'_>, found: &mut Found) {
+    fn start(&mut self, element: &Element<'_>, document: &mut OfficeDraft) {
         match element.name {
-            "p" => self.end_paragraph(found),
+            "p" => self.end_paragraph(document),
             "t" => self.in_text = true,
             "tab" => self.paragraph.space(),
             "br" | "cr" => self.paragraph.line(),
             "noBreakHyphen" => self.paragraph.push("-"),
             "instrText" => self.in_instruction = true,
-            "fldChar" => self.field(found),
+            "fldChar" => self.field(document),
             "fldSimple" => {
                 self.instruction.push(&element.get("instr"));
-                self.field(found);
+                self.field(document);
             }
             "pStyle" => {
                 let style = element.get("val");
-                // Documents without a part for styles have the names themselves.
+                // Documents without a part for styles have the names in place of ids.
                 let kind = self.styles.get(&*style).copied().or_else(|| kind_of_style(&style));
                 self.kind = kind.unwrap_or(Kind::Text);
             }
@@ -158,17 +158,17 @@ impl Text<'_> {
         }
     }
 
-    /// Looks at what a field does, now that it is all there.
-    fn field(&mut self, found: &mut Found) {
+    /// Reads the instruction of a field that is complete.
+    fn field(&mut self, document: &mut OfficeDraft) {
         let instruction =
             std::mem::replace(&mut self.instruction, Body::new(INSTRUCTION_BYTES_MAX));
-        found.references.add_field(instruction.as_str());
+        document.references.add_field(instruction.as_str());
     }
 
-    fn end_paragraph(&mut self, found: &mut Found) {
+    fn end_paragraph(&mut self, document: &mut OfficeDraft) {
         let kind = std::mem::replace(&mut self.kind, Kind::Text);
         if !self.paragraph.as_str().is_empty() {
-            found.paragraph(self.paragraph.as_str(), kind);
+            document.paragraph(self.paragraph.as_str(), kind);
             self.paragraph = Body::new(PARAGRAPH_BYTES_MAX);
         }
     }

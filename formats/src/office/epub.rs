@@ -1,10 +1,9 @@
-//! Electronic books: what the package document says, the table of contents, and the text of the
-//! chapters in their order.
+//! The EPUB summarizer: metadata of the package document, the table of contents, and the chapters in order.
 //!
 //! Source: EPUB 3.3 (§4 Open Container Format, §5 package document, §7 navigation document), Open
 //! Packaging Format 2.0.1 (§2.4.1, NCX); Dublin Core.
 //!
-//! Chapters are web pages, and read as such.
+//! Chapters are read as web pages.
 //!
 //! Sans-I/O.
 
@@ -23,20 +22,20 @@ const HEADINGS_BYTES_MAX: usize = 8 * 1024;
 const FIELD_BYTES_MAX: usize = 4 * 1024;
 /// Most fields.
 const FIELDS_MAX: usize = 256;
-/// Most parts that are listed, and most chapters.
+/// Most parts and most chapters that are listed.
 const PARTS_MAX: usize = 16 * 1024;
 
-/// What the package document says.
+/// The contents of the package document.
 #[derive(Default)]
 struct Book {
-    /// Where it is in the package.
+    /// Its folder in the package.
     folder: String,
-    /// Elements of Dublin Core, with the scheme or role that they are of.
+    /// Elements of Dublin Core: name, scheme or role or event, and value.
     fields: Vec<(String, String, String)>,
-    /// Paths of the parts, by name.
+    /// Paths of the parts, by id.
     parts: HashMap<String, String>,
     contents: Option<String>,
-    /// Names of the chapters, in order.
+    /// Ids of the chapters, in order.
     chapters: Vec<String>,
 }
 
@@ -66,7 +65,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         draft.problem(ProblemKind::Broken, "has no package document");
     }
     let book = book(&mut package, &path);
-    book.tell(&mut draft);
+    book.write_to(&mut draft);
     let headings = headings(&mut package, &book);
     draft.other("Headings", headings);
     text(input, &mut package, &book, &mut draft);
@@ -87,11 +86,11 @@ fn book(package: &mut Package<'_>, path: &str) -> Book {
             Piece::Start(it) => match it.name {
                 "metadata" => in_metadata = true,
                 "item" if book.parts.len() < PARTS_MAX => {
-                    let place = beside(&book.folder, &percent_decoded(&it.get("href")));
+                    let target = beside(&book.folder, &percent_decoded(&it.get("href")));
                     if it.get("properties").split_whitespace().any(|it| it == "nav") {
-                        book.contents = Some(place.clone());
+                        book.contents = Some(target.clone());
                     }
-                    book.parts.insert(it.get("id").into_owned(), place);
+                    book.parts.insert(it.get("id").into_owned(), target);
                 }
                 "spine" => contents_name = it.get("toc").into_owned(),
                 "itemref" if book.chapters.len() < PARTS_MAX => {
@@ -116,7 +115,7 @@ fn book(package: &mut Package<'_>, path: &str) -> Book {
             Piece::End(_) => {
                 if let Some((name, about, body)) = field.take()
                     && book.fields.len() < FIELDS_MAX
-                    // What some programs write in place of nothing.
+                    // Some programs write it in place of an empty value.
                     && body.as_str() != "unknown"
                 {
                     book.fields.push((name, about, body.finish()));
@@ -147,14 +146,14 @@ impl Book {
         values.join("\n")
     }
 
-    fn tell(&self, draft: &mut Draft<'_>) {
+    fn write_to(&self, draft: &mut Draft<'_>) {
         draft.title = self.first("title").to_owned();
         draft.authors = self.all("creator").map(|(_, it)| it.to_owned()).collect();
-        // Sellers write it as HTML inside of XML.
+        // Publishers write it as escaped HTML.
         draft.description = without_tags(self.first("description"));
         let subjects = self.joined("subject");
         draft.keywords = subjects.replace('\n', ", ");
-        // What was published is told, if more than one day is; else the last change.
+        // The date of publication, if several events have dates; else the last change.
         let published = self.all("date").find(|(event, _)| event.contains("publication"));
         let date = published.map_or_else(|| self.first("date"), |(_, it)| it);
         draft.other("Date", if date.is_empty() { self.first("modified") } else { date });
@@ -168,7 +167,7 @@ impl Book {
     }
 }
 
-/// Returns an identifier that means something elsewhere: `isbn:…`, `doi:…`, a URL.
+/// Returns an identifier that is valid elsewhere: `isbn:…`, `doi:…`, a URL.
 fn identifier((scheme, value): (&str, &str)) -> Option<String> {
     let value = value.strip_prefix("urn:").unwrap_or(value);
     let (name, rest) = match value.split_once(':') {
@@ -178,31 +177,31 @@ fn identifier((scheme, value): (&str, &str)) -> Option<String> {
     match name.as_str() {
         "isbn" | "issn" | "doi" => Some(format!("{name}:{}", rest.trim())),
         "http" | "https" => Some(value.to_owned()),
-        // Made up for this one file.
+        // Made for this one file.
         _ => None,
     }
 }
 
 fn without_tags(text: &str) -> String {
     let mut plain = String::new();
-    for (number, part) in text.split('<').enumerate() {
-        let is_tag = part.starts_with(|it: char| it.is_ascii_alphabetic() || "/!?".contains(it));
-        match part.split_once('>') {
+    for (number, piece) in text.split('<').enumerate() {
+        let is_tag = piece.starts_with(|it: char| it.is_ascii_alphabetic() || "/!?".contains(it));
+        match piece.split_once('>') {
             Some((_, shown)) if 0 < number && is_tag => {
                 plain.push(' ');
                 plain.push_str(shown);
             }
             _ => {
-                // Less than.
+                // A less-than sign.
                 plain.push_str(if 0 < number { "<" } else { "" });
-                plain.push_str(part);
+                plain.push_str(piece);
             }
         }
     }
     plain.trim().to_owned()
 }
 
-/// Returns the lines of the table of contents: a web page, or an NCX of EPUB 2.
+/// Returns the entries of the table of contents: a web page, or an NCX of EPUB 2.
 fn headings(package: &mut Package<'_>, book: &Book) -> String {
     let mut headings = Body::new(HEADINGS_BYTES_MAX);
     let Some(path) = &book.contents else { return String::new() };
@@ -211,7 +210,7 @@ fn headings(package: &mut Package<'_>, book: &Book) -> String {
         match piece {
             Piece::Start(it) => match it.name {
                 "navMap" => in_contents = true,
-                // Lists of pages and landmarks are in the same part.
+                // Lists of pages and landmarks are in the same file.
                 "nav" => {
                     in_contents = it.get("type").split_whitespace().any(|it| it == "toc");
                 }
@@ -236,7 +235,7 @@ fn headings(package: &mut Package<'_>, book: &Book) -> String {
     headings.finish().trim().to_owned()
 }
 
-/// Reads the chapters, each as the web page that it is.
+/// Reads the chapters, each as a web page.
 fn text(input: &Input<'_>, package: &mut Package<'_>, book: &Book, draft: &mut Draft<'_>) {
     let mut body = Body::new(input.text_bytes_max());
     let links_max = input.settings.references_max;
@@ -247,7 +246,7 @@ fn text(input: &Input<'_>, package: &mut Package<'_>, book: &Book, draft: &mut D
             break;
         }
         let Some(bytes) = package.read(path) else { continue };
-        // Its own place makes links to other chapters none.
+        // A URL of its own makes links to other chapters local.
         let object = Object::whole(format!("{}#{path}", input.object.url), bytes);
         let page = html::summarize(&Input { object: &object, r#type: Type::Html, ..*input });
         body.line();
@@ -270,8 +269,8 @@ fn text(input: &Input<'_>, package: &mut Package<'_>, book: &Book, draft: &mut D
     draft.body = Cow::Owned(body.finish());
 }
 
-fn percent_decoded(place: &str) -> Cow<'_, str> {
-    percent_encoding::percent_decode_str(place).decode_utf8_lossy()
+fn percent_decoded(text: &str) -> Cow<'_, str> {
+    percent_encoding::percent_decode_str(text).decode_utf8_lossy()
 }
 
 #[cfg(test)]
@@ -354,24 +353,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_book_is_said() {
+    fn broken_books_are_reported() {
         check(&[("x", b"")], "Title: n.epub\n! broken: has no package document");
-        let said = render("n.epub", Type::Epub, b"PK\x03\x04");
+        let rendered = render("n.epub", Type::Epub, b"PK\x03\x04");
         assert!(
-            said.starts_with("Title: n.epub\n! broken: zip directory cannot be read"),
-            "{said}"
+            rendered.starts_with("Title: n.epub\n! broken: zip directory cannot be read"),
+            "{rendered}"
         );
     }
 
     #[test]
-    fn a_chapter_that_is_there_again_and_again_ends() {
+    fn a_repeated_chapter_ends() {
         let parts = format!(
             "<manifest><item id=\"a\" href=\"a\"/></manifest><spine>{}</spine>",
             "<itemref idref=\"a\"/>".repeat(50_000)
         );
-        let said =
+        let bytes =
             zipped(&[CONTAINER, ("OEBPS/b.opf", parts.as_bytes()), ("OEBPS/a", b"<p>x</p>")]);
-        assert!(render("n.epub", Type::Epub, &said).starts_with("Title: "));
+        assert!(render("n.epub", Type::Epub, &bytes).starts_with("Title: "));
     }
 
     proptest! {

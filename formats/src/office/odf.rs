@@ -5,8 +5,8 @@
 //!
 //! # Differences from the specification
 //!
-//! * Rows and cells that are repeated are there once.
-//! * What was deleted while changes were tracked is left out, and so are annotations.
+//! * Repeated rows and cells are read once.
+//! * Deletions recorded by change tracking are left out, and so are annotations.
 //!
 //! Sans-I/O.
 
@@ -14,14 +14,14 @@ use super::cells::Cells;
 use super::package::Package;
 use super::properties::Properties;
 use super::xml::{self, Element, Piece};
-use super::{Found, Kind, PARAGRAPH_BYTES_MAX};
+use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX};
 use crate::object::ProblemKind;
 use crate::text::Body;
 use crate::{Draft, Input};
 
-/// How much of a document in one file is looked at, in bytes.
+/// Length of the part of an XML file that is read, in bytes.
 const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Elements whose text is none of the document's.
+/// Elements whose text does not belong to the document.
 const SKIPPED: [&str; 7] = [
     "tracked-changes",
     "annotation",
@@ -32,8 +32,8 @@ const SKIPPED: [&str; 7] = [
     "styles",
 ];
 
-/// What is known while the content is read.
-struct Content {
+/// The reader of the content.
+struct ContentReader {
     paragraph: Body,
     kind: Kind,
     cells: Option<Cells>,
@@ -46,7 +46,7 @@ struct Content {
     has_slides: bool,
 }
 
-impl Content {
+impl ContentReader {
     fn new() -> Self {
         Self {
             paragraph: Body::new(PARAGRAPH_BYTES_MAX),
@@ -65,7 +65,7 @@ impl Content {
 
 /// Summarizes a document in a package.
 pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Draft<'a> {
-    let mut found = Found::new(input);
+    let mut document = OfficeDraft::new(input);
     let mut is_locked = false;
     package.walk("META-INF/manifest.xml", &mut |piece| {
         is_locked |= matches!(&piece, Piece::Start(it) if it.name == "encryption-data");
@@ -76,22 +76,22 @@ pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Dra
         properties.piece(&piece);
         true
     });
-    found.properties = properties;
+    document.properties = properties;
     if is_locked {
-        let mut draft = found.draft();
+        let mut draft = document.draft();
         draft.problem(ProblemKind::Locked, "is locked by a password");
         return draft;
     }
-    let mut content = Content::new();
-    package.walk("content.xml", &mut |piece| content.piece(&piece, &mut found));
-    found.draft()
+    let mut content = ContentReader::new();
+    package.walk("content.xml", &mut |piece| content.piece(&piece, &mut document));
+    document.draft()
 }
 
 /// Summarizes a document that is one XML file.
 pub(super) fn in_one_file<'a>(input: &Input<'a>) -> Draft<'a> {
-    let mut found = Found::new(input);
+    let mut document = OfficeDraft::new(input);
     let mut properties = Properties::default();
-    let mut content = Content::new();
+    let mut content = ContentReader::new();
     let mut in_meta = false;
     let text = xml::text(input.head(READ_BYTES_MAX));
     let end = xml::walk(&text, input.cancelled, &mut |piece| {
@@ -99,58 +99,58 @@ pub(super) fn in_one_file<'a>(input: &Input<'a>) -> Draft<'a> {
             Piece::Start(it) if it.name == "meta" => in_meta = true,
             Piece::End("meta") => in_meta = false,
             _ if in_meta => properties.piece(&piece),
-            _ => return content.piece(&piece, &mut found),
+            _ => return content.piece(&piece, &mut document),
         }
         true
     });
-    found.properties = properties;
-    let mut draft = found.draft();
+    document.properties = properties;
+    let mut draft = document.draft();
     if let Err((kind, message)) = end {
         draft.problem(kind, message);
     }
     draft
 }
 
-impl Content {
-    fn piece(&mut self, piece: &Piece<'_>, found: &mut Found) -> bool {
+impl ContentReader {
+    fn piece(&mut self, piece: &Piece<'_>, document: &mut OfficeDraft) -> bool {
         match piece {
             Piece::Start(it) if 0 < self.skipping || SKIPPED.contains(&it.name) => {
                 self.skipping += 1;
             }
             Piece::End(_) if 0 < self.skipping => self.skipping -= 1,
             _ if 0 < self.skipping => {}
-            Piece::Start(it) => self.start(it, found),
-            Piece::End(name) => self.end(name, found),
+            Piece::Start(it) => self.start(it, document),
+            Piece::End(name) => self.end(name, document),
             Piece::Text(text) if 0 < self.in_paragraphs => self.paragraph.push_squeezed(text),
             Piece::Text(_) => {}
         }
-        !found.body.is_full()
+        !document.body.is_full()
     }
 
-    fn start(&mut self, element: &Element<'_>, found: &mut Found) {
+    fn start(&mut self, element: &Element<'_>, document: &mut OfficeDraft) {
         match element.name {
             "h" | "p" => {
                 self.in_paragraphs += 1;
                 self.kind = if element.name == "h" { Kind::Heading } else { self.kind };
-                // Only the standard's own style, for those of users have any name.
+                // Only the standard's own style counts; those of users have any name.
                 if element.get("style-name") == "Title" {
                     self.kind = Kind::Title;
                 }
             }
             "s" | "tab" => self.paragraph.space(),
             "line-break" => self.paragraph.line(),
-            "a" => found.references.add(&element.get("href")),
+            "a" => document.references.add(&element.get("href")),
             "note-body" => self.paragraph.space(),
             "spreadsheet" => self.has_sheets = true,
             "presentation" => self.has_slides = true,
             "table" if self.has_sheets => {
-                found.sheet(&element.get("name"));
+                document.sheet(&element.get("name"));
                 self.cells = Some(Cells::new());
             }
             "table-cell" => self.in_cell = true,
             "page" => {
                 self.in_page = true;
-                found.slides += usize::from(self.has_slides);
+                document.slides += usize::from(self.has_slides);
             }
             "frame" | "custom-shape" => {
                 self.in_title =
@@ -161,16 +161,16 @@ impl Content {
         }
     }
 
-    fn end(&mut self, name: &str, found: &mut Found) {
+    fn end(&mut self, name: &str, document: &mut OfficeDraft) {
         match name {
             "h" | "p" => {
                 self.in_paragraphs = self.in_paragraphs.saturating_sub(1);
-                self.end_paragraph(found);
+                self.end_paragraph(document);
             }
             "table-cell" => self.in_cell = false,
             "table-row" => {
                 if let Some(cells) = &mut self.cells {
-                    cells.end_row(found);
+                    cells.end_row(document);
                 }
             }
             "table" => self.cells = None,
@@ -179,7 +179,7 @@ impl Content {
         }
     }
 
-    fn end_paragraph(&mut self, found: &mut Found) {
+    fn end_paragraph(&mut self, document: &mut OfficeDraft) {
         let kind = std::mem::replace(&mut self.kind, Kind::Text);
         if self.paragraph.as_str().is_empty() {
             return;
@@ -187,8 +187,8 @@ impl Content {
         let paragraph = std::mem::replace(&mut self.paragraph, Body::new(PARAGRAPH_BYTES_MAX));
         match &mut self.cells {
             Some(cells) if self.in_cell => cells.cell(paragraph.as_str()),
-            _ if self.in_title => found.paragraph(paragraph.as_str(), Kind::Heading),
-            _ => found.paragraph(paragraph.as_str(), kind),
+            _ if self.in_title => document.paragraph(paragraph.as_str(), Kind::Heading),
+            _ => document.paragraph(paragraph.as_str(), kind),
         }
     }
 }

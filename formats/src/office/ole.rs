@@ -1,35 +1,35 @@
-//! Documents of before 2007: what is in a compound file says which program made it.
+//! Office documents from before 2007: compound files, whose streams show the program.
 //!
 //! Sans-I/O.
 
 use super::compound::{Compound, properties};
-use super::{Found, doc, ppt, xls};
+use super::{OfficeDraft, doc, ppt, xls};
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
-/// Summarizes what is in a compound file.
+/// Summarizes a compound file.
 pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
-    let mut found = Found::new(input);
+    let mut document = OfficeDraft::new(input);
     let mut end = Err((ProblemKind::Broken, "has no directory that can be read".to_owned()));
     if let Some(file) = Compound::open(&input.object.bytes) {
         for name in ["\u{5}SummaryInformation", "\u{5}DocumentSummaryInformation"] {
             let is_first = name.starts_with("\u{5}S");
-            file.stream(name).and_then(|it| properties(&it, is_first, &mut found));
+            file.stream(name).and_then(|it| properties(&it, is_first, &mut document));
         }
         let stream = |names: &[&str]| names.iter().find_map(|name| file.stream(name));
         end = if let Some(main) = stream(&["WordDocument"]) {
-            doc::read(&main, &file, input, &mut found)
+            doc::read(&main, &file, input, &mut document)
         } else if let Some(book) = stream(&["Workbook", "Book"]) {
-            xls::read(&book, input, &mut found)
+            xls::read(&book, input, &mut document)
         } else if let Some(slides) = stream(&["PowerPoint Document"]) {
-            ppt::read(&slides, input, &mut found)
+            ppt::read(&slides, input, &mut document)
         } else if stream(&["EncryptedPackage"]).is_some() {
             Err((ProblemKind::Locked, "is locked by a password".to_owned()))
         } else {
             Err((ProblemKind::Broken, "has no stream that is an office document".to_owned()))
         };
     }
-    let mut draft = found.draft();
+    let mut draft = document.draft();
     if let Err((kind, message)) = end {
         draft.problem(kind, message);
     }

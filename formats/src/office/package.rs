@@ -1,7 +1,7 @@
-//! The parts of a document that is a zip file, opened one at a time, each up to a bound.
+//! The parts of a document in a zip file, opened one at a time, each up to a bound.
 //!
-//! Source: ECMA-376 part 2 (Open Packaging Conventions), §9.3 for the relationships between parts. Zip
-//! files are opened as everywhere, by `unnest`.
+//! Source: ECMA-376 part 2 (Open Packaging Conventions), §9.3 for the relationships between parts. `unnest`
+//! opens the zip file, as everywhere.
 //!
 //! Sans-I/O.
 
@@ -13,13 +13,13 @@ use crate::object::ProblemKind;
 use crate::unnest::Limits;
 use crate::unnest::zip::Entries;
 
-/// Longest part that is opened, in bytes; of a longer one it is the front.
+/// Longest part that is read, in bytes; of a longer one only the front is.
 const PART_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Bytes that may come out of one package.
+/// Most bytes that are unpacked from one package.
 const PACKAGE_BYTES_MAX: u64 = 128 * 1024 * 1024;
 /// Most relationships of a part.
 const RELATIONSHIPS_MAX: usize = 16 * 1024;
-/// Most problems with parts that are named.
+/// Most problems with parts that are reported.
 const PROBLEMS_MAX: usize = 16;
 
 /// A zip file that is one document.
@@ -28,11 +28,11 @@ pub(crate) struct Package<'a> {
     names: HashSet<String>,
     cancelled: &'a dyn Fn() -> bool,
     problems: Vec<(ProblemKind, String)>,
-    /// Whether time was up.
+    /// Whether the time is up.
     is_over: bool,
 }
 
-/// What one part says about another part, or about a place elsewhere.
+/// A reference from one part to another part, or to a URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Relationship {
     pub(crate) id: String,
@@ -53,22 +53,21 @@ impl<'a> Package<'a> {
         Ok(Self { entries, names, cancelled, problems: Vec::new(), is_over: false })
     }
 
-    /// Whether there is a part at `path`.
+    /// Returns whether there is a part at `path`.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.names.contains(path)
     }
 
-    /// Returns the paths of the parts that are in `folder` and end with `end`, in order of the numbers
-    /// in them.
+    /// Returns the paths of the parts that are in `folder` and end with `end`, in order of their numbers.
     pub(crate) fn in_folder(&self, folder: &str, end: &str) -> Vec<String> {
-        let is_meant =
+        let is_wanted =
             |it: &&String| it.starts_with(folder) && it.ends_with(end) && !it.contains("_rels/");
-        let mut names: Vec<String> = self.names.iter().filter(is_meant).cloned().collect();
+        let mut names: Vec<String> = self.names.iter().filter(is_wanted).cloned().collect();
         names.sort_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
         names
     }
 
-    /// Opens the part at `path`; `None` if there is none. What is wrong with it is remembered.
+    /// Reads the part at `path`; returns `None` if there is none, and keeps its problems.
     pub(crate) fn read(&mut self, path: &str) -> Option<Vec<u8>> {
         if self.is_over {
             return None;
@@ -94,10 +93,10 @@ impl<'a> Package<'a> {
         }
     }
 
-    /// Returns what the part at `path` says about others.
+    /// Returns the references from the part at `path` to others.
     pub(crate) fn relationships(&mut self, path: &str) -> Vec<Relationship> {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let mut found = Vec::new();
+        let mut relationships = Vec::new();
         self.walk(&format!("{folder}/_rels/{name}.rels"), &mut |piece| {
             if let Piece::Start(it) = piece
                 && it.name == "Relationship"
@@ -107,19 +106,19 @@ impl<'a> Package<'a> {
                 let target =
                     if is_external { target.into_owned() } else { beside(folder, &target) };
                 let kind = it.get("Type").rsplit('/').next().unwrap_or_default().to_owned();
-                found.push(Relationship {
+                relationships.push(Relationship {
                     id: it.get("Id").into_owned(),
                     kind,
                     target,
                     is_external,
                 });
             }
-            found.len() < RELATIONSHIPS_MAX
+            relationships.len() < RELATIONSHIPS_MAX
         });
-        found
+        relationships
     }
 
-    /// Whether time was up: nothing more need be tried.
+    /// Returns whether the time is up, so that no further part need be tried.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
     }
@@ -130,7 +129,7 @@ impl<'a> Package<'a> {
         }
     }
 
-    /// Returns what went wrong.
+    /// Returns the problems with the parts.
     pub(crate) fn problems(self) -> Vec<(ProblemKind, String)> {
         self.problems
     }

@@ -1,17 +1,18 @@
-//! Slides of PowerPoint of before 2007: records within records, some of which are text.
+//! PowerPoint slides from before 2007: nested records, some of which are text.
 //!
 //! Source: Microsoft's \[MS-PPT\] 2.3.1 (record header), 2.4.14.3 (`SlideListWithTextContainer`), 2.9.13
 //! and 2.9.42 to 2.9.44 (text).
 //!
 //! # Differences from the specification
 //!
-//! * What was changed and saved quickly is in the stream twice; both are read.
+//! * A document saved by "fast save" may have changed text twice in its stream; both are read.
 //!
 //! Sans-I/O.
 
-use super::compound::{u16_at, usize_at, utf16};
-use super::{Found, Kind, PARAGRAPH_BYTES_MAX};
+use super::compound::{usize_at, utf16};
+use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX};
 use crate::Input;
+use crate::numbers::le16;
 use crate::object::ProblemKind;
 use crate::text::front;
 
@@ -32,18 +33,18 @@ const SLIDES_WITH_TEXT: u16 = 4080;
 pub(super) fn read(
     stream: &[u8],
     input: &Input<'_>,
-    found: &mut Found,
+    document: &mut OfficeDraft,
 ) -> Result<(), (ProblemKind, String)> {
     let mut rest = stream;
     let (mut count, mut in_slides, mut kind) = (0_usize, false, Kind::Text);
     while let (Some(instance), Some(record), Some(size)) =
-        (u16_at(rest, 0), u16_at(rest, 2), usize_at(rest, 4))
+        (le16(rest, 0), le16(rest, 2), usize_at(rest, 4))
     {
         count += 1;
         if count.is_multiple_of(POLL_RECORDS) && (input.cancelled)() {
             return Err((ProblemKind::Time, "ran out of time on the slides".to_owned()));
         }
-        if found.body.is_full() {
+        if document.body.is_full() {
             break;
         }
         let content = rest.get(HEADER_BYTES..).unwrap_or_default();
@@ -52,7 +53,7 @@ pub(super) fn read(
         if record == SLIDES_WITH_TEXT {
             in_slides = instance == 0;
         }
-        // Of masters there is only what to click on.
+        // Masters have only placeholders to click on.
         let is_master =
             matches!(record, MASTER | HANDOUT) || record == SLIDES_WITH_TEXT && instance == 1;
         if is_container && !is_master {
@@ -60,17 +61,17 @@ pub(super) fn read(
             continue;
         }
         match record {
-            SLIDE_PERSIST if in_slides => found.slides += 1,
-            // Titles, of slides and in the middle of one.
+            SLIDE_PERSIST if in_slides => document.slides += 1,
+            // Titles of slides, and titles in the middle of a slide.
             TEXT_HEADER => {
                 let is_title = matches!(usize_at(whole, 0), Some(0 | 6));
                 kind = if is_title { Kind::Heading } else { Kind::Text };
             }
-            TEXT_WIDE => text(&utf16(whole), kind, found),
+            TEXT_WIDE => text(&utf16(whole), kind, document),
             TEXT_NARROW => {
-                // The low halves of sixteen bits.
+                // The low bytes of UTF-16.
                 let wide: String = whole.iter().map(|it| char::from(*it)).collect();
-                text(&wide, kind, found);
+                text(&wide, kind, document);
             }
             _ => {}
         }
@@ -79,12 +80,12 @@ pub(super) fn read(
     Ok(())
 }
 
-fn text(text: &str, kind: Kind, found: &mut Found) {
+fn text(text: &str, kind: Kind, document: &mut OfficeDraft) {
     let text = front(text, PARAGRAPH_BYTES_MAX).replace(['\r', '\u{b}'], "\n");
-    // A title of two lines is one.
+    // A title of two lines is one title.
     let text = if kind == Kind::Heading { text.replace('\n', " ") } else { text };
-    // Placeholders for the number of a slide.
+    // `*` is the placeholder for a slide's number.
     if text.trim() != "*" {
-        found.paragraph(&text, kind);
+        document.paragraph(&text, kind);
     }
 }

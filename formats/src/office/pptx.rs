@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::package::{Package, Relationship};
 use super::xml::Piece;
-use super::{Found, Kind, PARAGRAPH_BYTES_MAX};
+use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX};
 use crate::text::Body;
 use crate::{Draft, Input};
 
@@ -19,27 +19,27 @@ const MAIN: &str = "ppt/presentation.xml";
 
 /// Summarizes a presentation: each slide with the notes on it.
 pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Draft<'a> {
-    let mut found = Found::new(input);
-    found.properties.read_parts(package);
+    let mut document = OfficeDraft::new(input);
+    document.properties.read_parts(package);
     let slides = slides(package);
-    found.slides = slides.len();
+    document.slides = slides.len();
     for path in slides {
-        if found.body.is_full() || package.is_over() {
+        if document.body.is_full() || package.is_over() {
             break;
         }
-        slide(package, &path, &mut found, true);
+        slide(package, &path, &mut document, true);
         for it in package.relationships(&path) {
             match it.kind.as_str() {
-                "hyperlink" if it.is_external => found.references.add(&it.target),
-                "notesSlide" if !it.is_external => slide(package, &it.target, &mut found, false),
+                "hyperlink" if it.is_external => document.references.add(&it.target),
+                "notesSlide" if !it.is_external => slide(package, &it.target, &mut document, false),
                 _ => {}
             }
         }
     }
-    found.draft()
+    document.draft()
 }
 
-/// Returns the paths of the slides, in the order they are shown.
+/// Returns the paths of the slides, in the order of showing.
 fn slides(package: &mut Package<'_>) -> Vec<String> {
     let parts: HashMap<String, Relationship> =
         package.relationships(MAIN).into_iter().map(|it| (it.id.clone(), it)).collect();
@@ -61,7 +61,7 @@ fn slides(package: &mut Package<'_>) -> Vec<String> {
 }
 
 /// Reads the text of a slide, or of the notes on one.
-fn slide(package: &mut Package<'_>, path: &str, found: &mut Found, has_title: bool) {
+fn slide(package: &mut Package<'_>, path: &str, document: &mut OfficeDraft, has_title: bool) {
     let mut paragraph = Body::new(PARAGRAPH_BYTES_MAX);
     let mut title = Body::new(PARAGRAPH_BYTES_MAX);
     let (mut in_text, mut in_title, mut in_number) = (false, false, false);
@@ -86,7 +86,7 @@ fn slide(package: &mut Package<'_>, path: &str, found: &mut Found, has_title: bo
             Piece::End("p") if in_title => title.space(),
             Piece::End("p" | "tc") => paragraph.line(),
             Piece::End("sp") => {
-                found.paragraph(title.as_str(), Kind::Heading);
+                document.paragraph(title.as_str(), Kind::Heading);
                 title = Body::new(PARAGRAPH_BYTES_MAX);
                 (in_title, in_number) = (false, false);
             }
@@ -94,5 +94,5 @@ fn slide(package: &mut Package<'_>, path: &str, found: &mut Found, has_title: bo
         }
         true
     });
-    found.paragraph(paragraph.as_str(), Kind::Text);
+    document.paragraph(paragraph.as_str(), Kind::Text);
 }

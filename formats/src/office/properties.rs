@@ -1,4 +1,4 @@
-//! What a document says about itself: by whom, when, with what.
+//! The properties of an office document: author, dates, program and others.
 //!
 //! Source: ECMA-376 part 2 §11 (core properties) and part 1 §22.2 (extended ones); OpenDocument 1.3
 //! part 3 §4.3 (metadata elements).
@@ -15,10 +15,10 @@ const PROPERTY_BYTES_MAX: usize = 4 * 1024;
 /// Most properties that are kept.
 const PROPERTIES_MAX: usize = 256;
 
-/// What a document says about itself, by the local names of the elements that say it.
+/// The properties, by the local names of their elements.
 #[derive(Debug, Default)]
 pub(super) struct Properties {
-    found: Vec<(String, String)>,
+    values: Vec<(String, String)>,
     open: Option<(String, Body)>,
 }
 
@@ -26,8 +26,8 @@ impl Properties {
     /// Adds a property.
     pub(super) fn add(&mut self, name: &str, value: &str) {
         let value = value.trim();
-        if !value.is_empty() && self.found.len() < PROPERTIES_MAX {
-            self.found.push((name.to_owned(), value.to_owned()));
+        if !value.is_empty() && self.values.len() < PROPERTIES_MAX {
+            self.values.push((name.to_owned(), value.to_owned()));
         }
     }
 
@@ -41,7 +41,7 @@ impl Properties {
         }
     }
 
-    /// Takes a piece of such a part.
+    /// Handles a piece of such a part.
     pub(super) fn piece(&mut self, piece: &Piece<'_>) {
         match piece {
             Piece::Start(it) if it.name == "document-statistic" => self.statistic(it),
@@ -66,18 +66,18 @@ impl Properties {
         self.add("Pages", &element.get("page-count"));
     }
 
-    /// Returns what the first of these properties says.
+    /// Returns the value of the first of these properties that is there.
     pub(super) fn first(&self, names: &[&str]) -> &str {
-        let of = |name: &&str| self.found.iter().find(|(it, _)| it == name);
+        let of = |name: &&str| self.values.iter().find(|(it, _)| it == name);
         names.iter().find_map(of).map(|(_, value)| value.as_str()).unwrap_or_default()
     }
 
     fn all(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.found.iter().filter(move |(it, _)| it == name).map(|(_, value)| value.as_str())
+        self.values.iter().filter(move |(it, _)| it == name).map(|(_, value)| value.as_str())
     }
 
-    /// Says it all.
-    pub(super) fn tell(&self, draft: &mut Draft<'_>) {
+    /// Fills the draft.
+    pub(super) fn write_to(&self, draft: &mut Draft<'_>) {
         draft.title = self.first(&["title"]).to_owned();
         let author = self.first(&["initial-creator", "creator", "author"]);
         draft.authors.extend(author.split(';').map(str::to_owned));
@@ -85,7 +85,7 @@ impl Properties {
         let keywords: Vec<&str> = self.all("keywords").chain(self.all("keyword")).collect();
         draft.keywords = keywords.join(", ");
         let date = self.first(&["created", "creation-date", "modified", "date"]);
-        // Clocks that tell fractions of a second tell nothing by them.
+        // Fractions of a second have no meaning here.
         let fraction = date.contains('T').then(|| date.find('.')).flatten();
         draft.other("Date", fraction.and_then(|at| date.get(..at)).unwrap_or(date));
         draft.other("Subject", self.first(&["subject", "category"]));

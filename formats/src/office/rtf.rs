@@ -1,11 +1,10 @@
-//! Rich Text Format: what `\info` says, headings by style, links, text.
+//! The Rich Text Format summarizer: metadata of `\info`, headings by style, links, and text.
 //!
 //! Source: Microsoft's Rich Text Format Specification 1.9.1.
 //!
 //! # Differences from the specification
 //!
-//! * The look of text is not followed, but for the character set of fonts, which says what its bytes
-//!   are.
+//! * Formatting is not followed, except for the character sets of fonts, which give the charset of the text.
 //! * Headers and footers of pages are left out.
 //!
 //! Sans-I/O.
@@ -16,7 +15,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use encoding_rs::{Encoding, WINDOWS_1252};
-use tokens::{Token, Tokens};
+use tokens::{RtfToken, RtfTokens};
 
 use crate::object::ProblemKind;
 use crate::office::codepage;
@@ -24,28 +23,28 @@ use crate::prose::references::References;
 use crate::text::{Body, is_telling};
 use crate::{Draft, Input};
 
-/// How much of an object is looked at, in bytes: pictures are in it as digits.
+/// Length of the part of an object that is read, in bytes: pictures in it are written as digits.
 const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Tokens between two looks at the clock.
 const POLL_TOKENS: usize = 4 * 1024;
-/// Deepest nesting of groups; what is deeper is left out.
+/// Deepest nesting of groups; deeper ones are left out.
 const DEPTH_MAX: usize = 512;
-/// Most fonts and styles that are known.
+/// Most fonts, and most styles, that are remembered.
 const FONTS_MAX: usize = 4 * 1024;
-/// Longest paragraph that is one, in bytes.
+/// Longest paragraph, in bytes.
 const PARAGRAPH_BYTES_MAX: usize = 64 * 1024;
 /// Longest sum of headings, in bytes.
 const HEADINGS_BYTES_MAX: usize = 8 * 1024;
 /// Longest field, in bytes.
 const FIELD_BYTES_MAX: usize = 4 * 1024;
 
-/// Groups that are not text.
+/// Groups without text of the document.
 const SKIPPED: [&str; 24] = [
     "colortbl", "pict", "header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr",
     "footerf", "ftnsep", "ftnsepc", "ftncn", "listtext", "pntext", "pntxta", "pntxtb", "sp", "xe",
     "tc", "filetbl", "revtbl", "objdata", "printim",
 ];
-/// Groups of `\info` that are text.
+/// Groups of `\info` with text.
 const FIELDS: [&str; 9] = [
     "title",
     "subject",
@@ -58,7 +57,7 @@ const FIELDS: [&str; 9] = [
     "generator",
 ];
 
-/// Where the text of a group goes.
+/// The destination of a group's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Destination {
     Text,
@@ -68,31 +67,31 @@ enum Destination {
     Info,
     Field(&'static str),
     Created,
-    /// What a field does: its place, if it is a link.
+    /// A field's instruction: the target, if it is a link.
     Instruction,
 }
 
-/// What a group starts with and its end takes back.
+/// The properties of a group, which its end restores.
 #[derive(Clone, Copy, Debug)]
-struct State {
+struct GroupState {
     destination: Destination,
-    /// What `\upr` was in: its other half is the same in Unicode.
+    /// The destination around `\upr`, whose other half is the same text in Unicode.
     outer: Destination,
-    /// How many characters stand in for one that is given by `\u`.
+    /// Number of characters that stand in for one that is given by `\u`.
     stand_ins: usize,
     encoding: &'static Encoding,
     hidden: bool,
 }
 
-/// What has been seen of a document.
-struct Document {
-    state: State,
-    stack: Vec<State>,
+/// The state of reading, and the attributes so far.
+struct RtfReader {
+    state: GroupState,
+    stack: Vec<GroupState>,
     /// Groups that were opened beyond [`DEPTH_MAX`].
     beyond: usize,
-    /// Whether a group has just been opened by `\*`: it is skipped unless it is known.
+    /// Whether `\*` has just opened a group: it is skipped if its word is unknown.
     optional: bool,
-    /// Characters that stand in for what was read already.
+    /// Number of stand-in characters still to skip.
     to_skip: usize,
     encoding: &'static Encoding,
     fonts: HashMap<i64, &'static Encoding>,
@@ -101,9 +100,9 @@ struct Document {
     heading_styles: HashSet<i64>,
     style: i64,
     in_heading: bool,
-    /// Bytes whose charset is `state.encoding`.
+    /// Bytes in the charset `state.encoding`.
     bytes: Vec<u8>,
-    /// The first half of a character that takes two.
+    /// The first half of a surrogate pair.
     high: Option<u32>,
     run: Body,
     paragraph: Body,
@@ -117,14 +116,14 @@ struct Document {
 
 /// Summarizes a document.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
-    let state = State {
+    let state = GroupState {
         destination: Destination::Text,
         outer: Destination::Text,
         stand_ins: 1,
         encoding: WINDOWS_1252,
         hidden: false,
     };
-    let mut document = Document {
+    let mut document = RtfReader {
         state,
         stack: Vec::new(),
         beyond: 0,
@@ -148,7 +147,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         references: References::of(input),
     };
     let mut cut = false;
-    for (count, token) in Tokens::new(input.head(READ_BYTES_MAX)).enumerate() {
+    for (count, token) in RtfTokens::new(input.head(READ_BYTES_MAX)).enumerate() {
         if count.is_multiple_of(POLL_TOKENS) && (input.cancelled)() {
             cut = true;
             break;
@@ -167,10 +166,10 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-impl Document {
-    fn token(&mut self, token: &Token<'_>) {
+impl RtfReader {
+    fn token(&mut self, token: &RtfToken<'_>) {
         match token {
-            Token::Open => {
+            RtfToken::Open => {
                 self.flush();
                 self.to_skip = 0;
                 if self.stack.len() < DEPTH_MAX {
@@ -179,22 +178,22 @@ impl Document {
                     self.beyond += 1;
                 }
             }
-            Token::Close => self.close(),
+            RtfToken::Close => self.close(),
             _ if 0 < self.beyond => {}
-            Token::Text(text) => {
+            RtfToken::Text(text) => {
                 let skipped = self.to_skip.min(text.len());
                 self.to_skip -= skipped;
                 self.take(text.get(skipped..).unwrap_or_default());
             }
-            Token::Byte(byte) => {
+            RtfToken::Byte(byte) => {
                 if 0 < self.to_skip {
                     self.to_skip -= 1;
                 } else {
                     self.take(&[*byte]);
                 }
             }
-            Token::Optional => self.optional = true,
-            Token::Word(word, number) => {
+            RtfToken::Optional => self.optional = true,
+            RtfToken::Word(word, number) => {
                 let optional = std::mem::take(&mut self.optional);
                 if 0 < self.to_skip {
                     self.to_skip -= 1;
@@ -213,7 +212,7 @@ impl Document {
         }
     }
 
-    /// Gives the bytes so far to where they belong.
+    /// Decodes the bytes so far, and adds them to their destination.
     fn flush(&mut self) {
         if !self.bytes.is_empty() {
             let bytes = std::mem::take(&mut self.bytes);
@@ -306,7 +305,7 @@ impl Document {
         }
     }
 
-    /// Words that say what a group is.
+    /// Handles words that give a group's destination.
     fn group(&mut self, word: &str) -> bool {
         let field = FIELDS.into_iter().find(|it| *it == word);
         self.state.destination = match (word, field) {
@@ -315,7 +314,7 @@ impl Document {
             ("stylesheet", _) => Destination::Styles,
             ("fldinst", _) => Destination::Instruction,
             ("fldrslt" | "shpinst" | "shptxt" | "footnote" | "bkmkstart" | "bkmkend", _) => {
-                // Names of places are no text.
+                // Names of bookmarks are not text.
                 if word.starts_with("bkmk") { Destination::Skipped } else { Destination::Text }
             }
             ("upr", _) => {
@@ -334,7 +333,7 @@ impl Document {
         true
     }
 
-    /// Words about charsets, fonts and the time of making.
+    /// Handles words for charsets, fonts and the date of creation.
     fn document(&mut self, word: &str, value: i64) -> bool {
         match word {
             "ansicpg" => self.whole(codepage::of_number(value)),
@@ -394,10 +393,10 @@ impl Document {
         true
     }
 
-    /// `\u8364?`: a character, and what programs of old show in its place.
+    /// `\u8364?`: a character, and its stand-in for programs without Unicode.
     fn unicode(&mut self, value: i64) {
         self.to_skip = self.state.stand_ins;
-        // Written as a signed number of sixteen bits.
+        // The number is a signed one of 16 bits.
         let code = u32::try_from(value.rem_euclid(0x1_0000)).unwrap_or(0xfffd);
         let code = match (self.high.take(), code) {
             (_, 0xd800..0xdc00) => {
@@ -434,7 +433,7 @@ impl Document {
         let mut draft = Draft::default();
         let field = |name: &str| self.fields.iter().find(|(it, _)| *it == name);
         let field = |name: &str| field(name).map_or("", |(_, value)| value.trim());
-        // Some programs write a hyphen in place of nothing.
+        // Some programs write a hyphen in place of an empty value.
         let field = |name: &str| Some(field(name)).filter(|it| is_telling(it)).unwrap_or_default();
         draft.title = match field("title") {
             "" => self.body.as_str().lines().next().unwrap_or_default().to_owned(),

@@ -1,10 +1,10 @@
-//! Tables as text, with commas, tabs or other signs between the cells: the names of the columns, how
-//! many rows, and the words of the first ones.
+//! The summarizer of tables as text, with commas, tabs or other separators: names of columns, number of rows,
+//! and the text of the first rows.
 //!
-//! Source: RFC 4180 and the text/tab-separated-values registration; Python's `csv.Sniffer` for the
-//! idea of guessing the sign from the evenness of lines. Cells are parsed by `csv`.
+//! Source: RFC 4180 and the text/tab-separated-values registration; Python's `csv.Sniffer` for the idea of
+//! guessing the separator from the evenness of lines. Cells are parsed by `csv`.
 //!
-//! All bytes are looked at once, to count the rows; only the front is parsed.
+//! All bytes are scanned once, to count the rows; only the front is parsed.
 //!
 //! Sans-I/O.
 
@@ -17,11 +17,11 @@ use crate::prose::references::References;
 use crate::text::{Body, decode};
 use crate::{Draft, Input};
 
-/// How much of the front the sign between cells is guessed from, in bytes.
+/// Length of the front from which the separator is guessed, in bytes.
 const SNIFF_BYTES_MAX: usize = 64 * 1024;
-/// How many lines of it.
+/// Number of lines from which it is guessed.
 const SNIFF_LINES_MAX: usize = 20;
-/// The signs between cells, the likeliest first.
+/// The separators, the likeliest first.
 const DELIMITERS: [u8; 4] = [b',', b'\t', b';', b'|'];
 /// Rows between two looks at the clock.
 const POLL_ROWS: usize = 512;
@@ -29,12 +29,12 @@ const POLL_ROWS: usize = 512;
 const POLL_BYTES: usize = 4 * 1024 * 1024;
 /// Longest sum of the columns' names, in bytes.
 const HEADINGS_BYTES_MAX: usize = 8 * 1024;
-/// Longest name of a column, in bytes: a longer cell is no name.
+/// Longest name of a column, in bytes: a longer cell is not a name.
 const NAME_BYTES_MAX: usize = 200;
 
 /// Summarizes a table.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
-    // Comments above the table, as statistics offices and instruments write them, are no rows.
+    // Statistics offices and instruments write comments above the table, which are not rows.
     let text = input.text();
     let mut draft = Draft::default();
     let mut body = Body::new(input.text_bytes_max());
@@ -56,7 +56,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut has_header = false;
     let mut row = ByteRecord::new();
     let mut count = 0_usize;
-    // Nothing in memory fails to be read, and rows may be of any length.
+    // Reading from memory never fails, and rows may have any length.
     while let Ok(true) = reader.read_byte_record(&mut row) {
         count += 1;
         if count.is_multiple_of(POLL_ROWS) && (input.cancelled)() {
@@ -96,37 +96,37 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Returns how long the lines with a comment sign are that the table begins with, in bytes.
+/// Returns the length of the comment lines at the table's beginning, in bytes.
 fn comments(table: &[u8]) -> usize {
     let lines = table.split_inclusive(|it| *it == b'\n').take_while(|line| line.starts_with(b"#"));
     lines.map(<[u8]>::len).sum()
 }
 
-/// Guesses the sign between cells: the one that most lines have as often as the first line.
+/// Guesses the separator: the one that most lines have as often as the first line.
 fn delimiter(table: &str) -> u8 {
     let front = table.get(..table.floor_char_boundary(SNIFF_BYTES_MAX)).unwrap_or_default();
-    let score = |sign: u8| {
+    let score = |separator: u8| {
         let lines = front.lines().filter(|line| !line.is_empty()).take(SNIFF_LINES_MAX);
-        let counts: Vec<usize> = lines.map(|line| outside_quotes(line, sign)).collect();
+        let counts: Vec<usize> = lines.map(|line| outside_quotes(line, separator)).collect();
         let first = counts.first().copied().unwrap_or(0);
         let even = counts.iter().filter(|it| **it == first).count();
         if first == 0 { (0, 0) } else { (even * 100 / counts.len().max(1), first) }
     };
-    // The first of equal ones.
-    DELIMITERS.into_iter().rev().max_by_key(|sign| score(*sign)).unwrap_or(b',')
+    // Of equal scores the first wins.
+    DELIMITERS.into_iter().rev().max_by_key(|separator| score(*separator)).unwrap_or(b',')
 }
 
-fn outside_quotes(line: &str, sign: u8) -> usize {
+fn outside_quotes(line: &str, separator: u8) -> usize {
     let mut quoted = false;
     let outside = line.bytes().filter(|it| {
         quoted ^= *it == b'"';
-        !quoted && *it == sign
+        !quoted && *it == separator
     });
     outside.count()
 }
 
-/// Whether the first row names the columns: names only, each once, and of another look than what
-/// follows.
+/// Returns whether the first row names the columns: it has only names, each once, and differs in form from
+/// the second row.
 fn is_header(first: &ByteRecord, second: &ByteRecord) -> bool {
     let is_number = |cell: &[u8]| cell.iter().any(u8::is_ascii_digit) && !is_name(cell);
     let mut seen: Vec<&[u8]> = first.iter().filter(|it| !it.is_empty()).collect();
@@ -134,11 +134,11 @@ fn is_header(first: &ByteRecord, second: &ByteRecord) -> bool {
     seen.sort_unstable();
     seen.dedup();
     let names = first.iter().all(|it| it.is_empty() || is_name(it)) && seen.len() == named;
-    // A table of words only may have no header, but nearly all have one.
+    // A table of words alone may lack a header, but nearly all have one.
     0 < named && names && (second.iter().any(is_number) || second.len() == first.len())
 }
 
-/// Whether a cell may name a column: short, and with a letter in front of any digit.
+/// Returns whether a cell may name a column: it is short, and has a letter before any digit.
 fn is_name(cell: &[u8]) -> bool {
     let first = cell.iter().find(|it| it.is_ascii_alphanumeric() || !it.is_ascii());
     cell.len() <= NAME_BYTES_MAX && first.is_some_and(|it| !it.is_ascii_digit())
@@ -153,8 +153,8 @@ fn names(header: &ByteRecord) -> String {
     names.finish().trim().to_owned()
 }
 
-/// Counts the rows below the comments: lines that are not empty, but for line breaks in quotes.
-/// `None` when not all of the table is there.
+/// Counts the rows below the comments: lines that are not empty, without line breaks in quotes. Returns
+/// `None` if part of the table is missing.
 fn rows(input: &Input<'_>) -> Option<usize> {
     let object = input.object;
     if object.truncated {
@@ -163,7 +163,7 @@ fn rows(input: &Input<'_>) -> Option<usize> {
     let decoded;
     let mut bytes: &[u8] = &object.bytes;
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
-        // Sixteen bits a character: the front that is decoded is all, or nothing can be said.
+        // UTF-16: the front that is decoded must be all of it.
         if input.text_bytes_max() < bytes.len() {
             return None;
         }
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn other_signs_and_no_header() {
+    fn other_separators_and_no_header() {
         check(
             "# made by hand\n1;a,b;2,5\n2;c;3,5\n",
             "Title: n.csv\nDescription: made by hand\nColumns: 3\nRows: 2\n\
@@ -246,12 +246,12 @@ mod tests {
     #[test]
     fn a_long_table_is_counted_and_its_front_read() {
         let text = format!("number,word\n{}", "1,needle\n".repeat(300_000));
-        let said = render("n.csv", Type::Csv, text.as_bytes());
-        assert!(said.contains("\nRows: 300000\n"), "{}", &said[..200]);
+        let rendered = render("n.csv", Type::Csv, text.as_bytes());
+        assert!(rendered.contains("\nRows: 300000\n"), "{}", &rendered[..200]);
     }
 
     #[test]
-    fn what_is_cut_off_is_not_counted() {
+    fn rows_of_a_truncated_table_are_not_counted() {
         let object =
             Object { truncated: true, ..Object::whole("http://h.example/n.csv", "a,b\n1,2\n") };
         let summary = testing::summarize(&object, Type::Csv, &Settings::default(), &|| false);
@@ -270,10 +270,10 @@ mod tests {
             for row in &rows {
                 writer.write_record(row).unwrap();
             }
-            let said = render("n.csv", Type::Csv, &writer.into_inner().unwrap());
-            let counted = said.lines().find_map(|it| it.strip_prefix("Rows: ")).unwrap();
+            let rendered = render("n.csv", Type::Csv, &writer.into_inner().unwrap());
+            let counted = rendered.lines().find_map(|it| it.strip_prefix("Rows: ")).unwrap();
             let counted: usize = counted.parse().unwrap();
-            let header = usize::from(!said.contains("\nHeadings: "));
+            let header = usize::from(!rendered.contains("\nHeadings: "));
             prop_assert_eq!(counted, rows.len() + header);
         }
 

@@ -1,4 +1,4 @@
-//! Tests of office documents, made here as the standards have them.
+//! Tests of office documents that are made here after the standards.
 
 mod compound;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::super::testing::render;
 use crate::Type;
 
-/// A zip file of these parts.
+/// Returns a zip file of these parts.
 fn zipped(parts: &[(&str, &str)]) -> Vec<u8> {
     let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
     for (path, content) in parts {
@@ -37,8 +37,8 @@ const APP: (&str, &str) = (
      <Pages>3</Pages><Company>Firm</Company></Properties>",
 );
 
-/// What the properties above say.
-const SAID: &str = "Title: The title\nAuthor: Ann | Bob\nDescription: About &c.\nDate: 2024-01-02T03:04:05Z\n\
+/// The rendering of the properties above.
+const PROPERTIES: &str = "Title: The title\nAuthor: Ann | Bob\nDescription: About &c.\nDate: 2024-01-02T03:04:05Z\n\
                     Subject: Things\nLanguage: en-GB\nPublisher: Firm\n\
                     Generator: Microsoft Office Word 16.0000\nPages: 3\n";
 
@@ -76,7 +76,7 @@ fn a_text_of_office_open_xml() {
         "n.docx",
         &bytes,
         &format!(
-            "{SAID}Headings: One | Two\nURL-References: http://w.example/ | http://f.example/\n\
+            "{PROPERTIES}Headings: One | Two\nURL-References: http://w.example/ | http://f.example/\n\
              Partial-Text: One | Some text here | Two | a | b | field! | A note"
         ),
     );
@@ -114,7 +114,7 @@ fn a_spreadsheet_of_office_open_xml() {
         "n.xlsx",
         &bytes,
         &format!(
-            "{SAID}Sheets: People | Rest\nHeadings: Name | Born | formula\n\
+            "{PROPERTIES}Sheets: People | Rest\nHeadings: Name | Born | formula\n\
              Partial-Text: Name Born | Ann | formula"
         ),
     );
@@ -156,7 +156,7 @@ fn slides_of_office_open_xml() {
         "n.pptx",
         &bytes,
         &format!(
-            "{SAID}Slides: 2\nHeadings: Hello | Second\nURL-References: http://w.example/\n\
+            "{PROPERTIES}Slides: 2\nHeadings: Hello | Second\nURL-References: http://w.example/\n\
              Partial-Text: Hello | there | Second | Point | Say this"
         ),
     );
@@ -168,7 +168,7 @@ const META: &str = "<office:document-meta><office:meta><dc:title>The title</dc:t
     <meta:generator>LibreOffice/7.4</meta:generator>\
     <meta:document-statistic meta:page-count=\"2\"/></office:meta></office:document-meta>";
 
-const META_SAID: &str = "Title: The title\nAuthor: Ann\nDate: 2024-01-02T03:04:05\nLanguage: de\n\
+const META_TEXT: &str = "Title: The title\nAuthor: Ann\nDate: 2024-01-02T03:04:05\nLanguage: de\n\
                          Generator: LibreOffice/7.4\nPages: 2\n";
 
 #[test]
@@ -179,7 +179,7 @@ fn a_text_of_open_document() {
         <table:table><table:table-row><table:table-cell table:number-columns-repeated=\"99999999\"><text:p>cell</text:p></table:table-cell></table:table-row></table:table>\
         <office:annotation><text:p>remark</text:p></office:annotation></office:text>";
     let expected = format!(
-        "{META_SAID}Headings: One\nURL-References: http://w.example/\n\
+        "{META_TEXT}Headings: One\nURL-References: http://w.example/\n\
          Partial-Text: One | Some text, linked A note | on | cell"
     );
     check("n.odt", &zipped(&[("meta.xml", META), ("content.xml", content)]), &expected);
@@ -208,12 +208,12 @@ fn sheets_and_slides_of_open_document() {
     check(
         "n.odp",
         &zipped(&[("meta.xml", META), ("content.xml", content)]),
-        &format!("{META_SAID}Slides: 2\nHeadings: Hello\nPartial-Text: Hello | there | Say this"),
+        &format!("{META_TEXT}Slides: 2\nHeadings: Hello\nPartial-Text: Hello | there | Say this"),
     );
 }
 
 #[test]
-fn what_is_locked_or_broken_is_said() {
+fn locked_and_broken_documents_are_reported() {
     let manifest = "<m:manifest><m:file-entry><m:encryption-data/></m:file-entry></m:manifest>";
     check(
         "n.odt",
@@ -221,10 +221,10 @@ fn what_is_locked_or_broken_is_said() {
         "Title: n.odt\n! locked: is locked by a password",
     );
     let cut = zipped(&[("word/document.xml", "<w:p><w:t>good</w:t></w:p><w:p")]);
-    let said = render("n.docx", Type::Word, &cut);
+    let rendered = render("n.docx", Type::Word, &cut);
     let expected =
         "Title: n.docx\nPartial-Text: good\n! broken: word/document.xml is broken at byte 26: ";
-    assert!(said.starts_with(expected), "{said}");
+    assert!(rendered.starts_with(expected), "{rendered}");
     check(
         "n.docx",
         &zipped(&[("x", "")]),
@@ -235,7 +235,7 @@ fn what_is_locked_or_broken_is_said() {
 }
 
 #[test]
-fn other_things_go_by_the_names_of_office_documents() {
+fn other_formats_may_have_names_of_office_documents() {
     check("n.doc", b"{\\rtf1 words}", "Title: words\nDescription: words\nPartial-Text: words");
     check(
         "n.xls",
@@ -251,12 +251,12 @@ fn other_things_go_by_the_names_of_office_documents() {
 
 #[test]
 fn bombs_are_cut() {
-    // Text without end; and elements nested as deep as the part is long.
+    // Endless text, and elements nested to the end of the part.
     let much = "<w:p><w:t>x</w:t></w:p>".repeat(200_000);
     let deep = "<w:p>".repeat(200_000);
     for content in [much, deep] {
-        let said = render("n.docx", Type::Word, &zipped(&[("word/document.xml", &content)]));
-        assert!(said.len() < 60_000);
+        let rendered = render("n.docx", Type::Word, &zipped(&[("word/document.xml", &content)]));
+        assert!(rendered.len() < 60_000);
     }
     let laughs =
         "<!DOCTYPE x [<!ENTITY a \"ha\"><!ENTITY b \"&a;&a;\">]><w:p><w:t>&b;.</w:t></w:p>";

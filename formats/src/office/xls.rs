@@ -1,7 +1,7 @@
-//! Spreadsheets of Excel 5 to 2003: records, of which those with strings are read.
+//! Spreadsheets of Excel 5 to 2003: the records with strings.
 //!
 //! Source: Microsoft's \[MS-XLS\] 2.1.4 (records), 2.4.28 (`BoundSheet8`), 2.4.265 (`SST`), 2.4.149
-//! (`LabelSst`), 2.5.293 (strings that go on in the next record); OpenOffice's "Excel File Format" for
+//! (`LabelSst`), 2.5.293 (strings continued in the next record); OpenOffice's "Excel File Format" for
 //! BIFF5.
 //!
 //! # Differences from the specification
@@ -11,14 +11,15 @@
 //! Sans-I/O.
 
 use super::cells::Cells;
-use super::compound::{u16_at, usize_at, utf16};
-use super::{Found, codepage};
+use super::compound::{usize_at, utf16};
+use super::{OfficeDraft, codepage};
 use crate::Input;
+use crate::numbers::le16;
 use crate::object::ProblemKind;
 
 /// Records between two looks at the clock.
 const POLL_RECORDS: usize = 1024;
-/// Longest sum of the strings that cells share, in bytes.
+/// Longest sum of the shared strings, in bytes.
 const STRINGS_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Kinds of records.
 const END: u16 = 0x000a;
@@ -33,11 +34,11 @@ const LABEL: u16 = 0x0204;
 const FORMULA_STRING: u16 = 0x0207;
 const FORMULA: u16 = 0x0006;
 const START: u16 = 0x0809;
-/// The version that has strings of sixteen bits.
+/// The version with strings of UTF-16.
 const VERSION_8: u16 = 0x0600;
 
-/// A workbook that is being read.
-struct Book<'b> {
+/// The reader of a workbook.
+struct BookReader<'b> {
     is_started: bool,
     is_version_8: bool,
     page: i64,
@@ -45,16 +46,16 @@ struct Book<'b> {
     names: Vec<String>,
     cells: Cells,
     row: u16,
-    found: &'b mut Found,
+    document: &'b mut OfficeDraft,
 }
 
 /// Reads the workbook in `stream`.
 pub(super) fn read(
     stream: &[u8],
     input: &Input<'_>,
-    found: &mut Found,
+    document: &mut OfficeDraft,
 ) -> Result<(), (ProblemKind, String)> {
-    let mut book = Book {
+    let mut book = BookReader {
         is_started: false,
         is_version_8: true,
         page: 1252,
@@ -62,7 +63,7 @@ pub(super) fn read(
         names: Vec::new(),
         cells: Cells::new(),
         row: 0,
-        found,
+        document,
     };
     let mut rest = stream;
     let mut count = 0_usize;
@@ -74,7 +75,7 @@ pub(super) fn read(
         if kind == PASSWORD {
             return Err((ProblemKind::Locked, "is locked by a password".to_owned()));
         }
-        if book.found.body.is_full() {
+        if book.document.body.is_full() {
             break;
         }
         rest = after;
@@ -84,45 +85,45 @@ pub(super) fn read(
                 parts.push(more);
                 rest = after;
             }
-            book.strings = Strings { parts: &parts, part: 0, at: 8 }.read();
+            book.strings = SharedStringsReader { parts: &parts, part: 0, at: 8 }.read();
         } else {
             book.record(kind, content);
         }
     }
-    book.cells.end_row(book.found);
+    book.cells.end_row(book.document);
     Ok(())
 }
 
-/// Returns the kind and the content of the first record, and what follows it.
+/// Returns the kind and the content of the first record, and the bytes after it.
 fn record(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let content = bytes.get(4..)?;
-    let size = usize::from(u16_at(bytes, 2)?);
+    let size = usize::from(le16(bytes, 2)?);
     let (content, after) = content.split_at_checked(size).unwrap_or((content, &[]));
-    Some((u16_at(bytes, 0)?, content, after))
+    Some((le16(bytes, 0)?, content, after))
 }
 
-impl Book<'_> {
+impl BookReader<'_> {
     fn record(&mut self, kind: u16, content: &[u8]) {
         match kind {
             START => {
-                // Sheets in files for two versions say what they are not.
+                // Later sheets in files for two versions have another number.
                 if !std::mem::replace(&mut self.is_started, true) {
-                    self.is_version_8 = u16_at(content, 0) == Some(VERSION_8);
+                    self.is_version_8 = le16(content, 0) == Some(VERSION_8);
                 }
                 self.cells = Cells::new();
                 self.row = 0;
             }
-            END => self.cells.end_row(self.found),
+            END => self.cells.end_row(self.document),
             CODEPAGE => {
-                // The number for the Macintosh does not fit.
-                let page = u16_at(content, 0).map_or(1252, i64::from);
+                // The number for the Macintosh does not fit in 16 bits.
+                let page = le16(content, 0).map_or(1252, i64::from);
                 self.page = if page == 0x8000 { 10000 } else { page };
             }
             SHEET => {
                 let size = content.get(6).map_or(0, |it| usize::from(*it));
                 let name = self.string(content.get(7..).unwrap_or_default(), size);
                 if self.names.len() < 1_000 && !self.names.contains(&name) {
-                    self.found.sheet(&name);
+                    self.document.sheet(&name);
                     self.names.push(name);
                 }
             }
@@ -132,13 +133,13 @@ impl Book<'_> {
                 self.cell(content, &text);
             }
             LABEL | RICH_LABEL => {
-                let size = u16_at(content, 6).map_or(0, usize::from);
+                let size = le16(content, 6).map_or(0, usize::from);
                 let text = self.string(content.get(8..).unwrap_or_default(), size);
                 self.cell(content, &text);
             }
             FORMULA => self.reach_row(content),
             FORMULA_STRING => {
-                let size = u16_at(content, 0).map_or(0, usize::from);
+                let size = le16(content, 0).map_or(0, usize::from);
                 let text = self.string(content.get(2..).unwrap_or_default(), size);
                 self.cells.cell(&text);
             }
@@ -146,7 +147,7 @@ impl Book<'_> {
         }
     }
 
-    /// Reads a string that lies in one record.
+    /// Reads a string inside one record.
     fn string(&self, bytes: &[u8], characters: usize) -> String {
         let (is_wide, text) = match bytes.split_first() {
             Some((flags, text)) if self.is_version_8 => (flags & 1 != 0, text),
@@ -168,33 +169,33 @@ impl Book<'_> {
     }
 
     fn reach_row(&mut self, content: &[u8]) {
-        let row = u16_at(content, 0).unwrap_or(0);
+        let row = le16(content, 0).unwrap_or(0);
         if row != self.row {
-            self.cells.end_row(self.found);
+            self.cells.end_row(self.document);
             self.row = row;
         }
     }
 }
 
-/// Text whose characters are the low halves of sixteen bits.
+/// Decodes text that has only the low bytes of UTF-16.
 fn narrow(bytes: &[u8]) -> String {
     bytes.iter().map(|it| char::from(*it)).collect()
 }
 
-/// The strings that cells share, which may go on in the next record anywhere; inside of text that
-/// begins with new flags.
-struct Strings<'p> {
+/// The reader of shared strings. They may be continued in the next record at any byte; if the break is inside
+/// the text, the continuation begins with new flags.
+struct SharedStringsReader<'p> {
     parts: &'p [&'p [u8]],
     part: usize,
     at: usize,
 }
 
-impl Strings<'_> {
+impl SharedStringsReader<'_> {
     fn read(mut self) -> Vec<String> {
         let mut strings = Vec::new();
         let mut bytes_left = STRINGS_BYTES_MAX;
         while let Some(text) = self.string(bytes_left) {
-            // Strings of nothing take room too.
+            // Empty strings take room as well.
             bytes_left = bytes_left.saturating_sub(text.len() + size_of::<String>());
             strings.push(text);
             if bytes_left == 0 {
@@ -208,7 +209,7 @@ impl Strings<'_> {
         self.parts.get(self.part).and_then(|it| it.get(self.at..)).unwrap_or_default()
     }
 
-    /// Goes on to the next record when this one is at its end; whether there is one.
+    /// Moves to the next record at the end of this one; returns false if there is none.
     fn reach_bytes(&mut self) -> bool {
         while self.left().is_empty() {
             if self.parts.len() <= self.part + 1 {
@@ -222,11 +223,11 @@ impl Strings<'_> {
 
     fn number(&mut self, count: usize) -> Option<usize> {
         let mut number = 0;
-        for place in 0..count {
+        for at in 0..count {
             if !self.reach_bytes() {
                 return None;
             }
-            number |= usize::from(*self.left().first()?) << (8 * place);
+            number |= usize::from(*self.left().first()?) << (8 * at);
             self.at += 1;
         }
         Some(number)
@@ -257,7 +258,7 @@ impl Strings<'_> {
             let width = 1 + (flags & 1);
             let here = (self.left().len() / width).min(characters);
             if here == 0 {
-                // Half a character.
+                // Half of a character.
                 self.at += 1;
                 continue;
             }

@@ -4,7 +4,7 @@
 //!
 //! # Differences from the specification
 //!
-//! * Numbers are left out: days are numbers there, and no one looks for the others.
+//! * Numbers are left out: dates are numbers there too, and nobody searches for the others.
 //!
 //! Sans-I/O.
 
@@ -14,53 +14,53 @@ use std::ops::Range;
 use super::cells::Cells;
 use super::package::{Package, Relationship};
 use super::xml::Piece;
-use super::{Found, PARAGRAPH_BYTES_MAX};
+use super::{OfficeDraft, PARAGRAPH_BYTES_MAX};
 use crate::object::ProblemKind;
 use crate::text::Body;
 use crate::{Draft, Input};
 
-/// Longest sum of the strings that cells share, in bytes.
+/// Longest sum of the shared strings, in bytes.
 const STRINGS_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Most of those strings.
+/// Most shared strings.
 const STRINGS_MAX: usize = 1024 * 1024;
 /// Most sheets that are read.
 const SHEETS_MAX: usize = 1_000;
 /// The part that lists the sheets.
 const MAIN: &str = "xl/workbook.xml";
 
-/// The strings that cells share, one after the other.
+/// The strings that cells share, concatenated.
 #[derive(Default)]
-struct Strings {
+struct StringPool {
     text: String,
-    places: Vec<Range<usize>>,
+    ranges: Vec<Range<usize>>,
 }
 
-impl Strings {
+impl StringPool {
     fn get(&self, index: &str) -> &str {
-        let place = index.trim().parse::<usize>().ok().and_then(|it| self.places.get(it));
-        place.and_then(|it| self.text.get(it.clone())).unwrap_or_default()
+        let range = index.trim().parse::<usize>().ok().and_then(|it| self.ranges.get(it));
+        range.and_then(|it| self.text.get(it.clone())).unwrap_or_default()
     }
 }
 
 /// Summarizes a workbook.
 pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Draft<'a> {
-    let mut found = Found::new(input);
-    found.properties.read_parts(package);
-    let sheets = sheets(package, &mut found);
+    let mut document = OfficeDraft::new(input);
+    document.properties.read_parts(package);
+    let sheets = sheets(package, &mut document);
     let strings = strings(package);
     for path in sheets {
-        if found.body.is_full() || package.is_over() {
+        if document.body.is_full() || package.is_over() {
             break;
         }
         for it in package.relationships(&path) {
             if it.is_external && it.kind == "hyperlink" {
-                found.references.add(&it.target);
+                document.references.add(&it.target);
             }
         }
-        sheet(package, &path, &strings, &mut found);
+        sheet(package, &path, &strings, &mut document);
     }
     let is_binary = package.has("xl/workbook.bin");
-    let mut draft = found.draft();
+    let mut draft = document.draft();
     if is_binary {
         let message = "has its cells in Excel's binary parts, which are not read";
         draft.problem(ProblemKind::Limit, message);
@@ -68,8 +68,8 @@ pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Dra
     draft
 }
 
-/// Notes the names of the sheets, and returns their paths.
-fn sheets(package: &mut Package<'_>, found: &mut Found) -> Vec<String> {
+/// Adds the names of the sheets, and returns their paths.
+fn sheets(package: &mut Package<'_>, document: &mut OfficeDraft) -> Vec<String> {
     let parts: HashMap<String, Relationship> =
         package.relationships(MAIN).into_iter().map(|it| (it.id.clone(), it)).collect();
     let mut paths = Vec::new();
@@ -77,7 +77,7 @@ fn sheets(package: &mut Package<'_>, found: &mut Found) -> Vec<String> {
         if let Piece::Start(it) = piece
             && it.name == "sheet"
         {
-            found.sheet(&it.get("name"));
+            document.sheet(&it.get("name"));
             if let Some(part) = parts.get(&*it.get_prefixed("r:id")) {
                 paths.push(part.target.clone());
             }
@@ -91,14 +91,14 @@ fn sheets(package: &mut Package<'_>, found: &mut Found) -> Vec<String> {
     paths
 }
 
-fn strings(package: &mut Package<'_>) -> Strings {
-    let mut strings = Strings::default();
+fn strings(package: &mut Package<'_>) -> StringPool {
+    let mut strings = StringPool::default();
     let (mut start, mut in_text, mut in_reading) = (0, false, false);
     package.walk("xl/sharedStrings.xml", &mut |piece| {
         match piece {
             Piece::Start(it) => match it.name {
                 "si" => start = strings.text.len(),
-                // How the characters before it are read aloud.
+                // The pronunciation of the characters before it.
                 "rPh" => in_reading = true,
                 "t" => in_text = !in_reading,
                 _ => {}
@@ -107,15 +107,15 @@ fn strings(package: &mut Package<'_>) -> Strings {
             Piece::Text(_) => {}
             Piece::End("t") => in_text = false,
             Piece::End("rPh") => in_reading = false,
-            Piece::End("si") => strings.places.push(start..strings.text.len()),
+            Piece::End("si") => strings.ranges.push(start..strings.text.len()),
             Piece::End(_) => {}
         }
-        strings.text.len() < STRINGS_BYTES_MAX && strings.places.len() < STRINGS_MAX
+        strings.text.len() < STRINGS_BYTES_MAX && strings.ranges.len() < STRINGS_MAX
     });
     strings
 }
 
-fn sheet(package: &mut Package<'_>, path: &str, strings: &Strings, found: &mut Found) {
+fn sheet(package: &mut Package<'_>, path: &str, strings: &StringPool, document: &mut OfficeDraft) {
     let mut cells = Cells::new();
     let mut kind = String::new();
     let mut value = Body::new(PARAGRAPH_BYTES_MAX);
@@ -140,10 +140,10 @@ fn sheet(package: &mut Package<'_>, path: &str, strings: &Strings, found: &mut F
                 "inlineStr" | "str" => cells.cell(value.as_str()),
                 _ => {}
             },
-            Piece::End("row") => cells.end_row(found),
+            Piece::End("row") => cells.end_row(document),
             Piece::End(_) => {}
         }
-        !found.body.is_full()
+        !document.body.is_full()
     });
-    cells.end_row(found);
+    cells.end_row(document);
 }

@@ -1,14 +1,14 @@
-//! A walk through XML: starts, ends and text, one after the other.
+//! A walk through XML: starts, ends and text, in order.
 //!
 //! Source: XML 1.0, by `quick-xml`.
 //!
 //! # Differences from the specification
 //!
-//! * There are no entities but the five that need no declaration; others show nothing. So no text is
-//!   longer than it is written.
-//! * Namespaces are not resolved: an element goes by its local name, which none of the vocabularies
-//!   here has twice in one part.
-//! * Ends need not match their starts: what is broken is read as far as it makes sense.
+//! * The only entities are the five that need no declaration; others show nothing. So no text is longer than
+//!   its source.
+//! * Namespaces are not resolved: elements are known by their local names, which are unique within each part
+//!   of the vocabularies here.
+//! * Ends need not match their starts: broken documents are read as far as they make sense.
 //!
 //! Sans-I/O.
 
@@ -23,12 +23,12 @@ use crate::text::decode;
 
 /// Pieces between two looks at the clock.
 const POLL_PIECES: usize = 1024;
-/// Most attributes of an element that are looked at.
+/// Most attributes of an element that are read.
 const ATTRIBUTES_MAX: usize = 64;
-/// How far the declaration of the charset may stand, in bytes.
+/// Length of the front in which the charset's declaration is looked for, in bytes.
 const DECLARATION_BYTES_MAX: usize = 256;
 
-/// One piece of a document.
+/// One start, end or text of a document.
 #[derive(Debug)]
 pub(crate) enum Piece<'p> {
     /// An element starts; one that is empty ends right after.
@@ -48,22 +48,22 @@ pub(crate) struct Element<'p> {
 }
 
 impl<'p> Element<'p> {
-    /// Returns the value of the attribute that has this local name; empty without one.
+    /// Returns the value of the attribute with this local name; empty without one.
     pub(crate) fn get(&self, name: &str) -> Cow<'p, str> {
         self.find(|full| full.rsplit(':').next() == Some(name))
     }
 
-    /// Returns the value of the attribute that has this name with its prefix; empty without one.
+    /// Returns the value of the attribute with this prefixed name; empty without one.
     pub(crate) fn get_prefixed(&self, name: &str) -> Cow<'p, str> {
         self.find(|full| full == name)
     }
 
-    fn find(&self, is_meant: impl Fn(&str) -> bool) -> Cow<'p, str> {
+    fn find(&self, is_wanted: impl Fn(&str) -> bool) -> Cow<'p, str> {
         let mut attributes = self.start.attributes();
-        // Whether one is there twice would be found by comparing all with all.
+        // The check for duplicates would compare all attributes with each other.
         let attributes = attributes.with_checks(false).take(ATTRIBUTES_MAX).flatten();
-        let found = attributes.into_iter().find(|it| is_meant(it.key.into_inner()));
-        let value = found.map(|it| it.value).unwrap_or_default();
+        let matching = attributes.into_iter().find(|it| is_wanted(it.key.into_inner()));
+        let value = matching.map(|it| it.value).unwrap_or_default();
         match unescape(&value) {
             Ok(Cow::Owned(plain)) => Cow::Owned(plain),
             _ => value,
@@ -71,7 +71,7 @@ impl<'p> Element<'p> {
     }
 }
 
-/// Decodes a document as its mark or declaration says.
+/// Decodes a document by its byte order mark or declaration.
 pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
     let front = bytes.get(..bytes.len().min(DECLARATION_BYTES_MAX)).unwrap_or_default();
     let front = String::from_utf8_lossy(front);
@@ -81,8 +81,8 @@ pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
     decode(bytes, declared)
 }
 
-/// Walks through `text`; `visit` gets every piece until it returns `false`. Says why it did not come to
-/// the end otherwise.
+/// Walks through `text`, and calls `visit` with every piece until it returns `false`. The error is the reason
+/// why the end was not reached.
 pub(crate) fn walk(
     text: &str,
     cancelled: &dyn Fn() -> bool,
@@ -133,19 +133,19 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str) {
-        let mut told = String::new();
+        let mut seen = String::new();
         let result = walk(text, &|| false, &mut |piece| {
             match piece {
-                Piece::Start(it) => told += &format!("<{} {}>", it.name, it.get("a")),
-                Piece::End(name) => told += &format!("</{name}>"),
-                Piece::Text(text) => told += text,
+                Piece::Start(it) => seen += &format!("<{} {}>", it.name, it.get("a")),
+                Piece::End(name) => seen += &format!("</{name}>"),
+                Piece::Text(text) => seen += text,
             }
             true
         });
         if let Err((_, message)) = result {
-            told += message.split(':').next().unwrap();
+            seen += message.split(':').next().unwrap();
         }
-        assert_eq!(told, expected, "{text}");
+        assert_eq!(seen, expected, "{text}");
     }
 
     #[test]

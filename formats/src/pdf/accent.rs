@@ -1,11 +1,11 @@
-//! Letters with accents from their parts.
+//! Accented letters, composed of a letter and an accent.
 //!
-//! Source: TeX's text fonts in the OT1 encoding have no accented letters: the accent is drawn first
-//! and the letter under it, or the other way around for what hangs below. Readers see one letter.
+//! Source: TeX's text fonts in the OT1 encoding have no accented letters. The accent is drawn first and then
+//! the letter, or the other way around for accents below. Readers see one letter.
 //!
 //! Sans-I/O.
 
-/// Accents as fonts name them, each with the letters that it makes: base, result, base, result, …
+/// Accents in the forms of fonts, each with its letters: base, result, base, result, …
 const COMPOSED: &[(&[char], &str)] = &[
     (&['´', '\u{301}', '\''], "aáeéiíoóuúyýcćnńsśzźlĺrŕgǵAÁEÉIÍOÓUÚYÝCĆNŃSŚZŹLĹRŔ"),
     (&['`', '\u{300}'], "aàeèiìoòuùnǹAÀEÈIÌOÒUÙNǸ"),
@@ -22,12 +22,12 @@ const COMPOSED: &[(&[char], &str)] = &[
     (&['˛', '\u{328}'], "aąeęiįuųAĄEĘIĮUŲ"),
 ];
 
-/// Returns whether `char` may be the accent of a letter drawn in the same place.
+/// Returns whether `char` may be the accent of a letter drawn at the same position.
 pub(super) fn is_accent(char: char) -> bool {
     matches!(char, '`' | '^' | '~' | '\'' | '¨' | '¯' | '´' | '¸' | '°' | 'ˆ'..='˝' | '\u{300}'..='\u{328}')
 }
 
-/// Returns the one letter that `base` and `accent` are, where there is one.
+/// Returns the one letter for `base` and `accent`, if there is one.
 pub(super) fn compose(base: char, accent: char) -> Option<char> {
     let base = match base {
         'ı' => 'i',

@@ -1,7 +1,7 @@
-//! A device for the interpreter that keeps the characters drawn on it, and their places.
+//! The text device: a drawing device for the interpreter that keeps characters and their positions.
 //!
-//! All pages give text, in the order in which it is drawn; the front pages also give marks, from which
-//! [`super::layout`] makes lines. Ligatures are taken apart, and accents put onto their letters.
+//! All pages give text in the order of drawing. The front pages also give marks, from which [`super::layout`]
+//! makes lines. Ligatures are expanded, and accents composed with their letters.
 //!
 //! Sans-I/O.
 
@@ -23,16 +23,16 @@ pub(super) const OPERATIONS_MAX: u64 = 5_000_000;
 const POLL_OPERATIONS: u64 = 16;
 /// Most marks that are kept of one page: a page of small print has about ten thousand.
 const MARKS_MAX: usize = 20_000;
-/// Most fonts that are told apart.
+/// Most fonts that are distinguished.
 const FONTS_MAX: usize = 500;
-/// Glyphs are drawn in a space of this many units to the font's size.
+/// Units of the glyphs' space to one font size.
 const UNITS_PER_EM: f64 = 1000.0;
-/// A gap wider than this share of the font's size parts words.
+/// Least gap between words, in units of the font's size.
 pub(super) const WORD_GAP_EM: f64 = 0.17;
-/// A step off the line of more than this share of the font's size starts another line.
+/// Least step off the line to another line, in units of the font's size.
 const LINE_STEP_EM: f64 = 0.4;
 
-/// Why the device wants no more.
+/// The reason for which the device stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     Time,
@@ -40,7 +40,7 @@ pub(super) enum Stop {
     Enough,
 }
 
-/// What is known of a font.
+/// The properties of a font.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Face {
     /// Its name without the prefix of a subset.
@@ -49,7 +49,7 @@ pub(super) struct Face {
     pub(super) italic: bool,
 }
 
-/// One character in its place on the page, in points; the top is 0.
+/// One character at its position on the page, in points; the top is 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     pub(super) char: char,
@@ -57,7 +57,7 @@ pub(super) struct Mark {
     pub(super) end: Point,
     /// The font's size.
     pub(super) size: f64,
-    /// Which of the device's faces.
+    /// The index of its face.
     pub(super) face: u16,
 }
 
@@ -67,14 +67,14 @@ impl Mark {
         along / along.hypot().max(1e-6)
     }
 
-    /// Whether it runs from left to right.
+    /// Returns whether it runs from left to right.
     pub(super) fn is_level(&self) -> bool {
         let along = self.end - self.start;
         along.y.abs() <= 0.1 * along.x
     }
 }
 
-/// A device that keeps the characters drawn on it.
+/// A device that keeps the characters that are drawn on it.
 pub(super) struct TextDevice<'c> {
     pub(super) body: Body,
     pub(super) stop: Option<Stop>,
@@ -84,9 +84,9 @@ pub(super) struct TextDevice<'c> {
     face_keys: Vec<u128>,
     cancelled: &'c dyn Fn() -> bool,
     operations: u64,
-    /// The last character, which may yet get an accent or be one.
+    /// The last character, which may still get an accent or be one.
     held: Option<Mark>,
-    /// Where the next character of the word is expected, and the font's size there.
+    /// The expected position of the word's next character, and the font's size there.
     expected: Option<(Point, f64)>,
 }
 
@@ -115,7 +115,7 @@ impl<'c> TextDevice<'c> {
         self.stop.is_some()
     }
 
-    /// Counts one operation; unwinds out of the interpreter when there are to be no more.
+    /// Counts one operation; unwinds out of the interpreter when it must stop.
     fn tick(&mut self) {
         self.operations += 1;
         if OPERATIONS_MAX < self.operations {
@@ -123,14 +123,14 @@ impl<'c> TextDevice<'c> {
         }
         if self.stop.is_some() || self.operations.is_multiple_of(POLL_OPERATIONS) && self.is_done()
         {
-            // Not a panic: no hook runs, and `pages` catches it.
+            // This is not a panic: no hook runs, and `pages` catches it.
             resume_unwind(Box::new(()));
         }
     }
 
     pub(super) fn end_page(&mut self) {
         if let Some(held) = self.held.take() {
-            self.place(held);
+            self.append(held);
         }
         self.body.line();
         self.expected = None;
@@ -155,13 +155,13 @@ impl<'c> TextDevice<'c> {
         };
         let mut buffer = [0; 4];
         match glyph.as_unicode() {
-            // TeX calls the bitmaps of a font a0, a1, …: names of ornaments elsewhere.
+            // TeX names the bitmaps of a font a0, a1, …, which are ornaments in other fonts.
             Some(BfString::Char('\u{2701}'..='\u{27be}')) if matches!(glyph, Glyph::Type3(_)) => {
                 put(tex_text(glyph.char_code(), &mut buffer));
             }
-            Some(BfString::Char(char)) => put(taken_apart(char, &mut buffer)),
+            Some(BfString::Char(char)) => put(expand_ligature(char, &mut buffer)),
             Some(BfString::String(text)) => {
-                text.chars().for_each(|char| put(taken_apart(char, &mut buffer)));
+                text.chars().for_each(|char| put(expand_ligature(char, &mut buffer)));
             }
             None if matches!(glyph, Glyph::Type3(_)) => {
                 put(tex_text(glyph.char_code(), &mut buffer));
@@ -170,22 +170,22 @@ impl<'c> TextDevice<'c> {
         }
     }
 
-    /// Takes a character in; the one before it is placed once it is known to be whole.
+    /// Takes a character; the one before it is appended when it is complete.
     fn hold(&mut self, mark: Mark) {
         let Some(held) = self.held else {
             self.held = Some(mark);
             return;
         };
-        match joined(&held, &mark) {
+        match with_accent(&held, &mark) {
             Some(one) => self.held = Some(one),
             None => {
-                self.place(held);
+                self.append(held);
                 self.held = Some(mark);
             }
         }
     }
 
-    fn place(&mut self, mark: Mark) {
+    fn append(&mut self, mark: Mark) {
         if let Some((expected, last_size)) = self.expected {
             let em = mark.size.max(last_size);
             let (step, direction) = (mark.start - expected, mark.direction());
@@ -208,14 +208,14 @@ impl<'c> TextDevice<'c> {
         }
     }
 
-    /// Ends the line; a word that is hyphenated there goes on.
+    /// Ends the line; a word hyphenated there goes on.
     fn new_line(&mut self) {
         if !self.body.join_hyphenated() {
             self.body.line();
         }
     }
 
-    /// Returns which face a run is in; 0 is not known.
+    /// Returns the index of a run's face; 0 is unknown.
     fn face(&mut self, run: &GlyphRun<'_, '_>) -> u16 {
         if self.faces.is_empty() {
             self.faces.push(Face::default());
@@ -242,16 +242,16 @@ impl<'c> TextDevice<'c> {
     }
 }
 
-/// Whether a font's name says that it is bold; TeX's own (`CMBX12`, `SFSX1000`) say it their way.
+/// Returns whether a font's name means bold; TeX's fonts (`CMBX12`, `SFSX1000`) have special names.
 fn is_bold(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    let said = ["bold", "black", "heavy", "demi", "-medi", "-bd"];
+    let words = ["bold", "black", "heavy", "demi", "-medi", "-bd"];
     let tex = ["cmbx", "cmssbx", "cmb1", "sfbx", "sfsx", "sfrb", "ecbx", "ecsx", "lmbx"];
-    said.iter().any(|it| lower.contains(it)) || tex.iter().any(|it| lower.starts_with(it))
+    words.iter().any(|it| lower.contains(it)) || tex.iter().any(|it| lower.starts_with(it))
 }
 
-/// Ligatures would hide the words from a search.
-fn taken_apart(char: char, buffer: &mut [u8; 4]) -> &str {
+/// Expands ligatures, which would hide words from a search.
+fn expand_ligature(char: char, buffer: &mut [u8; 4]) -> &str {
     match char {
         '\u{fb00}' => "ff",
         '\u{fb01}' => "fi",
@@ -263,8 +263,8 @@ fn taken_apart(char: char, buffer: &mut [u8; 4]) -> &str {
     }
 }
 
-/// Returns what a code means in a font of bitmaps whose glyphs have no names: such are TeX's, in the
-/// encoding OT1 or T1. Where these differ, the commoner letter is taken.
+/// Returns the text of a code in a bitmap font whose glyphs have no names, such as TeX's in the encodings OT1
+/// or T1. Where these differ, the commoner letter is taken.
 fn tex_text(code: u32, buffer: &mut [u8; 4]) -> &str {
     match code {
         11 | 27 => "ff",
@@ -296,8 +296,8 @@ fn tex_text(code: u32, buffer: &mut [u8; 4]) -> &str {
     }
 }
 
-/// Returns the letter that two characters make which are drawn in one place.
-fn joined(first: &Mark, second: &Mark) -> Option<Mark> {
+/// Returns the accented letter for two characters that are drawn at one position.
+fn with_accent(first: &Mark, second: &Mark) -> Option<Mark> {
     let (accent, letter) = if accent::is_accent(first.char) {
         (first, second)
     } else if accent::is_accent(second.char) {

@@ -1,55 +1,55 @@
-//! The engine: picks the template that fits a document best, and applies its rules.
+//! The extractor: it chooses the best template for a document, and applies its rules.
 //!
-//! It knows kinds of conditions and of places, and no rule: those are in the templates.
+//! It implements the kinds of conditions and rules; the rules themselves are in the templates.
 //!
 //! Sans-I/O.
 
 use super::super::Draft;
+use super::declared::Declared;
 use super::layout::{Layout, Line};
 use super::template::{Condition, Number, Rule, Take, Template, Text};
-use super::witness::Witness;
 
 /// Most values of one field.
 const VALUES_MAX: usize = 50;
-/// Most lines of one section, and of one block.
+/// Most lines of one section, and most of one block.
 const SECTION_LINES_MAX: usize = 100;
-/// How much of a text is looked through, from its front and from its end, in bytes.
+/// Length of the parts of a text that are searched, at its front and at its end, in bytes.
 const SEARCHED_BYTES_MAX: usize = 128 * 1024;
-/// Sizes that differ by no more than this share are the same.
+/// Largest difference between sizes that count as equal, as a share.
 const SAME_SIZE_SHARE: f64 = 0.06;
-/// Lines of one block are no further apart than this multiple of their size.
+/// Largest step between lines of one block, in units of their size.
 const BLOCK_STEP_EM: f64 = 2.1;
-/// Lines of one section are no further apart than this multiple of their size.
+/// Largest step between lines of one section, in units of their size.
 const SECTION_STEP_EM: f64 = 3.5;
 
-/// What is known of a document.
-pub(super) struct Document<'a> {
+/// A document as rules see it.
+pub(super) struct Extractor<'a> {
     pub(super) layout: &'a Layout,
     /// The text of the front pages.
     pub(super) front: &'a str,
     pub(super) body: &'a str,
     pub(super) name: &'a str,
-    pub(super) witness: Witness,
+    pub(super) declared: Declared,
 }
 
-/// What a rule found, and where.
+/// The values that rules found for a field, and their position.
 #[derive(Clone, Debug, Default)]
-struct Found {
+struct FieldMatch {
     values: Vec<String>,
-    /// The page, and how far down that page it reaches.
+    /// The page, and the lowest position on it as a share of its height.
     bottom: Option<(usize, f64)>,
     /// Whether later rules may add to it.
     more: bool,
 }
 
-impl Document<'_> {
-    /// Says what sort of document it is, and what its template finds in it.
+impl Extractor<'_> {
+    /// Adds the document's class, and the fields that its template finds.
     pub(super) fn describe(&self, templates: &[Template], draft: &mut Draft<'_>) {
         let Some(template) = self.classify(templates) else { return };
         draft.other("Document-Class", template.class.as_str());
-        let mut found: Vec<(&str, Found)> = Vec::new();
+        let mut found: Vec<(&str, FieldMatch)> = Vec::new();
         let mut next = Some(template);
-        // A chain of templates that are like each other ends.
+        // The bound ends chains of templates that refer to each other.
         for _ in 0..templates.len() {
             let Some(template) = next else { break };
             for rule in &template.rules {
@@ -58,7 +58,7 @@ impl Document<'_> {
             let like = template.like.as_deref();
             next = like.and_then(|like| templates.iter().find(|it| it.class == like));
         }
-        for (field, Found { values, .. }) in found {
+        for (field, FieldMatch { values, .. }) in found {
             match field {
                 "Title" => draft.title = values.join(" "),
                 "Author" => draft.authors = values,
@@ -73,7 +73,7 @@ impl Document<'_> {
         }
     }
 
-    /// Returns the template for which there is most evidence; the first of those.
+    /// Returns the template with the most evidence; of equals the first.
     fn classify<'t>(&self, templates: &'t [Template]) -> Option<&'t Template> {
         let mut best: Option<(&Template, f64)> = None;
         for template in templates {
@@ -99,12 +99,12 @@ impl Document<'_> {
     fn number(&self, number: Number) -> f64 {
         let words = |text: &str| text.split_whitespace().count() as f64;
         match number {
-            Number::Pages => self.witness.pages as f64,
-            Number::Width => self.witness.width,
-            Number::Aspect => self.witness.aspect,
-            Number::Fields => self.witness.fields as f64,
-            Number::Outline => self.witness.outline as f64,
-            Number::WordsPerPage => words(self.body) / self.witness.pages.max(1) as f64,
+            Number::Pages => self.declared.pages as f64,
+            Number::Width => self.declared.width,
+            Number::Aspect => self.declared.aspect,
+            Number::Fields => self.declared.fields as f64,
+            Number::Outline => self.declared.outline as f64,
+            Number::WordsPerPage => words(self.body) / self.declared.pages.max(1) as f64,
             Number::FirstWords => {
                 self.layout.lines.iter().filter(|it| it.page == 1).map(|it| words(&it.text)).sum()
             }
@@ -116,14 +116,14 @@ impl Document<'_> {
         }
     }
 
-    /// Returns a text, or both its ends.
+    /// Returns a text, or its front and its end if it is long.
     fn texts(&self, text: Text) -> Vec<&str> {
         let text = match text {
             Text::Front => self.front,
             Text::Body => self.body,
-            Text::SaidTitle => &self.witness.title,
-            Text::SaidAuthor => &self.witness.author,
-            Text::MadeBy => &self.witness.made_by,
+            Text::DeclaredTitle => &self.declared.title,
+            Text::DeclaredAuthor => &self.declared.author,
+            Text::MadeBy => &self.declared.made_by,
             Text::Name => self.name,
         };
         if text.len() <= 2 * SEARCHED_BYTES_MAX {
@@ -134,7 +134,7 @@ impl Document<'_> {
         [head, tail].into_iter().flatten().collect()
     }
 
-    fn apply<'t>(&self, rule: &'t Rule, found: &mut Vec<(&'t str, Found)>) {
+    fn apply<'t>(&self, rule: &'t Rule, found: &mut Vec<(&'t str, FieldMatch)>) {
         let known = found.iter().position(|(field, _)| *field == rule.field);
         if known.and_then(|it| found.get(it)).is_some_and(|(_, it)| !it.more) {
             return;
@@ -145,8 +145,8 @@ impl Document<'_> {
         };
         new.values = values(rule, std::mem::take(&mut new.values));
         if rule.confirmed {
-            new.values.retain(|it| self.stands_in_front(it));
-            new.bottom = new.values.first().and_then(|it| self.place(it));
+            new.values.retain(|it| self.is_on_front_pages(it));
+            new.bottom = new.values.first().and_then(|it| self.position_of(it));
         }
         if new.values.is_empty() {
             return;
@@ -162,14 +162,14 @@ impl Document<'_> {
         }
     }
 
-    /// Whether the front pages have the words of `value` one after the other.
-    fn stands_in_front(&self, value: &str) -> bool {
+    /// Returns whether the front pages have the words of `value` in one sequence.
+    fn is_on_front_pages(&self, value: &str) -> bool {
         let wanted = letters(value);
         !wanted.is_empty() && letters(self.front).contains(&wanted)
     }
 
-    /// Returns where on the first page `value` ends.
-    fn place(&self, value: &str) -> Option<(usize, f64)> {
+    /// Returns the position on the first page at which `value` ends.
+    fn position_of(&self, value: &str) -> Option<(usize, f64)> {
         let wanted = letters(value);
         let ends = |line: &&Line| {
             let end = letters(&line.text);
@@ -178,8 +178,8 @@ impl Document<'_> {
         self.layout.lines.iter().find(ends).map(|it| (it.page, it.top))
     }
 
-    fn in_text(&self, rule: &Rule) -> Found {
-        let mut found = Found::default();
+    fn in_text(&self, rule: &Rule) -> FieldMatch {
+        let mut found = FieldMatch::default();
         for text in self.texts(rule.text) {
             let Some(pattern) = rule.matches.as_ref().filter(|_| rule.take == Take::Match) else {
                 found.values.push(text.to_owned());
@@ -193,12 +193,12 @@ impl Document<'_> {
         found
     }
 
-    fn in_layout(&self, rule: &Rule, found: &[(&str, Found)]) -> Found {
+    fn in_layout(&self, rule: &Rule, found: &[(&str, FieldMatch)]) -> FieldMatch {
         let below = match &rule.below {
             None => None,
             Some(field) => match found.iter().find(|(name, _)| name == field) {
-                Some((_, Found { bottom: Some(bottom), .. })) => Some(*bottom),
-                _ => return Found::default(),
+                Some((_, FieldMatch { bottom: Some(bottom), .. })) => Some(*bottom),
+                _ => return FieldMatch::default(),
             },
         };
         let start = |line: &Line| match below {
@@ -209,7 +209,7 @@ impl Document<'_> {
             }
         };
         let lines = self.layout.lines.iter().filter(|it| it.page <= rule.pages && start(it));
-        // Of a section it ends what is below the heading.
+        // `until` ends a section only below its heading.
         let ends = |line: &Line| rule.until.iter().any(|end| end.is_match(&line.text));
         let lines = lines.take_while(|it| rule.take == Take::Section || !ends(it));
         let chosen: Vec<&Line> = lines.filter(|it| self.fits(rule, it)).collect();
@@ -234,7 +234,7 @@ impl Document<'_> {
         let bottom = lines.last().map(|it| (it.page, it.top));
         let values: Vec<String> = lines.iter().map(text).collect();
         let values = if rule.take == Take::Lines { values } else { vec![joined(&values, false)] };
-        Found { values, bottom, more: false }
+        FieldMatch { values, bottom, more: false }
     }
 
     fn fits(&self, rule: &Rule, line: &Line) -> bool {
@@ -248,16 +248,16 @@ impl Document<'_> {
             && !rule.not.iter().any(|it| it.is_match(&line.text))
     }
 
-    /// Returns what stands below the first of the `headings`, or behind it in its line.
-    fn section(&self, rule: &Rule, headings: &[&Line]) -> Found {
+    /// Returns the text below the first of the `headings`, or after it in its line.
+    fn section(&self, rule: &Rule, headings: &[&Line]) -> FieldMatch {
         let (Some(heading), Some(pattern)) = (headings.first(), &rule.matches) else {
-            return Found::default();
+            return FieldMatch::default();
         };
         let behind = pattern.find(&heading.text).and_then(|it| heading.text.get(it.end()..));
         let mut texts = vec![behind.unwrap_or_default().trim().to_owned()];
         let mut last: (f64, usize) = (heading.base, heading.page);
         let mut bottom = (heading.page, heading.top);
-        // How wide the section's column is, as far as is known: a last line may end left of the heading.
+        // The width of the section's column as far as it is known: its last line may end left of the heading.
         let (mut left, mut right) = (heading.left, heading.right.max(heading.left + 200.0));
         let is_below = |line: &&Line| line.page == heading.page && heading.base < line.base;
         for line in self.layout.lines.iter().filter(is_below).take(SECTION_LINES_MAX) {
@@ -274,16 +274,16 @@ impl Document<'_> {
             texts.push(line.plain());
         }
         texts.retain(|it| !it.is_empty());
-        Found { values: vec![joined(&texts, true)], bottom: Some(bottom), more: false }
+        FieldMatch { values: vec![joined(&texts, true)], bottom: Some(bottom), more: false }
     }
 }
 
-/// Returns the letters and digits of a text, small.
+/// Returns the letters and digits of a text in lower case.
 fn letters(text: &str) -> String {
     text.chars().filter(|it| it.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Puts lines together that follow each other in one size and one face.
+/// Joins consecutive lines of one size and face to blocks.
 fn blocks<'l>(lines: &[&'l Line]) -> Vec<Vec<&'l Line>> {
     let mut blocks: Vec<Vec<&Line>> = Vec::new();
     for line in lines {
@@ -307,7 +307,7 @@ fn blocks<'l>(lines: &[&'l Line]) -> Vec<Vec<&'l Line>> {
     blocks
 }
 
-/// Joins lines; in running text a hyphen at the end of one goes, in a title it stays.
+/// Joins lines. In running text a hyphen at the end of a line is removed, in a title it stays.
 fn joined(lines: &[String], running: bool) -> String {
     let mut text = String::new();
     for line in lines {
@@ -326,28 +326,28 @@ fn joined(lines: &[String], running: bool) -> String {
     text
 }
 
-/// Cleans and splits what a rule found, as the rule says.
-fn values(rule: &Rule, found: Vec<String>) -> Vec<String> {
+/// Cleans and splits the values of a rule.
+fn values(rule: &Rule, raw: Vec<String>) -> Vec<String> {
     let mut values = Vec::new();
-    'all: for mut text in found {
+    'all: for mut text in raw {
         for (find, with) in &rule.replace {
             text = find.replace_all(&text, with.as_str()).into_owned();
         }
-        let parts: Vec<&str> = match &rule.split {
+        let pieces: Vec<&str> = match &rule.split {
             Some(split) => split.split(&text).collect(),
             None => vec![&text],
         };
-        for part in parts {
-            let part = part.trim();
-            if rule.last.as_ref().is_some_and(|it| it.is_match(part)) {
+        for piece in pieces {
+            let piece = piece.trim();
+            if rule.last.as_ref().is_some_and(|it| it.is_match(piece)) {
                 break 'all;
             }
-            let kept = rule.keep.as_ref().is_none_or(|it| it.is_match(part));
-            if part.is_empty() || !kept || rule.drop.iter().any(|it| it.is_match(part)) {
+            let kept = rule.keep.as_ref().is_none_or(|it| it.is_match(piece));
+            if piece.is_empty() || !kept || rule.drop.iter().any(|it| it.is_match(piece)) {
                 continue;
             }
-            if values.len() < VALUES_MAX && !values.iter().any(|it| it == part) {
-                values.push(part.to_owned());
+            if values.len() < VALUES_MAX && !values.iter().any(|it| it == piece) {
+                values.push(piece.to_owned());
             }
         }
     }

@@ -1,7 +1,6 @@
-//! From marks on a page to lines: what stands where, how large and in which face.
+//! The layout of front pages: marks put together to lines, with position, size and face.
 //!
-//! A line here is what stands side by side without a wide gap: the two columns of a page, or two
-//! authors in one row, are lines of their own.
+//! A line has no wide gap: the two columns of a page, or two authors in one row, are separate lines.
 //!
 //! Sans-I/O.
 
@@ -11,17 +10,17 @@ use super::device::{Face, Mark, WORD_GAP_EM};
 
 /// Most lines that are kept of one page.
 const LINES_MAX: usize = 1_000;
-/// Most sizes and heights that are told apart in one line.
+/// Most sizes and heights that are distinguished in one line.
 const SIZES_MAX: usize = 20;
-/// A gap of more than this share of the font's size ends a line.
+/// Least gap that ends a line, in units of the font's size.
 const LINE_GAP_EM: f64 = 1.6;
-/// What is drawn this far off the line, as a share of the font's size, is a row of its own.
+/// Least vertical step to another row, in units of the font's size.
 const ROW_STEP_EM: f64 = 0.55;
-/// What is smaller than this share of its line's size and stands higher is a superscript.
+/// Largest size of a superscript, as a share of its line's size.
 const SUPERSCRIPT_SIZE: f64 = 0.82;
-/// By how much a superscript stands higher, as a share of its line's size.
+/// Least rise of a superscript, in units of its line's size.
 const SUPERSCRIPT_RISE_EM: f64 = 0.15;
-/// How far the middle of a centered line may be off the middle, as a share of the page's width.
+/// Largest distance of a centered line's middle from the text's middle, as a share of the page's width.
 const CENTER_SHARE: f64 = 0.025;
 
 /// One line.
@@ -29,17 +28,17 @@ const CENTER_SHARE: f64 = 0.025;
 pub(super) struct Line {
     /// Its words.
     pub(super) text: String,
-    /// Where superscripts stand in the text, in bytes.
+    /// Ranges of superscripts in the text, in bytes.
     pub(super) superscripts: Vec<Range<usize>>,
-    /// From which page, counted from 1.
+    /// Its page, counted from 1.
     pub(super) page: usize,
     pub(super) left: f64,
     pub(super) right: f64,
-    /// Where it stands, as a share of the page's height: 0 is the top.
+    /// Its position as a share of the page's height: 0 is the top.
     pub(super) top: f64,
     /// Its baseline, in points from the top.
     pub(super) base: f64,
-    /// The size that most of it has, in points.
+    /// The size of most of its characters, in points.
     pub(super) size: f64,
     pub(super) bold: bool,
     pub(super) italic: bool,
@@ -60,17 +59,17 @@ impl Line {
     }
 }
 
-/// The front of a document.
+/// The layout of a document's front pages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layout {
     /// The lines of the front pages, page by page and from top to bottom.
     pub(super) lines: Vec<Line>,
-    /// The size that most of the text has, in points.
+    /// The size of most of the text, in points.
     pub(super) body_size: f64,
 }
 
 impl Layout {
-    /// Takes the next page in.
+    /// Adds the next page.
     pub(super) fn add(&mut self, page: usize, size: (f64, f64), marks: &[Mark], faces: &[Face]) {
         let strings = strings(marks, faces);
         let mut lines = rows(strings);
@@ -86,7 +85,7 @@ impl Layout {
         self.lines.extend(lines);
     }
 
-    /// Looks at all pages together.
+    /// Computes the body's size from all pages.
     pub(super) fn finish(&mut self) {
         let mut sizes: Vec<(f64, usize)> = Vec::new();
         for line in &self.lines {
@@ -100,7 +99,7 @@ impl Layout {
     }
 }
 
-/// Returns the middle of the text on a page `width` wide: that of its widest lines, which are filled.
+/// Returns the middle of the text on a page of this `width`: that of its widest lines, which are full.
 fn middle(lines: &[Line], width: f64) -> f64 {
     let wide = || lines.iter().filter(|it| 0.55 * width < it.right - it.left);
     if wide().count() < 3 {
@@ -111,7 +110,7 @@ fn middle(lines: &[Line], width: f64) -> f64 {
     f64::midpoint(left, right)
 }
 
-/// Marks that follow each other on one line.
+/// Consecutive marks on one line.
 struct Piece {
     marks: Vec<Mark>,
     size: f64,
@@ -130,7 +129,7 @@ impl Piece {
     }
 }
 
-/// Joins marks as they were drawn.
+/// Joins marks in the order of drawing.
 fn strings(marks: &[Mark], faces: &[Face]) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut open: Vec<Mark> = Vec::new();
@@ -160,7 +159,7 @@ fn piece(marks: Vec<Mark>, faces: &[Face]) -> Piece {
     piece
 }
 
-/// Returns the size that most of the marks have, and where they stand.
+/// Returns the size and the baseline of most of the marks.
 fn main(marks: &[Mark]) -> (f64, f64) {
     let mut sizes: Vec<(f64, f64, usize)> = Vec::new();
     for mark in marks.iter().filter(|it| !it.char.is_whitespace()) {
@@ -177,7 +176,7 @@ fn main(marks: &[Mark]) -> (f64, f64) {
     sizes.iter().max_by_key(|it| it.2).map_or((0.0, 0.0), |it| (it.0, it.1))
 }
 
-/// Puts together what stands side by side, from top to bottom.
+/// Joins neighboring pieces to lines, from top to bottom.
 fn rows(mut pieces: Vec<Piece>) -> Vec<Line> {
     pieces.sort_by(|a, b| a.base.total_cmp(&b.base));
     let mut rows: Vec<Vec<Piece>> = Vec::new();

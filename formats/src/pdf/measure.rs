@@ -1,8 +1,8 @@
-//! How large the streams of a PDF open, before anything opens them.
+//! The inflated size of a PDF's streams, measured before they are decoded.
 //!
-//! The interpreter decodes each stream whole. Here every stream in the file is inflated and counted,
-//! without being kept, and a file with one that swells too far is refused. A stream whose size cannot
-//! be told from outside (encrypted, or packed in several layers) may only be small.
+//! The interpreter decodes each stream whole. Here every stream of the file is inflated and counted, and
+//! nothing is kept; a file with a stream that inflates too far is refused. A stream whose size cannot be
+//! measured (encrypted, or packed in several layers) must be small.
 //!
 //! Sans-I/O.
 
@@ -11,21 +11,22 @@ use std::io::Read;
 use flate2::bufread::{DeflateDecoder, ZlibDecoder};
 use memchr::memmem;
 
-/// Longest stream that is taken on trust because it cannot be measured, in bytes.
+/// Longest stream that is accepted without measurement, in bytes.
 const OPAQUE_BYTES_MAX: usize = 256 * 1024;
-/// Most bytes before a stream that are taken for its dictionary.
+/// Length of the part before a stream that is taken for its dictionary, in bytes.
 const DICTIONARY_BYTES_MAX: usize = 4 * 1024;
-/// Most small streams that are taken on trust, in bytes.
+/// Longest sum of small streams that are accepted without measurement, in bytes.
 const SMALL_STREAMS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// How far streams may open.
+/// Bounds on inflated streams.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// One stream, in bytes.
+    /// Longest inflated stream, in bytes.
     pub(super) stream_bytes_max: u64,
-    /// Packed size of streams that are taken on trust, in bytes: deflate's ratio is at most 1032.
+    /// Packed size of streams that are accepted without measurement, in bytes: deflate's ratio is at most
+    /// 1032.
     pub(super) small_bytes: usize,
-    /// All streams but images together, in bytes.
+    /// Longest sum of all inflated streams without images, in bytes.
     pub(super) streams_bytes_max: u64,
 }
 
@@ -39,20 +40,20 @@ impl Default for Limits {
     }
 }
 
-/// Why a file is not opened.
+/// The reason for which a file is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Time was up.
+    /// The time was up.
     Time,
-    /// A stream opens too far, or might.
-    Swells(String),
+    /// A stream inflates too far, or might.
+    Size(String),
 }
 
-/// Looks at every stream of a file.
+/// Measures every stream of a file.
 ///
 /// # Errors
 ///
-/// The file is not to be given to the interpreter.
+/// The file must not be given to the interpreter.
 pub(super) fn measure(
     bytes: &[u8],
     limits: Limits,
@@ -87,12 +88,12 @@ pub(super) fn measure(
         if cancelled() {
             return Err(Refusal::Time);
         }
-        // What the dictionary seems to say may be meant to mislead: whatever inflates is measured.
+        // The dictionary may mislead on purpose: whatever inflates is measured.
         if encrypted || 1 < layers(dictionary) || is_coded(dictionary) {
             if 1 < layers(dictionary) || length.is_none() {
                 let message =
                     "has a stream whose size cannot be told before it is opened; not read";
-                return Err(Refusal::Swells(message.to_owned()));
+                return Err(Refusal::Size(message.to_owned()));
             }
             continue;
         }
@@ -104,13 +105,13 @@ pub(super) fn measure(
         if stream_bytes_max <= opened || streams_bytes_max <= total {
             let max = if stream_bytes_max <= opened { stream_bytes_max } else { streams_bytes_max };
             let message = format!("has a stream that opens to more than {max} bytes; not read");
-            return Err(Refusal::Swells(message));
+            return Err(Refusal::Size(message));
         }
     }
     Ok(())
 }
 
-/// How many layers of compression the dictionary names; a filter named elsewhere counts as many.
+/// Returns the number of compression layers in the dictionary; a filter in another object counts as two.
 fn layers(dictionary: &[u8]) -> usize {
     let names: [&[u8]; 5] = [b"/FlateDecode", b"/Fl ", b"/Fl]", b"/Fl/", b"/LZW"];
     let count: usize = names.iter().map(|it| memmem::find_iter(dictionary, it).count()).sum();
@@ -121,13 +122,13 @@ fn layers(dictionary: &[u8]) -> usize {
     if elsewhere { 2 } else { count }
 }
 
-/// Whether the compressed bytes are written in another code, or compressed by LZW.
+/// Returns whether the bytes have an additional text encoding, or are compressed by LZW.
 fn is_coded(dictionary: &[u8]) -> bool {
     let names: [&[u8]; 5] = [b"/ASCII85", b"/A85", b"/ASCIIHex", b"/AHx", b"/LZW"];
     names.iter().any(|it| memmem::find(dictionary, it).is_some())
 }
 
-/// Images are not opened, as nothing is drawn: their sum does not matter.
+/// Returns whether the stream is an image; images are not decoded, as nothing is drawn.
 fn is_image(dictionary: &[u8]) -> bool {
     memmem::find_iter(dictionary, b"/Subtype").any(|at| {
         let value = dictionary.get(at + 8..).unwrap_or_default().trim_ascii_start();
@@ -135,10 +136,10 @@ fn is_image(dictionary: &[u8]) -> bool {
     })
 }
 
-/// Returns to how many bytes `data` inflates, counting no further than `allowed`.
+/// Returns the bytes to which `data` inflates, counted up to `allowed`.
 pub(super) fn inflated_bytes(data: &[u8], allowed: u64) -> u64 {
     let zlib = count(ZlibDecoder::new(data), allowed);
-    // The interpreter falls back to data without a header too.
+    // The interpreter also accepts data without a header.
     if zlib == 0 { count(DeflateDecoder::new(data), allowed) } else { zlib }
 }
 

@@ -1,14 +1,13 @@
-//! Templates: what marks a class of documents, and where such a document says its title, its authors
-//! and the rest. One TOML file a class, beside this file; the engine ([`super::extract`]) knows none
-//! by heart.
+//! Templates of document classes: the evidence for a class, and the rules for its title, authors and other
+//! fields. Each class is one TOML file beside this one; the extractor ([`super::extract`]) has no rules of
+//! its own.
 //!
-//! Source: Sharma, "Agent": a classifier that picks a template, and an engine that applies its rules
-//! ("centered, bold and in the largest font" makes a title). What may stand in a file is in
-//! docs/pdf.md.
+//! Source: Sharma, "Agent": a classifier that chooses a template, and an engine that applies its rules
+//! ("centered, bold and in the largest font" makes a title). docs/pdf.md describes the files.
 //!
 //! # Differences from the paper
 //!
-//! * Templates are TOML where the paper has XML, as every other file that a site may write here.
+//! * Templates are TOML where the paper has XML, like all other files that a site writes here.
 //! * The classifier's weights are in the templates too: a new class is one new file.
 //!
 //! Sans-I/O.
@@ -24,9 +23,9 @@ use serde::{Deserialize, Serialize};
 use settings::Mistake;
 use toml::Spanned;
 
-use crate::markup::{is_attribute_name, is_ours};
+use crate::markup::{is_attribute_name, is_reserved};
 
-/// The classes that are built in, each with its file; a tie goes to the first.
+/// The built-in classes, each with its file; of equals the first one wins.
 const BUILT_IN: &[(&str, &str)] = &[
     ("paper.toml", include_str!("templates/paper.toml")),
     ("manual.toml", include_str!("templates/manual.toml")),
@@ -39,20 +38,20 @@ const BUILT_IN: &[(&str, &str)] = &[
 
 /// Most classes of a site's own.
 const CLASSES_MAX: usize = 100;
-/// Most fields, and most evidence, of one class.
+/// Most fields of one class, and most pieces of evidence.
 const PARTS_MAX: usize = 1_000;
 /// Longest name of a class, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// The templates that are looked at: a site's own over the built-in ones. Cheap to clone. Written and read
-/// as the text of the site's files.
+/// The templates in use: a site's own before the built-in ones. Cheap to clone. Serialized as the text of the
+/// site's files.
 #[derive(Clone, Serialize, Deserialize)]
-#[serde(into = "Vec<Written>", from = "Vec<Written>")]
+#[serde(into = "Vec<SiteFile>", from = "Vec<SiteFile>")]
 pub struct Templates(Arc<Compiled>);
 
-/// A template as the site wrote it.
+/// A template file of the site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Written {
+struct SiteFile {
     path: PathBuf,
     text: String,
 }
@@ -60,7 +59,7 @@ struct Written {
 /// Templates ready for use.
 #[derive(Debug, Default)]
 struct Compiled {
-    written: Vec<Written>,
+    written: Vec<SiteFile>,
     all: Vec<Template>,
 }
 
@@ -72,15 +71,15 @@ impl Default for Templates {
     }
 }
 
-impl From<Templates> for Vec<Written> {
+impl From<Templates> for Vec<SiteFile> {
     fn from(templates: Templates) -> Self {
         templates.0.written.clone()
     }
 }
 
-impl From<Vec<Written>> for Templates {
-    /// What was written by this program was read by it without mistakes.
-    fn from(written: Vec<Written>) -> Self {
+impl From<Vec<SiteFile>> for Templates {
+    /// This program wrote the text, and so reads it without mistakes.
+    fn from(written: Vec<SiteFile>) -> Self {
         if written.is_empty() {
             return Self::default();
         }
@@ -97,7 +96,7 @@ impl PartialEq for Templates {
 
 impl Eq for Templates {}
 
-/// As the texts of the site's files: what records depend on.
+/// Prints the texts of the site's files, on which records depend.
 impl fmt::Debug for Templates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let texts: Vec<&str> = self.0.written.iter().map(|it| it.text.as_str()).collect();
@@ -106,8 +105,8 @@ impl fmt::Debug for Templates {
 }
 
 impl Templates {
-    /// Reads a site's templates, each with its file's name and text. One with the name of a class that is
-    /// built in takes its place; others are asked before those that are built in.
+    /// Reads a site's templates, each with its file's name and text. A template with the name of a built-in
+    /// class replaces it; the others are tried before the built-in ones.
     ///
     /// # Errors
     ///
@@ -116,40 +115,40 @@ impl Templates {
         if files.is_empty() {
             return Ok(Self::default());
         }
-        let written =
-            |(path, text): &(PathBuf, String)| Written { path: path.clone(), text: text.clone() };
-        Compiled::read(files.iter().map(written).collect()).map(|it| Self(Arc::new(it)))
+        let file =
+            |(path, text): &(PathBuf, String)| SiteFile { path: path.clone(), text: text.clone() };
+        Compiled::read(files.iter().map(file).collect()).map(|it| Self(Arc::new(it)))
     }
 
-    /// Returns the templates, in the order in which they are asked.
+    /// Returns the templates in the order of trying.
     pub(super) fn all(&self) -> &[Template] {
         &self.0.all
     }
 }
 
 impl Compiled {
-    fn read(written: Vec<Written>) -> Result<Self, Vec<Mistake>> {
-        // A test holds that all that are built in can be read.
+    fn read(written: Vec<SiteFile>) -> Result<Self, Vec<Mistake>> {
+        // A test ensures that all built-in templates can be read.
         let built_in = BUILT_IN.iter().filter_map(|(_, text)| parse(text).ok());
         let mut all: Vec<Template> = built_in.collect();
         let (mut own, mut likes, mut mistakes) = (Vec::<Template>::new(), Vec::new(), Vec::new());
         let mut names = HashSet::new();
         for it in &written {
-            let named = |mistake| Mistake { file: Some(it.path.clone()), ..mistake };
+            let with_file = |mistake| Mistake { file: Some(it.path.clone()), ..mistake };
             let source = Source(&it.text);
             let template = match parse(&it.text) {
                 Ok(template) => template,
                 Err(mistake) => {
-                    mistakes.push(named(mistake));
+                    mistakes.push(with_file(mistake));
                     continue;
                 }
             };
             if !names.insert(template.class.clone()) {
                 let message = format!("another file has the class {:?} already", template.class);
-                mistakes.push(named(source.error(0, message)));
+                mistakes.push(with_file(source.error(0, message)));
             } else if CLASSES_MAX < names.len() {
                 let message = format!("there are more than {CLASSES_MAX} templates");
-                mistakes.push(named(source.error(0, message)));
+                mistakes.push(with_file(source.error(0, message)));
             }
             if let Some(like) = &template.like {
                 likes.push((it, like.clone()));
@@ -174,7 +173,7 @@ impl Compiled {
 /// One class of documents.
 #[derive(Debug)]
 pub(super) struct Template {
-    /// What `Document-Class` says.
+    /// The value of `Document-Class`.
     pub(super) class: String,
     /// The class whose rules are tried after these.
     pub(super) like: Option<String>,
@@ -182,7 +181,7 @@ pub(super) struct Template {
     pub(super) rules: Vec<Rule>,
 }
 
-/// Something that speaks for the class, or against it.
+/// A piece of evidence for the class, or against it.
 #[derive(Debug)]
 pub(super) struct Evidence {
     pub(super) weight: f64,
@@ -190,12 +189,12 @@ pub(super) struct Evidence {
     pub(super) when: Vec<Condition>,
 }
 
-/// What can be asked of a document as a whole.
+/// A condition on the document as a whole.
 #[derive(Debug)]
 pub(super) enum Condition {
     /// A number within bounds.
     Number(Number, f64, f64),
-    /// A text in which something stands.
+    /// A text in which the pattern matches.
     Text(Text, Regex),
 }
 
@@ -230,17 +229,19 @@ pub(super) enum Text {
     Front,
     /// All, in lines.
     Body,
-    /// The title that the information says.
-    SaidTitle,
-    /// The authors that the information says.
-    SaidAuthor,
+    /// The title in the declared metadata.
+    #[serde(rename = "said-title")]
+    DeclaredTitle,
+    /// The authors in the declared metadata.
+    #[serde(rename = "said-author")]
+    DeclaredAuthor,
     /// The programs that made it.
     MadeBy,
     /// The file's name.
     Name,
 }
 
-/// How a rule finds its value.
+/// The way in which a rule finds its value.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Take {
@@ -250,53 +251,53 @@ pub(super) enum Take {
     First,
     /// Every line.
     Lines,
-    /// What stands below (or behind) a line that matches.
+    /// The text below a matching line, or after it.
     Section,
-    /// What matches in a text.
+    /// The matches in a text.
     Match,
     /// A text as it is.
     Whole,
 }
 
-/// Where one field may be found.
+/// The rule for one field.
 #[derive(Debug)]
 pub(super) struct Rule {
     /// `Title`, `Author`, `Abstract`, or any other attribute.
     pub(super) field: String,
     pub(super) take: Take,
     pub(super) text: Text,
-    /// The last page that is looked at.
+    /// The last page that is read.
     pub(super) pages: usize,
-    /// Where on the page, as shares of its height.
+    /// The range of positions on the page, as shares of its height.
     pub(super) top: Range<f64>,
-    /// How large, as a multiple of the body's size.
+    /// The range of sizes, as multiples of the body's size.
     pub(super) size: Range<f64>,
     pub(super) centered: Option<bool>,
     pub(super) bold: Option<bool>,
     pub(super) italic: Option<bool>,
-    /// What a line, or the text, has to have; the first group, if there is one, is the value.
+    /// The pattern of a line, or of the text; its first group, if there is one, is the value.
     pub(super) matches: Option<Regex>,
-    /// What a line must not have.
+    /// Patterns of lines that are left out.
     pub(super) not: Vec<Regex>,
-    /// The field that it stands below, on the same page or the next.
+    /// The field above the value, on the same page or the one before.
     pub(super) below: Option<String>,
-    /// How far below, as a share of the page's height.
+    /// The largest distance below that field, as a share of the page's height.
     pub(super) reach: f64,
-    /// The line that ends the search.
+    /// Patterns of the line that ends the search.
     pub(super) until: Vec<Regex>,
-    /// Whether what the document says of itself must stand on its front pages.
+    /// Whether a declared value must stand on the front pages.
     pub(super) confirmed: bool,
     /// Whether superscripts belong to the value.
     pub(super) superscripts: bool,
     pub(super) replace: Vec<(Regex, String)>,
     pub(super) split: Option<Regex>,
-    /// What each value must have.
+    /// The pattern of values that are kept.
     pub(super) keep: Option<Regex>,
-    /// What no value may have.
+    /// Patterns of values that are left out.
     pub(super) drop: Vec<Regex>,
-    /// What ends the list of values.
+    /// The pattern of the value that ends the list.
     pub(super) last: Option<Regex>,
-    /// Whether later rules may add to what this one finds.
+    /// Whether later rules may add to the values.
     pub(super) more: bool,
 }
 
@@ -377,7 +378,7 @@ struct RawRule {
 ///
 /// # Errors
 ///
-/// Says where in the file what is wrong.
+/// The mistake, with its position in the file.
 fn parse(text: &str) -> Result<Template, Mistake> {
     let source = Source(text);
     let raw: RawTemplate = toml::from_str(text)
@@ -426,7 +427,7 @@ impl Source<'_> {
         patterns.iter().map(|it| self.pattern(it)).collect()
     }
 
-    fn perhaps(&self, pattern: Option<&Pattern>) -> Result<Option<Regex>, Mistake> {
+    fn optional_pattern(&self, pattern: Option<&Pattern>) -> Result<Option<Regex>, Mistake> {
         pattern.map(|it| self.pattern(it)).transpose()
     }
 
@@ -452,8 +453,8 @@ impl Source<'_> {
     fn rule(&self, raw: RawRule) -> Result<Rule, Mistake> {
         let (name, at) = (raw.name.get_ref(), raw.name.span().start);
         let known = ["Title", "Author", "Abstract"].contains(&name.as_str());
-        if !is_attribute_name(name) || !known && is_ours(name) {
-            return Err(self.error(at, format!("{name:?} is not for a document to say")));
+        if !is_attribute_name(name) || !known && is_reserved(name) {
+            return Err(self.error(at, format!("{name:?} is reserved: use another name")));
         }
         let replace = raw.replace.into_iter();
         let replace = replace.map(|it| Ok((self.pattern(&it.find)?, it.with)));
@@ -471,7 +472,7 @@ impl Source<'_> {
             centered: raw.centered,
             bold: raw.bold,
             italic: raw.italic,
-            matches: self.perhaps(raw.matches.as_ref())?,
+            matches: self.optional_pattern(raw.matches.as_ref())?,
             not: self.patterns(&raw.not)?,
             below: raw.below,
             reach: raw.reach.unwrap_or(f64::MAX),
@@ -479,10 +480,10 @@ impl Source<'_> {
             confirmed: raw.confirmed,
             superscripts: raw.superscripts,
             replace: replace.collect::<Result<_, _>>()?,
-            split: self.perhaps(raw.split.as_ref())?,
-            keep: self.perhaps(raw.keep.as_ref())?,
+            split: self.optional_pattern(raw.split.as_ref())?,
+            keep: self.optional_pattern(raw.keep.as_ref())?,
             drop: self.patterns(&raw.drop)?,
-            last: self.perhaps(raw.last.as_ref())?,
+            last: self.optional_pattern(raw.last.as_ref())?,
             more: raw.more,
         })
     }
@@ -507,14 +508,14 @@ mod tests {
     fn read(texts: &[&str]) -> Result<Templates, Vec<String>> {
         let file = |(n, text): (usize, &&str)| (format!("{n}.toml").into(), (*text).to_owned());
         let files: Vec<(PathBuf, String)> = texts.iter().enumerate().map(file).collect();
-        let said = |it: &Mistake| {
+        let render = |it: &Mistake| {
             it.with_file("g.toml".as_ref()).replace("; expected what docs/pdf.md has", "")
         };
-        Templates::read(&files).map_err(|it| it.iter().map(said).collect())
+        Templates::read(&files).map_err(|it| it.iter().map(render).collect())
     }
 
     #[test]
-    fn a_site_s_own_are_asked_first_or_take_the_place_of_others() {
+    fn a_sites_templates_come_first_or_replace_built_in_ones() {
         let classes = |templates: &Templates| -> Vec<String> {
             templates.all().iter().map(|it| it.class.clone()).collect()
         };
@@ -525,7 +526,7 @@ mod tests {
         assert_eq!(classes(&own), [vec!["recipe".into(), "menu".into()], built_in].concat());
         let thesis = own.all().iter().find(|it| it.class == "thesis").unwrap();
         assert!(thesis.rules.is_empty() && thesis.evidence.is_empty());
-        // As they are sent to a worker.
+        // Templates are sent to workers as JSON.
         let sent = serde_json::to_string(&own).unwrap();
         let taken: Templates = serde_json::from_str(&sent).unwrap();
         assert_eq!((classes(&taken), &taken), (classes(&own), &own));
@@ -568,7 +569,7 @@ mod tests {
         );
         for name in ["MD5", "Gatherer-Id", "a b", "Type"] {
             let text = format!("class = 'a'\n[[field]]\nname = '{name}'\ntake = 'first'\n");
-            check(&[&text], &[&format!("0.toml:3:8: {name:?} is not for a document to say")]);
+            check(&[&text], &[&format!("0.toml:3:8: {name:?} is reserved: use another name")]);
         }
     }
 }

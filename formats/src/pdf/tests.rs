@@ -13,17 +13,17 @@ use crate::{Settings, Type, testing};
 /// Writes a document of `objects`, numbered from 1; the first is the catalog.
 fn document(objects: &[Vec<u8>], trailer: &str) -> Vec<u8> {
     let mut bytes = b"%PDF-1.4\n".to_vec();
-    let mut places = Vec::new();
+    let mut offsets = Vec::new();
     for (number, object) in objects.iter().enumerate() {
-        places.push(bytes.len());
+        offsets.push(bytes.len());
         bytes.extend(format!("{} 0 obj\n", number + 1).bytes());
         bytes.extend(object);
         bytes.extend(b"\nendobj\n");
     }
     let start = bytes.len();
     bytes.extend(format!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1).bytes());
-    for place in places {
-        bytes.extend(format!("{place:010} 00000 n \n").bytes());
+    for offset in offsets {
+        bytes.extend(format!("{offset:010} 00000 n \n").bytes());
     }
     let size = objects.len() + 1;
     bytes.extend(format!("trailer\n<</Size {size}/Root 1 0 R{trailer}>>\n").bytes());
@@ -44,7 +44,7 @@ fn deflated(data: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// One page for each content stream, in Helvetica.
+/// Returns a document with one page for each content stream, in Helvetica.
 fn paged(contents: &[Vec<u8>]) -> Vec<u8> {
     let first = 5;
     let kids: Vec<String> =
@@ -75,11 +75,11 @@ fn check(pdf: &[u8], expected: &str) {
     assert_eq!(render("p.pdf", Type::Pdf, pdf), expected);
 }
 
-const ABOUT: &str = "Title: The über title\nAuthor: A. Writer\nDescription: What it is\n\
+const DECLARED: &str = "Title: The über title\nAuthor: A. Writer\nDescription: What it is\n\
     Subject: What it is\nDeclared-Keywords: one, two\nCreation-Date: 2024-01-02\n";
 
 #[test]
-fn it_says_its_language() {
+fn the_language_is_an_attribute() {
     let objects = [
         b"<</Type/Catalog/Pages 2 0 R/Lang(de-AT)>>".to_vec(),
         b"<</Type/Pages/Count 0/Kids[]>>".to_vec(),
@@ -99,7 +99,7 @@ fn text_in_lines_and_words() {
     check(
         &paged(&pages),
         &format!(
-            "{ABOUT}Pages: 2\nDocument-Class: other\nPartial-Text: Hello world | second line | hyphenated | Page two"
+            "{DECLARED}Pages: 2\nDocument-Class: other\nPartial-Text: Hello world | second line | hyphenated | Page two"
         ),
     );
 }
@@ -123,7 +123,7 @@ fn a_paper_is_read_by_its_layout() {
 }
 
 #[test]
-fn a_class_of_the_site_s_own_is_told_and_read_by_its_rules() {
+fn a_sites_own_class_is_recognized_and_read_by_its_rules() {
     let recipe = r#"
 class = "recipe"
 like = "other"
@@ -152,14 +152,14 @@ split = ","
         testing::summarize(&object, Type::Pdf, &settings, &|| false).record
     };
     let own = Templates::read(&[("recipe.toml".into(), recipe.to_owned())]).unwrap();
-    // As a worker has them.
+    // As it is sent to a worker.
     let own = serde_json::from_str(&serde_json::to_string(&own).unwrap()).unwrap();
     let recipe = record(own);
     let text = |name: &str| recipe.text(name).map(Cow::into_owned);
     assert_eq!(text("Document-Class").as_deref(), Some("recipe"));
     assert_eq!(text("Author").as_deref(), Some("Bob Miner"));
     assert_eq!(text("Ingredient").as_deref(), Some("Water\nSalt"));
-    assert_eq!(text("Title").as_deref(), Some("Soup of Wells"), "as documents like it have it");
+    assert_eq!(text("Title").as_deref(), Some("Soup of Wells"), "from the class that it is like");
     let plain = record(Templates::default());
     assert_ne!(plain.text("Document-Class").as_deref(), Some("recipe"));
     assert_eq!(plain.get("Ingredient"), None);
@@ -167,7 +167,7 @@ split = ","
 
 #[test]
 fn accents_are_put_onto_their_letters() {
-    // The accent first, then back by most of its width and the letter under it.
+    // The accent first, then a step back by most of its width, and the letter under it.
     let content = b"BT /F1 12 Tf 50 700 Td [(Frau M\\310) 445 (uller)] TJ ET";
     let record = render("p.pdf", Type::Pdf, &paged(&[stream("", content)]));
     assert!(record.ends_with("Partial-Text: Frau M\u{fc}ller"), "{record}");
@@ -177,7 +177,7 @@ fn accents_are_put_onto_their_letters() {
 fn broken_documents_are_named() {
     check(b"%PDF-1.4\nnothing", "Title: p.pdf\n! broken: cannot be read as PDF: it is damaged");
     let mut pdf = paged(&[stream("", b"BT /F1 9 Tf (kept) Tj ET")]);
-    // A document whose table of places is gone is put together from its objects.
+    // A document without its table of offsets is rebuilt from its objects.
     let end = pdf.len() - 60;
     pdf.truncate(end);
     assert!(render("p.pdf", Type::Pdf, &pdf).contains("kept"));
@@ -210,12 +210,14 @@ fn a_stream_bomb_is_refused() {
         limits,
         &|| false,
     ) {
-        Err(measure::Refusal::Swells(message)) => assert!(message.contains(expected), "{message}"),
+        Err(measure::Refusal::Size(message)) => {
+            assert!(message.contains(expected), "{message}");
+        }
         other => panic!("{other:?} for {expected}"),
     };
     let swells = "opens to more than 1500000 bytes";
     check(&[stream("/Filter/FlateDecode", &bomb)], swells);
-    // Dictionaries that say something else, or nothing that can be seen.
+    // Dictionaries with false or hidden values.
     check(&[stream("/Filter/FlateDecode/A(/Subtype/Image)", &bomb)], swells);
     check(&[stream("/Filter/FlateDecode/A( obj)", &bomb)], swells);
     check(&[stream(&format!("/Filter/FlateDecode/A({})", " ".repeat(9000)), &bomb)], swells);
@@ -227,7 +229,7 @@ fn a_stream_bomb_is_refused() {
     check(&[stream("/Filter 9 0 R", &deflated(&bomb))], "whose size cannot be told");
 }
 
-/// Bytes that do not compress much, so that their stream is not small.
+/// Returns bytes that compress so little that their stream is not small.
 fn noise(count: usize) -> Vec<u8> {
     let mut state = 1_u32;
     let mut bytes = vec![b' '; count];
@@ -240,7 +242,7 @@ fn noise(count: usize) -> Vec<u8> {
 
 #[test]
 fn drawing_without_end_is_stopped() {
-    // Forms that draw the next one ten times each: ten to the twelfth.
+    // Forms that draw the next one ten times each: 10^12 drawings.
     let mut objects = vec![
         b"<</Type/Catalog/Pages 2 0 R>>".to_vec(),
         b"<</Type/Pages/Count 1/Kids[3 0 R]>>".to_vec(),

@@ -1,21 +1,19 @@
-//! DVI, what TeX makes: the text by the encodings of its fonts, and what hyperref wrote into it.
+//! The DVI summarizer: text by the encodings of TeX's fonts, and the metadata of hyperref.
 //!
-//! Source: "The DVI format" (Knuth, in `tex.web` §583–§590); `\special` as hyperref and HyperTeX use
-//! it.
+//! Source: "The DVI format" (Knuth, in `tex.web` §583–§590); `\special` in hyperref and HyperTeX.
 //!
-//! The widths of characters are in other files, so they are estimated: between two characters of a
-//! word or a line every movement is in the file, and only where TeX goes back to the edge of a box
-//! does the estimate matter.
+//! The widths of characters are in other files, so they are estimated. The file has every movement between
+//! the characters of a word or line. The estimate matters only when TeX goes back to the edge of a box.
 //!
 //! Sans-I/O.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::postscript::information;
+use super::postscript::read_pdfmarks;
 use super::tex_fonts::{Encoding, characters, encoding, width};
 use super::typeset::Typeset;
-use crate::about::{About, Field};
+use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, be32, slice, slice_up_to, u8_at};
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
@@ -28,12 +26,12 @@ const POLL_COMMANDS: usize = 4_096;
 const DEPTH_MAX: usize = 2_000;
 /// Most fonts.
 const FONTS_MAX: usize = 10_000;
-/// Longest special that is looked at, in bytes.
+/// Longest special that is read, in bytes.
 const SPECIAL_BYTES_MAX: usize = 16 * 1024;
 
-/// Where the next character goes, and the four amounts that are stepped by again and again.
+/// Position of the next character, and the four repeated steps (DVI's registers).
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct DviPosition {
     h: f64,
     v: f64,
     w: f64,
@@ -44,20 +42,20 @@ struct Place {
 
 struct Font {
     encoding: Encoding,
-    /// In units of the file.
+    /// The size in units of the file.
     size: f64,
 }
 
-struct Document<'a> {
+struct DviReader<'a> {
     bytes: &'a [u8],
     at: usize,
-    place: Place,
-    stack: Vec<Place>,
+    position: DviPosition,
+    stack: Vec<DviPosition>,
     fonts: BTreeMap<u32, Font>,
     font: u32,
     text: Typeset,
     pages: usize,
-    about: About,
+    metadata: Metadata,
     references: Vec<String>,
     references_max: usize,
     cancelled: &'a dyn Fn() -> bool,
@@ -67,26 +65,26 @@ struct Document<'a> {
 /// Summarizes a document.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = input.object.bytes.as_ref();
-    let mut document = Document {
+    let mut document = DviReader {
         bytes,
         at: 0,
-        place: Place::default(),
+        position: DviPosition::default(),
         stack: Vec::new(),
         fonts: BTreeMap::new(),
         font: 0,
         text: Typeset::new(input.text_bytes_max()),
         pages: 0,
-        about: About::default(),
+        metadata: Metadata::default(),
         references: Vec::new(),
         references_max: input.settings.references_max,
         cancelled: input.cancelled,
         late: false,
     };
     let whole = document.read();
-    let pages = pages_said(bytes).unwrap_or(document.pages).max(document.pages);
+    let pages = postamble_pages(bytes).unwrap_or(document.pages).max(document.pages);
     let (title, late) = (document.text.title(), document.late);
-    document.about.add(Field::Title, &title);
-    let mut draft = document.about.draft(0);
+    document.metadata.add(Field::Title, &title);
+    let mut draft = document.metadata.draft(0);
     if 0 < pages {
         draft.other("Pages", pages.to_string());
     }
@@ -100,17 +98,17 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Returns how many pages the postamble counts.
-fn pages_said(bytes: &[u8]) -> Option<usize> {
+/// Returns the page count of the postamble.
+fn postamble_pages(bytes: &[u8]) -> Option<usize> {
     let end = bytes.iter().rposition(|it| *it != 223)?;
-    // A pointer to the postamble, and the version.
+    // Before the padding: a pointer to the postamble, and the version.
     let at = be32(bytes, end.checked_sub(4)?)? as usize;
     (u8_at(bytes, at)? == 248).then_some(())?;
     be16(bytes, at.checked_add(27)?).map(usize::from)
 }
 
-impl Document<'_> {
-    /// Reads pages until the text is enough; nothing when one has no end.
+impl DviReader<'_> {
+    /// Reads pages until the text is full; returns `None` if a page has no end.
     fn read(&mut self) -> Option<()> {
         for command in 0..COMMANDS_MAX {
             if command.is_multiple_of(POLL_COMMANDS) && (self.cancelled)() {
@@ -137,7 +135,7 @@ impl Document<'_> {
             132 => {
                 self.at += 4;
                 let width = self.signed(4)?;
-                self.place.h += width;
+                self.position.h += width;
             }
             133..=136 => {
                 let character = self.unsigned(code - 132)?;
@@ -147,12 +145,12 @@ impl Document<'_> {
             139 => {
                 self.at += 44;
                 self.pages += 1;
-                self.place = Place::default();
+                self.position = DviPosition::default();
                 self.stack.clear();
             }
             140 => self.text.page(),
-            141 if self.stack.len() < DEPTH_MAX => self.stack.push(self.place),
-            142 => self.place = self.stack.pop()?,
+            141 if self.stack.len() < DEPTH_MAX => self.stack.push(self.position),
+            142 => self.position = self.stack.pop()?,
             143..=170 => self.step(code)?,
             171..=234 => self.font = u32::from(code - 171),
             235..=238 => self.font = self.unsigned(code - 234)?,
@@ -173,40 +171,40 @@ impl Document<'_> {
         Some(())
     }
 
-    /// Steps to the right or down.
+    /// Moves to the right or down.
     fn step(&mut self, code: u8) -> Option<()> {
         match code {
             143..=146 => {
                 let step = self.signed(code - 142)?;
-                self.place.h += step;
+                self.position.h += step;
             }
             147..=151 => {
                 if code != 147 {
-                    self.place.w = self.signed(code - 147)?;
+                    self.position.w = self.signed(code - 147)?;
                 }
-                self.place.h += self.place.w;
+                self.position.h += self.position.w;
             }
             152..=156 => {
                 if code != 152 {
-                    self.place.x = self.signed(code - 152)?;
+                    self.position.x = self.signed(code - 152)?;
                 }
-                self.place.h += self.place.x;
+                self.position.h += self.position.x;
             }
             157..=160 => {
                 let step = self.signed(code - 156)?;
-                self.place.v += step;
+                self.position.v += step;
             }
             161..=165 => {
                 if code != 161 {
-                    self.place.y = self.signed(code - 161)?;
+                    self.position.y = self.signed(code - 161)?;
                 }
-                self.place.v += self.place.y;
+                self.position.v += self.position.y;
             }
             _ => {
                 if code != 166 {
-                    self.place.z = self.signed(code - 166)?;
+                    self.position.z = self.signed(code - 166)?;
                 }
-                self.place.v += self.place.z;
+                self.position.v += self.position.z;
             }
         }
         Some(())
@@ -224,18 +222,18 @@ impl Document<'_> {
         Some(f64::from((number << shift).cast_signed() >> shift))
     }
 
-    /// Sets a character, and steps behind it if `moves`.
+    /// Sets a character, and moves past it if `moves`.
     fn set(&mut self, code: u32, moves: bool) {
         let Some(font) = self.fonts.get(&self.font) else { return };
-        // Fonts of Chinese and Japanese have no codes that are known by their names.
+        // The codes of Chinese and Japanese fonts are unknown.
         let Ok(code) = u8::try_from(code) else { return };
         let width = width(font.encoding, code) * font.size;
         let characters = characters(font.encoding, code);
         if !characters.is_empty() {
-            self.text.put(characters, (self.place.h, self.place.v), font.size, width);
+            self.text.put(characters, (self.position.h, self.position.v), font.size, width);
         }
         if moves {
-            self.place.h += width;
+            self.position.h += width;
         }
     }
 
@@ -265,7 +263,7 @@ impl Document<'_> {
         if let Some(html) = special.strip_prefix(b"html:<a href=\"") {
             reference(html.split(|it| *it == b'"').next().unwrap_or_default());
         }
-        information(special, &mut self.about, &mut reference);
+        read_pdfmarks(special, &mut self.metadata, &mut reference);
     }
 }
 

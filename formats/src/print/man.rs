@@ -1,4 +1,4 @@
-//! Manual pages, and troff of no other package: the text without the macros; `NAME` is title and description.
+//! The summarizer of manual pages and of other troff: text without macros, title and description by `NAME`.
 //!
 //! Source: man(7) and mdoc(7); Essence's ManPage summarizer.
 //!
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use crate::object::ProblemKind;
 use crate::text::Body;
 use crate::{Draft, Input};
-pub(crate) use strings::Strings;
+pub(crate) use strings::TroffStrings;
 
 /// Longest sum of section titles, in bytes.
 const HEADINGS_BYTES_MAX: usize = 4 * 1024;
@@ -22,7 +22,7 @@ const NAME_BYTES_MAX: usize = 1024;
 const REFERENCES_MAX: usize = 100;
 /// Lines between two looks at the clock.
 const POLL_LINES: usize = 1_000;
-/// What parts the name of a page from what it is about.
+/// Separators of a page's name and its description.
 const DASHES: [&str; 3] = [" - ", " \u{2013} ", " \u{2014} "];
 
 /// Macros whose arguments are text.
@@ -36,7 +36,7 @@ const TEXT: &[&str] = &[
     "%J",
 ];
 
-/// Names of mdoc macros that stand for no text when they occur inside a line.
+/// Names of mdoc macros that print no text inside a line.
 const CALLABLE: &[&str] = &[
     "Ns", "No", "Ar", "Fl", "Cm", "Op", "Pq", "Ql", "Dq", "Sq", "Sy", "Em", "Pa", "Nm", "Li", "Xr",
     "Va", "Ic", "Dv", "Ev", "Er", "Fa", "Fn", "Oo", "Oc", "Po", "Pc", "Qq", "Aq", "Bq", "Brq",
@@ -48,11 +48,11 @@ struct Page {
     /// The text of the `NAME` section, or of the first one: its title may be in any language.
     name: Body,
     in_name: bool,
-    /// Whether that section was called so.
+    /// Whether the title of that section is `NAME`.
     is_named: bool,
-    /// What `.Nm` stands for.
+    /// The text that `.Nm` prints.
     command: String,
-    strings: Strings,
+    strings: TroffStrings,
     /// Name and section, from `.TH` or `.Dt`.
     heading: String,
     references: Vec<String>,
@@ -69,12 +69,12 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         in_name: false,
         is_named: false,
         command: String::new(),
-        strings: Strings::default(),
+        strings: TroffStrings::default(),
         heading: String::new(),
         references: Vec::new(),
         line: String::new(),
     };
-    // A macro being defined, or text that is not to be shown, up to this request.
+    // The request that ends a macro definition or hidden text.
     let mut until: Option<String> = None;
     let mut late = false;
     for (number, line) in text.lines().enumerate() {
@@ -99,7 +99,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
 }
 
 impl Page {
-    /// Takes one line; returns the request up to which the following are to be left out.
+    /// Handles one line; returns the request up to which the following lines are left out.
     fn line(&mut self, line: &str) -> Option<String> {
         let Some(request) = line.strip_prefix(['.', '\'']) else {
             if line.trim().is_empty() {
@@ -178,7 +178,7 @@ impl Page {
         self.body.line();
     }
 
-    /// `.Nm name`; later without it.
+    /// `.Nm name`; later `.Nm` alone.
     fn command(&mut self, arguments: &str) {
         if arguments.trim().is_empty() {
             self.text(&self.command.clone());
@@ -215,18 +215,18 @@ impl Page {
         }
     }
 
-    /// Puts into `self.line` what a text prints.
+    /// Sets `self.line` to the text that `text` prints.
     fn plain(&mut self, text: &str) {
         self.line.clear();
-        unescape(&self.strings.filled(text), &mut self.line);
+        unescape(&self.strings.interpolate(text), &mut self.line);
     }
 
     fn draft<'a>(self) -> Draft<'a> {
         let mut draft = Draft::default();
         let name = self.name.finish();
-        let told = DASHES.iter().find_map(|it| name.split_once(it));
-        let name = if self.is_named || told.is_some() { name.trim() } else { "" };
-        draft.description = told.map_or("", |(_, what)| what.trim()).to_owned();
+        let parts = DASHES.iter().find_map(|it| name.split_once(it));
+        let name = if self.is_named || parts.is_some() { name.trim() } else { "" };
+        draft.description = parts.map_or("", |(_, description)| description.trim()).to_owned();
         draft.title = if name.is_empty() { self.heading.clone() } else { name.to_owned() };
         draft.other("Headings", self.headings.finish().trim());
         draft.other("Manual-Page", self.heading);
@@ -236,7 +236,7 @@ impl Page {
     }
 }
 
-/// Splits arguments at white space; double quotes keep some together.
+/// Splits arguments at white space, except between double quotes.
 pub(crate) fn words(arguments: &str) -> impl Iterator<Item = String> {
     let mut rest = arguments;
     std::iter::from_fn(move || {
@@ -266,12 +266,12 @@ pub(crate) fn words(arguments: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns what stands up to the closing quote, in which two quotes are one, and what follows it.
+/// Returns the text up to the closing quote, with two quotes for one, and the text after it.
 fn unquoted(quoted: &str) -> (String, &str) {
     let mut word = String::new();
     let mut rest = quoted;
-    while let Some((part, after)) = rest.split_once('"') {
-        word.push_str(part);
+    while let Some((piece, after)) = rest.split_once('"') {
+        word.push_str(piece);
         match after.strip_prefix('"') {
             Some(more) => {
                 word.push('"');
@@ -284,7 +284,7 @@ fn unquoted(quoted: &str) -> (String, &str) {
     (word, "")
 }
 
-/// Replaces escapes by what they print.
+/// Replaces escapes by the text that they print.
 pub(crate) fn unescape(text: &str, plain: &mut String) {
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
@@ -296,7 +296,7 @@ pub(crate) fn unescape(text: &str, plain: &mut String) {
         rest = chars.as_str();
         match escape {
             Some('f' | 'F' | 'm' | 'M' | 'R' | 'n' | 'k' | 'g' | 'Y' | 'V') => {
-                rest = skip_name(rest).1;
+                rest = split_name(rest).1;
             }
             Some('s') => rest = skip_size(rest),
             Some('(') => {
@@ -310,7 +310,7 @@ pub(crate) fn unescape(text: &str, plain: &mut String) {
                 rest = after;
             }
             Some('*') => {
-                let (name, after) = skip_name(rest);
+                let (name, after) = split_name(rest);
                 glyphs::push(name, plain);
                 rest = after;
             }
@@ -324,15 +324,15 @@ pub(crate) fn unescape(text: &str, plain: &mut String) {
             Some('h' | 'v' | 'w' | 'o' | 'L' | 'l' | 'N' | 'b' | 'C' | 'D' | 'X' | 'Z') => {
                 rest = skip_quoted(rest);
             }
-            // Thin spaces, break points, line continuation and what is not known print nothing.
+            // Thin spaces, break points, line continuation and unknown escapes print nothing.
             _ => {}
         }
     }
     plain.push_str(rest);
 }
 
-/// `x`, `(xx` or `[xxx]`: a name and what follows it.
-pub(crate) fn skip_name(rest: &str) -> (&str, &str) {
+/// Splits `x`, `(xx` or `[xxx]` into a name and the text after it.
+pub(crate) fn split_name(rest: &str) -> (&str, &str) {
     if let Some(long) = rest.strip_prefix('[') {
         return long.split_once(']').unwrap_or((long, ""));
     }
@@ -342,18 +342,18 @@ pub(crate) fn skip_name(rest: &str) -> (&str, &str) {
     }
 }
 
-/// `+1`, `-2`, `0`, `(12` or `[12]`.
+/// Skips `+1`, `-2`, `0`, `(12` or `[12]`.
 fn skip_size(rest: &str) -> &str {
     let rest = rest.trim_start_matches(['+', '-']);
     match rest.chars().next() {
-        Some('(' | '[') => skip_name(rest).1,
+        Some('(' | '[') => split_name(rest).1,
         Some('\'') => skip_quoted(rest),
         Some(it) if it.is_ascii_digit() => split_chars(rest, 1).1,
         _ => rest,
     }
 }
 
-/// `'anything'`, with any character as the quote.
+/// Skips `'anything'`, with any character as the quote.
 fn skip_quoted(rest: &str) -> &str {
     let mut chars = rest.chars();
     let Some(quote) = chars.next() else { return rest };
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_ends_where_it_says() {
+    fn hidden_text_ends_at_its_request() {
         check(
             ".ig\nno\n.. \\\" end\none\n.ig XX\nno\n..\n. XX\ntwo\n.de A B\nno\n..\n.B\nthree\n\
              .am A\nno\n..\nfour\n.de A \\\" B\nno\n..\nfive\n.ig E\nno\n.EE\n",
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_stands_for_another() {
+    fn a_page_may_refer_to_another() {
         check(
             ".so man3/printf.3\n",
             "Title: x.1\nRelated: man3/printf.3\nPartial-Text: see man3/printf.3",

@@ -1,44 +1,44 @@
-//! PostScript: what its comments say, and the text that its pages show.
+//! The PostScript summarizer: metadata in comments, and the text that the pages show.
 //!
 //! Source: Adobe Document Structuring Conventions 3.0 §5 (header comments); Adobe pdfmark reference
 //! §2 (`DOCINFO`, `URI`).
 //!
 //! # Differences from the paper
 //!
-//! * Essence ran a converter for each file. Here nothing is run: the strings of the pages are read,
-//!   and put where the programs that make most PostScript (dvips, groff) say that they go. So no
-//!   endless loop can be met, and what a program computes is not seen.
+//! * Essence ran a converter for each file. Here nothing is run: the strings of the pages are read, and
+//!   placed at positions known for the most common programs (dvips, groff). So endless loops do no harm, and
+//!   computed text is not seen.
 //!
 //! Sans-I/O.
 
-mod show;
+mod painter;
 mod tokens;
 
 use std::borrow::Cow;
 
 use memchr::memmem;
-use show::{Dialect, Shower};
-use tokens::{Token, Tokens};
+use painter::{Dialect, Painter};
+use tokens::{PsToken, PsTokens};
 
-use crate::about::{About, Field};
+use crate::metadata::{Field, Metadata};
 use crate::numbers::{le32, slice_up_to};
 use crate::object::ProblemKind;
 use crate::text::{decode, is_telling};
 use crate::{Draft, Input};
 
-/// How much of a document is read, in bytes: pictures in it may be large.
+/// Length of the part of a document that is read, in bytes: pictures in it may be large.
 const DOCUMENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Tokens between two looks at the clock.
 const POLL_TOKENS: usize = 2_048;
 /// Most tokens of one document.
 const TOKENS_MAX: usize = 20_000_000;
-/// How far the header is looked for, in bytes.
+/// Length of the part in which the header is looked for, in bytes.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
-/// How far from the end the trailer is looked for, in bytes.
+/// Length of the part at the end in which the trailer is looked for, in bytes.
 const TRAILER_BYTES_MAX: usize = 8 * 1024;
 /// Most lines of header or trailer.
 const LINES_MAX: usize = 1_000;
-/// Of text, this many in a hundred characters are letters at least; less is the code of a font.
+/// Least share of letters in text, in percent; fewer are codes of a font.
 const LETTERS_MIN: usize = 55;
 
 /// Summarizes a document.
@@ -48,16 +48,16 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     header.read(slice_up_to(bytes, 0, HEADER_BYTES_MAX), false);
     let end = bytes.len().saturating_sub(TRAILER_BYTES_MAX);
     header.read(bytes.get(end..).unwrap_or_default(), true);
-    let mut shower = Shower::new(dialect(bytes, &header), input.text_bytes_max());
+    let mut painter = Painter::new(dialect(bytes, &header), input.text_bytes_max());
     let mut references = Vec::new();
-    let late = !pages(bytes, input, &mut shower, &mut header.about, &mut references);
-    let text = shower.finish();
+    let late = !pages(bytes, input, &mut painter, &mut header.metadata, &mut references);
+    let text = painter.finish();
     let readable = is_readable(&text.body);
-    if header.about.title_is_a_file() && readable {
-        header.about.add(Field::Title, &text.title);
+    if header.metadata.lacks_title() && readable {
+        header.metadata.add(Field::Title, &text.title);
     }
-    header.about.add(Field::Title, &header.file);
-    let mut draft = header.about.draft(0);
+    header.metadata.add(Field::Title, &header.file_name);
+    let mut draft = header.metadata.draft(0);
     let pages = if header.pages == 0 { text.pages } else { header.pages };
     if 0 < pages {
         draft.other("Pages", pages.to_string());
@@ -75,31 +75,31 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Takes off what DOS puts around an EPS file, to add a picture of it.
+/// Removes the DOS header of an EPS file with a preview picture.
 fn unwrapped(bytes: &[u8]) -> &[u8] {
     match bytes {
         [0xc5, 0xd0, 0xd3, 0xc6, ..] => {
-            let place = le32(bytes, 4).zip(le32(bytes, 8)).unwrap_or_default();
-            slice_up_to(bytes, place.0 as usize, place.1 as usize)
+            let range = le32(bytes, 4).zip(le32(bytes, 8)).unwrap_or_default();
+            slice_up_to(bytes, range.0 as usize, range.1 as usize)
         }
         [4, rest @ ..] => rest,
         _ => bytes,
     }
 }
 
-impl About {
-    /// Whether there is no title yet.
-    fn title_is_a_file(&self) -> bool {
+impl Metadata {
+    /// Returns whether there is no title yet.
+    fn lacks_title(&self) -> bool {
         self.lines(Field::Title).is_empty()
     }
 }
 
-/// What the comments say.
+/// The metadata in comments.
 #[derive(Default)]
 struct Header {
-    about: About,
-    /// What is called the title, and is the name of a file.
-    file: String,
+    metadata: Metadata,
+    /// A title that is only the name of a file.
+    file_name: String,
     creator: String,
     pages: usize,
     size: String,
@@ -128,23 +128,23 @@ impl Header {
     }
 
     fn comment(&mut self, name: &str, value: &str, epsf: bool) {
-        // A value may be a string as programs write it.
-        let text = match Tokens::new(value.as_bytes()).next() {
-            Some(Token::String(text)) if value.starts_with('(') && value.ends_with(')') => {
+        // A value may be a string of the language.
+        let text = match PsTokens::new(value.as_bytes()).next() {
+            Some(PsToken::String(text)) if value.starts_with('(') && value.ends_with(')') => {
                 text_string(&text)
             }
             _ => value.to_owned(),
         };
         match name {
-            "Title" if is_file(&text) => self.file = text,
-            "Title" => self.about.add(Field::Title, &text),
+            "Title" if is_file(&text) => self.file_name = text,
+            "Title" => self.metadata.add(Field::Title, &text),
             "Creator" => {
-                self.about.add(Field::Generator, &text);
+                self.metadata.add(Field::Generator, &text);
                 self.creator = text;
             }
-            "CreationDate" => self.about.add(Field::Date, &text),
-            "Copyright" => self.about.add(Field::Copyright, &text),
-            "Author" => self.about.add(Field::Author, &text),
+            "CreationDate" => self.metadata.add(Field::Date, &text),
+            "Copyright" => self.metadata.add(Field::Copyright, &text),
+            "Author" => self.metadata.add(Field::Author, &text),
             "For" => self.owner = text,
             "Pages" => {
                 let pages = text.split(' ').next().and_then(|it| it.parse().ok());
@@ -174,14 +174,14 @@ impl Header {
     }
 }
 
-/// Whether a title is the name of a file that the document was made from.
+/// Returns whether a title is the name of the file from which the document was made.
 fn is_file(title: &str) -> bool {
     let last = title.rsplit(['.', '/']).next().unwrap_or_default();
     let named = !title.contains(' ') && last.len() < title.len() && last.len() <= 4;
     named || !is_telling(title) || matches!(title, "stdin" | "<stdin>" | "-" | "Untitled")
 }
 
-/// Returns which program made the document.
+/// Returns the program that made the document.
 fn dialect(bytes: &[u8], header: &Header) -> Dialect {
     let head = slice_up_to(bytes, 0, HEADER_BYTES_MAX);
     if header.creator.contains("dvips") || memmem::find(head, b"TeXDict begin").is_some() {
@@ -193,16 +193,16 @@ fn dialect(bytes: &[u8], header: &Header) -> Dialect {
     }
 }
 
-/// Reads the pages; false when the time was up.
+/// Reads the pages; returns false if the time was up.
 fn pages(
     bytes: &[u8],
     input: &Input<'_>,
-    shower: &mut Shower,
-    about: &mut About,
+    painter: &mut Painter,
+    metadata: &mut Metadata,
     references: &mut Vec<String>,
 ) -> bool {
-    let mut tokens = Tokens::new(bytes);
-    // What is in front of the first page is programs; without comments, nobody knows.
+    let mut tokens = PsTokens::new(bytes);
+    // Only programs stand before the first page; without comments, its beginning is unknown.
     let structured = memmem::find(bytes, b"%%EndProlog").is_some();
     let mut in_pages = !structured;
     let mut marks = Marks::default();
@@ -213,42 +213,42 @@ fn pages(
         }
         let Some(token) = tokens.next() else { break };
         match &token {
-            Token::Comment(comment) => {
+            PsToken::Comment(comment) => {
                 in_pages |= ["%%Page:", "%%EndSetup", "%%EndProlog"]
                     .iter()
                     .any(|it| comment.starts_with(it.as_bytes()));
                 if comment.starts_with(b"%%Page:") {
-                    shower.page();
+                    painter.page();
                 }
-                shower.comment(comment);
+                painter.comment(comment);
                 continue;
             }
-            Token::OpenProcedure => depth += 1,
-            Token::CloseProcedure => {
+            PsToken::OpenProcedure => depth += 1,
+            PsToken::CloseProcedure => {
                 depth = depth.saturating_sub(1);
                 continue;
             }
             _ => {}
         }
-        marks.token(&token, about, &mut |url| {
+        marks.token(&token, metadata, &mut |url| {
             let url = String::from_utf8_lossy(url).into_owned();
             let new = url.contains("://") && !references.contains(&url);
             if new && references.len() < input.settings.references_max {
                 references.push(url);
             }
         });
-        // Strings of programs are not shown where they stand.
+        // Strings in procedures are not shown where they stand.
         if depth == 0 {
-            shower.token(&token, in_pages);
+            painter.token(&token, in_pages);
         }
-        if shower.is_full() {
+        if painter.is_full() {
             break;
         }
     }
     true
 }
 
-/// Finds pdfmarks in the tokens: what a document says about itself, and its links.
+/// Reader of pdfmarks, which hold the document's metadata and links.
 #[derive(Default)]
 struct Marks {
     key: Vec<u8>,
@@ -259,28 +259,28 @@ struct Marks {
 const PENDING_MAX: usize = 16;
 
 impl Marks {
-    fn token(&mut self, token: &Token<'_>, about: &mut About, reference: &mut dyn FnMut(&[u8])) {
+    fn token(&mut self, token: &PsToken<'_>, metadata: &mut Metadata, link: &mut dyn FnMut(&[u8])) {
         match token {
-            Token::Literal(b"DOCINFO") => {
+            PsToken::Literal(b"DOCINFO") => {
                 for (field, text) in self.pending.drain(..) {
                     if field == Field::Keyword {
-                        about.add_list(field, &text, &[',', ';']);
+                        metadata.add_list(field, &text, &[',', ';']);
                     } else {
-                        about.add(field, &text);
+                        metadata.add(field, &text);
                     }
                 }
             }
-            Token::Literal(key) => {
+            PsToken::Literal(key) => {
                 self.key.clear();
                 self.key.extend_from_slice(key);
             }
-            Token::String(text) => {
+            PsToken::String(text) => {
                 let field = match self.key.as_slice() {
                     b"Title" => Field::Title,
                     b"Author" => Field::Author,
                     b"Subject" => Field::Description,
                     b"Keywords" => Field::Keyword,
-                    b"URI" => return reference(text),
+                    b"URI" => return link(text),
                     _ => return,
                 };
                 if self.pending.len() < PENDING_MAX {
@@ -288,32 +288,32 @@ impl Marks {
                 }
                 self.key.clear();
             }
-            Token::Name(b"pdfmark") => self.pending.clear(),
+            PsToken::Name(b"pdfmark") => self.pending.clear(),
             _ => {}
         }
     }
 }
 
-/// Reads the pdfmarks of a special of TeX: what the document says about itself, and its links.
-pub(crate) fn information(special: &[u8], about: &mut About, reference: &mut dyn FnMut(&[u8])) {
+/// Reads the pdfmarks of a TeX special: the document's metadata and links.
+pub(crate) fn read_pdfmarks(special: &[u8], metadata: &mut Metadata, link: &mut dyn FnMut(&[u8])) {
     let mut marks = Marks::default();
-    // dvipdfm's way to say the same.
+    // The equivalent of dvipdfm.
     let rest = special.strip_prefix(b"pdf:docinfo");
-    let mut tokens = Tokens::new(rest.unwrap_or(special));
+    let mut tokens = PsTokens::new(rest.unwrap_or(special));
     while let Some(token) = tokens.next() {
-        marks.token(&token, about, reference);
+        marks.token(&token, metadata, link);
     }
     if rest.is_some() {
-        marks.token(&Token::Literal(b"DOCINFO"), about, reference);
+        marks.token(&PsToken::Literal(b"DOCINFO"), metadata, link);
     }
 }
 
-/// Decodes a text string: UTF-16 with a byte order mark, UTF-8, or (nearly) Latin-1.
+/// Decodes a text string: UTF-16 with a byte order mark, UTF-8, or nearly Latin-1.
 fn text_string(bytes: &[u8]) -> String {
     decode(bytes, Some("windows-1252")).into_owned()
 }
 
-/// Whether a text is one: fonts may have codes of their own.
+/// Returns whether a text is readable; not so are the codes of fonts with an encoding of their own.
 fn is_readable(text: &str) -> bool {
     let sample = || text.chars().take(20_000).filter(|it| !it.is_whitespace());
     let letters = sample().filter(|it| it.is_alphanumeric()).count();

@@ -1,10 +1,10 @@
-//! LaTeX and TeX: title, authors, abstract and sections by their commands, and the text without any.
+//! The LaTeX and TeX summarizer: title, authors, abstract and sections by their commands, and plain text.
 //!
 //! Source: "LaTeX: A Document Preparation System" (1994), appendix C; The TeXbook, chapters 7 and 8
 //! (how input becomes tokens). Essence's Tex summarizer (text without commands).
 //!
-//! Nothing is executed: no file is read in, and macros stand for their text only in what becomes an
-//! attribute, when they have no arguments and are defined by a few characters.
+//! Nothing is executed, and no file is read in. Macros are expanded only in values of attributes, if they are
+//! short and have no arguments.
 //!
 //! Sans-I/O.
 
@@ -14,7 +14,7 @@ mod reader;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use reader::Reader;
+use reader::TexReader;
 
 use crate::code::source::legal;
 use crate::object::ProblemKind;
@@ -27,20 +27,20 @@ const ARGUMENT_BYTES_MAX: usize = 4 * 1024;
 const ABSTRACT_BYTES_MAX: usize = 8 * 1024;
 /// Longest sum of headings, in bytes.
 const HEADINGS_BYTES_MAX: usize = 8 * 1024;
-/// Longest definition of a macro that is put in its place, in bytes.
+/// Longest definition of a macro that is expanded, in bytes.
 const MACRO_BYTES_MAX: usize = 200;
 /// Most macros that are remembered.
 const MACROS_MAX: usize = 500;
-/// Most macros put in their places.
+/// Most expansions of macros.
 const EXPANSIONS_MAX: usize = 1_000;
-/// How deep arguments lie in arguments, and macros in macros.
+/// Deepest nesting of arguments, and of macros.
 const DEPTH_MAX: usize = 6;
 /// Most URLs.
 const REFERENCES_MAX: usize = 1_000;
 /// Commands and lines between two looks at the clock.
 const POLL_STEPS: usize = 1_000;
 
-/// Commands that print nothing of their arguments, and how many of those they have.
+/// Commands that print none of their arguments, and the number of these arguments.
 const SILENT: &[(&str, usize)] = &[
     ("label", 1),
     ("ref", 1),
@@ -105,7 +105,7 @@ const SILENT: &[(&str, usize)] = &[
     ("fbox", 0),
 ];
 
-/// Commands whose names are what they print.
+/// Commands and the text that they print.
 const WORDS: &[(&str, &str)] = &[
     ("LaTeX", "LaTeX"),
     ("LaTeXe", "LaTeX2e"),
@@ -148,7 +148,7 @@ const WORDS: &[(&str, &str)] = &[
     ("infty", "infinity"),
 ];
 
-/// Greek letters of formulas are words.
+/// Greek letters of formulas, which are printed as words.
 const GREEK: &[&str] = &[
     "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa",
     "lambda", "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi",
@@ -156,15 +156,15 @@ const GREEK: &[&str] = &[
     "Omega",
 ];
 
-/// Where text goes.
+/// The destination of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum TexTarget {
     Body,
     Abstract,
 }
 
-/// What has been found so far.
-struct Document<'c> {
+/// The attributes read so far.
+struct TexDocument<'c> {
     cancelled: &'c dyn Fn() -> bool,
     steps: usize,
     /// Whether the time is up.
@@ -182,13 +182,13 @@ struct Document<'c> {
     references: Vec<String>,
     macros: HashMap<String, String>,
     expansions: usize,
-    part: Part,
+    target: TexTarget,
 }
 
 /// Summarizes a TeX document or package.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
-    let mut document = Document {
+    let mut document = TexDocument {
         cancelled: input.cancelled,
         steps: 0,
         is_late: false,
@@ -205,7 +205,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         references: Vec::new(),
         macros: HashMap::new(),
         expansions: 0,
-        part: Part::Body,
+        target: TexTarget::Body,
     };
     document.read(&text);
     let mut draft = Draft {
@@ -217,7 +217,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         references: document.references,
         ..Draft::default()
     };
-    // The date of the day of printing is none.
+    // A date that means the day of printing is left out.
     draft.other("Date", document.date);
     draft.other("Language", document.language);
     draft.other("Headings", document.headings.finish());
@@ -230,8 +230,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-impl Document<'_> {
-    /// Returns whether to go on; to be asked in every loop.
+impl TexDocument<'_> {
+    /// Returns whether to go on; called in every loop.
     fn goes_on(&mut self) -> bool {
         self.is_late |= self.steps.is_multiple_of(POLL_STEPS) && (self.cancelled)();
         self.steps += 1;
@@ -240,7 +240,7 @@ impl Document<'_> {
 
     /// Reads the document.
     fn read(&mut self, text: &str) {
-        let mut reader = Reader::new(text);
+        let mut reader = TexReader::new(text);
         while !reader.is_at_end() && self.goes_on() {
             let plain = reader.plain();
             self.push(plain);
@@ -251,9 +251,9 @@ impl Document<'_> {
                         return;
                     }
                     if !self.structure(command, &mut reader) {
-                        let into = match self.part {
-                            Part::Body => &mut self.body,
-                            Part::Abstract => &mut self.r#abstract,
+                        let into = match self.target {
+                            TexTarget::Body => &mut self.body,
+                            TexTarget::Abstract => &mut self.r#abstract,
                         };
                         print(command, &mut reader, into);
                     }
@@ -267,21 +267,21 @@ impl Document<'_> {
     }
 
     fn push(&mut self, text: &str) {
-        match self.part {
-            Part::Body => self.body.push_squeezed(text),
-            Part::Abstract => self.r#abstract.push_squeezed(text),
+        match self.target {
+            TexTarget::Body => self.body.push_squeezed(text),
+            TexTarget::Abstract => self.r#abstract.push_squeezed(text),
         }
     }
 
     fn paragraph(&mut self) {
-        match self.part {
-            Part::Body => self.body.line(),
-            Part::Abstract => self.r#abstract.line(),
+        match self.target {
+            TexTarget::Body => self.body.line(),
+            TexTarget::Abstract => self.r#abstract.line(),
         }
     }
 
-    /// Takes a command that says what the document is; false when it is another.
-    fn structure(&mut self, command: &str, reader: &mut Reader<'_>) -> bool {
+    /// Handles a command that describes the document; returns false for any other.
+    fn structure(&mut self, command: &str, reader: &mut TexReader<'_>) -> bool {
         match command {
             "title" | "Title" | "Plaintitle" => {
                 let title = self.argument(reader).replace('\n', " ");
@@ -293,8 +293,8 @@ impl Document<'_> {
                 reader.skip_option();
                 let written = reader.group().unwrap_or_default();
                 for one in written.split("\\and").flat_map(|it| it.split("\\And")) {
-                    let told = self.expand(one, 0);
-                    split_authors(told.lines().next().unwrap_or_default(), &mut self.authors);
+                    let printed = self.expand(one, 0);
+                    split_authors(printed.lines().next().unwrap_or_default(), &mut self.authors);
                 }
             }
             "date" => {
@@ -305,8 +305,8 @@ impl Document<'_> {
             }
             "keywords" | "Keywords" | "keyword" => self.keywords = self.argument(reader),
             "abstract" | "Abstract" if reader.is_group() => {
-                let said = self.argument(reader);
-                self.r#abstract.push_squeezed(&said);
+                let printed = self.argument(reader);
+                self.r#abstract.push_squeezed(&printed);
             }
             "documentclass" | "documentstyle" => {
                 reader.skip_option();
@@ -327,7 +327,7 @@ impl Document<'_> {
             "begin" => self.begin(reader),
             "end" => {
                 if reader.group() == Some("abstract") {
-                    self.part = Part::Body;
+                    self.target = TexTarget::Body;
                 }
                 self.paragraph();
             }
@@ -336,14 +336,14 @@ impl Document<'_> {
         true
     }
 
-    fn begin(&mut self, reader: &mut Reader<'_>) {
+    fn begin(&mut self, reader: &mut TexReader<'_>) {
         match reader.group().unwrap_or_default() {
-            // What stands before are settings.
+            // The text before it has settings only.
             "document" => {
                 let bytes_max = self.body.bytes_max();
                 self.body = Body::new(bytes_max);
             }
-            "abstract" => self.part = Part::Abstract,
+            "abstract" => self.target = TexTarget::Abstract,
             "comment" => reader.skip_past("\\end{comment}"),
             "keyword" | "keywords" | "IEEEkeywords" => {
                 self.keywords = self.expand(reader.until("\\end{"), 0);
@@ -357,7 +357,7 @@ impl Document<'_> {
         self.paragraph();
     }
 
-    fn heading(&mut self, reader: &mut Reader<'_>) {
+    fn heading(&mut self, reader: &mut TexReader<'_>) {
         reader.skip_option();
         let heading = self.argument(reader).replace('\n', " ");
         self.headings.push_squeezed(heading.trim());
@@ -367,7 +367,7 @@ impl Document<'_> {
         self.paragraph();
     }
 
-    fn link(&mut self, command: &str, reader: &mut Reader<'_>) {
+    fn link(&mut self, command: &str, reader: &mut TexReader<'_>) {
         let url = reader.group().unwrap_or_default().trim().replace('\\', "");
         if command != "href" {
             self.push(&url);
@@ -378,7 +378,7 @@ impl Document<'_> {
         }
     }
 
-    /// `\usepackage[english, ngerman]{babel}`: the last is that of the document.
+    /// `\usepackage[english, ngerman]{babel}`: the last language is that of the document.
     fn language_of(&mut self, names: &str, package: Option<&str>) {
         if package == Some("babel") {
             let tag = |it: &str| languages::tag(it.trim());
@@ -389,18 +389,18 @@ impl Document<'_> {
     }
 
     /// `\ProvidesPackage{name}[date version what it is]`.
-    fn provides(&mut self, reader: &mut Reader<'_>) {
+    fn provides(&mut self, reader: &mut TexReader<'_>) {
         let name = reader.group().unwrap_or_default();
         let release = reader.option().unwrap_or_default();
         let mut words = release.split_whitespace();
         self.date = words.next().unwrap_or_default().replace('/', "-");
         words.next().unwrap_or_default().trim_start_matches('v').clone_into(&mut self.version);
-        let what: Vec<&str> = words.collect();
-        self.title = [name, &what.join(" ")].join(" ");
+        let description: Vec<&str> = words.collect();
+        self.title = [name, &description.join(" ")].join(" ");
     }
 
     /// `\newcommand{\name}{text}`, `\newcommand\name{text}` or `\def\name{text}`.
-    fn define(&mut self, reader: &mut Reader<'_>) {
+    fn define(&mut self, reader: &mut TexReader<'_>) {
         let name = match reader.group() {
             Some(name) => name.trim().trim_start_matches('\\').to_owned(),
             None => reader.next_command().to_owned(),
@@ -412,17 +412,17 @@ impl Document<'_> {
         }
     }
 
-    /// Returns what the next argument prints.
-    fn argument(&mut self, reader: &mut Reader<'_>) -> String {
+    /// Returns the text that the next argument prints.
+    fn argument(&mut self, reader: &mut TexReader<'_>) -> String {
         reader.skip_option();
         let written = reader.group().unwrap_or_default();
         self.expand(written, 0)
     }
 
-    /// Returns what `tex` prints; a line break is one.
+    /// Returns the text that `tex` prints, with its line breaks.
     fn expand(&mut self, tex: &str, depth: usize) -> String {
         let mut printed = Body::new(ARGUMENT_BYTES_MAX);
-        let mut reader = Reader::new(tex);
+        let mut reader = TexReader::new(tex);
         while depth < DEPTH_MAX && !reader.is_at_end() && self.goes_on() {
             printed.push_squeezed(reader.plain());
             match reader.special() {
@@ -447,8 +447,8 @@ impl Document<'_> {
     }
 }
 
-/// Prints a command that says nothing of the document.
-fn print(command: &str, reader: &mut Reader<'_>, into: &mut Body) {
+/// Prints a command without a meaning for the document as a whole.
+fn print(command: &str, reader: &mut TexReader<'_>, into: &mut Body) {
     if let Some(accented) = reader.accented(command) {
         into.push(accented.encode_utf8(&mut [0; 4]));
         return;
@@ -475,7 +475,7 @@ fn print(command: &str, reader: &mut Reader<'_>, into: &mut Body) {
     }
 }
 
-/// Takes the names of one or more authors on a line.
+/// Adds the names of the authors on a line, one or more.
 fn split_authors(line: &str, authors: &mut Vec<String>) {
     let parts: Vec<&str> =
         line.split(", ").flat_map(|it| it.split(" and ")).map(str::trim).collect();
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_too_long_says_so() {
+    fn running_out_of_time_is_a_problem() {
         let text = format!("\\title{{{}}}", "a~".repeat(1_500));
         let object = crate::object::Object::whole("http://h.example/x.tex", text.into_bytes());
         let settings = crate::Settings::default();

@@ -1,17 +1,17 @@
-//! Which character a byte of a TeX font is: for DVI, and for the PostScript that dvips makes of it.
+//! The encodings of TeX fonts, for DVI and for the PostScript that dvips makes of it.
 //!
 //! Source: The TeXbook, appendix F (OT1, OML, OMS and the typewriter font); "LaTeX font encodings"
 //! (encguide) §2.1 (T1) and §2.2 (TS1); `8r.enc` of psnfss.
 //!
-//! A DVI file names its fonts and says nothing of their encodings: they are known by the names that
-//! fonts have had since 1982.
+//! A DVI file names its fonts, but not their encodings. They follow from the names, which have been the same
+//! since 1982.
 //!
 //! Sans-I/O.
 
 /// An encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    /// Text as Knuth's Computer Modern has it.
+    /// Text in Knuth's Computer Modern.
     Ot1,
     /// The same without ligatures: typewriter fonts.
     Ot1Typewriter,
@@ -29,11 +29,11 @@ pub(crate) enum Encoding {
     Pictures,
 }
 
-/// Returns the encoding of a font by its name, as TeX or as PostScript has it.
+/// Returns the encoding of a font by its name in TeX or PostScript.
 pub(crate) fn encoding(name: &str) -> Encoding {
     let name = name.rsplit('+').next().unwrap_or(name).to_ascii_lowercase();
     let starts = |prefixes: &[&str]| prefixes.iter().any(|it| name.starts_with(it));
-    // Berry's names end with their encoding, and how wide they are: `ptmr8t`, `phvb8tn`.
+    // Berry's names end with their encoding and width: `ptmr8t`, `phvb8tn`.
     let berry = name.trim_end_matches(['n', 'x', 'w']);
     let typewriter = name.contains("tt");
     if starts(&["cmex", "lasy", "msam", "lcircle", "line", "linew", "circle", "manfnt"]) {
@@ -62,7 +62,7 @@ pub(crate) fn encoding(name: &str) -> Encoding {
     }
 }
 
-/// Returns the characters that a code of the encoding stands for; none when it is no text.
+/// Returns the characters of a code in an encoding; "" if it is no text.
 pub(crate) fn characters(encoding: Encoding, code: u8) -> &'static str {
     let special = match encoding {
         Encoding::Ot1 => ot1(code),
@@ -77,7 +77,7 @@ pub(crate) fn characters(encoding: Encoding, code: u8) -> &'static str {
     special.unwrap_or_else(|| ascii(code))
 }
 
-/// Returns the entry of a table that starts with the code `first`.
+/// Returns the entry for a code in a table that begins at the code `first`.
 fn entry(table: &'static [&'static str], code: u8, first: u8) -> Option<&'static str> {
     table.get(usize::from(code.checked_sub(first)?)).copied()
 }
@@ -196,7 +196,7 @@ fn ascii(code: u8) -> &'static str {
 }
 
 fn latin1(code: u8) -> Option<&'static str> {
-    // A hyphen that may be left out is none until it is shown.
+    // A soft hyphen in a font is a hyphen that is shown.
     if code == 0xad {
         return Some("-");
     }
@@ -227,7 +227,7 @@ fn windows(code: u8) -> Option<&'static str> {
     })
 }
 
-/// Accents stand in front of what they are set on, as combining characters here.
+/// Accents come before their letter; here they are combining characters.
 const OT1_LOW: &[&str] = &[
     "Γ", "Δ", "Θ", "Λ", "Ξ", "Π", "Σ", "Υ", "Φ", "Ψ", "Ω", "ff", "fi", "fl", "ffi", "ffl", "ı",
     "ȷ", "\u{300}", "\u{301}", "\u{30c}", "\u{306}", "\u{304}", "\u{30a}", "", "ß", "æ", "œ", "ø",
@@ -256,7 +256,7 @@ const T1_HIGH: &[&str] = &[
     "ò", "ó", "ô", "õ", "ö", "œ", "ø", "ù", "ú", "û", "ü", "ý", "þ", "ß",
 ];
 
-/// Returns about how wide a character is, in the font's size: as Computer Modern has it.
+/// Returns the approximate width of a character in Computer Modern, in units of the font's size.
 pub(crate) fn width(encoding: Encoding, code: u8) -> f64 {
     if encoding == Encoding::Ot1Typewriter {
         return 0.525;
@@ -274,7 +274,7 @@ pub(crate) fn width(encoding: Encoding, code: u8) -> f64 {
     }
 }
 
-/// Returns `base` with the combining `accent` in front of it as one character, where there is one.
+/// Returns `base` with the combining `accent` as one character, if there is one.
 pub(crate) fn accented(accent: char, base: char) -> Option<char> {
     let base = match base {
         'ı' => 'i',

@@ -1,10 +1,10 @@
-//! Texinfo: title, authors, chapters and index entries by their commands, and the text without any.
+//! The Texinfo summarizer: title, authors, chapters and index entries by their commands, and plain text.
 //!
 //! Source: the Texinfo manual (version 7), "Beginning and Ending a Texinfo File", "Chapter Structuring",
 //! "Indices", "Cross-references" and "Conditionally Visible Text".
 //!
-//! What the manual looks like in Info counts: what is for TeX, HTML or DocBook only is left out, and so
-//! are menus. Nothing is executed: no file is read in, and no macro put in its place.
+//! The text is that of Info: parts for TeX, HTML or DocBook only are left out, and so are menus. Nothing is
+//! executed, no file is read in, and no macro is expanded.
 //!
 //! Sans-I/O.
 
@@ -15,18 +15,18 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use commands::{HEADINGS, HIDDEN, SILENT};
-use reader::{Reader, printed};
+use reader::{TexinfoReader, printed};
 
 use crate::code::source::legal;
 use crate::object::ProblemKind;
 use crate::text::{Body, decode};
 use crate::{Draft, Input};
 
-/// How far the charset is looked for, in bytes.
+/// Length of the part in which the charset is looked for, in bytes.
 const CHARSET_BYTES_MAX: usize = 4 * 1024;
 /// Longest title, heading or other line, in bytes.
 const LINE_BYTES_MAX: usize = 4 * 1024;
-/// Longest notice of who may copy it, in bytes.
+/// Longest copying notice, in bytes.
 const COPYING_BYTES_MAX: usize = 8 * 1024;
 /// Longest sum of headings, in bytes.
 const HEADINGS_BYTES_MAX: usize = 8 * 1024;
@@ -34,9 +34,9 @@ const HEADINGS_BYTES_MAX: usize = 8 * 1024;
 const INDEX_BYTES_MAX: usize = 64 * 1024;
 /// Most variables that are remembered.
 const VARIABLES_MAX: usize = 200;
-/// Longest value of one, in bytes.
+/// Longest value of a variable, in bytes.
 const VARIABLE_BYTES_MAX: usize = 200;
-/// How deep arguments lie in arguments.
+/// Deepest nesting of arguments.
 const DEPTH_MAX: usize = 6;
 /// Most URLs, and most authors.
 const REFERENCES_MAX: usize = 1_000;
@@ -44,19 +44,19 @@ const AUTHORS_MAX: usize = 100;
 /// Commands and lines between two looks at the clock.
 const POLL_STEPS: usize = 1_000;
 
-/// Where text goes.
+/// The destination of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum ManualTarget {
     Body,
     Copying,
     Description,
 }
 
-/// What has been found so far.
+/// The attributes read so far.
 struct Manual {
     title: String,
     subtitle: String,
-    /// The title of headers, and that of the first node: where there is none of the manual.
+    /// The title of headers, and that of the first node: used if the manual has no title.
     short_title: String,
     top: String,
     authors: Vec<String>,
@@ -69,7 +69,7 @@ struct Manual {
     copying: Body,
     description: Body,
     body: Body,
-    part: Part,
+    target: ManualTarget,
 }
 
 /// Summarizes a manual.
@@ -91,7 +91,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         copying: Body::new(COPYING_BYTES_MAX),
         description: Body::new(COPYING_BYTES_MAX),
         body: Body::new(input.text_bytes_max()),
-        part: Part::Body,
+        target: ManualTarget::Body,
     };
     let whole = manual.read(&text, input.cancelled);
     let mut draft = manual.draft();
@@ -113,9 +113,9 @@ fn charset(bytes: &[u8]) -> Option<&str> {
 impl Manual {
     /// Reads the manual; false when the time was up.
     fn read(&mut self, text: &str, cancelled: &dyn Fn() -> bool) -> bool {
-        let mut reader = Reader::new(text);
+        let mut reader = TexinfoReader::new(text);
         let mut steps = 0_usize;
-        // What may come before the first command is for TeX.
+        // The lines before the first command are for TeX.
         if text.trim_start().starts_with("\\input") {
             reader.line();
             reader.line();
@@ -146,17 +146,17 @@ impl Manual {
         true
     }
 
-    /// Where text goes.
+    /// Returns the text that is being read.
     fn text(&mut self) -> &mut Body {
-        match self.part {
-            Part::Copying => &mut self.copying,
-            Part::Description => &mut self.description,
-            Part::Body => &mut self.body,
+        match self.target {
+            ManualTarget::Copying => &mut self.copying,
+            ManualTarget::Description => &mut self.description,
+            ManualTarget::Body => &mut self.body,
         }
     }
 
-    /// Takes a command that says what the manual is; false when it is another.
-    fn structure(&mut self, command: &str, reader: &mut Reader<'_>) -> bool {
+    /// Handles a command that describes the manual; returns false for any other.
+    fn structure(&mut self, command: &str, reader: &mut TexinfoReader<'_>) -> bool {
         match command {
             "settitle" => self.short_title = self.line(reader),
             "title" => {
@@ -180,13 +180,13 @@ impl Manual {
             "documentlanguage" => self.language = self.line(reader).replace('_', "-"),
             "dircategory" => self.category = self.line(reader),
             "set" => self.set(reader.line()),
-            "copying" => self.part = Part::Copying,
-            "documentdescription" => self.part = Part::Description,
-            // What it says is said by commands, or elsewhere again.
+            "copying" => self.target = ManualTarget::Copying,
+            "documentdescription" => self.target = ManualTarget::Description,
+            // Its text is given by commands, or repeated elsewhere.
             "titlepage" => self.title_page(reader.environment("titlepage")),
             "end" => {
                 if matches!(reader.line(), "copying" | "documentdescription") {
-                    self.part = Part::Body;
+                    self.target = ManualTarget::Body;
                 }
                 self.text().line();
             }
@@ -222,9 +222,9 @@ impl Manual {
         true
     }
 
-    /// Takes what the page of the title says by commands.
+    /// Reads the commands of the title page.
     fn title_page(&mut self, page: &str) {
-        let mut reader = Reader::new(page);
+        let mut reader = TexinfoReader::new(page);
         while !reader.is_at_end() {
             reader.plain();
             if reader.special() == Some('@') {
@@ -254,7 +254,7 @@ impl Manual {
         }
     }
 
-    fn heading(&mut self, reader: &mut Reader<'_>) {
+    fn heading(&mut self, reader: &mut TexinfoReader<'_>) {
         let heading = self.line(reader);
         self.headings.push(&heading);
         self.headings.line();
@@ -263,16 +263,16 @@ impl Manual {
         self.text().line();
     }
 
-    /// Returns what the rest of the line prints.
-    fn line(&mut self, reader: &mut Reader<'_>) -> String {
+    /// Returns the text that the rest of the line prints.
+    fn line(&mut self, reader: &mut TexinfoReader<'_>) -> String {
         let line = reader.line();
         self.expand(line, 0)
     }
 
-    /// Returns what `text` prints, on one line.
+    /// Returns the text that `text` prints, on one line.
     fn expand(&mut self, text: &str, depth: usize) -> String {
         let mut shown = Body::new(LINE_BYTES_MAX);
-        let mut reader = Reader::new(text);
+        let mut reader = TexinfoReader::new(text);
         while depth < DEPTH_MAX && !reader.is_at_end() && !shown.is_full() {
             shown.push_squeezed(reader.plain());
             match reader.special() {
@@ -291,9 +291,9 @@ impl Manual {
         shown.finish().trim().to_owned()
     }
 
-    /// Returns what a command inside a text prints. What is not known prints its argument, which is
-    /// left where it is.
-    fn print(&mut self, command: &str, reader: &mut Reader<'_>, depth: usize) -> String {
+    /// Returns the text that a command inside a text prints. An unknown command prints its argument, which
+    /// stays in the input.
+    fn print(&mut self, command: &str, reader: &mut TexinfoReader<'_>, depth: usize) -> String {
         if let Some(letter) = reader.accented(command) {
             return letter.to_string();
         }
@@ -326,7 +326,7 @@ impl Manual {
                     other => other.concat(),
                 }
             }
-            "xref" | "pxref" | "ref" | "inforef" => self.cross_reference(command, reader, depth),
+            "xref" | "pxref" | "ref" | "inforef" => self.xref(command, reader, depth),
             "footnote" => {
                 let note = reader.argument().unwrap_or_default();
                 format!(" ({})", self.expand(note, depth))
@@ -335,24 +335,23 @@ impl Manual {
                 reader.argument();
                 String::new()
             }
-            "today" | ":" | "/" | "-" => String::new(),
             _ => String::new(),
         }
     }
 
-    /// Returns what the parts of an argument print that commas part, without empty ones.
-    fn parts(&mut self, reader: &mut Reader<'_>, depth: usize) -> Vec<String> {
+    /// Returns the printed texts of the comma-separated parts of an argument, without empty ones.
+    fn parts(&mut self, reader: &mut TexinfoReader<'_>, depth: usize) -> Vec<String> {
         let argument = reader.argument().unwrap_or_default();
         let parts = argument.splitn(5, ',').map(|it| self.expand(it, depth));
         parts.filter(|it| !it.is_empty()).collect()
     }
 
     /// `@xref{node, name, title, file, manual}`: the title, or else the node.
-    fn cross_reference(&mut self, command: &str, reader: &mut Reader<'_>, depth: usize) -> String {
+    fn xref(&mut self, command: &str, reader: &mut TexinfoReader<'_>, depth: usize) -> String {
         let argument = reader.argument().unwrap_or_default();
         let parts: Vec<&str> = argument.splitn(5, ',').map(str::trim).collect();
-        let told = |place: usize| parts.get(place).copied().filter(|it| !it.is_empty());
-        let name = told(2).or_else(|| told(0)).or_else(|| told(4)).unwrap_or_default();
+        let part = |at: usize| parts.get(at).copied().filter(|it| !it.is_empty());
+        let name = part(2).or_else(|| part(0)).or_else(|| part(4)).unwrap_or_default();
         let name = self.expand(name, depth);
         match command {
             "xref" => format!("See {name}"),
@@ -438,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_less_than_a_title_page() {
+    fn titles_without_a_title_page() {
         check(
             "@settitle Short\n@top Long\ntext @@ @url{http://x.example/a}",
             "Title: Short\nURL-References: http://x.example/a\n\
@@ -462,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_ends() {
+    fn unended_commands_end() {
         for open in ["@url{", "@footnote{", "@value{", "@copying\n", "@menu\n", "@'{", "{"] {
             render("x.texi", Type::Texinfo, open.repeat(50_000).as_bytes());
         }

@@ -1,23 +1,23 @@
-//! Papers and memos in troff: title, authors, abstract and headings by the macros of ms, me and mm, and the
-//! text without any.
+//! The summarizer of papers and memos in troff: title, authors, abstract and headings by the macros of ms, me
+//! and mm, and plain text.
 //!
 //! Source: groff_ms(7), groff_me(7), groff_mm(7); M. E. Lesk, "Typing Documents on the UNIX System: Using
 //! the -ms Macros" (1978). Essence's Troff summarizer.
 //!
-//! What package it is written for is told by the macros that only one of them has; where there are none, it
-//! is summarized as a manual page. me has no macros for title and author: they are what stands before the
-//! first paragraph, parted by space.
+//! The package of a text follows from macros that only one package has. Without such macros the text is
+//! summarized as a manual page. me has no macros for title and author: they stand before the first paragraph,
+//! separated by space.
 //!
 //! Sans-I/O.
 
 use std::borrow::Cow;
 
-use super::man::{self, Strings, unescape, words};
+use super::man::{self, TroffStrings, unescape, words};
 use crate::object::ProblemKind;
 use crate::text::{Body, one_line};
 use crate::{Draft, Input};
 
-/// Lines that are looked at for what package it is.
+/// Lines in which such macros are counted.
 const LOOK_LINES: usize = 2_000;
 /// Lines between two looks at the clock.
 const POLL_LINES: usize = 1_000;
@@ -28,7 +28,7 @@ const ABSTRACT_BYTES_MAX: usize = 8 * 1024;
 const HEADINGS_BYTES_MAX: usize = 8 * 1024;
 /// Most authors, institutions and references.
 const NAMES_MAX: usize = 100;
-/// Which macros a text is written with.
+/// The macro package of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Package {
     Man,
@@ -37,18 +37,18 @@ enum Package {
     Mm,
 }
 
-/// Macros that only one package has, or almost so.
-const TELLING: &[(Package, &[&str])] = &[
+/// Macros that only one package has, with few exceptions.
+const PACKAGE_MACROS: &[(Package, &[&str])] = &[
     (Package::Ms, &["TL", "AB", "AI", "NH", "LP", "QP", "XP"]),
     (Package::Mm, &["H", "HU", "MT", "AF", "AS", "AL", "BL", "SA", "DL"]),
     (Package::Me, &["pp", "lp", "np", "ip", "sh", "uh", "tp", "(l", "(q", "(b", "(f"]),
 ];
 
-/// Macros whose arguments are text in another font; the second, of most, is put behind the first.
+/// Macros whose arguments are text in another font; most print the second right behind the first.
 const FONTS: &[&str] =
     &["B", "I", "BI", "CW", "R", "SM", "LG", "UL", "BX", "b", "i", "bi", "u", "sm", "r", "q", "bx"];
 
-/// Macros after which a paragraph begins; some print what they are given.
+/// Macros that begin a paragraph; some print their arguments.
 const BREAKS: &[&str] = &[
     "PP", "LP", "QP", "XP", "P", "RS", "RE", "QS", "QE", "DS", "DE", "KS", "KF", "KE", "TE", "LE",
     "AL", "BL", "DL", "VL", "ML", "RL", "FS", "FE", "B1", "B2", "1C", "2C", "bp", "br", "sp", "SP",
@@ -56,28 +56,28 @@ const BREAKS: &[&str] = &[
     "(x", ")x", "(d", ")d", "bl",
 ];
 
-/// What is not text, and what ends it: drawings, equations, citations and entries of the table of contents.
+/// Parts without text, by first and last request: drawings, equations, citations, lines of contents tables.
 const SKIPPED: &[(&str, &str)] =
     &[("EQ", "EN"), ("PS", "PE"), ("G1", "G2"), ("[", "]"), ("XS", "XE"), ("GS", "GE")];
 
-/// Where lines of text go.
+/// The destination of lines of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum Slot {
     Body,
     Title,
     Author,
     Institution,
     Abstract,
     Heading,
-    /// How the columns of a table are set, up to a full stop.
+    /// The column formats of a table, up to a full stop.
     Columns,
-    /// What stands before the first paragraph of a text for me.
+    /// Text before the first paragraph, for me.
     Front,
 }
 
 struct Paper {
     package: Package,
-    part: Part,
+    slot: Slot,
     title: Body,
     authors: Vec<String>,
     institutions: Vec<String>,
@@ -87,8 +87,8 @@ struct Paper {
     headings: Body,
     body: Body,
     references: Vec<String>,
-    strings: Strings,
-    /// The part of the front that is being read, from 0.
+    strings: TroffStrings,
+    /// The index of the front's block that is being read, from 0.
     block: usize,
     /// Whether the next line is underlined.
     underlined: bool,
@@ -104,7 +104,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     }
     let mut paper = Paper {
         package,
-        part: if package == Package::Me { Part::Front } else { Part::Body },
+        slot: if package == Package::Me { Slot::Front } else { Slot::Body },
         title: Body::new(LINE_BYTES_MAX),
         authors: Vec::new(),
         institutions: Vec::new(),
@@ -114,12 +114,12 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         headings: Body::new(HEADINGS_BYTES_MAX),
         body: Body::new(input.text_bytes_max()),
         references: Vec::new(),
-        strings: Strings::default(),
+        strings: TroffStrings::default(),
         block: 0,
         underlined: false,
         line: String::new(),
     };
-    // A macro being defined, or what is no text, up to this request.
+    // The request that ends a macro definition or a part without text.
     let mut until: Option<String> = None;
     let mut late = false;
     for (number, line) in text.lines().enumerate() {
@@ -140,24 +140,24 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Returns the package whose macros occur most.
+/// Returns the package with the most macros in the text.
 fn package(text: &str) -> Package {
-    let mut votes = [0_usize; TELLING.len()];
+    let mut votes = [0_usize; PACKAGE_MACROS.len()];
     for (name, arguments) in text.lines().take(LOOK_LINES).filter_map(request) {
-        // In tables of ms it stands alone.
+        // In tables of ms, `.TH` has no arguments.
         if name == "TH" && !arguments.trim().is_empty() || name == "Dt" {
             return Package::Man;
         }
-        for ((_, names), votes) in TELLING.iter().zip(&mut votes) {
+        for ((_, names), votes) in PACKAGE_MACROS.iter().zip(&mut votes) {
             *votes += usize::from(names.contains(&name));
         }
     }
     let most = votes.iter().copied().max().unwrap_or(0);
-    let first = TELLING.iter().zip(votes).find(|(_, votes)| *votes == most && 0 < most);
+    let first = PACKAGE_MACROS.iter().zip(votes).find(|(_, votes)| *votes == most && 0 < most);
     first.map_or(Package::Man, |((package, _), _)| *package)
 }
 
-/// Returns the name of a request or macro, and what follows it.
+/// Returns the name of a request or macro, and the text after it.
 fn request(line: &str) -> Option<(&str, &str)> {
     let request = line.strip_prefix(['.', '\''])?.trim_start();
     let end = request.find(|it: char| it.is_whitespace() || it == '\\').unwrap_or(request.len());
@@ -165,7 +165,7 @@ fn request(line: &str) -> Option<(&str, &str)> {
 }
 
 impl Paper {
-    /// Takes one line; returns the request up to which the following are to be left out.
+    /// Handles one line; returns the request up to which the following lines are left out.
     fn line(&mut self, line: &str) -> Option<String> {
         let Some((name, arguments)) = request(line) else {
             self.text(line);
@@ -181,25 +181,25 @@ impl Paper {
             "ul" | "cu" => self.underlined = true,
             "TS" => {
                 self.paragraph();
-                self.part = Part::Columns;
+                self.slot = Slot::Columns;
             }
-            "TL" if self.package != Package::Me => self.part = Part::Title,
+            "TL" if self.package != Package::Me => self.slot = Slot::Title,
             "AU" => self.author(arguments),
-            "AI" => self.part = Part::Institution,
-            "AF" => self.name(&first().unwrap_or_default(), Part::Institution),
-            "AB" | "AS" => self.part = Part::Abstract,
-            "AE" => self.part = Part::Body,
+            "AI" => self.slot = Slot::Institution,
+            "AF" => self.name(&first().unwrap_or_default(), Slot::Institution),
+            "AB" | "AS" => self.slot = Slot::Abstract,
+            "AE" => self.slot = Slot::Body,
             "ND" | "DA" => {
                 let date: Vec<String> = words(arguments).collect();
                 self.date = one_line(&date.join(" "), LINE_BYTES_MAX);
             }
             "NH" | "SH" | "H" | "HU" | "sh" | "uh" | "+c" => self.heading(name, arguments),
             "URL" | "UR" | "pdfhref" => self.link(arguments),
-            // Footnotes to a title or an author are none of the name.
-            "FS" if matches!(self.part, Part::Title | Part::Author | Part::Institution) => {
+            // Footnotes to a title or an author do not belong to the name.
+            "FS" if matches!(self.slot, Slot::Title | Slot::Author | Slot::Institution) => {
                 return Some("FE".to_owned());
             }
-            "(f" if self.part == Part::Front => return Some(")f".to_owned()),
+            "(f" if self.slot == Slot::Front => return Some(")f".to_owned()),
             "IP" | "ip" | "LI" => {
                 self.paragraph();
                 self.text(&first().unwrap_or_default());
@@ -214,24 +214,24 @@ impl Paper {
         None
     }
 
-    /// Takes a macro after which something else begins.
+    /// Handles a macro that begins a paragraph.
     fn r#break(&mut self, name: &str) {
-        match self.part {
+        match self.slot {
             // Title and authors may be set over several lines.
-            Part::Title | Part::Author | Part::Institution if matches!(name, "br" | "sp") => {}
-            Part::Front if name == "sp" => {
+            Slot::Title | Slot::Author | Slot::Institution if matches!(name, "br" | "sp") => {}
+            Slot::Front if name == "sp" => {
                 self.block += usize::from(!self.title.as_str().is_empty());
             }
-            Part::Front if !matches!(name, "pp" | "lp" | "np") => {}
-            Part::Abstract => self.r#abstract.line(),
+            Slot::Front if !matches!(name, "pp" | "lp" | "np") => {}
+            Slot::Abstract => self.r#abstract.line(),
             _ => self.paragraph(),
         }
     }
 
     fn paragraph(&mut self) {
         self.end_heading();
-        if self.part != Part::Abstract {
-            self.part = Part::Body;
+        if self.slot != Slot::Abstract {
+            self.slot = Slot::Body;
         }
         self.body.line();
     }
@@ -239,14 +239,14 @@ impl Paper {
     /// `.NH 2` and the title in the next lines; `.H 2 "title"`; `.sh 2 "title"`.
     fn heading(&mut self, name: &str, arguments: &str) {
         self.end_heading();
-        self.part = Part::Heading;
+        self.slot = Slot::Heading;
         let leveled = matches!((self.package, name), (_, "NH" | "H" | "sh"));
         let title: Vec<String> = words(arguments).skip(usize::from(leveled)).collect();
-        // `.SH 2` only says how large it is set.
+        // `.SH 2` only gives the font size.
         let is_size = title.concat().bytes().all(|it| it.is_ascii_digit());
         let in_lines = self.package == Package::Ms && (name == "NH" || is_size);
         let title = if name == "sh" || name == "H" {
-            // What follows are a mark and arguments of the section's number.
+            // The other arguments are a mark, and parts of the section's number.
             title.into_iter().next().unwrap_or_default()
         } else {
             title.join(" ")
@@ -255,21 +255,21 @@ impl Paper {
             self.text(&title);
             self.end_heading();
         } else if name == "+c" {
-            // A chapter without a title; before the first, what it is.
+            // A chapter without a title; the first one has the title of the text.
             let is_first = self.title.as_str().is_empty();
-            self.part = if is_first { Part::Front } else { Part::Body };
+            self.slot = if is_first { Slot::Front } else { Slot::Body };
         }
     }
 
-    /// Ends the heading whose lines were taken down, if there is one.
+    /// Ends the current heading, if there is one.
     fn end_heading(&mut self) {
-        if self.part != Part::Heading {
+        if self.slot != Slot::Heading {
             return;
         }
-        self.part = Part::Body;
+        self.slot = Slot::Body;
         let heading = std::mem::replace(&mut self.heading, Body::new(LINE_BYTES_MAX)).finish();
         if heading.trim().eq_ignore_ascii_case("abstract") {
-            self.part = Part::Abstract;
+            self.slot = Slot::Abstract;
             return;
         }
         self.headings.push(heading.trim());
@@ -283,18 +283,18 @@ impl Paper {
     fn author(&mut self, arguments: &str) {
         match words(arguments).next().filter(|_| self.package == Package::Mm) {
             Some(name) => {
-                self.name(&name, Part::Author);
-                self.part = Part::Body;
+                self.name(&name, Slot::Author);
+                self.slot = Slot::Body;
             }
-            None => self.part = Part::Author,
+            None => self.slot = Slot::Author,
         }
     }
 
-    /// Takes down an author or an institution.
-    fn name(&mut self, name: &str, part: Part) {
+    /// Adds an author or an institution.
+    fn name(&mut self, name: &str, slot: Slot) {
         self.plain(name);
         let name = one_line(self.line.trim_matches(['*', '\u{2020}', ' ']), LINE_BYTES_MAX);
-        let names = if part == Part::Author { &mut self.authors } else { &mut self.institutions };
+        let names = if slot == Slot::Author { &mut self.authors } else { &mut self.institutions };
         if !name.is_empty() && names.len() < NAMES_MAX {
             names.push(name);
         }
@@ -311,26 +311,26 @@ impl Paper {
         }
     }
 
-    /// Takes down a line of text.
+    /// Adds a line of text.
     fn text(&mut self, text: &str) {
         let underlined = std::mem::take(&mut self.underlined);
-        match self.part {
-            Part::Author | Part::Institution => return self.name(text, self.part),
-            Part::Front if self.block == 0 => {}
-            Part::Front => return self.front(text, underlined),
-            Part::Columns => {
+        match self.slot {
+            Slot::Author | Slot::Institution => return self.name(text, self.slot),
+            Slot::Front if self.block == 0 => {}
+            Slot::Front => return self.front(text, underlined),
+            Slot::Columns => {
                 if text.trim_end().ends_with('.') {
-                    self.part = Part::Body;
+                    self.slot = Slot::Body;
                 }
                 return;
             }
             _ => {}
         }
         self.plain(text);
-        let into = match self.part {
-            Part::Title | Part::Front => &mut self.title,
-            Part::Heading => &mut self.heading,
-            Part::Abstract => &mut self.r#abstract,
+        let into = match self.slot {
+            Slot::Title | Slot::Front => &mut self.title,
+            Slot::Heading => &mut self.heading,
+            Slot::Abstract => &mut self.r#abstract,
             _ => &mut self.body,
         };
         if text.trim().is_empty() {
@@ -341,19 +341,19 @@ impl Paper {
         }
     }
 
-    /// What stands below the title before the first paragraph: the author is underlined, and where it
-    /// is come from is below.
+    /// Handles text between the title and the first paragraph: the author is underlined, and the institution
+    /// is below.
     fn front(&mut self, text: &str, underlined: bool) {
         if self.authors.is_empty() && underlined {
-            self.name(text, Part::Author);
+            self.name(text, Slot::Author);
         } else if !self.authors.is_empty() {
-            self.name(text, Part::Institution);
+            self.name(text, Slot::Institution);
         }
     }
 
-    /// Puts into `self.line` what a text prints.
+    /// Sets `self.line` to the text that `text` prints.
     fn plain(&mut self, text: &str) {
-        let text = self.strings.filled(text);
+        let text = self.strings.interpolate(text);
         self.line.clear();
         unescape(&text, &mut self.line);
     }

@@ -1,37 +1,36 @@
-//! Typeset text: words and lines from where characters are put on a page, and which of them are the
-//! title.
+//! Typeset text: words, lines and the title, from the positions of characters on a page.
 //!
 //! Sans-I/O.
 
 use super::tex_fonts::accented;
 use crate::text::{Body, is_telling};
 
-/// A gap wider than this share of the font's size parts words. Spaces shrink to 0.22 of it, and the
-/// thin space of formulas is 0.17.
+/// Least gap between words, in units of the font's size. Spaces shrink to 0.22, and the thin space of
+/// formulas is 0.17.
 const WORD_GAP_EM: f64 = 0.19;
-/// A step off the line of more than this share of the font's size starts another line; those to
-/// indices and parts of fractions are shorter.
+/// Least vertical step to another line, in units of the font's size. Steps to indices and to parts of
+/// fractions are shorter.
 const LINE_STEP_EM: f64 = 0.9;
 /// Longest title, in bytes.
 const TITLE_BYTES_MAX: usize = 300;
-/// By how much the title's font is larger than that of the text.
+/// Least ratio of the title's font size to that of the text.
 const TITLE_LARGER: f64 = 1.15;
 
-/// A body that accents and hyphens are put right in.
+/// A body with accents and hyphenated words put together.
 #[derive(Debug)]
 pub(crate) struct Typeset {
     body: Body,
-    /// An accent that waits for its letter.
+    /// An accent before its letter.
     accent: Option<char>,
-    /// What stands on the first page in the largest font, and how large that is.
+    /// The text in the largest font of the first page, and that font's size.
     title: Body,
     title_size: f64,
-    /// The smallest size that much was set in.
+    /// The smallest size that much text is set in.
     text_size: f64,
     size: f64,
     set: usize,
     first_page: bool,
-    /// Where the last character ended.
+    /// End of the last character.
     end: Option<(f64, f64)>,
 }
 
@@ -51,8 +50,7 @@ impl Typeset {
         }
     }
 
-    /// Takes a character that is put at `x`, `y` (downwards) in a font of this `size`, and is about
-    /// `width` wide.
+    /// Adds a character at `x`, `y` (downwards) in a font of this `size`, about `width` wide.
     pub(crate) fn put(&mut self, characters: &str, at: (f64, f64), size: f64, width: f64) {
         let (x, y) = at;
         if let Some((end, line)) = self.end {
@@ -66,7 +64,7 @@ impl Typeset {
             }
         }
         self.size = size;
-        self.larger(size);
+        self.update_sizes(size);
         self.push(characters);
         self.end = Some((x + width, y));
     }
@@ -78,14 +76,14 @@ impl Typeset {
         self.end = None;
     }
 
-    /// Keeps apart what stands in the largest font.
-    fn larger(&mut self, size: f64) {
+    /// Keeps the text in the largest font for the title.
+    fn update_sizes(&mut self, size: f64) {
         self.set += 1;
         if self.first_page && self.title_size * 1.01 < size {
             self.title = Body::new(TITLE_BYTES_MAX);
             self.title_size = size;
         }
-        // What comes after the start is the text.
+        // After the start, the smallest size is that of the text.
         if self.text_size == 0.0 || 200 < self.set && self.set < 2_000 && size < self.text_size {
             self.text_size = size;
         }
@@ -95,7 +93,7 @@ impl Typeset {
         self.first_page && self.title_size <= self.size * 1.01
     }
 
-    /// Returns what is likely to be the title: the largest on the first page, or the first line.
+    /// Returns the likely title: the largest text on the first page, or the first line.
     pub(crate) fn title(&self) -> String {
         let large = self.title.as_str();
         if self.text_size * TITLE_LARGER < self.title_size && is_telling(large) {
@@ -109,7 +107,7 @@ impl Typeset {
         self.body.is_full()
     }
 
-    /// Adds the characters that one code stands for.
+    /// Adds the characters of one code.
     pub(crate) fn push(&mut self, characters: &str) {
         let mut chars = characters.chars();
         let first = chars.next();
@@ -134,7 +132,7 @@ impl Typeset {
         self.title.space();
     }
 
-    /// Ends the line; a word that is hyphenated there goes on.
+    /// Ends the line; a word hyphenated there goes on.
     pub(crate) fn line(&mut self) {
         if !self.body.join_hyphenated() {
             self.body.line();

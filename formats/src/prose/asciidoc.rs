@@ -1,13 +1,12 @@
-//! AsciiDoc: the header (title, authors, revision, attributes), headings, links, and the text without
-//! its markup.
+//! AsciiDoc: header (title, authors, revision, attributes), headings, links, and text without markup.
 //!
 //! Source: the AsciiDoc Language Documentation (Asciidoctor), "Document Header", "Sections", "Blocks";
-//! the AsciiDoc User Guide for titles that are underlined.
+//! the AsciiDoc User Guide for underlined titles.
 //!
 //! # Differences from the specification
 //!
-//! * Conditions (`ifdef`) are not evaluated: the text of all branches is the document's.
-//! * Only attributes of the header are put in for their names.
+//! * Conditions (`ifdef`) are not evaluated: the text of all branches is kept.
+//! * Only names of header attributes are replaced by their values.
 //!
 //! Sans-I/O.
 
@@ -21,7 +20,7 @@ use crate::object::ProblemKind;
 use crate::text::{Body, is_telling};
 use crate::{Draft, Input};
 
-/// Lines between two looks at the clock.
+/// Lines between two checks of the time limit.
 const POLL_LINES: usize = 512;
 /// Longest sum of headings, in bytes.
 const HEADINGS_BYTES_MAX: usize = 8 * 1024;
@@ -37,29 +36,29 @@ const TITLE_BYTES_MAX: usize = 300;
 /// Signs that underline titles.
 const UNDERLINES: [char; 5] = ['=', '-', '~', '^', '+'];
 
-/// What a line is in.
+/// The kind of block that a line belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place<'t> {
+enum Block<'t> {
     /// Text with markup.
     Text,
-    /// A block that ends with a line like its first; its text is as it is.
+    /// A block without markup, which ends with a line like its first.
     Verbatim(&'t str),
     /// A comment block.
     Comment(&'t str),
 }
 
-/// What has been seen of a document.
-struct Document<'t> {
+/// The state of reading one document.
+struct AsciiDoc<'t> {
     lines: Vec<&'t str>,
     at: usize,
-    place: Place<'t>,
+    block: Block<'t>,
     body: Body,
     title: String,
     authors: Vec<String>,
     headings: Body,
     description: String,
     r#abstract: Body,
-    /// The paragraphs that follow are the abstract.
+    /// Whether the next paragraphs are the abstract.
     in_abstract: bool,
     revision: (String, String),
     attributes: HashMap<&'t str, &'t str>,
@@ -70,10 +69,10 @@ struct Document<'t> {
 /// Summarizes a document.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
-    let mut document = Document {
+    let mut document = AsciiDoc {
         lines: text.lines().collect(),
         at: 0,
-        place: Place::Text,
+        block: Block::Text,
         body: Body::new(input.text_bytes_max()),
         title: String::new(),
         authors: Vec::new(),
@@ -105,7 +104,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-impl<'t> Document<'t> {
+impl<'t> AsciiDoc<'t> {
     fn ahead(&self, by: usize) -> &'t str {
         self.lines.get(self.at + by).copied().unwrap_or_default().trim_end()
     }
@@ -168,10 +167,10 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// `First Middle Last <address>; Other_Name`
+    /// Reads authors: `First Middle Last <address>; Other_Name`.
     fn author_line(&mut self, line: &str) {
         for author in line.split("; ") {
-            // A second place after the address is not part of the name.
+            // More text after the address is not part of the name.
             let author = author.split_inclusive('>').next().unwrap_or_default();
             let (name, address) = author.split_once('<').unwrap_or((author, ""));
             let mut name = name.trim().replace('_', " ");
@@ -183,7 +182,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// `v1.0, 2024-01-02: remark`
+    /// Reads the revision: `v1.0, 2024-01-02: remark`.
     fn revision_line(&mut self, line: &str) {
         let line = line.split_once(": ").map_or(line, |(it, _)| it);
         let (version, date) = match line.split_once(',') {
@@ -196,18 +195,18 @@ impl<'t> Document<'t> {
     }
 
     fn line(&mut self, line: &'t str) {
-        match self.place {
-            Place::Verbatim(end) | Place::Comment(end) if line == end => {
-                self.place = Place::Text;
+        match self.block {
+            Block::Verbatim(end) | Block::Comment(end) if line == end => {
+                self.block = Block::Text;
                 return;
             }
-            Place::Verbatim(_) => {
+            Block::Verbatim(_) => {
                 self.body.push(line.trim());
                 self.body.line();
                 return;
             }
-            Place::Comment(_) => return,
-            Place::Text => {}
+            Block::Comment(_) => return,
+            Block::Text => {}
         }
         if line.trim().is_empty() {
             self.end_paragraph();
@@ -219,11 +218,11 @@ impl<'t> Document<'t> {
         if is_delimiter(line) {
             self.end_paragraph();
             match line.as_bytes().first() {
-                Some(b'/') => self.place = Place::Comment(line),
+                Some(b'/') => self.block = Block::Comment(line),
                 Some(b'-' | b'.' | b'+' | b'`') if line != "--" => {
-                    self.place = Place::Verbatim(line);
+                    self.block = Block::Verbatim(line);
                 }
-                // Examples, quotes, side bars and tables hold text.
+                // Examples, quotes, side bars and tables hold text with markup.
                 _ => {}
             }
             return;
@@ -242,7 +241,7 @@ impl<'t> Document<'t> {
         }
         if let Some((name, rest)) = block_macro(line) {
             self.end_paragraph();
-            // The alternative text of a picture; other macros bring in what is not here.
+            // A picture has an alternative text; other macros include other files.
             if matches!(name, "image" | "video" | "audio")
                 && let Some((_, alternative)) = rest.split_once('[')
             {
@@ -262,7 +261,7 @@ impl<'t> Document<'t> {
         self.paragraph_line(line);
     }
 
-    /// Takes a heading in that starts here.
+    /// Reads a heading that starts here; returns false if there is none.
     fn heading(&mut self, line: &'t str) -> bool {
         let level = line.bytes().take_while(|it| *it == b'=').count();
         let title = if (2..=6).contains(&level) && line.as_bytes().get(level) == Some(&b' ') {
@@ -289,9 +288,9 @@ impl<'t> Document<'t> {
             return;
         }
         let item = line.trim_start_matches(['*', '.', '-']);
-        // Marks of a list, not of emphasis.
+        // A space follows list marks, but not emphasis.
         let line = if item.starts_with(' ') { item.trim_start() } else { line };
-        // `+` alone joins what follows to an item; at the end of a line it breaks it.
+        // `+` on its own line attaches the next block to an item; at the end of a line it is a line break.
         let line = line.strip_suffix(" +").unwrap_or(line);
         if line != "+" {
             self.paragraph.push(line);
@@ -337,7 +336,6 @@ impl<'t> Document<'t> {
         draft.authors.extend(attribute("author").split(';').map(str::to_owned));
         draft.authors.extend(attribute("authors").split(';').map(str::to_owned));
         draft.description = match attribute("description") {
-            // The first paragraph of a manual page is its name and purpose.
             "" => self.description,
             description => description.to_owned(),
         };
@@ -355,7 +353,7 @@ impl<'t> Document<'t> {
     }
 }
 
-/// `:name: value` or `:name:`; one that is switched off (`:!name:`) is none.
+/// Splits `:name: value` or `:name:`; returns `None` for others and for unset ones (`:!name:`).
 fn attribute(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.strip_prefix(':')?.split_once(':')?;
     let plain = |it: u8| it.is_ascii_alphanumeric() || it == b'-' || it == b'_';
@@ -368,7 +366,7 @@ fn is_revision(line: &str) -> bool {
     line.starts_with(|it: char| it.is_ascii_digit()) || line.starts_with("Version ")
 }
 
-/// Whether `under` underlines `title`: one sign again and again, as long but for two.
+/// Returns whether `under` underlines `title`: a repeated sign, of the same length within two.
 fn is_underline(under: &str, title: &str) -> bool {
     let Some(sign) = under.chars().next().filter(|it| UNDERLINES.contains(it)) else {
         return false;
@@ -381,7 +379,7 @@ fn is_underline(under: &str, title: &str) -> bool {
         && title.starts_with(|it: char| it.is_alphanumeric() || it == '`' || it == '{')
 }
 
-/// A line that starts and ends a block: four of one sign or more, `--`, or a table's `|===`.
+/// Returns whether a line starts or ends a block: four or more equal signs, `--`, or a table's `|===`.
 fn is_delimiter(line: &str) -> bool {
     if matches!(line, "--" | "|===" | "!===" | ",===" | ":===" | "```") {
         return true;
@@ -391,7 +389,7 @@ fn is_delimiter(line: &str) -> bool {
     4 <= line.len() && bytes.all(|it| it == first)
 }
 
-/// `name::target[text]`
+/// Splits `name::target[text]` at the colons.
 fn block_macro(line: &str) -> Option<(&str, &str)> {
     let (name, rest) = line.split_once("::")?;
     let is_name = !name.is_empty() && name.bytes().all(|it| it.is_ascii_lowercase() || it == b'-');
@@ -447,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_do_not_swell() {
+    fn values_of_attributes_are_bounded() {
         let text = format!("= T\n:a: {}\n\n{}\n", "x".repeat(1000), "{a}".repeat(100_000));
         render("n.adoc", Type::AsciiDoc, text.as_bytes());
     }

@@ -1,4 +1,4 @@
-//! Lists of what changed: newest version, its date, who did it, and what.
+//! Change logs: newest version and its date, authors, and the newest changes.
 //!
 //! Source: GNU Coding Standards, "Style of Change Logs"; Debian Policy 4.4 (`debian/changelog`);
 //! keepachangelog.com 1.1. Essence's ChangeLog summarizer (revision summary).
@@ -8,18 +8,18 @@
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
-/// Lines between two looks at the clock.
+/// Lines between two checks of the time limit.
 const POLL_LINES: usize = 1_000;
-/// Versions whose entries are told.
-const VERSIONS_TOLD_MAX: usize = 3;
-/// Longest summary of them, in bytes.
+/// Most versions whose entries are in the summary.
+const SUMMARY_VERSIONS_MAX: usize = 3;
+/// Longest summary, in bytes.
 const SUMMARY_BYTES_MAX: usize = 4 * 1024;
 /// Most authors.
 const AUTHORS_MAX: usize = 50;
-/// Most versions named.
+/// Most versions listed.
 const VERSIONS_MAX: usize = 500;
 
-/// What the first line of an entry says.
+/// The values in the first line of an entry.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Entry<'a> {
     package: &'a str,
@@ -28,7 +28,7 @@ struct Entry<'a> {
     author: &'a str,
 }
 
-/// Summarizes a list of changes.
+/// Summarizes a change log.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
     let mut draft = Draft::default();
@@ -41,7 +41,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
             draft.problem(ProblemKind::Time, "ran out of time on the changes");
             break;
         }
-        // ` -- A. Body <a@h.example>  date` ends an entry of Debian's.
+        // ` -- A. Body <a@h.example>  date` ends an entry in Debian's format.
         let closed = line.strip_prefix(" -- ").and_then(|it| it.split_once("  "));
         let entry = match closed {
             Some((author, date)) => Entry { author, date, ..Entry::default() },
@@ -57,7 +57,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         date = if date.is_empty() { entry.date } else { date };
         if entry != Entry::default() {
             entries += usize::from(closed.is_none());
-        } else if (1..=VERSIONS_TOLD_MAX).contains(&entries)
+        } else if (1..=SUMMARY_VERSIONS_MAX).contains(&entries)
             && !line.trim().is_empty()
             && summary.len() + line.len() < SUMMARY_BYTES_MAX
         {
@@ -79,7 +79,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Returns what a line says that starts an entry.
+/// Returns the values of a line that starts an entry.
 fn head(line: &str) -> Option<Entry<'_>> {
     if line.is_empty() || line.starts_with([' ', '\t', '*', '-', '+']) {
         return None;
@@ -115,7 +115,7 @@ fn head(line: &str) -> Option<Entry<'_>> {
     titled.then_some(Entry { version, date, ..Entry::default() })
 }
 
-/// `1.2`, `v1.2-rc1`: digits with a dot in them.
+/// Returns whether a word is a version: digits with a dot or hyphen in them (`1.2`, `v1.2-rc1`).
 fn is_version(word: &str) -> bool {
     let digits = word.strip_prefix('v').unwrap_or(word);
     digits.starts_with(|it: char| it.is_ascii_digit())
@@ -124,7 +124,7 @@ fn is_version(word: &str) -> bool {
         && digits.chars().all(|it| it.is_ascii_alphanumeric() || ".-+~:_".contains(it))
 }
 
-/// `1995-05-01` or `1995/05/01`.
+/// Returns whether a word is a date: `1995-05-01` or `1995/05/01`.
 fn is_date(word: &str) -> bool {
     let bytes = word.as_bytes();
     bytes.len() == 10
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn of_gnu() {
+    fn change_logs_of_gnu() {
         check(
             "1995-05-02  A. Body  <a@h.example>\n\n\t* sort.c (f): Faster.\n\n\
              1995-05-01  B. Body  <b@h.example>\n\n\t* sort.c: New.\n",
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn of_debian() {
+    fn change_logs_of_debian() {
         check(
             "sort (1.2-3) unstable; urgency=low\n\n  * Faster.\n\n\
              \u{20}-- A. Body <a@h.example>  Mon, 01 May 1995 10:00:00 +0000\n",
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn of_today() {
+    fn change_logs_in_markdown() {
         check(
             "# Changelog\n\n## [1.2.0] - 2020-01-02\n### Added\n- A thing\n\n## 1.1.0\n- Less\n",
             "Title: ChangeLog\nDescription: ### Added\nVersion: 1.2.0\nDate: 2020-01-02\n\

@@ -1,8 +1,8 @@
-//! Questions and answers: the questions are headings; what the header lines of periodic postings say.
+//! Questions and answers (FAQs): questions as headings, and the header fields of periodic postings.
 //!
-//! Source: "Guidelines for *.answers" (news.answers): the auxiliary header, lines such as `Archive-name`
-//! and `Last-modified` at the beginning of the text, below the article's own header if that was kept; RFC
-//! 1153 (digests, whose parts begin with `Subject:`); Essence's FAQ summarizer (all words).
+//! Source: "Guidelines for *.answers" (news.answers): the auxiliary header, with lines such as
+//! `Archive-name` and `Last-modified` at the beginning of the text, below the article's own header if the
+//! file has it; RFC 1153 (digests, whose parts begin with `Subject:`); Essence's FAQ summarizer (all words).
 //!
 //! Sans-I/O.
 
@@ -22,10 +22,10 @@ const QUESTION_LINES_MAX: usize = 4;
 const HEADER_LINES_MAX: usize = 100;
 /// Longest value of a header line, in bytes.
 const VALUE_BYTES_MAX: usize = 1024;
-/// Lines between two looks at the clock.
+/// Lines between two checks of the time limit.
 const POLL_LINES: usize = 1_000;
 
-/// Lines of headers that become attributes.
+/// Header fields, and their attributes.
 const FIELDS: &[(&str, &str)] = &[
     ("archive-name", "Archive-Name"),
     ("last-modified", "Date"),
@@ -42,7 +42,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
     let mut draft = Draft::default();
     let mut rest: &str = &text;
-    // The article's own header, and the one for archives.
+    // The article's own header, and the auxiliary header.
     for _ in 0..2 {
         rest = header(rest, &mut draft).unwrap_or(rest);
     }
@@ -58,8 +58,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Takes down what the header lines at the beginning of `text` say, and returns what follows them; `None`
-/// where there are none of a posting.
+/// Adds the header fields at the beginning of `text` to the draft, and returns the text after them; `None`
+/// if there is no header of a posting.
 pub(crate) fn header<'t>(text: &'t str, draft: &mut Draft<'_>) -> Option<&'t str> {
     let text = text.trim_start_matches(['\n', '\r']);
     let mut fields: Vec<(String, String)> = Vec::new();
@@ -91,12 +91,12 @@ pub(crate) fn header<'t>(text: &'t str, draft: &mut Draft<'_>) -> Option<&'t str
     if let Some(subject) = field("subject").filter(|_| draft.title.is_empty()) {
         subject.clone_into(&mut draft.title);
     }
-    // Who keeps it up says more than who sent it.
-    if let Some(who) = field("maintainer").or_else(|| field("from")) {
+    // The maintainer is more important than the sender.
+    if let Some(author) = field("maintainer").or_else(|| field("from")) {
         if field("maintainer").is_some() {
             draft.authors.clear();
         }
-        draft.authors.push(who.to_owned());
+        draft.authors.push(author.to_owned());
     }
     if let Some(summary) = field("summary") {
         summary.clone_into(&mut draft.description);
@@ -108,9 +108,9 @@ pub(crate) fn header<'t>(text: &'t str, draft: &mut Draft<'_>) -> Option<&'t str
         draft.references.push(url.to_owned());
     }
     for (name, attribute) in FIELDS {
-        let known = draft.others.iter().any(|it| it.0 == *attribute);
-        if let Some(value) = field(name).filter(|_| !known || *attribute == "Date") {
-            // When it was changed says more than when it was sent.
+        let exists = draft.others.iter().any(|it| it.0 == *attribute);
+        if let Some(value) = field(name).filter(|_| !exists || *attribute == "Date") {
+            // The date of the last change is more important than that of sending.
             draft.others.retain(|it| it.0 != *attribute);
             draft.other(attribute, value);
         }
@@ -118,11 +118,11 @@ pub(crate) fn header<'t>(text: &'t str, draft: &mut Draft<'_>) -> Option<&'t str
     text.get(bytes..)
 }
 
-/// Takes down the questions, each once: a list of them may stand at the beginning.
+/// Adds the questions as headings, each once: the text may begin with a list of them.
 pub(crate) fn questions(text: &str, cancelled: &dyn Fn() -> bool, draft: &mut Draft<'_>) {
-    let mut found = Body::new(QUESTIONS_BYTES_MAX);
+    let mut headings = Body::new(QUESTIONS_BYTES_MAX);
     let mut seen = HashSet::new();
-    let mut asked: Option<Question> = None;
+    let mut current: Option<Question> = None;
     let mut is_start = true;
     for (number, line) in text.lines().chain([""]).enumerate() {
         if number.is_multiple_of(POLL_LINES) && cancelled() {
@@ -132,34 +132,34 @@ pub(crate) fn questions(text: &str, cancelled: &dyn Fn() -> bool, draft: &mut Dr
         let line = line.trim();
         let starts = Question::of(line, is_start);
         is_start = !is_telling(line);
-        // A question ends where the next begins, and where a line ends that says nothing.
+        // A question ends before the next one, and before a line without words.
         if (is_start || starts.is_some())
-            && let Some(question) = asked.take().and_then(Question::finish)
+            && let Some(question) = current.take().and_then(Question::finish)
             && seen.insert(question.to_lowercase())
         {
-            found.push(&question);
-            found.line();
+            headings.push(&question);
+            headings.line();
         }
-        match (&mut asked, starts) {
-            (_, Some(question)) => asked = Some(question),
-            (Some(question), None) => question.go_on(line),
+        match (&mut current, starts) {
+            (_, Some(question)) => current = Some(question),
+            (Some(question), None) => question.add_line(line),
             (None, None) => {}
         }
-        if found.is_full() {
+        if headings.is_full() {
             break;
         }
     }
-    draft.other("Headings", found.finish());
+    draft.other("Headings", headings.finish());
 }
 
-/// What marks a question.
+/// The mark of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
     /// `Q:`, or `Subject:` in a digest.
-    Said,
+    Label,
     /// A number.
     Number,
-    /// Nothing but that a paragraph begins.
+    /// Only the beginning of a paragraph.
     Paragraph,
 }
 
@@ -175,11 +175,11 @@ struct Question {
 impl Question {
     /// Returns the question that begins in a line.
     fn of(line: &str, is_start: bool) -> Option<Self> {
-        let (mark, text) = if let Some(text) = said(line) {
+        let (mark, text) = if let Some(text) = labeled(line) {
             // `Subject: 1.2. What is it?`
-            (Mark::Said, numbered(text).unwrap_or(text))
+            (Mark::Label, numbered(text).unwrap_or(text))
         } else if let Some(text) = numbered(line) {
-            (Mark::Number, said(text).unwrap_or(text))
+            (Mark::Number, labeled(text).unwrap_or(text))
         } else if is_start && line.starts_with(|it: char| !it.is_lowercase() && it.is_alphabetic())
         {
             (Mark::Paragraph, line)
@@ -187,13 +187,13 @@ impl Question {
             return None;
         };
         let mut question = Self { mark, text: String::new(), lines: 0, is_over: false };
-        question.go_on(text);
+        question.add_line(text);
         Some(question)
     }
 
-    fn go_on(&mut self, line: &str) {
+    fn add_line(&mut self, line: &str) {
         if self.is_over {
-            // A paragraph that goes on behind the question mark asks by the way.
+            // If a paragraph continues after the question mark, its question is not a heading.
             if self.mark == Mark::Paragraph {
                 self.text.clear();
             }
@@ -212,17 +212,17 @@ impl Question {
         self.is_over = line.ends_with('?') || QUESTION_BYTES_MAX < self.text.len();
     }
 
-    /// Returns the question, if it is one.
+    /// Returns the question, if the lines are one.
     fn finish(self) -> Option<String> {
         let text = self.text.trim();
-        let asks = text.ends_with('?') || self.mark == Mark::Said && self.lines == 1;
+        let asks = text.ends_with('?') || self.mark == Mark::Label && self.lines == 1;
         let is_short = text.len() <= QUESTION_BYTES_MAX;
         (asks && is_short && is_telling(text)).then(|| one_line(text, QUESTION_BYTES_MAX))
     }
 }
 
-/// Returns what follows `Q:`, `Q12.`, `Q1.2)`, `Question 3:` or `Subject:`.
-fn said(line: &str) -> Option<&str> {
+/// Returns the text after `Q:`, `Q12.`, `Q1.2)`, `Question 3:` or `Subject:`.
+fn labeled(line: &str) -> Option<&str> {
     if let Some(text) = line.strip_prefix("Subject:") {
         return Some(text.trim_start());
     }
@@ -235,7 +235,7 @@ fn said(line: &str) -> Option<&str> {
     text.map(str::trim_start).filter(|it| !it.is_empty())
 }
 
-/// Returns what follows `1.`, `1.2`, `3)`, `(4)` or `[2-1]`.
+/// Returns the text after `1.`, `1.2`, `3)`, `(4)` or `[2-1]`.
 fn numbered(line: &str) -> Option<&str> {
     let from = line.trim_start_matches(['(', '[']);
     let end = from.find(|it: char| !it.is_ascii_digit() && !matches!(it, '.' | '-'))?;
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header_is_text() {
+    fn a_text_without_a_header_is_read_whole() {
         check("Note: read this.\n\nMore.\n", "Title: Note: read this.\nDescription: More.");
         check("", "Title: x-faq");
     }

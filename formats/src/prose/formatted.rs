@@ -1,8 +1,7 @@
-//! Text for a printer or terminal: struck twice or underlined, in colors, with page breaks. Without all
-//! that it is plain text; manual pages that were formatted are known by their first line.
+//! Text formatted for a printer or terminal, with overstrikes, colors and page breaks. It is read as plain
+//! text without them. Formatted manual pages are recognized by their first line.
 //!
-//! Source: grotty(1) (how bold and underlined text is written), ECMA-48 §8.3.117 (SGR); Essence's
-//! FormattedText.
+//! Source: grotty(1) (bold and underlined text), ECMA-48 §8.3.117 (SGR); Essence's FormattedText.
 //!
 //! Sans-I/O.
 
@@ -13,17 +12,17 @@ use crate::object::ProblemKind;
 use crate::text::{Body, front};
 use crate::{Draft, Input};
 
-/// How far the parts of a manual page are looked for that are told, in bytes.
+/// Most bytes of a manual page that are searched for its sections.
 const PAGE_BYTES_MAX: usize = 256 * 1024;
 /// Longest sum of section titles, and longest `NAME` section, in bytes.
 const HEADINGS_BYTES_MAX: usize = 4 * 1024;
 const NAME_BYTES_MAX: usize = 1024;
-/// Longest title of a section of a manual page, in bytes; lines of three columns are none.
+/// Longest title of a section of a manual page, in bytes.
 const HEADING_BYTES_MAX: usize = 60;
-/// Lines between two looks at the clock.
+/// Lines between two checks of the time limit.
 const POLL_LINES: usize = 1_000;
 
-/// Summarizes text that is formatted.
+/// Summarizes formatted text.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
     let mut draft = Draft::default();
@@ -44,12 +43,12 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Returns a line as it is read: of characters put above each other the one that is no underscore, or
-/// else the last; without what sets colors.
+/// Returns a line without formatting. Of overstruck characters it keeps the one that is not an underscore,
+/// or else the last. Color sequences are left out.
 fn bare(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut characters = line.chars();
-    // What was there before a backspace.
+    // The character before a backspace.
     let mut under = None;
     while let Some(it) = characters.next() {
         match it {
@@ -64,20 +63,20 @@ fn bare(line: &str) -> String {
     plain
 }
 
-/// Takes the rest of `ESC [ 1 m` and its like.
+/// Skips the rest of an escape sequence such as `ESC [ 1 m`.
 fn skip_sequence(characters: &mut std::str::Chars<'_>) {
     let mut ahead = characters.clone();
     if ahead.next() != Some('[') {
         return;
     }
-    // Parameters, and then the letter that ends it.
+    // Parameters, then the final letter.
     let length = ahead.clone().take_while(|it| matches!(it, '0'..='?' | ' '..='/')).count();
     if ahead.nth(length).is_some() {
         *characters = ahead;
     }
 }
 
-/// Takes down what a formatted manual page says; false when it is none.
+/// Adds the title, description and headings of a formatted manual page; returns false for other texts.
 fn page(text: &str, draft: &mut Draft<'_>) -> bool {
     let Some(first) = text.lines().map(str::trim).find(|it| !it.is_empty()) else { return false };
     // `LS(1)    User Commands    LS(1)`
@@ -103,11 +102,11 @@ fn page(text: &str, draft: &mut Draft<'_>) -> bool {
             is_name = false;
         }
     }
-    let told = name_section.finish().trim().to_owned();
-    draft.title = if told.is_empty() { left.to_lowercase() } else { told.clone() };
-    let what = [" - ", " \u{2013} ", " \u{2014} ", " \u{2010} "];
-    let what = what.iter().find_map(|dash| told.split_once(dash));
-    draft.description = what.map(|(_, what)| what.to_owned()).unwrap_or_default();
+    let purpose = name_section.finish().trim().to_owned();
+    draft.title = if purpose.is_empty() { left.to_lowercase() } else { purpose.clone() };
+    let dashes = [" - ", " \u{2013} ", " \u{2014} ", " \u{2010} "];
+    let parts = dashes.iter().find_map(|dash| purpose.split_once(dash));
+    draft.description = parts.map(|(_, it)| it.to_owned()).unwrap_or_default();
     draft.other("Headings", headings.finish().trim());
     draft.other("Manual-Page", format!("{}({section}", name.to_lowercase()));
     true
@@ -122,7 +121,7 @@ mod tests {
     use crate::testing::render;
 
     #[test]
-    fn what_is_struck_twice_is_read_once() {
+    fn overstruck_characters_are_read_once() {
         for (line, expected) in [
             ("N\u{8}NA\u{8}AM\u{8}ME\u{8}E", "NAME"),
             ("_\u{8}f_\u{8}i_\u{8}l_\u{8}e", "file"),

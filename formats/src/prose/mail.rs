@@ -1,11 +1,11 @@
-//! Mail: one message, or a mailbox of them: who wrote what to whom when, and the text.
+//! Mail: one message, or a mailbox: senders, recipients, dates, subjects and text.
 //!
 //! Source: RFC 5322, MIME (RFC 2045 ff.), flowed text (RFC 3676), mbox (RFC 4155), `mid:` (RFC 2392);
 //! Essence's Mail summarizer (headers).
 //!
 //! # Differences from the paper
 //!
-//! * A mailbox is one object: its subjects and texts in their order.
+//! * A mailbox is one object: its subjects and texts in order.
 //!
 //! Sans-I/O.
 
@@ -20,23 +20,23 @@ use crate::object::ProblemKind;
 use crate::text::{Body, front, one_line};
 use crate::{Draft, Input};
 
-/// How much of a message or mailbox is read, in bytes.
+/// Most bytes of a message or mailbox that are read.
 const MAIL_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Most messages of a mailbox that are read.
 const MESSAGES_MAX: usize = 10_000;
-/// Messages within messages: the parser keeps a stack for them.
+/// Most messages within messages, since the parser keeps a stack for them.
 pub(crate) const NESTED_MAX: usize = 50;
 /// Most text parts of a message that are read.
 const PARTS_MAX: usize = 20;
 /// Longest HTML part that is turned into text, in bytes.
 const HTML_BYTES_MAX: usize = 256 * 1024;
-/// Most attachments named.
+/// Most attachments listed.
 const ATTACHMENTS_MAX: usize = 100;
-/// Longest header field kept, in bytes.
+/// Longest header field, in bytes.
 const FIELD_BYTES_MAX: usize = 1024;
-/// Most messages named that a message answers.
+/// Most references to other messages.
 const REFERENCES_MAX: usize = 100;
-/// Most authors of a mailbox named.
+/// Most authors of a mailbox.
 const AUTHORS_MAX: usize = 100;
 
 /// Summarizes a message or a mailbox.
@@ -55,7 +55,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Takes down one message, and returns it for what only some have.
+/// Summarizes one message into the draft, and returns the message for more header fields.
 pub(crate) fn single<'m>(
     input: &Input<'_>,
     bytes: &'m [u8],
@@ -74,19 +74,19 @@ pub(crate) fn single<'m>(
     draft.other("Cc", addresses(message.cc()).join("\n"));
     let date = message.date().filter(|it| it.is_valid());
     draft.other("Date", date.map(mail_parser::DateTime::to_rfc3339).unwrap_or_default());
-    draft.other("List-Id", said(&message, "List-Id"));
+    draft.other("List-Id", header_text(&message, "List-Id"));
     let id = message.message_id().map(field).unwrap_or_default();
     draft.other("Identifier", if id.is_empty() { String::new() } else { format!("mid:{id}") });
     draft.other("Message-Id", id);
     draft.other("In-Reply-To", identifiers(message.in_reply_to()));
     draft.other("References", identifiers(message.references()));
-    let language = said(&message, "Content-Language");
+    let language = header_text(&message, "Content-Language");
     draft.other("Language", language.split(',').next().unwrap_or_default());
     let names = message.attachments().filter_map(MimeHeaders::attachment_name);
     let names: Vec<String> = names.take(ATTACHMENTS_MAX).map(field).collect();
     draft.other("Attachments", names.join("\n"));
     text(&message, &mut body);
-    within(&message, &mut body);
+    inner_messages(&message, &mut body);
     draft.keywords = [draft.authors.join(" "), names.join(" ")].join(" ");
     let body = body.finish();
     draft.description = first_words(&body);
@@ -95,20 +95,20 @@ pub(crate) fn single<'m>(
 }
 
 /// Returns the text of a header field, decoded (RFC 2047), on one line.
-pub(crate) fn said(message: &Message<'_>, name: &str) -> String {
+pub(crate) fn header_text(message: &Message<'_>, name: &str) -> String {
     let all = message.header_as(name, HeaderForm::Text);
     all.first().and_then(HeaderValue::as_text).map(field).unwrap_or_default()
 }
 
-/// Returns the identifiers of messages that a header field names, one a line.
+/// Returns the message identifiers in a header field, one on each line.
 fn identifiers(value: &HeaderValue<'_>) -> String {
     let all = value.as_text_list().unwrap_or_default();
     let all: Vec<String> = all.iter().take(REFERENCES_MAX).map(|it| field(it)).collect();
     all.join("\n")
 }
 
-/// Adds the messages that a message holds, one level deep.
-fn within(message: &Message<'_>, body: &mut Body) {
+/// Adds the messages inside a message, one level deep.
+fn inner_messages(message: &Message<'_>, body: &mut Body) {
     let inner = message.parts.iter().filter_map(|part| match &part.body {
         PartType::Message(inner) => Some(inner),
         _ => None,
@@ -136,7 +136,7 @@ fn mailbox(input: &Input<'_>, bytes: &[u8], draft: &mut Draft<'_>) {
         let end = starts.next().unwrap_or(bytes.len());
         let message = bytes.get(start..end).unwrap_or_default();
         start = end;
-        // The separator is a line of its own before the header.
+        // The separator line stands before the header.
         let header = memchr::memchr(b'\n', message).map_or(message.len(), |at| at + 1);
         let message = message.get(header..).unwrap_or_default();
         let Some(message) = parse(message, draft, body.is_full()) else { continue };
@@ -145,7 +145,7 @@ fn mailbox(input: &Input<'_>, bytes: &[u8], draft: &mut Draft<'_>) {
             subject = message.subject().map(field).unwrap_or_default();
         }
         if list.is_empty() {
-            list = said(&message, "List-Id");
+            list = header_text(&message, "List-Id");
         }
         if draft.authors.len() < AUTHORS_MAX {
             draft.authors.extend(addresses(message.from()));
@@ -170,13 +170,13 @@ fn mailbox(input: &Input<'_>, bytes: &[u8], draft: &mut Draft<'_>) {
     draft.body = Cow::Owned(body.finish());
 }
 
-/// Returns where the messages of a mailbox start, but for the first.
+/// Returns the starts of the messages of a mailbox, except the first.
 pub(crate) fn starts(bytes: &[u8]) -> impl Iterator<Item = usize> {
     let starts = memmem::find_iter(bytes, b"\nFrom ").map(|at| at + 1);
     starts.filter(|at| is_start(bytes, *at))
 }
 
-/// Whether a message starts with the `From ` at `at`: after an empty line, and before a field.
+/// Returns whether the `From ` at `at` starts a message: after an empty line, and before a field.
 fn is_start(bytes: &[u8], at: usize) -> bool {
     let (before, from) = bytes.split_at_checked(at).unwrap_or_default();
     let field = memchr::memchr(b'\n', from).and_then(|end| from.get(end + 1..)).unwrap_or_default();
@@ -185,7 +185,7 @@ fn is_start(bytes: &[u8], at: usize) -> bool {
     (before.ends_with(b"\n\n") || before.ends_with(b"\n\r\n")) && is_field
 }
 
-/// Parses one message, only its header when it nests too deep or when `header_only`.
+/// Parses one message; only its header if it nests too deep or `header_only` is set.
 fn parse<'m>(bytes: &'m [u8], draft: &mut Draft<'_>, header_only: bool) -> Option<Message<'m>> {
     let parser = MessageParser::default();
     let too_deep = NESTED_MAX < nested(bytes);
@@ -197,9 +197,9 @@ fn parse<'m>(bytes: &'m [u8], draft: &mut Draft<'_>, header_only: bool) -> Optio
     if too_deep || header_only { parser.parse_headers(bytes) } else { parser.parse(bytes) }
 }
 
-/// Returns an upper bound of the messages within a message.
+/// Returns an upper bound on the messages within a message.
 pub(crate) fn nested(bytes: &[u8]) -> usize {
-    // Every kind of nested message is named by one of these in some case.
+    // The type of every nested message has one of these names, in any case.
     memchr::memchr2_iter(b'/', b'\\', bytes)
         .filter(|at| {
             let subtype = bytes.get(at + 1..).unwrap_or_default().trim_ascii_start();
@@ -221,8 +221,8 @@ fn text(message: &Message<'_>, body: &mut Body) {
                 let html = front(html, HTML_BYTES_MAX);
                 body.push(&mail_parser::decoders::html::html_to_text(html));
             }
-            PartType::Text(text) if is(part, "format", "flowed") => {
-                flowed(text, is(part, "delsp", "yes"), body);
+            PartType::Text(text) if has_parameter(part, "format", "flowed") => {
+                flowed(text, has_parameter(part, "delsp", "yes"), body);
             }
             PartType::Text(text) => body.push(text),
             _ => {}
@@ -230,32 +230,32 @@ fn text(message: &Message<'_>, body: &mut Body) {
         body.line();
     }
     if message.text_body_count() == 0 {
-        // Text of a kind that the parser takes for an attachment, such as `text/asciidoc`.
+        // The parser takes some kinds of text, such as `text/asciidoc`, for attachments.
         if let Some(PartType::Text(text)) = message.parts.first().map(|it| &it.body) {
             body.push(text);
         }
     }
 }
 
-/// Whether a parameter of the part's content type has that value.
-fn is(part: &MessagePart<'_>, parameter: &str, value: &str) -> bool {
-    let said = part.content_type().and_then(|it| it.attribute(parameter));
-    said.is_some_and(|it| it.eq_ignore_ascii_case(value))
+/// Returns whether a parameter of the part's content type has that value.
+fn has_parameter(part: &MessagePart<'_>, parameter: &str, value: &str) -> bool {
+    let actual = part.content_type().and_then(|it| it.attribute(parameter));
+    actual.is_some_and(|it| it.eq_ignore_ascii_case(value))
 }
 
-/// Adds text whose paragraphs are lines that end in a space (RFC 3676, section 4). With `delsp` that space
-/// is no part of the text.
+/// Adds flowed text: lines that end in a space continue in the next (RFC 3676, section 4). With `delsp`,
+/// that space is deleted.
 fn flowed(text: &str, delsp: bool, body: &mut Body) {
-    // How deep the line before is quoted, if it goes on.
-    let mut goes_on: Option<usize> = None;
+    // The depth of quoting of the line before, if that line continues.
+    let mut continued_depth: Option<usize> = None;
     for line in text.lines() {
         let unquoted = line.trim_start_matches('>');
         let depth = line.len() - unquoted.len();
         let content = unquoted.strip_prefix(' ').unwrap_or(unquoted);
         // A signature is never a part of a paragraph.
         let flows = content.ends_with(' ') && content != "-- ";
-        if goes_on != Some(depth) || content == "-- " {
-            if goes_on.is_some() {
+        if continued_depth != Some(depth) || content == "-- " {
+            if continued_depth.is_some() {
                 body.push("\n");
             }
             if 0 < depth {
@@ -264,7 +264,7 @@ fn flowed(text: &str, delsp: bool, body: &mut Body) {
             }
         }
         body.push(if flows && delsp { content.trim_end_matches(' ') } else { content });
-        goes_on = flows.then_some(depth);
+        continued_depth = flows.then_some(depth);
         if !flows {
             body.push("\n");
         }
@@ -290,7 +290,7 @@ fn field(text: &str) -> String {
     one_line(text, FIELD_BYTES_MAX)
 }
 
-/// The first lines that are neither quoted nor the signature.
+/// Returns the first lines that are neither quoted nor the signature.
 fn first_words(body: &str) -> String {
     let lines = body.lines().take(50).map(str::trim).take_while(|line| *line != "--");
     let own = lines.filter(|line| {

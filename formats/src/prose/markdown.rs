@@ -1,7 +1,7 @@
 //! Markdown: front matter, headings, links, text.
 //!
-//! Source: CommonMark with GitHub's tables; YAML and TOML front matter as static site programs read
-//! it (of which only plain `key: value` lines are understood here).
+//! Source: CommonMark with GitHub's tables; YAML and TOML front matter of static site generators (only plain
+//! `key: value` lines are read).
 //!
 //! Sans-I/O.
 
@@ -15,19 +15,19 @@ use crate::object::ProblemKind;
 use crate::text::{Body, is_telling};
 use crate::{Draft, Input};
 
-/// Events between two looks at the clock.
+/// Events between two checks of the time limit.
 const POLL_EVENTS: usize = 1024;
 /// Longest sum of headings, in bytes.
 const HEADINGS_BYTES_MAX: usize = 8 * 1024;
-/// Longest link that is named, in bytes.
+/// Longest link, in bytes.
 const LINK_BYTES_MAX: usize = 2 * 1024;
 
-/// What has been seen of a document.
-struct Document {
+/// The state of reading one document.
+struct MarkdownDocument {
     body: Body,
     headings: Body,
     in_heading: bool,
-    /// The first paragraph, whole once `described` is set.
+    /// The first paragraph; complete once `described` is set.
     paragraph: Body,
     in_paragraph: bool,
     described: bool,
@@ -48,7 +48,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS
         | Options::ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS;
-    let mut document = Document {
+    let mut document = MarkdownDocument {
         body: Body::new(input.text_bytes_max()),
         headings: Body::new(HEADINGS_BYTES_MAX),
         in_heading: false,
@@ -77,7 +77,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-impl Document {
+impl MarkdownDocument {
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),
@@ -118,7 +118,7 @@ impl Document {
                 self.body.line();
             }
             TagEnd::Paragraph => {
-                // Badges and rulers do not describe.
+                // Badges and rulers do not describe anything.
                 self.described |= self.in_paragraph && is_telling(self.paragraph.as_str());
                 self.in_paragraph = false;
                 self.body.line();
@@ -241,9 +241,9 @@ mod tests {
             let object = Object::whole("http://h.example/n.md", format!("words\n\n{text}"));
             let settings = Settings::default();
             let summary = testing::summarize(&object, Type::Markdown, &settings, &|| false);
-            let said = summary.record.text("Partial-Text").unwrap();
+            let text = summary.record.text("Partial-Text").unwrap();
             assert!(
-                said.starts_with("words") && said.len() <= settings.detail.partial_text_bytes_max
+                text.starts_with("words") && text.len() <= settings.detail.partial_text_bytes_max
             );
             assert!(summary.problems.is_empty());
         }

@@ -1,11 +1,11 @@
-//! News: an article of Usenet, which is mail to newsgroups.
+//! Usenet news: articles, which are mail to newsgroups.
 //!
-//! Source: RFC 5536; a batch's first line (`#! rnews`, RFC 5537's predecessors) is left out. The path that
-//! an article took says nothing about it, and is left out too.
+//! Source: RFC 5536. A batch's first line (`#! rnews`, RFC 5537's predecessors) is left out, and so is the
+//! article's path, which does not describe it.
 //!
 //! Sans-I/O.
 
-use super::mail::{said, single};
+use super::mail::{header_text, single};
 use super::{faq, plain};
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
@@ -37,22 +37,22 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let article = bytes.get(header..).unwrap_or_default();
     let Some(message) = single(input, article, &mut draft) else { return draft };
     for (name, attribute) in [("Newsgroups", "Newsgroups"), ("Keywords", "Subject")] {
-        let all = said(&message, name);
+        let all = header_text(&message, name);
         let all: Vec<&str> = all.split(',').map(str::trim).filter(|it| !it.is_empty()).collect();
         draft.other(attribute, all.join("\n"));
     }
     for (name, attribute) in FIELDS {
-        draft.other(attribute, said(&message, name));
+        draft.other(attribute, header_text(&message, name));
     }
     periodic(input, &mut draft);
-    let summary = said(&message, "Summary");
+    let summary = header_text(&message, "Summary");
     if !summary.is_empty() {
         draft.description = summary;
     }
     draft
 }
 
-/// Takes down what periodic postings say in the lines for archives before their text, and its questions.
+/// Adds the auxiliary header of a periodic posting, and its questions.
 fn periodic(input: &Input<'_>, draft: &mut Draft<'_>) {
     let body = std::mem::take(&mut draft.body);
     if let Some(text) = faq::header(&body, draft) {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_article_is_said() {
+    fn a_text_without_a_header_is_a_problem() {
         assert!(render("1", Type::News, b"").contains("! broken: has no header fields"));
     }
 

@@ -1,4 +1,4 @@
-//! Plain text: prose (notes, READMEs, FAQs, RFCs) and text for programs (settings, tables, patches).
+//! Plain text: prose (notes, READMEs, FAQs, RFCs), and text for programs (settings, tables, patches).
 //!
 //! Source: Essence's Text, README and FAQ summarizers (first lines and paragraphs; all words of
 //! short texts).
@@ -8,9 +8,9 @@
 use crate::text::is_telling;
 use crate::{Draft, Input};
 
-/// How many lines are looked at for a title and a first paragraph.
+/// Most lines that are searched for a title and a first paragraph.
 const LINES_MAX: usize = 200;
-/// A first line longer than this is the start of a paragraph rather than a title, in bytes.
+/// Longest title, in bytes; a longer first line is the start of a paragraph.
 const HEADLINE_BYTES_MAX: usize = 120;
 
 /// Summarizes prose: its first telling line is the title, its first paragraph the description.
@@ -20,13 +20,13 @@ pub(crate) fn prose<'a>(input: &Input<'a>) -> Draft<'a> {
     Draft { title, description, body, ..Draft::default() }
 }
 
-/// Summarizes text for programs: its words, under its file's name.
+/// Summarizes text for programs: only its words.
 pub(crate) fn lines<'a>(input: &Input<'a>) -> Draft<'a> {
     Draft { body: input.text(), ..Draft::default() }
 }
 
-/// Returns title and description of a machine-readable copyright file (DEP 5), whose first line names
-/// its format only.
+/// Returns title and description of a machine-readable copyright file (DEP 5), whose first line has only
+/// its format.
 fn machine_readable(text: &str) -> Option<(String, String)> {
     if !text.starts_with("Format: http") {
         return None;
@@ -43,8 +43,8 @@ fn machine_readable(text: &str) -> Option<(String, String)> {
     Some((title, description))
 }
 
-/// Returns the first telling line, and the first paragraph after it (or around it, when the line is
-/// only its beginning).
+/// Returns the first telling line, and the first paragraph after it (or around it, if the line is the
+/// paragraph's beginning).
 pub(crate) fn headline(text: &str) -> (String, String) {
     let mut lines = text.lines().take(LINES_MAX).map(str::trim);
     let Some(first) = lines.by_ref().find(|line| is_telling(line)) else {
@@ -70,7 +70,7 @@ pub(crate) fn headline(text: &str) -> (String, String) {
     (bare(first).to_owned(), description)
 }
 
-/// Strips what decorates a headline: rulers, comment signs, numbers of sections stay.
+/// Strips rulers and comment signs from a headline; numbers of sections stay.
 fn bare(line: &str) -> &str {
     let bare = line.trim_matches(|it: char| "=*-#~+|/;%_".contains(it) || it.is_whitespace());
     if bare.is_empty() { line } else { bare }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_tell() {
+    fn texts_without_words_have_their_file_name_as_title() {
         check(b"", "Title: n.txt");
         check(b"----\n\n", "Title: n.txt\nPartial-Text: ----");
     }

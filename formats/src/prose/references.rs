@@ -1,4 +1,4 @@
-//! What a text document refers to: each URL once, in order, resolved against the document's own.
+//! The references of a text document: each URL once, in order, resolved against the document's own URL.
 //!
 //! Source: RFC 3986 §5 (by `url`); TR Figure 3 (`URL-References`).
 //!
@@ -10,50 +10,50 @@ use url::Url;
 
 use crate::Input;
 
-/// Longest link that is named, in bytes.
+/// Longest link, in bytes.
 const LINK_BYTES_MAX: usize = 2 * 1024;
-/// Schemes that are found in running text.
+/// Schemes of URLs in running text.
 const BARE_SCHEMES: [&str; 3] = ["http://", "https://", "ftp://"];
 
 /// The references of a document.
 #[derive(Debug)]
 pub(crate) struct References {
-    /// What relative links start from; a member of an archive has no such place.
+    /// The base of relative links; members of archives have none.
     base: Option<Url>,
     seen: HashSet<String>,
-    found: Vec<String>,
+    urls: Vec<String>,
     links_max: usize,
 }
 
 impl References {
-    /// Returns no references yet, of the object in `input`.
+    /// Returns an empty list for the object in `input`.
     pub(crate) fn of(input: &Input<'_>) -> Self {
         let base = Url::parse(&input.object.url).ok().filter(|url| url.fragment().is_none());
         let links_max = input.settings.references_max;
-        Self { base, seen: HashSet::new(), found: Vec::new(), links_max }
+        Self { base, seen: HashSet::new(), urls: Vec::new(), links_max }
     }
 
-    /// Adds a link as it is written.
+    /// Adds a link as written.
     pub(crate) fn add(&mut self, written: &str) {
-        let place = written.split('#').next().unwrap_or_default().trim();
-        if place.is_empty()
-            || LINK_BYTES_MAX < place.len()
+        let target = written.split('#').next().unwrap_or_default().trim();
+        if target.is_empty()
+            || LINK_BYTES_MAX < target.len()
             || self.links_max <= self.seen.len()
-            || !self.seen.insert(place.to_owned())
+            || !self.seen.insert(target.to_owned())
         {
             return;
         }
         let url = match &self.base {
-            Some(base) => base.join(place).ok(),
-            None => Url::parse(place).ok(),
+            Some(base) => base.join(target).ok(),
+            None => Url::parse(target).ok(),
         };
-        let known = |url: &Url| matches!(url.scheme(), "http" | "https" | "ftp" | "file");
-        if let Some(url) = url.filter(known) {
-            self.found.push(url.into());
+        let is_followed = |url: &Url| matches!(url.scheme(), "http" | "https" | "ftp" | "file");
+        if let Some(url) = url.filter(is_followed) {
+            self.urls.push(url.into());
         }
     }
 
-    /// Adds the URLs that stand in running text.
+    /// Adds the URLs in running text.
     pub(crate) fn add_bare(&mut self, text: &str) {
         let mut rest = text;
         while let Some(colon) = memchr::memmem::find(rest.as_bytes(), b"://") {
@@ -70,21 +70,21 @@ impl References {
         }
     }
 
-    /// Adds the link that a field of a word processor is: `HYPERLINK "place" \l "mark"`.
+    /// Adds the link in a word processor's field: `HYPERLINK "target" \l "mark"`.
     pub(crate) fn add_field(&mut self, instruction: &str) {
         let Some(rest) = instruction.trim_start().strip_prefix("HYPERLINK") else { return };
         let rest = rest.trim_start();
-        let place = match rest.strip_prefix('"') {
+        let target = match rest.strip_prefix('"') {
             Some(quoted) => quoted.split('"').next(),
-            // A mark alone is in the same document.
+            // A mark without a target is in the same document.
             None => rest.split_whitespace().next().filter(|it| !it.starts_with('\\')),
         };
-        self.add(place.unwrap_or_default());
+        self.add(target.unwrap_or_default());
     }
 
     /// Returns the URLs.
     pub(crate) fn finish(self) -> Vec<String> {
-        self.found
+        self.urls
     }
 }
 
@@ -92,7 +92,7 @@ fn ends_a_url(it: char) -> bool {
     it.is_whitespace() || it.is_control() || matches!(it, '<' | '>' | '"' | '`' | '[' | ']' | '|')
 }
 
-/// Takes off what follows a URL in a sentence; a closing bracket stays if one is opened in the URL.
+/// Removes punctuation after a URL in a sentence; a closing bracket stays if it is opened in the URL.
 fn without_end_of_sentence(url: &str) -> &str {
     let opened = url.matches('(').count();
     let mut closed = url.matches(')').count();
@@ -118,7 +118,7 @@ mod tests {
     use crate::object::Object;
     use crate::{Settings, Type};
 
-    fn found(each: impl FnOnce(&mut References)) -> Vec<String> {
+    fn urls(each: impl FnOnce(&mut References)) -> Vec<String> {
         let object = Object::whole("http://h.example/d/x.rst", "");
         let settings = Settings { references_max: 3, ..Settings::default() };
         let input =
@@ -132,20 +132,20 @@ mod tests {
     fn links_are_resolved_once_and_bounded() {
         let links = ["../a#b", "../a", "#c", "http://i.example", "d", "e"];
         assert_eq!(
-            found(|it| links.iter().for_each(|link| it.add(link))),
+            urls(|it| links.iter().for_each(|link| it.add(link))),
             ["http://h.example/a", "http://i.example/", "http://h.example/d/d"]
         );
-        assert_eq!(found(|it| it.add("javascript:x")), [""; 0]);
+        assert_eq!(urls(|it| it.add("javascript:x")), [""; 0]);
     }
 
     #[test]
     fn fields() {
         let fields = [" HYPERLINK \"http://a.example/\" \\l \"b\"", "HYPERLINK c", "PAGEREF d"];
         assert_eq!(
-            found(|it| fields.iter().for_each(|field| it.add_field(field))),
+            urls(|it| fields.iter().for_each(|field| it.add_field(field))),
             ["http://a.example/", "http://h.example/d/c"]
         );
-        assert_eq!(found(|it| it.add_field("HYPERLINK \\l \"mark\"")), [""; 0]);
+        assert_eq!(urls(|it| it.add_field("HYPERLINK \\l \"mark\"")), [""; 0]);
     }
 
     #[test]
@@ -153,11 +153,11 @@ mod tests {
         let text = "See (http://a.example/b(c)), <https://d.example>; or git+ssh://e.example. \
                     (ftp://f.example/g.)";
         assert_eq!(
-            found(|it| it.add_bare(text)),
+            urls(|it| it.add_bare(text)),
             ["http://a.example/b(c)", "https://d.example/", "ftp://f.example/g"]
         );
-        // Counted anew for each of them, the brackets would take hours.
+        // Counting the brackets again for each of them would take hours.
         let brackets = format!("http://a.example/b(c){}", ").".repeat(2_000_000));
-        assert_eq!(found(|it| it.add_bare(&brackets)), ["http://a.example/b(c)"]);
+        assert_eq!(urls(|it| it.add_bare(&brackets)), ["http://a.example/b(c)"]);
     }
 }

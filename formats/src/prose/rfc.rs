@@ -1,4 +1,4 @@
-//! RFCs, FYIs and Internet-Drafts: what their first page says.
+//! RFCs, FYIs and Internet-Drafts: title, authors and other values of their first page.
 //!
 //! Source: RFC 7322 section 4 (first-page header, abstract), RFC 2629-era text format.
 //!
@@ -13,7 +13,7 @@ const LINES_MAX: usize = 300;
 /// Longest abstract, in lines.
 const ABSTRACT_LINES_MAX: usize = 60;
 
-/// Months, as dates of RFCs have them.
+/// Months, as in dates of RFCs.
 const MONTHS: &[&str] = &[
     "January",
     "February",
@@ -29,7 +29,7 @@ const MONTHS: &[&str] = &[
     "December",
 ];
 
-/// Summarizes a memo of the Internet community.
+/// Summarizes an RFC, an FYI or an Internet-Draft.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let body = input.text();
     let lines: Vec<&str> = body.lines().take(LINES_MAX).collect();
@@ -41,7 +41,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut dated = false;
     for line in &header {
         let line = line.trim();
-        // What stands at the right is parted by a wide gap.
+        // A wide gap separates the right column.
         let (left, right) = match line.rsplit_once("   ") {
             Some((left, right)) => (left.trim(), right.trim()),
             None if MONTHS.iter().any(|it| line.starts_with(it)) => ("", line),
@@ -63,20 +63,20 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     } else {
         draft.title = title.join(" ");
     }
-    let said = lines.iter().skip_while(|it| !it.trim().eq_ignore_ascii_case("abstract"));
-    let said: Vec<&str> = said
+    let r#abstract = lines.iter().skip_while(|it| !it.trim().eq_ignore_ascii_case("abstract"));
+    let r#abstract: Vec<&str> = r#abstract
         .skip(1)
         .take(ABSTRACT_LINES_MAX)
-        // The next title stands at the left edge.
+        // The next title starts at the left edge.
         .take_while(|it| it.is_empty() || it.starts_with([' ', '\t']))
         .map(|it| it.trim())
         .collect();
-    draft.r#abstract = said.join("\n");
+    draft.r#abstract = r#abstract.join("\n");
     draft.body = body;
     draft
 }
 
-/// `Request for Comments: 1945`, `Obsoletes: 1, 2`, `Category: …`.
+/// Adds a value from the left column: `Request for Comments: 1945`, `Obsoletes: 1, 2`, `Category: …`.
 fn left_column(left: &str, draft: &mut Draft<'_>) {
     let Some((name, value)) = left.split_once(':') else { return };
     let value = value.trim();
@@ -97,7 +97,7 @@ fn left_column(left: &str, draft: &mut Draft<'_>) {
     }
 }
 
-/// `T. Berners-Lee`: initials, then a name.
+/// Returns whether a text is a person: initials, then a name (`T. Berners-Lee`).
 fn is_person(text: &str) -> bool {
     let mut characters = text.chars();
     characters.next().is_some_and(char::is_uppercase)

@@ -1,10 +1,10 @@
-//! reStructuredText: title, bibliographic fields, headings, links, and the text without its markup.
+//! reStructuredText: title, bibliographic fields, headings, links, and text without markup.
 //!
-//! Source: docutils' reStructuredText Markup Specification; Sphinx's directives that name authors;
-//! PEP 12 for the header of mail fields that Python's proposals begin with.
+//! Source: docutils' reStructuredText Markup Specification; Sphinx's directives for authors; PEP 12 for the
+//! header of mail fields at the beginning of Python's proposals.
 //!
-//! One pass over the lines: paragraphs are gathered whole, for inline markup may go on in the next
-//! line; what is indented is read like the rest, so that nothing recurses.
+//! One pass over the lines. Paragraphs are collected whole, since inline markup may continue in the next
+//! line. Indented text is read like other text, so nothing recurses.
 //!
 //! Sans-I/O.
 
@@ -17,7 +17,7 @@ use crate::object::ProblemKind;
 use crate::text::{Body, is_telling};
 use crate::{Draft, Input};
 
-/// Lines between two looks at the clock.
+/// Lines between two checks of the time limit.
 const POLL_LINES: usize = 512;
 /// Longest sum of headings, in bytes.
 const HEADINGS_BYTES_MAX: usize = 8 * 1024;
@@ -27,10 +27,10 @@ const FIELD_BYTES_MAX: usize = 4 * 1024;
 const PARAGRAPH_BYTES_MAX: usize = 64 * 1024;
 /// Most fields.
 const FIELDS_MAX: usize = 64;
-/// Longest title, in bytes: what a rule stands under is otherwise a paragraph.
+/// Longest title, in bytes; a longer line above a rule is a paragraph.
 const TITLE_BYTES_MAX: usize = 300;
 
-/// Directives of which nothing is text.
+/// Directives without text.
 const SILENT: [&str; 22] = [
     "toctree",
     "index",
@@ -68,8 +68,8 @@ const CODE: [&str; 9] = [
     "prompt",
 ];
 
-/// What has been seen of a document.
-struct Document<'t> {
+/// The state of reading one document.
+struct RstDocument<'t> {
     lines: Vec<&'t str>,
     at: usize,
     body: Body,
@@ -80,18 +80,18 @@ struct Document<'t> {
     authors: Vec<String>,
     fields: Vec<(String, String)>,
     references: References,
-    /// Lines of a paragraph that is not yet at its end.
+    /// Lines of the open paragraph.
     paragraph: Body,
-    /// Whether something other than a title was met: bibliographic fields stand before it.
+    /// Whether the text has begun, after the title and the bibliographic fields.
     begun: bool,
-    /// Indentation of what contains the abstract, while inside it.
+    /// Inside the abstract: the indentation of its directive.
     in_abstract: Option<usize>,
 }
 
 /// Summarizes a document.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
-    let mut document = Document {
+    let mut document = RstDocument {
         lines: text.lines().collect(),
         at: 0,
         body: Body::new(input.text_bytes_max()),
@@ -124,12 +124,12 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-impl<'t> Document<'t> {
+impl<'t> RstDocument<'t> {
     fn ahead(&self, by: usize) -> &'t str {
         self.lines.get(self.at + by).copied().unwrap_or_default()
     }
 
-    /// Reads `Name: value` lines before the first empty one, if the document begins as a PEP.
+    /// Reads `Name: value` lines before the first empty line, if the document begins like a PEP.
     fn mail_header(&mut self) {
         if !self.ahead(0).starts_with("PEP:") {
             return;
@@ -145,7 +145,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Reads what starts at the current line, and at least that line.
+    /// Reads the current line, and the rest of the construct that it starts.
     fn line(&mut self, line: &'t str) {
         let trimmed = line.trim();
         let indent = indent(line);
@@ -198,12 +198,12 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Returns how many lines a heading takes that starts here; it is then taken in.
+    /// Reads a heading that starts here; returns its count of lines, or `None` if there is none.
     fn heading(&mut self, line: &'t str) -> Option<usize> {
         let trimmed = line.trim();
         let (title, lines) = if is_rule(line) {
             let title = self.ahead(1).trim();
-            // Without an underline it would be a line between paragraphs.
+            // Without an underline, it is a separator between paragraphs.
             let under = self.ahead(2).trim_end();
             if title.is_empty() || under != line.trim_end() || is_rule(title) {
                 return None;
@@ -211,7 +211,7 @@ impl<'t> Document<'t> {
             (title, 3)
         } else {
             let under = self.ahead(1).trim_end();
-            // A rule may be too short by a little; four are enough for any title.
+            // A rule may be a little too short; four signs are enough for any title.
             let enough = trimmed.chars().count().min(4);
             if line.starts_with(char::is_whitespace) || !is_rule(under) || under.len() < enough {
                 return None;
@@ -234,7 +234,7 @@ impl<'t> Document<'t> {
         Some(lines)
     }
 
-    /// Takes the paragraph after a heading that says `Abstract`, without moving on.
+    /// Copies the paragraph after the heading `Abstract`, without moving on.
     fn section_abstract(&mut self, lines: usize) {
         let rest = self.lines.get(self.at + lines..).unwrap_or_default();
         let paragraph = rest.iter().skip_while(|it| it.trim().is_empty());
@@ -244,16 +244,16 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Explicit markup: a directive, a target, a footnote, a substitution or a comment.
+    /// Reads explicit markup: a directive, a target, a footnote, a substitution or a comment.
     fn explicit(&mut self, indent: usize, rest: &'t str) {
         self.at += 1;
         if let Some(target) = rest.strip_prefix('_') {
-            // `_name: place`, the name perhaps in backquotes with colons.
+            // `_name: target`; a name with colons is in backquotes.
             let parts = match target.strip_prefix('`') {
                 Some(quoted) => quoted.split_once("`:"),
                 None => target.split_once(": "),
             };
-            self.references.add(parts.map(|(_, place)| place).unwrap_or_default());
+            self.references.add(parts.map(|(_, target)| target).unwrap_or_default());
             return;
         }
         if rest.starts_with("__") {
@@ -270,7 +270,7 @@ impl<'t> Document<'t> {
         };
         match directive.filter(|(name, _)| is_directive_name(name)) {
             Some((name, arguments)) => self.directive(indent, name.trim(), arguments.trim()),
-            // A comment, or what a substitution stands for.
+            // A comment, or the definition of a substitution.
             None => self.skip_block(indent),
         }
     }
@@ -312,7 +312,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Takes what is indented deeper than `outer`, as it is.
+    /// Adds lines that are indented deeper than `outer`, without reading markup.
     fn literal(&mut self, outer: usize) {
         while let Some(line) = self.lines.get(self.at) {
             if !line.trim().is_empty() {
@@ -335,7 +335,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Returns the value of a field with the deeper indented lines that continue it.
+    /// Returns the value of a field with its continuation lines, which are indented deeper than `outer`.
     fn field_value(&mut self, outer: usize, first: &str) -> String {
         let mut value = Body::new(FIELD_BYTES_MAX);
         value.push(first.trim());
@@ -407,7 +407,7 @@ impl<'t> Document<'t> {
         };
         draft.r#abstract = match field("abstract") {
             "" => self.r#abstract.finish(),
-            told => told.to_owned(),
+            text => text.to_owned(),
         };
         draft.keywords = field("keywords").to_owned();
         let date = ["date", "created"].map(field).into_iter().find(|it| !it.is_empty());
@@ -427,7 +427,7 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// Whether the line is one punctuation sign again and again, as under a title.
+/// Returns whether the line is one repeated punctuation sign, as under a title.
 fn is_rule(line: &str) -> bool {
     let line = line.trim_end();
     let mut bytes = line.bytes();
@@ -436,7 +436,7 @@ fn is_rule(line: &str) -> bool {
     first.is_ascii_punctuation() && 3 <= line.len() && bytes.all(|it| it == first)
 }
 
-/// Whether the line is one of those that frame a table.
+/// Returns whether the line is a rule or a border of a table.
 fn is_ruler(line: &str) -> bool {
     is_rule(line) || line.contains(' ') && line.bytes().all(|it| matches!(it, b'=' | b'-' | b' '))
 }
@@ -450,7 +450,7 @@ fn is_directive_name(name: &str) -> bool {
     !name.is_empty() && name.trim_end().bytes().all(plain)
 }
 
-/// `:name: value`, but not `:role:` + backquote.
+/// Splits `:name: value`; returns `None` for others, such as `:role:` before a backquote.
 fn field(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.strip_prefix(':')?.split_once(':')?;
     let is_name = !name.is_empty() && !name.contains('`') && !name.starts_with(' ');
@@ -461,7 +461,7 @@ fn bare_item(item: &str) -> &str {
     item.trim().trim_start_matches(['-', '*', '+']).trim_end_matches(',').trim()
 }
 
-/// `$Date: 2024/01/02 $` says `2024/01/02`.
+/// Returns the value of an RCS keyword: `2024/01/02` for `$Date: 2024/01/02 $`.
 fn rcs_value(value: &str) -> &str {
     match value.strip_prefix('$').and_then(|it| it.strip_suffix('$')) {
         Some(inner) => inner.split_once(':').map_or("", |(_, value)| value.trim()),

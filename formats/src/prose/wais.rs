@@ -1,7 +1,7 @@
-//! Where a WAIS database is: the `.src` files by which clients found servers.
+//! WAIS source descriptions: `.src` files with the host and port of a database, for clients.
 //!
-//! Source: "WAIS source descriptions" of freeWAIS 0.5 (`(:source :version 3 …)`), whose values are written
-//! as Lisp reads them; Essence's WaisSource.
+//! Source: "WAIS source descriptions" of freeWAIS 0.5 (`(:source :version 3 …)`), with values in Lisp
+//! syntax; Essence's WaisSource.
 //!
 //! Sans-I/O.
 
@@ -9,11 +9,11 @@ use crate::object::ProblemKind;
 use crate::text::one_line;
 use crate::{Draft, Input};
 
-/// How much of a file is read, in bytes.
+/// Most bytes of a file that are read.
 const SOURCE_BYTES_MAX: usize = 64 * 1024;
-/// Longest value that stands on one line, in bytes.
+/// Longest value on one line, in bytes.
 const VALUE_BYTES_MAX: usize = 1024;
-/// The port of the protocol (Z39.50).
+/// The default port (Z39.50).
 const PORT: &str = "210";
 
 /// Summarizes a source description.
@@ -21,8 +21,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = crate::text::decode(input.head(SOURCE_BYTES_MAX), None);
     let fields = fields(&text);
     let field = |name: &str| {
-        let found = fields.iter().find(|it| it.0.eq_ignore_ascii_case(name));
-        found.map_or("", |(_, value)| value.trim())
+        let field = fields.iter().find(|it| it.0.eq_ignore_ascii_case(name));
+        field.map_or("", |(_, value)| value.trim())
     };
     let line = |name: &str| one_line(field(name), VALUE_BYTES_MAX);
     let mut draft = Draft::default();
@@ -32,7 +32,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     if database.is_empty() && host.is_empty() {
         draft.problem(ProblemKind::Broken, "names neither a database nor a host");
     }
-    // On servers databases have the names of files.
+    // Servers name databases by file paths.
     draft.title = database.rsplit('/').next().unwrap_or_default().to_owned();
     draft.authors.push(line("maintainer"));
     draft.description = field("description").to_owned();
@@ -51,21 +51,20 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Returns names and values of `:name value`, where a value is a string, a word, or in parentheses; of
-/// those the texts.
+/// Returns names and values of `:name value`. A value is a string, a word, or the texts in parentheses.
 fn fields(text: &str) -> Vec<(String, String)> {
     let mut fields: Vec<(String, String)> = Vec::new();
     let mut rest = text;
     while let Some(token) = token(&mut rest) {
         match token {
-            // A word with a colon may be a value (`:cost-unit :free`), but of nothing that counts.
-            Token::Name(name) => fields.push((name.to_owned(), String::new())),
-            Token::Value(value) => {
-                if let Some((_, told)) = fields.last_mut() {
-                    if !told.is_empty() {
-                        told.push('\n');
+            // A word with a colon may be a value (`:cost-unit :free`), but only of unused fields.
+            LispToken::Name(name) => fields.push((name.to_owned(), String::new())),
+            LispToken::Value(value) => {
+                if let Some((_, text)) = fields.last_mut() {
+                    if !text.is_empty() {
+                        text.push('\n');
                     }
-                    told.push_str(&value);
+                    text.push_str(&value);
                 }
             }
         }
@@ -73,12 +72,12 @@ fn fields(text: &str) -> Vec<(String, String)> {
     fields
 }
 
-enum Token<'t> {
+enum LispToken<'t> {
     Name(&'t str),
     Value(String),
 }
 
-fn token<'t>(rest: &mut &'t str) -> Option<Token<'t>> {
+fn token<'t>(rest: &mut &'t str) -> Option<LispToken<'t>> {
     let from = rest.trim_start_matches(|it: char| it.is_whitespace() || "()".contains(it));
     if let Some(inside) = from.strip_prefix('"') {
         let (mut value, mut escaped, mut end) = (String::new(), false, inside.len());
@@ -97,15 +96,15 @@ fn token<'t>(rest: &mut &'t str) -> Option<Token<'t>> {
             }
         }
         *rest = inside.get(end..).unwrap_or_default();
-        return Some(Token::Value(value));
+        return Some(LispToken::Value(value));
     }
-    // A quotation mark begins a string wherever it stands.
+    // A quotation mark begins a string at any position.
     let end = from.find(|it: char| it.is_whitespace() || "()\"".contains(it));
     let (word, after) = from.split_at(end.unwrap_or(from.len()));
     *rest = after;
     match word.strip_prefix(':') {
-        Some(name) => Some(Token::Name(name)),
-        None => (!word.is_empty()).then(|| Token::Value(word.to_owned())),
+        Some(name) => Some(LispToken::Name(name)),
+        None => (!word.is_empty()).then(|| LispToken::Value(word.to_owned())),
     }
 }
 
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out() {
+    fn sources_may_lack_fields() {
         check(
             "(:source :version 3 :ip-address \"10.0.0.1\" :tcp-port 8000 :database-name \"db\")",
             "Title: db\nHost: 10.0.0.1\nPort: 8000\nDatabase: db\n\

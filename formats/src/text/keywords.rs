@@ -1,18 +1,18 @@
-//! The unique, case-folded words of texts: what `Keywords` holds.
+//! Keywords: the unique, case-folded words of texts.
 //!
-//! Source: reference manual of Harvest 1.x; which words tell most: H. P. Luhn, "The automatic creation of
-//! literature abstracts" (1958), who measures what a word says of a text by how often it is there.
+//! Source: reference manual of Harvest 1.x. Telling words: H. P. Luhn, "The automatic creation of literature
+//! abstracts" (1958), who measures the significance of a word by its frequency in the text.
 //!
 //! # Differences from Luhn's
 //!
-//! * No word is too frequent. Which ones are depends on the language, and those of all documents alike cost
-//!   next to nothing where records are packed together; longer words count more instead.
-//! * A word that is frequent stands in the list several times, as ranking goes by that
-//!   (docs/measurements.md has what it brings).
+//! * No word is too frequent. Such words depend on the language, and words common to all documents cost next
+//!   to nothing where records are packed together. Longer words weigh more instead.
+//! * A frequent word stands in the list several times, since ranking counts it (docs/measurements.md has the
+//!   effect).
 //!
-//! Every word of every text comes through here, so the words lie one after the other in one text and
-//! are found through a table of their places: a set of strings with the standard library's hash takes
-//! four times as long, most of it in allocating.
+//! Every word of every text passes through this module. So the words lie one after the other in one string,
+//! and a table of their positions finds them. A set of strings with the standard library's hash takes four
+//! times as long, most of it in allocating.
 //!
 //! Sans-I/O.
 
@@ -27,15 +27,15 @@ pub(super) const WORD_BYTES_MAX: usize = 64;
 const WORD_BYTES_MIN: usize = 2;
 /// Longest number that is a keyword, in digits: years and ids, not tables of measurements.
 const DIGITS_MAX: usize = 10;
-/// Words tell more the longer they are, up to so many bytes.
+/// Words weigh more the longer they are, up to this many bytes.
 const TELLING_BYTES_MAX: usize = 8;
-/// A word that is so often in the texts stands in the list once more for each.
+/// Counts from which a word stands in the list once more.
 const REPEATED_FROM: [u32; 4] = [2, 4, 8, 16];
 
-/// What a byte means for words.
+/// The meaning of a byte in words.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// ASCII that parts words.
+    /// ASCII that separates words.
     Between,
     /// A digit or a small ASCII letter.
     Plain,
@@ -68,15 +68,15 @@ fn class(byte: u8) -> Class {
     CLASSES.get(usize::from(byte)).copied().unwrap_or(Class::Between)
 }
 
-/// Where a word lies among all words, in bytes, and how often it was met.
+/// The position of a word in the string of all words, in bytes, and its count.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct WordSpan {
     start: u32,
     end: u32,
     count: u32,
 }
 
-impl Place {
+impl WordSpan {
     fn of<'t>(&self, words: &'t str) -> &'t str {
         words.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
@@ -87,11 +87,11 @@ impl Place {
 pub struct Keywords {
     /// The words, one after the other.
     words: String,
-    /// Where they are.
-    places: HashTable<Place>,
+    /// Their positions.
+    spans: HashTable<WordSpan>,
     /// With a random key: texts cannot be made to collide.
     hash: RandomState,
-    /// Longest sum of all words with a separator after each, in bytes.
+    /// Bound on the length of all words with a separator after each, in bytes.
     bytes_max: usize,
     /// A word that is being folded.
     folded: String,
@@ -102,7 +102,7 @@ impl Keywords {
     pub fn new(bytes_max: usize) -> Self {
         Self {
             words: String::new(),
-            places: HashTable::new(),
+            spans: HashTable::new(),
             hash: RandomState::default(),
             bytes_max: bytes_max.min(u32::MAX as usize),
             folded: String::new(),
@@ -130,7 +130,7 @@ impl Keywords {
         }
     }
 
-    /// Adds the word that starts at `start`, folded; returns where what follows it starts.
+    /// Adds the word that starts at `start`, folded; returns the end of it and of its separator.
     fn fold(&mut self, text: &str, start: usize) -> usize {
         let mut folded = std::mem::take(&mut self.folded);
         folded.clear();
@@ -157,34 +157,34 @@ impl Keywords {
         {
             return;
         }
-        let Self { words, places, hash, bytes_max, .. } = self;
+        let Self { words, spans, hash, bytes_max, .. } = self;
         let key = hash.hash_one(word.as_bytes());
-        if let Some(place) = places.find_mut(key, |place| place.of(words) == word) {
-            place.count = place.count.saturating_add(1);
+        if let Some(span) = spans.find_mut(key, |span| span.of(words) == word) {
+            span.count = span.count.saturating_add(1);
             return;
         }
         // Each of the others is followed by a separator.
-        if *bytes_max <= words.len() + places.len() + word.len() {
+        if *bytes_max <= words.len() + spans.len() + word.len() {
             return;
         }
         let start = u32::try_from(words.len()).unwrap_or(u32::MAX);
         words.push_str(word);
         let end = u32::try_from(words.len()).unwrap_or(u32::MAX);
-        let place = Place { start, end, count: 1 };
-        let again = |place: &Place| hash.hash_one(place.of(words).as_bytes());
-        places.insert_unique(key, place, again);
+        let span = WordSpan { start, end, count: 1 };
+        let again = |span: &WordSpan| hash.hash_one(span.of(words).as_bytes());
+        spans.insert_unique(key, span, again);
     }
 
-    /// Returns the `words_max` words that tell most, sorted, one a line: those that are often in the
-    /// texts, and long ones before short ones. A word is there as often as `REPEATED_FROM` has it.
+    /// Returns the `words_max` most telling words, sorted, one a line: frequent words, and long ones before
+    /// short ones. `REPEATED_FROM` says how often each is repeated.
     pub fn most_telling(self, words_max: usize) -> String {
         let words = &self.words;
-        let mut ranked: Vec<(u64, &str, u32)> = Vec::with_capacity(self.places.len());
-        ranked.extend(self.places.iter().map(|place| {
-            let word = place.of(words);
-            (weight(word, place.count), word, place.count)
+        let mut ranked: Vec<(u64, &str, u32)> = Vec::with_capacity(self.spans.len());
+        ranked.extend(self.spans.iter().map(|span| {
+            let word = span.of(words);
+            (weight(word, span.count), word, span.count)
         }));
-        // The same words for the same text, whatever their order in the table.
+        // The result must not depend on the order in the table.
         ranked.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
         ranked.truncate(words_max);
         ranked.sort_unstable_by_key(|(_, word, _)| *word);
@@ -192,7 +192,7 @@ impl Keywords {
         for (_, word, count) in ranked {
             let times = 1 + REPEATED_FROM.iter().filter(|from| **from <= count).count();
             for _ in 0..times {
-                // A record of few words is to be small, whatever they are.
+                // The bound holds for repeated words as well.
                 if self.bytes_max < lines.len() + word.len() + 1 {
                     return lines;
                 }
@@ -207,15 +207,15 @@ impl Keywords {
 
     /// Returns the words, sorted, one a line.
     pub fn finish(self) -> String {
-        // Nearly all are in order by their first bytes as a number.
+        // The first bytes, as a number, put nearly all in order.
         let front = |word: &str| {
             let mut front = [0; 8];
-            word.bytes().zip(&mut front).for_each(|(byte, place)| *place = byte);
+            word.bytes().zip(&mut front).for_each(|(byte, slot)| *slot = byte);
             u64::from_be_bytes(front)
         };
         let words = &self.words;
-        let mut sorted: Vec<(u64, &str)> = Vec::with_capacity(self.places.len());
-        sorted.extend(self.places.iter().map(|place| place.of(words)).map(|it| (front(it), it)));
+        let mut sorted: Vec<(u64, &str)> = Vec::with_capacity(self.spans.len());
+        sorted.extend(self.spans.iter().map(|span| span.of(words)).map(|it| (front(it), it)));
         sorted.sort_unstable();
         let mut lines = String::with_capacity(words.len() + sorted.len());
         for (_, word) in sorted {
@@ -228,7 +228,7 @@ impl Keywords {
     }
 }
 
-/// What a word says of a text that has it `count` times.
+/// Returns the weight of a word in a text that has it `count` times.
 fn weight(word: &str, count: u32) -> u64 {
     u64::from(count) * word.len().min(TELLING_BYTES_MAX) as u64
 }
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(most_telling(text, 1), "harvest harvest");
         assert_eq!(most_telling(text, 2), "gatherer harvest harvest");
         assert_eq!(most_telling(text, 3), "gatherer harvest harvest of of");
-        // Of what tells as much, the first by the alphabet.
+        // Of equal weights, the first in the alphabet wins.
         assert_eq!(most_telling(text, 4), "cat gatherer harvest harvest of of");
         assert_eq!(most_telling("configurable abcdefgh", 1), "abcdefgh");
         for (count, times) in [(1, 1), (2, 2), (3, 2), (4, 3), (8, 4), (16, 5), (1_000, 5)] {
@@ -287,8 +287,8 @@ mod tests {
         }
     }
 
-    /// What is meant, as plainly as it can be said.
-    fn plainly(text: &str) -> Vec<String> {
+    /// The expected words, computed in the plainest way.
+    fn expected_words(text: &str) -> Vec<String> {
         let folded = |word: &str| word.chars().flat_map(char::to_lowercase).collect::<String>();
         let mut words: Vec<String> =
             text.split(|it: char| !it.is_alphanumeric()).map(folded).collect();
@@ -306,7 +306,7 @@ mod tests {
         fn keywords_are_all_words(text in "([a-zA-Z0-9äßÉ日 .,\u{2028}]{0,12}[ \\PC]{0,3}){0,40}") {
             let mut keywords = Keywords::new(1 << 20);
             keywords.add(&text);
-            prop_assert_eq!(keywords.finish(), plainly(&text).join("\n"));
+            prop_assert_eq!(keywords.finish(), expected_words(&text).join("\n"));
         }
 
         #[test]
@@ -316,7 +316,7 @@ mod tests {
             let telling = keywords.most_telling(usize::MAX);
             let mut seen: Vec<&str> = telling.lines().collect();
             seen.dedup();
-            prop_assert_eq!(seen, plainly(&text));
+            prop_assert_eq!(seen, expected_words(&text));
         }
 
         #[test]

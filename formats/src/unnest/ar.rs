@@ -1,9 +1,8 @@
-//! Members of an ar archive, and of the Debian package that is one.
+//! ar archives, and Debian packages, which are ar archives: their members.
 //!
 //! Source: ar(5) with the long names of GNU and of the BSDs; deb(5).
 //!
-//! A package's members are those of its `data.tar`; what its `control` file says goes to the package's
-//! own record.
+//! A package's members are those of its `data.tar`. Its `control` file goes to the package's own record.
 //!
 //! Sans-I/O.
 
@@ -11,25 +10,25 @@ use std::io::Read;
 
 use super::budget::{Fault, Source};
 use super::stream::Packing;
-use super::{About, Walk, about, clean_path, tar};
+use super::{MemberInfo, Walk, clean_path, metadata, tar};
 use crate::object::ProblemKind;
 
-/// What every archive starts with.
+/// First bytes of every archive.
 const MAGIC: &[u8] = b"!<arch>\n";
-/// Bytes of a member's header.
+/// Length of a member's header, in bytes.
 const HEADER_BYTES: usize = 60;
 
-/// One member, as it lies in the archive.
+/// One member.
 struct Entry<'a> {
     name: Vec<u8>,
     modified: Option<u64>,
-    /// What the header says.
+    /// Size by the header, in bytes.
     size: u64,
-    /// Its bytes, fewer than `size` when the archive breaks off.
+    /// Its bytes; fewer than `size` if the archive breaks off.
     bytes: &'a [u8],
 }
 
-/// The members of an archive in their order.
+/// The members of an archive, in order.
 struct Entries<'a> {
     rest: &'a [u8],
     /// GNU's table of long names.
@@ -42,7 +41,7 @@ impl<'a> Entries<'a> {
     }
 
     fn next(&mut self) -> Result<Option<Entry<'a>>, Fault> {
-        // Some archives end with a line feed too many.
+        // Some archives end with an extra line feed.
         if self.rest.trim_ascii().is_empty() {
             return Ok(None);
         }
@@ -80,7 +79,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// Whether it is a table of the archive's own and no file.
+/// Returns whether the entry is one of the archive's own tables.
 fn is_table(name: &[u8]) -> bool {
     name.is_empty() || name == b"/" || name == b"/SYM64" || name.starts_with(b"__.SYMDEF")
 }
@@ -97,9 +96,9 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
             continue;
         }
         let path = clean_path(&entry.name).to_vec();
-        let about = About { path, size: entry.size, modified: entry.modified };
+        let info = MemberInfo { path, size: entry.size, modified: entry.modified };
         let mut reader = walk.meter(Source::new(entry.bytes), entry.bytes.len());
-        let member = walk.read(&about, &mut reader)?;
+        let member = walk.read(&info, &mut reader)?;
         walk.visit(member);
     }
     Ok(())
@@ -110,10 +109,10 @@ pub(super) fn package(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let mut entries = Entries::new(&walk.object.bytes);
     while let Some(entry) = entries.next()? {
         if entry.name.starts_with(b"control.tar") {
-            let control = part(walk, entry.bytes, |_, reader| tar::find(reader, b"control"))?;
-            walk.about = control.map(|it| about::control(&it));
+            let control = open_tar(walk, entry.bytes, |_, reader| tar::find(reader, b"control"))?;
+            walk.about = control.map(|it| metadata::control(&it));
         } else if entry.name.starts_with(b"data.tar") {
-            part(walk, entry.bytes, tar::members)?;
+            open_tar(walk, entry.bytes, tar::members)?;
         }
         if (entry.bytes.len() as u64) < entry.size {
             let name = String::from_utf8_lossy(&entry.name);
@@ -123,8 +122,8 @@ pub(super) fn package(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Opens one of the two tars of a package, in whatever it is packed.
-fn part<'b, T>(
+/// Opens one of the two tars of a package, compressed or not.
+fn open_tar<'b, T>(
     walk: &mut Walk<'b, '_>,
     bytes: &'b [u8],
     work: impl FnOnce(&mut Walk<'b, '_>, &mut dyn Read) -> Result<T, Fault>,

@@ -1,22 +1,22 @@
-//! BinHex 4.0, in which files of a Macintosh were mailed: six bits in a character, runs packed.
+//! BinHex 4.0, an encoding of Macintosh files for mail: six bits in a character, packed runs.
 //!
 //! Source: RFC 1741, appendix A.
 //!
-//! A file's data fork is the member; the resource fork is for no other machine.
+//! A file's data fork is the member. The resource fork has no use on other machines.
 //!
 //! Sans-I/O.
 
 use std::io::{self, BufRead, Read};
 
 use super::budget::{Fault, Metered, Source};
-use super::{About, Walk, clean_path};
+use super::{MemberInfo, Walk, clean_path};
 use crate::object::ProblemKind;
 
-/// What stands before the data.
+/// Mark before the data.
 pub(super) const MARK: &[u8] = b"(This file must be converted with BinHex";
-/// The characters, by the six bits that they stand for.
+/// The characters by their six bits.
 const ALPHABET: &[u8; 64] = b"!\"#$%&'()*+,-012345689@ABCDEFGHIJKLMNPQRSTUVXYZ[`abcdefhijklmpqr";
-/// The byte after which the byte before it is repeated.
+/// The mark of a run: it repeats the byte before it.
 const REPEAT: u8 = 0x90;
 /// Bytes of a header after the name: a zero, type, creator, flags and the sizes of the forks.
 const HEADER_BYTES: usize = 1 + 4 + 4 + 2 + 4 + 4;
@@ -42,17 +42,17 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     reader.read_exact(&mut header).map_err(breaks_off)?;
     let mut sum = [0; 2];
     reader.read_exact(&mut sum).map_err(breaks_off)?;
-    if sum16(&[&length, header.as_slice()].concat()) != u16::from_be_bytes(sum) {
-        return Err((ProblemKind::Broken, "BinHex header has another sum than it says".to_owned()));
+    if crc16(&[&length, header.as_slice()].concat()) != u16::from_be_bytes(sum) {
+        return Err((ProblemKind::Broken, "BinHex header does not match its checksum".to_owned()));
     }
     let (name, header) = header.split_at_checked(usize::from(length[0])).unwrap_or_default();
     let size = header.get(11..).and_then(<[u8]>::first_chunk::<4>).copied().unwrap_or_default();
     let size = u64::from(u32::from_be_bytes(size));
-    let about = About { path: clean_path(name).to_vec(), size, modified: None };
-    let mut member = walk.read(&about, &mut reader)?;
+    let info = MemberInfo { path: clean_path(name).to_vec(), size, modified: None };
+    let mut member = walk.read(&info, &mut reader)?;
     if !member.object.truncated {
         let read = reader.read_exact(&mut sum);
-        if read.is_err() || sum16(&member.object.bytes) != u16::from_be_bytes(sum) {
+        if read.is_err() || crc16(&member.object.bytes) != u16::from_be_bytes(sum) {
             member.add((ProblemKind::Broken, "has another sum than it should".to_owned()));
         }
     }
@@ -60,8 +60,8 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// CRC-16 by the polynomial of the CCITT, from zero.
-fn sum16(bytes: &[u8]) -> u16 {
+/// Returns the CRC-16 with the CCITT polynomial, starting from zero.
+fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |sum, byte| {
         (0..8).fold(sum ^ u16::from(*byte) << 8, |sum, _| {
             if sum & 0x8000 == 0 { sum << 1 } else { sum << 1 ^ 0x1021 }
@@ -69,19 +69,19 @@ fn sum16(bytes: &[u8]) -> u16 {
     })
 }
 
-/// A reader of the bytes in the characters.
+/// A reader of the decoded bytes.
 struct Decoder<'b> {
     source: Source<'b>,
     bits: u32,
     bits_count: u32,
-    /// The byte that a run repeats, and how often it still does.
+    /// The byte that a run repeats, and how many repeats are left.
     last: u8,
     repeats: u8,
 }
 
 impl Decoder<'_> {
-    /// The next byte before runs are unpacked; `None` at the end.
-    fn packed(&mut self) -> io::Result<Option<u8>> {
+    /// Returns the next byte before runs are unpacked; `None` at the end.
+    fn next_packed(&mut self) -> io::Result<Option<u8>> {
         while self.bits_count < 8 {
             let Some(character) = self.source.fill_buf()?.first().copied() else { return Ok(None) };
             if character == b':' {
@@ -92,10 +92,7 @@ impl Decoder<'_> {
                 continue;
             }
             let Some(six) = memchr::memchr(character, ALPHABET) else {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    "a character means nothing",
-                ));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "invalid character"));
             };
             self.bits = self.bits << 6 | u32::try_from(six).unwrap_or_default();
             self.bits_count += 6;
@@ -110,18 +107,18 @@ impl Decoder<'_> {
             self.repeats -= 1;
             return Ok(Some(self.last));
         }
-        let Some(byte) = self.packed()? else { return Ok(None) };
+        let Some(byte) = self.next_packed()? else { return Ok(None) };
         if byte != REPEAT {
             self.last = byte;
             return Ok(Some(byte));
         }
-        match self.packed()? {
+        match self.next_packed()? {
             None => Ok(None),
             Some(0) => {
                 self.last = REPEAT;
                 Ok(Some(REPEAT))
             }
-            // The byte itself was the first of them.
+            // The byte itself was the first of the run.
             Some(count) => {
                 self.repeats = count - 1;
                 self.next_of_run()
@@ -131,8 +128,8 @@ impl Decoder<'_> {
 
     fn next_of_run(&mut self) -> io::Result<Option<u8>> {
         if self.repeats == 0 {
-            // A run of one adds nothing; only a damaged file has many of them, one after the other.
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a run of one"));
+            // A run of one adds nothing; only damaged files have them, often many in sequence.
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "run of length one"));
         }
         self.repeats -= 1;
         Ok(Some(self.last))
@@ -142,9 +139,9 @@ impl Decoder<'_> {
 impl Read for Decoder<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut count = 0;
-        for place in buffer {
+        for slot in buffer {
             let Some(byte) = self.next()? else { break };
-            *place = byte;
+            *slot = byte;
             count += 1;
         }
         Ok(count)

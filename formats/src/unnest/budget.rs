@@ -1,4 +1,4 @@
-//! How much of one fetched object is opened, and the readers that stop where that ends.
+//! The unnesting budget: limits on opening one fetched object, and the readers that stop at them.
 //!
 //! Sans-I/O.
 
@@ -11,29 +11,28 @@ use serde::{Deserialize, Serialize};
 use super::{PATH_BYTES_MAX, is_plain};
 use crate::object::{Object, Problem, ProblemKind};
 
-/// Bytes taken from a container between two looks at the clock.
+/// Bytes read from a container between two checks of the time limit.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// What is wrong, without where.
+/// A problem without its URL.
 pub(crate) type Fault = (ProblemKind, String);
 
-/// How much of one fetched object is opened, over all depths together.
+/// Limits on opening one fetched object, over all depths together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Bytes that may come out of one fetched object.
+    /// Most bytes that come out of one fetched object.
     pub bytes_max: u64,
-    /// Bytes kept of one member.
+    /// Most bytes kept of one member.
     pub member_bytes_max: usize,
-    /// Bytes that may come out for each byte that goes in, once more than
-    /// [`Limits::ratio_from_bytes`] have come out.
+    /// Most bytes out for each byte in, once more than [`Limits::ratio_from_bytes`] have come out.
     pub ratio_max: u64,
-    /// Where the ratio starts to count, in bytes out.
+    /// The ratio counts beyond this size, in bytes out.
     pub ratio_from_bytes: u64,
-    /// Containers within containers.
+    /// Most containers within containers.
     pub depth_max: u32,
-    /// Members of all containers together.
+    /// Most members of all containers together.
     pub members_max: u64,
-    /// Bytes of the URLs of all members together: they are remembered in one note.
+    /// Most bytes of the URLs of all members together, since one note stores them.
     pub names_bytes_max: u64,
 }
 
@@ -51,7 +50,7 @@ impl Default for Limits {
     }
 }
 
-/// What is left of the limits for one fetched object; shared by all its containers.
+/// The rest of the limits for one fetched object, shared by all its containers.
 pub struct Budget<'a> {
     pub(super) limits: Limits,
     bytes_left: Cell<u64>,
@@ -70,7 +69,7 @@ impl std::fmt::Debug for Budget<'_> {
 }
 
 impl<'a> Budget<'a> {
-    /// Returns the whole budget for one fetched object. `cancelled` is polled for every 64 KiB.
+    /// Returns the full budget for one fetched object. `cancelled` is polled for every 64 KiB.
     pub fn new(limits: Limits, cancelled: &'a dyn Fn() -> bool) -> Self {
         Self {
             limits,
@@ -81,9 +80,9 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// Takes the member at `path` of `container` off, or says why the rest is left out.
+    /// Takes the member at `path` of `container` off; fails with the reason why the rest is left out.
     pub fn take_member(&self, container: &Object, path: &[u8]) -> Result<(), Problem> {
-        // Percent-encoded, a byte is one or three.
+        // A percent-encoded byte takes one or three bytes.
         let encoded = path.iter().take(PATH_BYTES_MAX).map(|it| if is_plain(*it) { 1 } else { 3 });
         let name_bytes = container.url.len() + encoded.sum::<usize>();
         let name_bytes = u64::try_from(name_bytes).unwrap_or(u64::MAX);
@@ -101,7 +100,7 @@ impl<'a> Budget<'a> {
         Err(Problem::new(&container.url, ProblemKind::Limit, message))
     }
 
-    /// Takes off what a member that lies decoded in memory has, or says why it is left out.
+    /// Takes the bytes of a member that is decoded in memory; fails with the reason why it is left out.
     pub(super) fn take_bytes(&self, count: usize) -> Result<(), Stop> {
         if (self.cancelled)() {
             return Err(Stop::Time);
@@ -111,18 +110,18 @@ impl<'a> Budget<'a> {
         if left < count { Err(Stop::Bytes(self.limits.bytes_max)) } else { Ok(()) }
     }
 
-    /// Gives back what was only looked at.
+    /// Returns bytes to the budget that were only inspected.
     pub(super) fn give_back(&self, count: usize) {
         self.bytes_left.set(self.bytes_left.get().saturating_add(count as u64));
     }
 
-    /// Whether time is up.
+    /// Returns whether time is up.
     pub(super) fn is_late(&self) -> bool {
         (self.cancelled)()
     }
 }
 
-/// Why a container was not read to its end.
+/// The reason why a container was not read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     Bytes(u64),
@@ -144,7 +143,7 @@ impl Stop {
     }
 }
 
-/// The bytes of a container, which tell how many of them are left while others read them.
+/// A reader of a container's bytes with a shared count of the bytes that are left.
 #[derive(Debug)]
 pub(super) struct Source<'b> {
     rest: &'b [u8],
@@ -156,7 +155,7 @@ impl<'b> Source<'b> {
         Self { rest: bytes, left: Rc::new(Cell::new(bytes.len())) }
     }
 
-    /// Returns where to look for the count of bytes that are left.
+    /// Returns the shared count of bytes that are left.
     pub(super) fn left(&self) -> Rc<Cell<usize>> {
         Rc::clone(&self.left)
     }
@@ -181,20 +180,21 @@ impl BufRead for Source<'_> {
     }
 }
 
-/// A reader of what comes out of a container, which stops where the budget ends.
+/// A reader of a container's content that stops at the end of the budget.
 pub(super) struct Metered<'b, R> {
     inner: R,
-    /// Size of what `inner` opens, in bytes.
+    /// Size of the container that `inner` reads, in bytes.
     whole: usize,
-    /// How many bytes of that `inner` has not yet taken.
+    /// Bytes of the container that `inner` has not read.
     left: Rc<Cell<usize>>,
+    /// Bytes that have come out.
     out: u64,
     budget: &'b Budget<'b>,
     stop: &'b Cell<Option<Stop>>,
 }
 
 impl<'b, R: Read> Metered<'b, R> {
-    /// Returns a meter around `inner`, which opens `whole` bytes, of which `left` are untouched.
+    /// Returns a meter around `inner`, which reads a container of `whole` bytes; `left` of them are unread.
     pub(super) fn new(
         inner: R,
         whole: usize,
@@ -205,12 +205,12 @@ impl<'b, R: Read> Metered<'b, R> {
         Self { inner, whole, left, out: 0, budget, stop }
     }
 
-    /// Returns how many bytes of the container are untouched.
+    /// Returns the count of unread bytes of the container.
     pub(super) fn left(&self) -> usize {
         self.left.get()
     }
 
-    fn why_stop(&self) -> Option<Stop> {
+    fn stop_reason(&self) -> Option<Stop> {
         let limits = &self.budget.limits;
         if (self.budget.cancelled)() {
             return Some(Stop::Time);
@@ -227,7 +227,7 @@ impl<'b, R: Read> Metered<'b, R> {
 
 impl<R: Read> Read for Metered<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if let Some(stop) = self.stop.get().or_else(|| self.why_stop()) {
+        if let Some(stop) = self.stop.get().or_else(|| self.stop_reason()) {
             self.stop.set(Some(stop));
             return Err(io::Error::other("the budget ends here"));
         }
@@ -240,19 +240,19 @@ impl<R: Read> Read for Metered<'_, R> {
     }
 }
 
-/// How the reading of one member ended.
+/// The end of reading one member.
 pub(super) enum End {
     /// All of it was read.
     Whole,
-    /// There is more than was wanted.
+    /// More bytes follow than were requested.
     Longer,
-    /// It breaks off or is damaged; the reader knows whether the budget was the reason.
+    /// It breaks off, is damaged, or the budget ended (the reader's `stop` has that).
     Broken(io::Error),
 }
 
-/// Appends to `kept` until it holds `bytes_max` bytes.
+/// Appends to `kept` until it has `bytes_max` bytes.
 pub(super) fn read_up_to(reader: &mut dyn Read, bytes_max: usize, kept: &mut Vec<u8>) -> End {
-    // One byte more than wanted tells whether that was all.
+    // One more byte shows whether that was all.
     let room = bytes_max.saturating_add(1).saturating_sub(kept.len());
     let room = u64::try_from(room).unwrap_or(u64::MAX);
     let outcome = Read::take(reader, room).read_to_end(kept);
@@ -265,7 +265,7 @@ pub(super) fn read_up_to(reader: &mut dyn Read, bytes_max: usize, kept: &mut Vec
     }
 }
 
-/// Reads over the next `count` bytes; fails where there are fewer.
+/// Skips the next `count` bytes; fails if there are fewer.
 pub(super) fn skip(reader: &mut dyn Read, count: u64) -> io::Result<()> {
     let skipped = io::copy(&mut Read::take(reader, count), &mut io::sink())?;
     if skipped < count { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }

@@ -1,5 +1,5 @@
-//! Members of a cpio archive, as a stream: the portable formats (`odc`, `newc`, `crc`), and the old
-//! binary one in either byte order.
+//! cpio archives, read as streams: the portable formats (`odc`, `newc`, `crc`), and the old binary format in
+//! both byte orders.
 //!
 //! Source: POSIX.1-1988 (odc); cpio(5) of the BSDs and SVR4 (newc, crc, binary).
 //!
@@ -9,67 +9,67 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 use super::budget::{Fault, read_up_to, skip};
-use super::{About, PATH_BYTES_MAX, Walk, clean_path};
+use super::{MemberInfo, PATH_BYTES_MAX, Walk, clean_path};
 use crate::object::ProblemKind;
 
-/// The name after which nothing follows.
+/// Name of the entry that ends the archive.
 const TRAILER: &[u8] = b"TRAILER!!!";
-/// What of a mode says what sort of file it is.
+/// The bits of a mode with the kind of file.
 const KIND_MASK: u64 = 0o170_000;
-/// A file with a content.
+/// A regular file.
 const KIND_FILE: u64 = 0o100_000;
-/// Bytes of the longest header after its magic number.
+/// Longest header after its magic number, in bytes.
 const HEADER_BYTES_MAX: usize = 104;
 
-/// Most files of several names that are remembered: as many as an archive may have members by default.
+/// Most files with several names that are tracked: the default limit on an archive's members.
 const LINKED_MAX: usize = 10_000;
 
-/// What a header says.
+/// The header of an entry.
 struct Header {
-    /// Device and number of the file, the same for all its names.
+    /// Device and inode of the file, the same for all its names.
     file: (u64, u64),
     mode: u64,
     links: u64,
     modified: u64,
     name_bytes: u64,
     size: u64,
-    /// The sum of the content's bytes, where there is one.
+    /// The sum of the content's bytes, if the format has one.
     sum: Option<u32>,
-    /// Names, with the header, and contents are padded to a multiple of this.
+    /// Header with name, and content, are each padded to a multiple of this.
     align: u64,
-    /// Bytes of the header itself.
+    /// Length of the header itself, in bytes.
     bytes: u64,
 }
 
 /// See [`super::members`].
 pub(super) fn members(walk: &mut Walk<'_, '_>, reader: &mut dyn Read) -> Result<(), Fault> {
-    // Files of several names, each with the last of these unless one has content.
-    let mut linked: BTreeMap<(u64, u64), Option<About>> = BTreeMap::new();
+    // Files with several names, each with its last name, or `None` once a name had the content.
+    let mut linked: BTreeMap<(u64, u64), Option<MemberInfo>> = BTreeMap::new();
     loop {
         let header = Header::read(reader).map_err(|error| breaks_off(&error))?;
         let mut name = Vec::new();
         let name_bytes = header.name_bytes;
         let _ = read_up_to(&mut Read::take(&mut *reader, name_bytes), PATH_BYTES_MAX, &mut name);
-        // One byte more than fits was read to see that there is more.
-        let seen = name_bytes.min(PATH_BYTES_MAX as u64 + 1);
+        // `read_up_to` reads one byte more than the limit.
+        let read = name_bytes.min(PATH_BYTES_MAX as u64 + 1);
         let padding = pad(header.bytes + name_bytes, header.align);
-        skip(reader, name_bytes - seen + padding).map_err(|error| breaks_off(&error))?;
+        skip(reader, name_bytes - read + padding).map_err(|error| breaks_off(&error))?;
         name.truncate(memchr::memchr(0, &name).unwrap_or(name.len()));
         if name == TRAILER {
-            // What has no content anywhere is empty.
-            for about in linked.values().flatten() {
-                let member = walk.read(about, &mut io::empty())?;
+            // A file without content under any name is empty.
+            for info in linked.values().flatten() {
+                let member = walk.read(info, &mut io::empty())?;
                 walk.visit(member);
             }
             return Ok(());
         }
         let padding = pad(header.size, header.align);
-        let about = About {
+        let info = MemberInfo {
             path: clean_path(&name).to_vec(),
             size: header.size,
             modified: Some(header.modified),
         };
-        // Of a file with several names, only the last has the content.
+        // Of a file's names, one has the content: usually the last.
         let is_file = header.mode & KIND_MASK == KIND_FILE;
         let has_room = linked.len() < LINKED_MAX || linked.contains_key(&header.file);
         if is_file && (header.links <= 1 || 0 < header.size) {
@@ -77,18 +77,18 @@ pub(super) fn members(walk: &mut Walk<'_, '_>, reader: &mut dyn Read) -> Result<
                 linked.insert(header.file, None);
             }
             let mut sum = Summed { inner: &mut *reader, sum: 0 };
-            let mut member = walk.read(&about, &mut sum)?;
-            let seen = member.object.bytes.len() as u64;
+            let mut member = walk.read(&info, &mut sum)?;
+            let kept = member.object.bytes.len() as u64;
             if !member.object.truncated && header.sum.is_some_and(|it| it != sum.sum) {
                 member.add((ProblemKind::Broken, "has another sum than it should".to_owned()));
             }
-            // As with the name.
-            let seen = if seen < header.size { (seen + 1).min(header.size) } else { seen };
+            // As for the name, one byte more was read.
+            let read = if kept < header.size { (kept + 1).min(header.size) } else { kept };
             walk.visit(member);
-            skip(reader, header.size - seen + padding).map_err(|error| breaks_off(&error))?;
+            skip(reader, header.size - read + padding).map_err(|error| breaks_off(&error))?;
         } else {
             if is_file && has_room && !matches!(linked.get(&header.file), Some(None)) {
-                linked.insert(header.file, Some(about));
+                linked.insert(header.file, Some(info));
             }
             skip(reader, header.size.saturating_add(padding)).map_err(|it| breaks_off(&it))?;
         }
@@ -103,7 +103,7 @@ fn pad(size: u64, align: u64) -> u64 {
     size.wrapping_neg() % align
 }
 
-/// A reader that adds its bytes up.
+/// A reader that sums up its bytes.
 struct Summed<R> {
     inner: R,
     sum: u32,
@@ -136,10 +136,10 @@ impl Header {
             [0x71, 0xc7, ..] => Self::binary(magic, &rest(20)?, u16::from_be_bytes),
             _ => None,
         }
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "what follows is no header"))
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no header follows"))
     }
 
-    /// Thirteen numbers of eight hexadecimal digits.
+    /// Reads thirteen numbers of eight hexadecimal digits.
     fn new(text: &[u8], has_sum: bool) -> Option<Self> {
         let field = |number: usize| number_at(text, number * 8, 8, 16);
         Some(Self {
@@ -155,7 +155,7 @@ impl Header {
         })
     }
 
-    /// Octal numbers of six or eleven digits.
+    /// Reads octal numbers of six or eleven digits.
     fn old(text: &[u8]) -> Option<Self> {
         Some(Self {
             file: (number_at(text, 0, 6, 8)?, number_at(text, 6, 6, 8)?),
@@ -170,7 +170,7 @@ impl Header {
         })
     }
 
-    /// Numbers of two bytes; two of them make one of four bytes, the high one first.
+    /// Reads numbers of two bytes; a number of four bytes has its high half first.
     fn binary(front: [u8; 6], rest: &[u8], word: fn([u8; 2]) -> u16) -> Option<Self> {
         let all = [&front, rest].concat();
         let half = |at: usize| all.get(at * 2..)?.first_chunk::<2>().map(|it| u64::from(word(*it)));
@@ -189,7 +189,7 @@ impl Header {
     }
 }
 
-/// Returns the number that is written in `count` digits at `at`.
+/// Returns the number in the `count` digits at `at`.
 fn number_at(text: &[u8], at: usize, count: usize, radix: u32) -> Option<u64> {
     let digits = text.get(at..at + count)?;
     u64::from_str_radix(std::str::from_utf8(digits).ok()?.trim(), radix).ok()

@@ -1,4 +1,4 @@
-//! What a container is, to the byte: a type such as `Archive` covers many.
+//! Container formats, told apart by content: a type such as `Archive` covers many.
 //!
 //! Sans-I/O.
 
@@ -7,15 +7,15 @@ use super::stream::Packing;
 use crate::object::Object;
 use crate::{Language, Type};
 
-/// How far into a text its container is looked for, in bytes.
-const LOOK_BYTES: usize = 64 * 1024;
+/// Most bytes at the front of an object that are searched for its format.
+const FRONT_BYTES: usize = 64 * 1024;
 
-/// What shell archives of every make say of themselves, in their first bytes.
+/// The mark of all shell archives, in their first bytes.
 const SHAR_MARK: &[u8] = b"# This is a shell archive";
-/// How many of those are looked at.
+/// Bytes that are searched for the mark.
 const SHAR_BYTES: usize = 1024;
 
-/// What a container is, and so how it is opened.
+/// The format of a container, which decides how it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// One content, compressed.
@@ -46,12 +46,12 @@ pub enum Format {
     Message,
     /// Mail messages one after the other.
     Mailbox,
-    /// Known by this name, and not opened.
+    /// A format of this name that is known but not opened.
     Closed(&'static str),
 }
 
 impl Format {
-    /// Every one of them, with one kind of stream.
+    /// All formats, with one kind of stream.
     pub const ALL: &[Self] = &[
         Self::Stream(Packing::Gzip),
         Self::Tar,
@@ -70,14 +70,14 @@ impl Format {
         Self::Closed("RAR"),
     ];
 
-    /// Returns what `object` is to be opened as, which was recognized as `type`; `None` when it is no
-    /// container. Office documents and books are none: they are summarized as a whole.
+    /// Returns the format of `object`, which was recognized as `type`; `None` if it is not a container.
+    /// Office documents and books do not count as containers: they are summarized as a whole.
     pub fn of(object: &Object, r#type: Type) -> Option<Self> {
-        let head = object.bytes.get(..object.bytes.len().min(LOOK_BYTES)).unwrap_or_default();
+        let head = object.bytes.get(..object.bytes.len().min(FRONT_BYTES)).unwrap_or_default();
         Self::of_head(head, r#type)
     }
 
-    /// The same by the front of the content.
+    /// Returns the same from the front of the content.
     pub fn of_head(head: &[u8], r#type: Type) -> Option<Self> {
         match r#type {
             Type::Gzip | Type::Compressed => {
@@ -92,7 +92,7 @@ impl Format {
             }
             Type::MacCompressed => is_binhex(head).then_some(Self::BinHex),
             Type::ShellArchive => Some(Self::Shar),
-            // Its first line is that of any script.
+            // The first line is the same as in other scripts.
             Type::Source(Language::Shell) => {
                 let front = head.get(..head.len().min(SHAR_BYTES)).unwrap_or_default();
                 memchr::memmem::find(front, SHAR_MARK).map(|_| Self::Shar)
@@ -104,14 +104,14 @@ impl Format {
         }
     }
 
-    /// Whether the summarizer for its type says what there is to say of the container itself; else it
-    /// is the list of its members.
+    /// Returns whether the summarizer of its type makes the container's own record; else that record is
+    /// the list of members.
     pub fn is_summarized(self) -> bool {
         matches!(self, Self::Message | Self::Mailbox)
     }
 }
 
-/// Whether an object of this type is opened wherever it can be, so that no summarizer sees it.
+/// Returns whether objects of this type are opened when possible, so that no summarizer reads them.
 pub fn is_opened(r#type: Type) -> bool {
     matches!(
         r#type,

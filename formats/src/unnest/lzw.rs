@@ -1,43 +1,43 @@
-//! What `compress` makes (`.Z`): LZW with codes of 9 to 16 bits.
+//! The output of `compress` (`.Z`): LZW with codes of 9 to 16 bits.
 //!
-//! Source: Welch, "A Technique for High-Performance Data Compression", 1984; the file format of
-//! compress 4.0, whose codes come in groups of eight that are padded where the width changes.
+//! Source: Welch, "A Technique for High-Performance Data Compression", 1984; the file format of compress
+//! 4.0. Its codes come in groups of eight, which are padded where the width changes.
 //!
 //! Sans-I/O.
 
 use std::io::{self, BufRead, Read};
 
-/// Codes that stand for one byte.
+/// Count of codes for single bytes.
 const LITERALS: u16 = 256;
-/// The code that empties the table, where the header says that there is one.
+/// The code that clears the table, if the header declares it.
 const CLEAR: u16 = 256;
 /// Width of the first codes, in bits.
 const WIDTH_MIN: usize = 9;
 /// Width of the widest codes, in bits.
 const WIDTH_MAX: usize = 16;
-/// How much is decoded ahead, in bytes; one code may add 64 KiB to it.
+/// Bytes decoded ahead; one code may add 64 KiB more.
 const AHEAD_BYTES: usize = 4 * 1024;
-/// In the third byte of a file: the table may be emptied.
+/// Flag in the third byte of a file: the table may be cleared.
 const BLOCK_MODE: u8 = 0x80;
-/// In the third byte of a file: the widest codes.
+/// Bits in the third byte of a file: width of the widest codes.
 const WIDTH_MASK: u8 = 0x1f;
 
-/// A reader of what was packed.
+/// A reader of the unpacked bytes.
 #[derive(Debug)]
 pub(super) struct Lzw<R> {
     inner: R,
     width_max: usize,
     has_clear: bool,
     width: usize,
-    /// Eight codes, or what the file ends with.
+    /// Eight codes, or fewer at the end of the file.
     group: [u8; WIDTH_MAX],
     group_bits: usize,
     at_bit: usize,
-    /// For each code from 256 on: the code before it, and its last byte.
+    /// For each code from 256 on: the code of its string without the last byte, and that byte.
     entries: Vec<(u16, u8)>,
     last: Option<(u16, u8)>,
     out: Vec<u8>,
-    given: usize,
+    taken: usize,
 }
 
 impl<R: BufRead> Lzw<R> {
@@ -48,7 +48,7 @@ impl<R: BufRead> Lzw<R> {
         let [_, _, flags] = header;
         let width_max = usize::from(flags & WIDTH_MASK);
         if !(WIDTH_MIN..=WIDTH_MAX).contains(&width_max) {
-            return Err(damaged("the header asks for codes of no known width"));
+            return Err(damaged("the header has an unsupported code width"));
         }
         let mut lzw = Self {
             inner,
@@ -61,7 +61,7 @@ impl<R: BufRead> Lzw<R> {
             entries: Vec::new(),
             last: None,
             out: Vec::new(),
-            given: 0,
+            taken: 0,
         };
         lzw.clear();
         Ok(lzw)
@@ -70,7 +70,7 @@ impl<R: BufRead> Lzw<R> {
     fn clear(&mut self) {
         self.entries.clear();
         if self.has_clear {
-            // The code that empties the table takes a place in it.
+            // The code that clears the table takes one entry of it.
             self.entries.push((0, 0));
         }
         self.last = None;
@@ -107,10 +107,10 @@ impl<R: BufRead> Lzw<R> {
         Ok(u16::try_from(code).ok())
     }
 
-    /// Decodes some more into `out`; false at the end.
+    /// Decodes more into `out`; returns false at the end.
     fn fill(&mut self) -> io::Result<bool> {
         self.out.clear();
-        self.given = 0;
+        self.taken = 0;
         while self.out.len() < AHEAD_BYTES {
             let Some(code) = self.code()? else { break };
             if self.has_clear && code == CLEAR {
@@ -127,18 +127,19 @@ impl<R: BufRead> Lzw<R> {
         let start = self.out.len();
         let mut at = code;
         if next <= usize::from(code) {
-            // The one code that may be used before it is known: what was last, and its first byte.
-            let (last, first) = self.last.ok_or_else(|| damaged("it starts with no byte"))?;
+            // The one code that may be used before it is defined: the last string and its first byte.
+            let (last, first) =
+                self.last.ok_or_else(|| damaged("it does not start with a byte"))?;
             if next < usize::from(code) {
-                return Err(damaged("a code stands for nothing"));
+                return Err(damaged("undefined code"));
             }
             self.out.push(first);
             at = last;
         }
         while LITERALS <= at {
-            // Each code stands for an earlier one and a byte: this ends.
+            // Each code refers to an earlier code, so the loop ends.
             let entry = self.entries.get(usize::from(at - LITERALS));
-            let (before, byte) = *entry.ok_or_else(|| damaged("a code stands for nothing"))?;
+            let (before, byte) = *entry.ok_or_else(|| damaged("undefined code"))?;
             self.out.push(byte);
             at = before;
         }
@@ -159,12 +160,12 @@ impl<R: BufRead> Lzw<R> {
 
 impl<R: BufRead> Read for Lzw<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.given == self.out.len() && !self.fill()? {
+        if self.taken == self.out.len() && !self.fill()? {
             return Ok(0);
         }
-        let mut rest = self.out.get(self.given..).unwrap_or_default();
+        let mut rest = self.out.get(self.taken..).unwrap_or_default();
         let count = rest.read(buffer)?;
-        self.given += count;
+        self.taken += count;
         Ok(count)
     }
 }
@@ -181,9 +182,8 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Writes codes as `compress -b width_max` does: in groups of eight, padded where the width
-    /// changes.
-    pub(crate) fn written(codes: &[usize], width_max: usize) -> Vec<u8> {
+    /// Writes codes as `compress -b width_max` does: in groups of eight, padded where the width changes.
+    pub(crate) fn write_codes(codes: &[usize], width_max: usize) -> Vec<u8> {
         let mut packed = vec![0x1f, 0x9d, BLOCK_MODE | u8::try_from(width_max).unwrap()];
         let mut put = |group: &mut Vec<usize>, width: usize, whole: bool| {
             let count = if whole && !group.is_empty() { 8 } else { group.len() };
@@ -196,11 +196,11 @@ pub(crate) mod tests {
             }
             packed.extend(bytes);
         };
-        // How many codes the reader knows, which adds none for the first.
-        let (mut known, mut width, mut is_first) = (257, WIDTH_MIN, true);
+        // Count of codes that the reader has defined; it adds none for the first.
+        let (mut defined, mut width, mut is_first) = (257, WIDTH_MIN, true);
         let mut group = Vec::new();
         for code in codes.iter().copied() {
-            if width < width_max && 1 << width <= known {
+            if width < width_max && 1 << width <= defined {
                 put(&mut group, width, true);
                 width += 1;
             }
@@ -209,18 +209,18 @@ pub(crate) mod tests {
                 put(&mut group, width, true);
             }
             if code == 256 {
-                (known, width, is_first) = (257, WIDTH_MIN, true);
+                (defined, width, is_first) = (257, WIDTH_MIN, true);
             } else if is_first {
                 is_first = false;
-            } else if known < 1 << width_max {
-                known += 1;
+            } else if defined < 1 << width_max {
+                defined += 1;
             }
         }
         put(&mut group, width, false);
         packed
     }
 
-    /// Packs as `compress` does, but empties the table whenever it is full.
+    /// Packs as `compress` does, but clears the table whenever it is full.
     pub(crate) fn compress(bytes: &[u8], width_max: usize) -> Vec<u8> {
         let (mut codes, mut string) = (Vec::new(), Vec::new());
         let mut table: HashMap<Vec<u8>, usize> = HashMap::new();
@@ -246,7 +246,7 @@ pub(crate) mod tests {
         if !string.is_empty() {
             codes.push(code_of(&table, &string));
         }
-        written(&codes, width_max)
+        write_codes(&codes, width_max)
     }
 
     fn unpack(bytes: &[u8]) -> io::Result<Vec<u8>> {
@@ -256,7 +256,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_compress_wrote() {
+    fn output_of_compress_is_unpacked() {
         // Codes of 9 bits, the lowest bit first: a, b, ab, aba.
         let codes: [u64; 4] = [97, 98, 257, 259];
         let bits = codes.iter().rev().fold(0_u64, |bits, code| bits << 9 | code);
@@ -270,7 +270,7 @@ pub(crate) mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
         #[test]
-        fn packed_and_unpacked_is_the_same(
+        fn unpacking_reverses_packing(
             bytes in proptest::collection::vec(0..5_u8, 0..6000),
             width_max in 10..=16_usize,
         ) {

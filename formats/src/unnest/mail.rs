@@ -1,9 +1,9 @@
-//! The attachments of a message, and the messages of a mailbox.
+//! Mail containers: the attachments of a message, and the messages of a mailbox.
 //!
 //! Source: MIME (RFC 2045, 2046, 2183); mbox (RFC 4155, and the quoting of `From ` as mboxrd has it).
 //!
-//! Message and mailbox have records of their own from their summarizer; text that is shown in a
-//! message is its own and no attachment.
+//! The summarizer makes the records of message and mailbox. Text that is shown in a message belongs to
+//! the message; it is not an attachment.
 //!
 //! Sans-I/O.
 
@@ -17,17 +17,17 @@ use super::{Decoded, Walk};
 use crate::object::ProblemKind;
 use crate::prose::mail::{NESTED_MAX, nested, starts};
 
-/// How much of a message is read for its attachments, in bytes.
+/// Most bytes of a message that are read for its attachments.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Longest Message-Id that names a message, in bytes.
+/// Longest Message-Id that identifies a message, in bytes.
 const KEY_BYTES_MAX: usize = 200;
-/// How much of a message's header is searched for its Message-Id, in bytes.
+/// Most bytes of a message's header that are searched for its Message-Id.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
-/// Messages between two looks at the clock.
-const MESSAGES: usize = 100;
+/// Messages between two checks of the time limit.
+const POLL_MESSAGES: usize = 100;
 
-/// See [`super::members`]: attachments by name, or by number where they have none, or one that an
-/// earlier one has.
+/// See [`super::members`]. Attachments are known by name, or by number if they have none. A repeated name
+/// gets the number in front.
 pub(super) fn message(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
     let bytes = object.bytes.get(..object.bytes.len().min(MESSAGE_BYTES_MAX)).unwrap_or_default();
@@ -40,19 +40,19 @@ pub(super) fn message(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     for (number, part) in message.attachments().enumerate() {
         let content = Decoded { bytes: content(part), ..Decoded::default() };
         let extension = if part.is_message() { ".eml" } else { "" };
-        let named = part.attachment_name().map(str::trim).filter(|it| !it.is_empty());
-        let name = named.map_or_else(|| format!("{}{extension}", number + 1), str::to_owned);
+        let own_name = part.attachment_name().map(str::trim).filter(|it| !it.is_empty());
+        let name = own_name.map_or_else(|| format!("{}{extension}", number + 1), str::to_owned);
         if seen.insert(name.clone()) {
-            walk.give(name.as_bytes(), None, content)?;
+            walk.emit(name.as_bytes(), None, content)?;
         } else {
-            walk.give(format!("{}/{name}", number + 1).as_bytes(), None, content)?;
+            walk.emit(format!("{}/{name}", number + 1).as_bytes(), None, content)?;
         }
     }
     Ok(())
 }
 
-/// Whether a message that starts with `bytes` may be more than one text: what MIME calls anything
-/// else stands before a slash.
+/// Returns whether a message that starts with `bytes` may hold more than one text: a MIME type that is
+/// not text stands before some slash.
 pub(super) fn may_have_attachments(bytes: &[u8]) -> bool {
     let kinds: [&[u8]; 6] =
         [b"multipart", b"message", b"application", b"image", b"audio", b"video"];
@@ -73,21 +73,21 @@ fn content(part: &MessagePart<'_>) -> Vec<u8> {
     }
 }
 
-/// See [`super::members`]: messages by their Message-Id, or by number where they have none.
+/// See [`super::members`]. Messages are known by their Message-Id, or by number if they have none.
 pub(super) fn mailbox(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
     let bytes: &[u8] = &object.bytes;
     let mut starts = starts(bytes).chain([bytes.len()]);
     let (mut start, mut number) = (0, 0_usize);
     while start < bytes.len() {
-        if number % MESSAGES == 0 && walk.budget.is_late() {
+        if number % POLL_MESSAGES == 0 && walk.budget.is_late() {
             walk.stop.set(Some(super::Stop::Time));
             return Ok(());
         }
         let end = starts.next().unwrap_or(bytes.len());
         let message = bytes.get(start..end).unwrap_or_default();
         start = end;
-        // The separator is a line of its own before the header.
+        // The separator line stands before the header.
         let header = memchr::memchr(b'\n', message).map_or(message.len(), |at| at + 1);
         let message = unquoted(message.get(header..).unwrap_or_default());
         if message.trim_ascii().is_empty() {
@@ -95,14 +95,14 @@ pub(super) fn mailbox(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         }
         number += 1;
         let key = message_id(&message).unwrap_or_else(|| number.to_string().into_bytes());
-        // The name says what it is; an address would not.
+        // The name shows the type; a Message-Id would not.
         let name = Some(format!("{number}.eml"));
-        walk.give(&key, name, Decoded { bytes: message, ..Decoded::default() })?;
+        walk.emit(&key, name, Decoded { bytes: message, ..Decoded::default() })?;
     }
     Ok(())
 }
 
-/// Takes one `>` off every line that quotes a `From `, however often it is quoted.
+/// Removes one `>` from every line that quotes a `From `, at any depth of quoting.
 fn unquoted(message: &[u8]) -> Vec<u8> {
     if memmem::find(message, b">From ").is_none() {
         return message.to_vec();
@@ -125,7 +125,7 @@ fn message_id(message: &[u8]) -> Option<Vec<u8>> {
         let (name, value) = line.split_at_checked(11)?;
         name.eq_ignore_ascii_case(b"message-id:").then_some(value)
     });
-    // A long one stands in the next line.
+    // A long id stands on the next line.
     let value = field.map(<[u8]>::trim_ascii);
     let value = value.and_then(|it| if it.is_empty() { lines.next() } else { Some(it) })?;
     let id = value.trim_ascii();

@@ -1,4 +1,4 @@
-//! RPM packages: what the header says, and the files in the payload.
+//! RPM packages: metadata from the header, and the files in the payload.
 //!
 //! Source: "RPM Package File Structure" (Maximum RPM, appendix A) and the Linux Standard Base.
 //!
@@ -10,16 +10,16 @@ use super::{Walk, cpio};
 use crate::Draft;
 use crate::object::ProblemKind;
 
-/// Bytes of the lead, which says nothing that the header does not.
+/// Length of the lead, in bytes; the header has all its data, too.
 const LEAD_BYTES: usize = 96;
-/// What both headers start with.
+/// First bytes of both headers.
 const MAGIC: &[u8] = &[0x8e, 0xad, 0xe8, 1];
-/// Bytes of an entry of a header's index.
+/// Length of an entry of a header's index, in bytes.
 const ENTRY_BYTES: usize = 16;
-/// Longest text that is taken, in bytes.
+/// Longest text of a tag, in bytes.
 const TEXT_BYTES_MAX: usize = 16 * 1024;
 
-/// A header: numbered values.
+/// A header: values by tag.
 struct Header<'a> {
     index: &'a [u8],
     values: &'a [u8],
@@ -38,10 +38,10 @@ impl<'a> Header<'a> {
         Some((Self { index, values }, rest))
     }
 
-    /// Returns the text that `tag` has, or the first of several.
+    /// Returns the text of `tag`, or the first of several texts.
     fn text(&self, tag: u32) -> String {
         let entry = self.index.chunks_exact(ENTRY_BYTES).find(|it| number(it, 0) == Some(tag));
-        // A text, a list of them, or one in several languages of which the first is English.
+        // One text, a list of texts, or a text in several languages (English first).
         let text = entry.filter(|it| matches!(number(it, 4), Some(6 | 8 | 9)));
         let at = text.and_then(|it| usize::try_from(number(it, 8)?).ok());
         let text = at.and_then(|at| self.values.get(at..)).unwrap_or_default();
@@ -61,11 +61,11 @@ pub(super) fn package(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let bytes = object.bytes.get(LEAD_BYTES..).unwrap_or_default();
     let broken = || (ProblemKind::Broken, "rpm header cannot be read".to_owned());
     let (_, rest) = Header::split(bytes).ok_or_else(broken)?;
-    // The signatures are padded to eight bytes, counted from the lead, which is a multiple of that.
+    // The signatures are padded to eight bytes from the end of the lead, itself a multiple of eight.
     let taken = bytes.len() - rest.len();
     let rest = rest.get(taken.next_multiple_of(8) - taken..).unwrap_or_default();
     let (header, payload) = Header::split(rest).ok_or_else(broken)?;
-    walk.about = Some(about(&header));
+    walk.about = Some(metadata(&header));
     let Some(packing) = Packing::of(payload) else {
         let source = super::Source::new(payload);
         return cpio::members(walk, &mut walk.meter(source, payload.len()));
@@ -74,7 +74,7 @@ pub(super) fn package(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     cpio::members(walk, &mut reader)
 }
 
-fn about(header: &Header<'_>) -> Draft<'static> {
+fn metadata(header: &Header<'_>) -> Draft<'static> {
     let (version, release) = (header.text(1001), header.text(1002));
     let version = [version, release].into_iter().filter(|it| !it.is_empty());
     let mut draft = Draft {

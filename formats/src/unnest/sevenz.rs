@@ -1,9 +1,9 @@
-//! Members of a 7-Zip archive.
+//! 7-Zip archives: their members.
 //!
 //! Source: 7zFormat.txt of the LZMA SDK.
 //!
-//! The directory may be packed itself, and every folder says how much memory opening it takes: both
-//! are looked at before anything is opened. Members come as they lie in the folders, empty ones last.
+//! The directory itself may be packed, and every folder declares the memory to open it. Both are checked
+//! before anything is opened. Members come in the order of the folders, empty ones last.
 //!
 //! Sans-I/O.
 
@@ -13,20 +13,20 @@ use sevenz_rust2::{Archive, ArchiveEntry, Block, BlockDecoder, Error, Password};
 
 use super::budget::{Fault, Metered, skip};
 use super::stream::DICTIONARY_BYTES_MAX;
-use super::{About, Walk, clean_path};
+use super::{MemberInfo, Walk, clean_path};
 use crate::object::ProblemKind;
 
-/// Largest directory, in bytes, packed or not: what is made of it is a hundred times as large.
+/// Largest directory, in bytes, packed or not; it takes a hundred times as much memory once parsed.
 const DIRECTORY_BYTES_MAX: u64 = 1024 * 1024;
-/// Bytes of the header at the start, which says where the directory is.
+/// Length of the header at the start, in bytes; it has the directory's position.
 const START_BYTES: usize = 32;
-/// What a packed directory starts with.
+/// First byte of a packed directory.
 const ENCODED: u8 = 0x17;
 /// Most coders of a folder.
 const CODERS_MAX: u64 = 64;
-/// Seconds from 1601, where Windows starts to count, to 1970.
+/// Seconds from 1601, the epoch of Windows, to 1970.
 const EPOCH_SECONDS: u64 = 11_644_473_600;
-/// Ticks of a Windows clock in a second.
+/// Ticks of a Windows clock per second.
 const TICKS: u64 = 10_000_000;
 
 /// See [`super::members`].
@@ -68,18 +68,18 @@ fn file(
     reader: &mut dyn Read,
     whole: usize,
 ) -> Result<(), Fault> {
-    // Names are written with slashes, and were backslashes where they come from.
+    // Names have slashes here; on Windows they had backslashes.
     let path = clean_path(entry.name().as_bytes()).to_vec();
     let ticks: u64 = entry.last_modified_date().into();
     let modified = (ticks / TICKS).checked_sub(EPOCH_SECONDS);
     let modified = modified.filter(|_| entry.has_last_modified_date);
-    let about = About { path, size: entry.size(), modified };
+    let info = MemberInfo { path, size: entry.size(), modified };
     let mut reader = Metered::new(reader, whole, std::rc::Rc::default(), walk.budget, walk.stop);
-    let member = walk.read(&about, &mut reader)?;
+    let member = walk.read(&info, &mut reader)?;
     let kept = member.object.bytes.len() as u64;
     walk.visit(member);
-    // What is left of it must be read within the budget too: others follow in the same folder.
-    let rest = about.size.saturating_sub(kept).saturating_sub(1);
+    // The rest of it must be read within the budget, too: others follow in the same folder.
+    let rest = info.size.saturating_sub(kept).saturating_sub(1);
     let cut = |error: std::io::Error| (ProblemKind::Broken, format!("7z data breaks off: {error}"));
     skip(&mut reader, rest).map_err(cut)
 }
@@ -105,15 +105,15 @@ fn too_large(bytes: u64) -> Fault {
     (ProblemKind::Limit, message)
 }
 
-/// Refuses folders whose coders ask for too much memory together.
+/// Refuses folders whose coders together ask for too much memory.
 fn check_block(block: &Block) -> Result<(), Fault> {
     let coders = block.coders.iter();
-    let asked = coders.map(|it| dictionary(it.encoder_method_id(), it.properties()));
-    check_sum(asked.fold(0, u64::saturating_add))
+    let memory = coders.map(|it| dictionary(it.encoder_method_id(), it.properties()));
+    check_memory(memory.fold(0, u64::saturating_add))
 }
 
-fn check_sum(asked: u64) -> Result<(), Fault> {
-    if DICTIONARY_BYTES_MAX < asked { Err(too_large(DICTIONARY_BYTES_MAX)) } else { Ok(()) }
+fn check_memory(bytes: u64) -> Result<(), Fault> {
+    if DICTIONARY_BYTES_MAX < bytes { Err(too_large(DICTIONARY_BYTES_MAX)) } else { Ok(()) }
 }
 
 /// Returns the memory that a coder asks for, in bytes.
@@ -134,14 +134,14 @@ fn dictionary(method: &[u8], properties: &[u8]) -> u64 {
     }
 }
 
-/// Refuses directories that are too large, or that ask for too much memory where they are packed.
+/// Refuses directories that are too large, or are packed and ask for too much memory.
 fn check_directory(bytes: &[u8]) -> Result<(), Fault> {
     let number = |at: usize| {
         let bytes = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>);
         bytes.map(|it| u64::from_le_bytes(*it)).ok_or_else(broken)
     };
     let (offset, size) = (number(12)?, number(20)?);
-    // All zeros: the archive was not finished. Looking for a directory from its end may take long.
+    // All zeros: the archive was not finished. A search for the directory from the end may take long.
     if bytes.get(8..START_BYTES).is_some_and(|it| it.iter().all(|byte| *byte == 0)) {
         return Err(broken());
     }
@@ -163,28 +163,28 @@ fn too_long() -> Fault {
     (ProblemKind::Limit, message)
 }
 
-/// Reads what a packed directory says about itself: streams, one folder, and its sizes.
+/// Checks the header of a packed directory: streams, one folder, and its sizes.
 fn check_encoded(bytes: &[u8]) -> Result<(), Fault> {
     let mut rest = Numbers(bytes);
-    // Where the packed bytes are: position, count, then sizes and sums.
+    // The packed streams: position, count, then sizes and checksums.
     if rest.byte()? == 0x06 {
         rest.number()?;
         let streams = rest.number()?;
         loop {
             match rest.byte()? {
                 0x09 => rest.numbers(streams).map(|_| ())?,
-                0x0a => rest.sums(streams)?,
+                0x0a => rest.checksums(streams)?,
                 0x00 => break,
                 _ => return Err(broken()),
             }
         }
     }
-    // How they are packed.
+    // The folder: coders and their order.
     if rest.byte()? != 0x07 {
         return Err(broken());
     }
-    let (asked, outputs) = rest.folder()?;
-    check_sum(asked)?;
+    let (memory, outputs) = rest.folder()?;
+    check_memory(memory)?;
     if rest.byte()? != 0x0c {
         return Err(broken());
     }
@@ -192,7 +192,7 @@ fn check_encoded(bytes: &[u8]) -> Result<(), Fault> {
     if DIRECTORY_BYTES_MAX < largest { Err(too_long()) } else { Ok(()) }
 }
 
-/// A directory's bytes, read as its numbers.
+/// A reader of a directory's numbers.
 struct Numbers<'a>(&'a [u8]);
 
 impl Numbers<'_> {
@@ -202,7 +202,7 @@ impl Numbers<'_> {
         Ok(*first)
     }
 
-    /// A number of one to nine bytes: as many follow as the first has leading ones.
+    /// Reads a number of one to nine bytes: the first byte's leading ones count the bytes that follow.
     fn number(&mut self) -> Result<u64, Fault> {
         let first = self.byte()?;
         let follow = first.leading_ones();
@@ -220,13 +220,13 @@ impl Numbers<'_> {
     fn numbers(&mut self, count: u64) -> Result<u64, Fault> {
         let mut largest = 0;
         for _ in 0..count {
-            // Ends with the bytes at the latest.
+            // Fails at the end of the bytes at the latest.
             largest = self.number()?.max(largest);
         }
         Ok(largest)
     }
 
-    fn sums(&mut self, count: u64) -> Result<(), Fault> {
+    fn checksums(&mut self, count: u64) -> Result<(), Fault> {
         if self.byte()? == 0 {
             return Err(broken());
         }
@@ -236,14 +236,14 @@ impl Numbers<'_> {
         Ok(())
     }
 
-    /// Reads the one folder, and returns what its coders ask for and how many outputs they have.
+    /// Reads the one folder; returns the bytes of memory that its coders need, and their count of outputs.
     fn folder(&mut self) -> Result<(u64, u64), Fault> {
         let (id, count, external) = (self.byte()?, self.number()?, self.byte()?);
         let coders = self.number()?;
         if (id, count, external) != (0x0b, 1, 0) || CODERS_MAX < coders {
             return Err(broken());
         }
-        let (mut asked, mut inputs, mut outputs) = (0_u64, 0_u64, 0_u64);
+        let (mut memory, mut inputs, mut outputs) = (0_u64, 0_u64, 0_u64);
         for _ in 0..coders {
             let flags = self.byte()?;
             let method = self.bytes(u64::from(flags & 0x0f))?;
@@ -257,7 +257,7 @@ impl Numbers<'_> {
                     self.bytes(count)?
                 }
             };
-            asked = asked.saturating_add(dictionary(&method, &properties));
+            memory = memory.saturating_add(dictionary(&method, &properties));
         }
         let pairs = outputs.saturating_sub(1);
         self.numbers(pairs.saturating_mul(2))?;
@@ -265,7 +265,7 @@ impl Numbers<'_> {
         if 1 < packed {
             self.numbers(packed)?;
         }
-        Ok((asked, outputs))
+        Ok((memory, outputs))
     }
 
     fn bytes(&mut self, count: u64) -> Result<Vec<u8>, Fault> {

@@ -1,5 +1,5 @@
-//! Shell archives, read and never run: the here-documents that `sed` or `cat` write to a file, and
-//! those that are uuencoded.
+//! Shell archives, read and never run: here-documents that `sed` or `cat` write to a file, and uuencoded
+//! ones.
 //!
 //! Source: the archives of comp.sources.*, as made by shar of 4.3BSD, cshar and GNU shar.
 //!
@@ -9,27 +9,27 @@ use super::budget::Fault;
 use super::{Decoded, Walk, uu};
 use crate::object::ProblemKind;
 
-/// Longest line that is looked at as a command, in bytes.
+/// Longest line that is parsed as a command, in bytes.
 const COMMAND_BYTES_MAX: usize = 4 * 1024;
-/// Lines between two looks at the clock.
-const LINES: usize = 1000;
+/// Lines between two checks of the time limit.
+const POLL_LINES: usize = 1000;
 
-/// A command that writes what follows to a file.
+/// A command that writes a here-document to a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Command {
-    /// The line that ends it.
+    /// The line that ends the document.
     end: Vec<u8>,
-    /// What `sed` takes off each line.
+    /// The prefix that `sed` removes from each line.
     prefix: Vec<u8>,
     /// The file.
     target: Option<Vec<u8>>,
-    /// Whether it goes on with the file.
+    /// Whether it appends to the file.
     appends: bool,
-    /// Whether it is decoded on the way.
+    /// Whether the document is uuencoded.
     is_encoded: bool,
 }
 
-/// A file that may go on with the next command.
+/// A file that the next command may append to.
 struct File {
     path: Vec<u8>,
     content: Decoded,
@@ -39,9 +39,9 @@ struct File {
 pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
     let mut lines = object.bytes.split(|byte| *byte == b'\n').enumerate();
-    let (mut open, mut found): (Option<File>, bool) = (None, false);
+    let (mut open, mut any_file): (Option<File>, bool) = (None, false);
     while let Some((number, line)) = lines.next() {
-        if number % LINES == 0 && walk.budget.is_late() {
+        if number % POLL_LINES == 0 && walk.budget.is_late() {
             walk.stop.set(Some(super::Stop::Time));
             return Ok(());
         }
@@ -49,7 +49,7 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         let mut content = Decoded::default();
         let mut ended = false;
         for (number, line) in lines.by_ref() {
-            if number % LINES == 0 && walk.budget.is_late() {
+            if number % POLL_LINES == 0 && walk.budget.is_late() {
                 break;
             }
             let bare = line.strip_suffix(b"\r").unwrap_or(line);
@@ -63,11 +63,11 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         if !ended {
             content.fault = Some((ProblemKind::Broken, "breaks off before its end".to_owned()));
         }
-        found = true;
+        any_file = true;
         let is_encoded = command.is_encoded || content.bytes.starts_with(b"begin ");
         if is_encoded && !command.appends {
             close(walk, open.take())?;
-            uu::parts(walk, &content.bytes)?;
+            uu::files(walk, &content.bytes)?;
             continue;
         }
         let Some(path) = command.target else { continue };
@@ -83,24 +83,24 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         }
     }
     close(walk, open)?;
-    if found {
+    if any_file {
         return Ok(());
     }
-    Err((ProblemKind::Broken, "holds no file that can be told without running it".to_owned()))
+    Err((ProblemKind::Broken, "holds no file that can be extracted without running it".to_owned()))
 }
 
 fn close(walk: &mut Walk<'_, '_>, file: Option<File>) -> Result<(), Fault> {
     match file {
-        Some(File { path, content }) => walk.give(&path, None, content),
+        Some(File { path, content }) => walk.emit(&path, None, content),
         None => Ok(()),
     }
 }
 
-/// Reads a line such as `sed 's/^X//' > 'file' << 'EOF'`.
+/// Parses a line such as `sed 's/^X//' > 'file' << 'EOF'`.
 fn command(line: &[u8]) -> Option<Command> {
     let line = line.get(..line.len().min(COMMAND_BYTES_MAX))?;
     memchr::memmem::find(line, b"<<")?;
-    let words = words(line);
+    let words = split_words(line);
     let is_writer = |it: &Word| matches!(it, Word::Text(it) if matches!(it.as_slice(), b"sed" | b"cat" | b"uudecode"));
     if !words.iter().any(is_writer) {
         return None;
@@ -138,8 +138,8 @@ enum Word {
     Sign(&'static [u8]),
 }
 
-/// Splits a command line at white space and signs, and takes quotes off.
-fn words(line: &[u8]) -> Vec<Word> {
+/// Splits a command line at white space and signs, and removes quotes.
+fn split_words(line: &[u8]) -> Vec<Word> {
     let mut words = Vec::new();
     let mut text: Option<Vec<u8>> = None;
     let mut quote = None;

@@ -1,7 +1,7 @@
 //! Compressed streams: gzip, compress, bzip2, xz, lzma, lzip and zstd, each around one content.
 //!
 //! Sources: RFC 1952; compress 4.0; bzip2; the .xz format 1.1; LZMA-alone; the lzip manual; RFC 8878.
-//! A stream may have several members or frames, which make one content.
+//! A stream may have several members or frames, which form one content.
 //!
 //! Sans-I/O.
 
@@ -17,18 +17,18 @@ use super::lzw::Lzw;
 use crate::HEAD_BYTES;
 use crate::object::{Object, Problem, ProblemKind};
 
-/// Largest dictionary or window that a stream may ask for, in bytes: it is memory.
+/// Largest dictionary or window that a stream may ask for, in bytes of memory.
 pub(super) const DICTIONARY_BYTES_MAX: u64 = 1 << WINDOW_LOG_MAX;
 /// The same as a power of two.
 const WINDOW_LOG_MAX: u32 = 26;
-/// The same with what a decoder needs beside it, in KiB.
+/// The same plus the decoder's other memory, in KiB.
 pub(super) const DICTIONARY_KIB_MAX: u32 = 65 * 1024;
-/// How much of a gzip stream is opened for a look at what it holds, in bytes.
+/// Most bytes at the front of a gzip stream that [`peek`] reads.
 const PEEK_BYTES: usize = 64 * 1024;
-/// Longest file name in a gzip header that is kept, in bytes.
+/// Longest file name in a gzip header, in bytes.
 const NAME_BYTES_MAX: usize = 4 * 1024;
 
-/// What packed a stream.
+/// The compression of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
     /// gzip.
@@ -39,7 +39,7 @@ pub enum Packing {
     Bzip2,
     /// xz.
     Xz,
-    /// lzma, without a frame around it.
+    /// lzma without a frame.
     Lzma,
     /// lzip.
     Lzip,
@@ -48,11 +48,11 @@ pub enum Packing {
 }
 
 impl Packing {
-    /// Every one of them.
+    /// All compressions.
     pub const ALL: &[Self] =
         &[Self::Gzip, Self::Compress, Self::Bzip2, Self::Xz, Self::Lzma, Self::Lzip, Self::Zstd];
 
-    /// Returns what packed the stream that starts with `head`.
+    /// Returns the compression of the stream that starts with `head`.
     pub(super) fn of(head: &[u8]) -> Option<Self> {
         Some(match head {
             [0x1f, 0x8b, ..] => Self::Gzip,
@@ -79,7 +79,7 @@ impl Packing {
         }
     }
 
-    /// Opens the stream in `bytes`.
+    /// Returns a decoder of the stream in `bytes`.
     fn decoder<'b>(self, bytes: &'b [u8], source: Source<'b>) -> io::Result<Box<dyn Read + 'b>> {
         Ok(match self {
             Self::Gzip => Box::new(MultiGzDecoder::new(source)),
@@ -97,7 +97,7 @@ impl Packing {
         })
     }
 
-    /// Returns a reader of what the stream in `bytes` opens to, within the budget.
+    /// Returns a reader of the decompressed content of `bytes`, within the budget.
     pub(super) fn reader<'b>(
         self,
         bytes: &'b [u8],
@@ -113,9 +113,9 @@ impl Packing {
     /// Returns the fault of a stream that broke off after `kept` good bytes.
     pub(super) fn fault(self, error: &io::Error, kept: usize) -> Fault {
         let message = error.to_string();
-        // What xz and lzma say, what zstd says, and what we say.
-        let asks = ["mem_limit", "dict size too large", "too much memory", TOO_LARGE];
-        if asks.into_iter().any(|it| message.contains(it)) {
+        // Messages of xz and lzma, of zstd, and our own.
+        let too_large = ["mem_limit", "dict size too large", "too much memory", TOO_LARGE];
+        if too_large.into_iter().any(|it| message.contains(it)) {
             let max = DICTIONARY_BYTES_MAX;
             let message = format!("needs a dictionary of more than {max} bytes; not opened");
             return (ProblemKind::Limit, message);
@@ -126,10 +126,10 @@ impl Packing {
     }
 }
 
-/// What our own checks say of a dictionary; never shown.
+/// The error of our own check of a dictionary; never shown.
 const TOO_LARGE: &str = "the dictionary is too large";
 
-/// Whether an lzip member in `bytes` asks for too large a dictionary.
+/// Returns whether an lzip member in `bytes` asks for too large a dictionary.
 fn is_large_lzip(bytes: &[u8]) -> bool {
     memchr::memmem::find_iter(bytes, b"LZIP\x01").any(|at| {
         let coded = bytes.get(at + 5).copied().unwrap_or_default();
@@ -138,7 +138,8 @@ fn is_large_lzip(bytes: &[u8]) -> bool {
     })
 }
 
-/// An LZMA-alone file has no magic number: its properties, dictionary and size must be likely.
+/// Returns whether `head` looks like LZMA-alone. It has no magic number: its properties, dictionary and
+/// size must be likely.
 fn is_lzma(head: &[u8]) -> bool {
     let Some((&[properties, a, b, c, d], rest)) = head.split_first_chunk::<5>() else {
         return false;
@@ -152,23 +153,23 @@ fn is_lzma(head: &[u8]) -> bool {
         && rest.get(8) == Some(&0)
 }
 
-/// What a compressed file holds.
+/// The content of a compressed file.
 #[derive(Debug)]
 pub struct Opened {
-    /// The file's name inside: from the header, else the container's name without its extension.
+    /// The inner file's name: from the header, else the container's name without its extension.
     pub name: String,
     /// The content, or its front.
     pub bytes: Vec<u8>,
     /// Whether `bytes` is only the front.
     pub truncated: bool,
-    /// What went wrong.
+    /// Problems while it was read.
     pub problems: Vec<Problem>,
 }
 
-/// Opens a compressed file, of one or more members that make one content.
+/// Opens a compressed file; its members form one content.
 ///
-/// `wanted` is given the name and the front of the content, and says how many bytes of it are of
-/// use; no more than the limit for a member are kept anyway.
+/// `wanted` takes the name and the front of the content and returns how many bytes are useful. At most
+/// the limit for a member is kept.
 pub fn unpack(
     object: &Object,
     packing: Packing,
@@ -189,7 +190,7 @@ pub fn unpack(
     let member_bytes_max = budget.limits.member_bytes_max;
     let bytes_max = wanted(&name, &bytes).min(member_bytes_max);
     if matches!(end, End::Longer) {
-        // The byte that told that there is more is lost to the head: read again from the start.
+        // The head has lost the byte that showed that more follows: read again from the start.
         budget.give_back(bytes.len() + 1);
         bytes.clear();
         (end, left) = read(&mut bytes, bytes_max);
@@ -212,12 +213,12 @@ pub fn unpack(
     Opened { name, bytes, truncated: !matches!(end, End::Whole), problems }
 }
 
-/// Returns the name of what a gzip stream holds, and how that begins, without opening more of it; `None`
-/// where it has not begun in the front of the stream.
+/// Returns the inner file's name and the front of its content, from the front of a gzip stream; `None`
+/// if that front is too short for the content's head.
 pub fn peek(object: &Object) -> Option<(String, Vec<u8>)> {
     let front = object.bytes.get(..object.bytes.len().min(PEEK_BYTES)).unwrap_or_default();
     let mut head = Vec::new();
-    // What breaks off has begun all the same.
+    // A stream that breaks off still has a head.
     let opened = MultiGzDecoder::new(front).take(HEAD_BYTES as u64).read_to_end(&mut head);
     let (Ok(_) | Err(_)) = opened;
     let is_seen = HEAD_BYTES <= head.len() || front.len() == object.bytes.len();
@@ -225,10 +226,10 @@ pub fn peek(object: &Object) -> Option<(String, Vec<u8>)> {
 }
 
 fn inner_name(object: &Object, packing: Packing) -> String {
-    let named = (packing == Packing::Gzip).then(|| gzip_name(&object.bytes)).flatten();
-    let named = named.map(|name| String::from_utf8_lossy(name).into_owned());
-    let named = named.map(|name| name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned());
-    named.filter(|name| !name.is_empty()).unwrap_or_else(|| stem(&object.name))
+    let name = (packing == Packing::Gzip).then(|| gzip_name(&object.bytes)).flatten();
+    let name = name.map(|name| String::from_utf8_lossy(name).into_owned());
+    let name = name.map(|name| name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned());
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| stem(&object.name))
 }
 
 /// Returns the file name in a gzip header.
@@ -243,8 +244,8 @@ fn gzip_name(bytes: &[u8]) -> Option<&[u8]> {
     name.get(..memchr::memchr(0, name)?)
 }
 
-/// Returns `name` without its last extension: `ls.1.gz` gives `ls.1`, `a.tgz` gives `a.tar`. A leading dot does
-/// not start one.
+/// Returns `name` without its last extension: `ls.1.gz` gives `ls.1`, `a.tgz` gives `a.tar`. A leading dot
+/// does not start an extension.
 fn stem(name: &str) -> String {
     let at = name.rfind('.').filter(|at| 0 < *at && at + 1 < name.len());
     let (stem, extension) = at.and_then(|at| name.split_at_checked(at)).unwrap_or((name, ""));

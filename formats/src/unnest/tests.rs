@@ -1,15 +1,15 @@
-//! Tests of unnesting: containers made here, well-formed and hostile.
+//! Tests of unnesting: generated containers, well-formed and hostile.
 
+pub(crate) mod builders;
 mod formats;
 mod hostile;
-pub(crate) mod made;
 
 use std::io::Write;
 
 use flate2::Compression;
 use proptest::prelude::*;
 
-pub(crate) use made::{bomb, gzip, tarball, zipped};
+pub(crate) use builders::{bomb, gzip, tarball, zipped};
 
 use super::*;
 use crate::{HEAD_BYTES, Type};
@@ -64,7 +64,7 @@ fn tar_members_in_order_with_any_name() {
 }
 
 #[test]
-fn sparse_files_of_tars_are_named() {
+fn sparse_files_of_tars_give_only_their_names() {
     let mut header = ::tar::Header::new_gnu();
     header.set_size(3);
     header.set_entry_type(::tar::EntryType::GNUSparse);
@@ -72,18 +72,18 @@ fn sparse_files_of_tars_are_named() {
     header.as_mut_bytes()[483..495].copy_from_slice(b"00000000012\0");
     header.set_cksum();
     let holes = [header.as_bytes().to_vec(), b"end".to_vec(), vec![0; 509]].concat();
-    let named = [
+    let sparse = [
         "http://h.example/a#holes 10 ",
         "! limit: http://h.example/a#holes: is sparse; only its name was read",
     ];
     let next = "http://h.example/a#b 3 two";
     let tar = [holes, tarball(&[("b", b"two")])].concat();
-    check(Format::Tar, &tar, &[named[0], named[1], next]);
+    check(Format::Tar, &tar, &[sparse[0], sparse[1], next]);
     header.as_mut_bytes()[482] = 1;
     header.set_cksum();
     let tar = [header.as_bytes(), &tar[512..]].concat();
-    let rest = "! limit: http://h.example/a: has a sparse file in many pieces; what follows it was not read (last member: holes)";
-    check(Format::Tar, &tar, &[named[0], named[1], rest]);
+    let rest = "! limit: http://h.example/a: has a sparse file in many pieces; members after it were not read (last member: holes)";
+    check(Format::Tar, &tar, &[sparse[0], sparse[1], rest]);
 }
 
 #[test]
@@ -94,10 +94,10 @@ fn zip_members() {
         &zip,
         &["http://h.example/a#d/a.txt 3 one", "http://h.example/a#b%21.txt 11 two two two"],
     );
-    // A name in the character set of the first PC.
+    // A name in code page 437.
     let mut zip = zipped(&[("M_nchen.txt", b"one")]);
-    let places: Vec<usize> = memchr::memmem::find_iter(&zip, b"M_nchen").collect();
-    places.iter().for_each(|at| zip[at + 1] = 0x81);
+    let positions: Vec<usize> = memchr::memmem::find_iter(&zip, b"M_nchen").collect();
+    positions.iter().for_each(|at| zip[at + 1] = 0x81);
     check(Format::Zip, &zip, &["http://h.example/a#M%C3%BCnchen.txt 3 one"]);
     check(
         Format::Zip,
@@ -108,7 +108,7 @@ fn zip_members() {
 }
 
 #[test]
-fn damage_is_named_and_what_is_good_is_kept() {
+fn damage_is_a_problem_and_good_members_are_kept() {
     let tar = tarball(&[("a", b"one"), ("b", &[b'x'; 2000])]);
     check(
         Format::Tar,
@@ -139,7 +139,7 @@ fn gzip_of_many_members_is_one_content() {
 }
 
 #[test]
-fn gzip_keeps_what_is_wanted_and_knows_its_name() {
+fn gzip_keeps_the_wanted_bytes_and_the_name_in_its_header() {
     let mut encoder =
         flate2::GzBuilder::new().filename("dir/inner.txt").write(Vec::new(), Compression::fast());
     encoder.write_all(&[b'x'; 90_000]).unwrap();
@@ -172,7 +172,7 @@ fn bombs_are_cut() {
     assert_eq!(seen.len(), 5, "{seen:?}");
     assert!(seen[4].contains("opens to more than 200000 bytes in all"), "{seen:?}");
 
-    // A member that swells does not take the others with it.
+    // A member over the ratio does not affect the others.
     let zip = zipped(&[("bomb", &vec![0; 1_500_000]), ("good", b"good")]);
     let limits = Limits { ratio_max: 500, member_bytes_max: 1 << 30, ..LIMITS };
     let seen = open(Format::Zip, &zip, limits);
@@ -213,7 +213,7 @@ fn a_long_name_that_is_a_bomb_is_bounded() {
 }
 
 #[test]
-fn time_is_up() {
+fn a_container_out_of_time_is_a_problem() {
     let object = Object::whole("http://h.example/a.tgz", gzip(&tarball(&[("a", b"one")])));
     let budget = Budget::new(LIMITS, &|| true);
     let problems =

@@ -1,4 +1,4 @@
-//! uuencode, and the `begin-base64` of its successors.
+//! uuencoded files, and `begin-base64` of the successors of uuencode.
 //!
 //! Source: POSIX.1-2008, uuencode.
 //!
@@ -8,31 +8,31 @@ use super::budget::Fault;
 use super::{Decoded, Walk};
 use crate::object::ProblemKind;
 
-/// Lines between two looks at the clock.
-const LINES: usize = 1000;
+/// Lines between two checks of the time limit.
+const POLL_LINES: usize = 1000;
 
-/// A file that was encoded, with its name.
-pub(super) struct Part {
-    pub(super) name: Vec<u8>,
-    pub(super) content: Decoded,
+/// A decoded file with its name.
+struct EncodedFile {
+    name: Vec<u8>,
+    content: Decoded,
 }
 
 /// See [`super::members`].
 pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
-    if parts(walk, &object.bytes)? == 0 {
+    if files(walk, &object.bytes)? == 0 {
         return Err((ProblemKind::Broken, "holds no uuencoded file".to_owned()));
     }
     Ok(())
 }
 
-/// Hands on every encoded file in `text`, and returns how many there were.
-pub(super) fn parts(walk: &mut Walk<'_, '_>, text: &[u8]) -> Result<usize, Fault> {
+/// Hands on every encoded file in `text`; returns their count.
+pub(super) fn files(walk: &mut Walk<'_, '_>, text: &[u8]) -> Result<usize, Fault> {
     let mut lines = text.split(|byte| *byte == b'\n');
     let mut count = 0;
     let budget = walk.budget;
-    while let Some(Part { name, content }) = next(&mut lines, &|| budget.is_late()) {
-        walk.give(&name, None, content)?;
+    while let Some(EncodedFile { name, content }) = next(&mut lines, &|| budget.is_late()) {
+        walk.emit(&name, None, content)?;
         count += 1;
     }
     Ok(count)
@@ -42,19 +42,19 @@ pub(super) fn parts(walk: &mut Walk<'_, '_>, text: &[u8]) -> Result<usize, Fault
 fn next<'a>(
     lines: &mut impl Iterator<Item = &'a [u8]>,
     is_late: &dyn Fn() -> bool,
-) -> Option<Part> {
+) -> Option<EncodedFile> {
     let (name, is_base64) = lines.find_map(begin)?;
     let mut content = Decoded::default();
     let broken = |message: &str| Some((ProblemKind::Broken, message.to_owned()));
     for (number, line) in lines.enumerate() {
-        if number % LINES == 0 && is_late() {
+        if number % POLL_LINES == 0 && is_late() {
             content.fault = Some((ProblemKind::Time, "ran out of time".to_owned()));
-            return Some(Part { name, content });
+            return Some(EncodedFile { name, content });
         }
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let is_end = if is_base64 { line == b"====" } else { line == b"end" };
         if is_end {
-            return Some(Part { name, content });
+            return Some(EncodedFile { name, content });
         }
         let good = if is_base64 {
             base64(line, &mut content.bytes)
@@ -66,10 +66,10 @@ fn next<'a>(
         }
     }
     content.fault = content.fault.or_else(|| broken("breaks off before its end"));
-    Some(Part { name, content })
+    Some(EncodedFile { name, content })
 }
 
-/// `begin 644 name`, or `begin-base64 644 name`.
+/// Parses `begin 644 name` or `begin-base64 644 name`; returns the name, and whether it is base64.
 fn begin(line: &[u8]) -> Option<(Vec<u8>, bool)> {
     let (rest, is_base64) = match line.strip_prefix(b"begin ") {
         Some(rest) => (rest, false),
@@ -82,13 +82,13 @@ fn begin(line: &[u8]) -> Option<(Vec<u8>, bool)> {
     (is_mode && !name.is_empty()).then(|| (name.to_vec(), is_base64))
 }
 
-/// Decodes a line: how many bytes it holds, then six bits in each character.
+/// Decodes a line: its count of bytes, then six bits in each character. Returns whether it is valid.
 fn uu(line: &[u8], out: &mut Vec<u8>) -> bool {
     let Some((first, rest)) = line.split_first() else { return true };
     let (Some(count), true) = (six(*first), rest.iter().all(|it| six(*it).is_some())) else {
         return false;
     };
-    // Spaces at the end of a line are lost easily.
+    // Spaces at the end of a line are often lost.
     let bits = |at: usize| rest.get(at).copied().and_then(six).unwrap_or_default();
     for number in 0..usize::from(count) {
         let at = number / 3 * 4;
@@ -105,7 +105,7 @@ fn six(character: u8) -> Option<u8> {
     (b' '..=b'`').contains(&character).then_some((character.wrapping_sub(b' ')) & 0x3f)
 }
 
-/// Decodes a line of base64, whose length is a multiple of four.
+/// Decodes a line of base64; returns whether it is valid, with a length that is a multiple of four.
 fn base64(line: &[u8], out: &mut Vec<u8>) -> bool {
     let mut good = true;
     for four in line.trim_ascii().chunks(4) {

@@ -1,4 +1,4 @@
-//! Members of a zip file, in the order of its directory.
+//! zip archives: their members in the order of the directory.
 //!
 //! Source: PKWARE's APPNOTE.
 //!
@@ -15,36 +15,36 @@ use zip::{CompressionMethod, DateTime, ZipArchive};
 
 use super::budget::{Budget, End, Fault, Limits, Metered, Stop, read_up_to};
 use super::stream::{DICTIONARY_BYTES_MAX, DICTIONARY_KIB_MAX};
-use super::{About, Walk, clean_path, member};
+use super::{MemberInfo, Walk, clean_path, member};
 use crate::object::ProblemKind;
 
-/// Most directory entries that are looked at before the archive is refused: each costs memory.
+/// Most directory entries, since each takes memory; archives with more are refused.
 const ENTRIES_MAX: usize = 100_000;
-/// What each directory entry starts with.
+/// First bytes of each directory entry.
 const ENTRY: &[u8] = b"PK\x01\x02";
-/// Where an entry packed by LZMA says how large its dictionary is.
+/// Position of the dictionary's size in an entry packed by LZMA.
 const LZMA_DICTIONARY_AT: usize = 5;
 
-/// The entries of a zip that is how some other format is kept: office documents, books, packages.
-/// All that is read of it comes out of one budget.
+/// The entries of a zip that stores another format: office documents, books, packages. One budget covers
+/// all reads.
 pub(crate) struct Entries<'a> {
     archive: Archive<'a>,
     budget: Budget<'a>,
 }
 
-/// What could be read of an entry.
+/// The readable content of a zip entry.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Part {
-    /// Its content, or the front of it.
+pub(crate) struct ZipEntry {
+    /// The content, or its front.
     pub(crate) bytes: Vec<u8>,
-    /// Whether there is more than was asked for.
+    /// Whether the entry is longer than requested.
     pub(crate) longer: bool,
-    /// Why less was read than was asked for, when the entry is not whole.
+    /// The reason why less was read than requested, if the entry is damaged or over a limit.
     pub(crate) fault: Option<Fault>,
 }
 
 impl<'a> Entries<'a> {
-    /// Reads the directory of the zip in `bytes`. `limits` bound all that is read of its entries.
+    /// Reads the directory of the zip in `bytes`. `limits` bound all reads of its entries together.
     pub(crate) fn open(
         bytes: &'a [u8],
         limits: Limits,
@@ -58,21 +58,23 @@ impl<'a> Entries<'a> {
         self.archive.zip.file_names_raw().map(String::from_utf8_lossy)
     }
 
-    /// Returns up to `bytes_max` bytes of the entry called `name`; `None` when there is none.
-    pub(crate) fn read(&mut self, name: &str, bytes_max: usize) -> Option<Part> {
+    /// Returns up to `bytes_max` bytes of the entry called `name`; `None` if there is no such entry.
+    pub(crate) fn read(&mut self, name: &str, bytes_max: usize) -> Option<ZipEntry> {
         let index = self.archive.zip.index_for_name(name)?;
         let stop = Cell::new(None);
         let unpacked = self.archive.unpack(index, bytes_max, &self.budget, &stop);
         let (bytes, end) = match unpacked {
             Ok(unpacked) => unpacked,
-            Err(fault) => return Some(Part { fault: Some(fault), ..Part::default() }),
+            Err(fault) => {
+                return Some(ZipEntry { fault: Some(fault), ..ZipEntry::default() });
+            }
         };
         let fault = fault_at(&end, bytes.len(), stop.get());
-        Some(Part { bytes, longer: matches!(end, End::Longer), fault })
+        Some(ZipEntry { bytes, longer: matches!(end, End::Longer), fault })
     }
 }
 
-/// Says why the reading of an entry ended before its end, other than by being long.
+/// Returns the reason why reading stopped before an entry's end, unless its length was the reason.
 fn fault_at(end: &End, kept: usize, stop: Option<Stop>) -> Option<Fault> {
     let End::Broken(error) = end else { return None };
     Some(match stop {
@@ -81,7 +83,7 @@ fn fault_at(end: &End, kept: usize, stop: Option<Stop>) -> Option<Fault> {
     })
 }
 
-/// A zip whose directory has been read.
+/// A zip with its directory.
 struct Archive<'a> {
     zip: ZipArchive<Cursor<&'a [u8]>>,
     /// Its size, in bytes.
@@ -114,12 +116,12 @@ impl<'a> Archive<'a> {
         if entry.encrypted() {
             return Err((ProblemKind::Locked, "is locked by a password".to_owned()));
         }
-        // The dictionary is memory that the entry asks for.
+        // The entry decides how much memory the dictionary takes.
         if method == CompressionMethod::LZMA {
             let mut head = [0; LZMA_DICTIONARY_AT + 4];
             let mut raw = self.zip.by_index_raw(index).map_err(|error| refusal(&error))?;
-            let asked = raw.read_exact(&mut head).ok().and_then(|()| head.last_chunk::<4>());
-            if asked.is_some_and(|it| DICTIONARY_BYTES_MAX < u64::from(u32::from_le_bytes(*it))) {
+            let size = raw.read_exact(&mut head).ok().and_then(|()| head.last_chunk::<4>());
+            if size.is_some_and(|it| DICTIONARY_BYTES_MAX < u64::from(u32::from_le_bytes(*it))) {
                 let message =
                     format!("needs a dictionary of more than {DICTIONARY_BYTES_MAX} bytes");
                 return Err((ProblemKind::Limit, message));
@@ -149,8 +151,7 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         if !entry.is_file() {
             continue;
         }
-        // Many a program writes UTF-8 without saying so; other names are in the character set of the
-        // first PC (APPNOTE, D.1).
+        // Many programs write UTF-8 without declaring it; other names are in code page 437 (APPNOTE, D.1).
         let raw = entry.name_raw();
         let name = match std::str::from_utf8(raw) {
             Err(_) => entry
@@ -159,7 +160,7 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
             Ok(_) => Cow::Borrowed(raw),
         };
         walk.take(&name)?;
-        let mut about = About {
+        let mut info = MemberInfo {
             path: clean_path(&name).to_vec(),
             size: entry.size(),
             modified: entry.last_modified().and_then(seconds),
@@ -171,14 +172,14 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
                 let fault = fault_at(&end, bytes.len(), stop.get());
                 (bytes, end, fault)
             }
-            // Only the name can be told.
+            // Only the name is known.
             Err(fault) => (Vec::new(), End::Longer, Some(fault)),
         };
         let kept = bytes.len() as u64;
         let truncated = !matches!(end, End::Whole);
-        // The directory may lie about the size; what came out does not.
-        about.size = if truncated { about.size.max(kept) } else { kept };
-        let mut member = member(object, &about, bytes, truncated && 0 < about.size);
+        // The directory's size may be wrong; the size of the content is right.
+        info.size = if truncated { info.size.max(kept) } else { kept };
+        let mut member = member(object, &info, bytes, truncated && 0 < info.size);
         let longer = || format!("is longer than {bytes_max} bytes; only its front was read");
         match (fault, end) {
             (Some(fault), _) => member.add(fault),
@@ -188,7 +189,7 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         walk.last.clone_from(&member.path);
         walk.visit(member);
         match stop.get() {
-            // A member that swells is that member's fault alone.
+            // A member over the ratio does not affect the others.
             None | Some(Stop::Ratio(_)) => {}
             stop => walk.stop.set(stop),
         }
@@ -209,7 +210,7 @@ fn refusal(error: &ZipError) -> Fault {
     (ProblemKind::Broken, message)
 }
 
-/// Unix seconds of a DOS time, which knows no time zone and is taken as UTC.
+/// Returns the Unix seconds of a DOS time, which has no time zone and counts as UTC.
 fn seconds(time: DateTime) -> Option<u64> {
     let part = |it: u8| i8::try_from(it).ok();
     let civil = jiff::civil::DateTime::new(
@@ -236,9 +237,9 @@ mod tests {
         let limits = Limits { bytes_max: 2000, ..Limits::default() };
         let mut entries = Entries::open(&zip, limits, &|| false).unwrap();
         assert_eq!(entries.names().collect::<Vec<_>>(), ["word/a.xml", "big", "b"]);
-        let whole = Part { bytes: b"<a/>".to_vec(), ..Part::default() };
+        let whole = ZipEntry { bytes: b"<a/>".to_vec(), ..ZipEntry::default() };
         assert_eq!(entries.read("word/a.xml", 100), Some(whole));
-        let front = Part { bytes: b"<a".to_vec(), longer: true, fault: None };
+        let front = ZipEntry { bytes: b"<a".to_vec(), longer: true, fault: None };
         assert_eq!(entries.read("word/a.xml", 2), Some(front));
         assert_eq!(entries.read("none", 100), None);
         let big = entries.read("big", 5000).unwrap();
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_swell_or_are_no_zip_are_refused() {
+    fn zip_bombs_and_broken_zips_are_refused() {
         let zip = zipped(&[("bomb", &vec![0; 3 << 20])]);
         let limits = Limits { ratio_max: 100, ..Limits::default() };
         let bomb = Entries::open(&zip, limits, &|| false).unwrap().read("bomb", 1 << 30).unwrap();

@@ -1,51 +1,51 @@
-//! The characters of MARC-8: ASCII, and ANSEL for Latin letters.
+//! The MARC-8 character sets: ASCII, and ANSEL for Latin letters.
 //!
 //! Source: MARC 21 Specifications for Record Structure, Character Sets, and Exchange Media (MARC-8);
-//! ANSI/NISO Z39.47 (ANSEL). Marks stand before their letter there, and after it in Unicode.
+//! ANSI/NISO Z39.47 (ANSEL). There, marks stand before their letter; in Unicode, after it.
 //!
 //! # Differences from the standard
 //!
-//! * Of the sets that an escape can switch to, superscript and subscript digits are read; of those for
-//!   Greek, Cyrillic, Hebrew, Arabic and East Asian scripts each run becomes one U+FFFD.
+//! * Of the sets that escapes switch to, superscript and subscript digits are read. Each run of Greek,
+//!   Cyrillic, Hebrew, Arabic or East Asian characters becomes one U+FFFD.
 //!
 //! Sans-I/O.
 
 use super::compose::compose;
 
-/// From 0xA1: the letters and signs of ANSEL, a space where it has none.
+/// The letters and signs of ANSEL from 0xA1 on, with spaces for unassigned codes.
 const SIGNS: &str = "ŁØĐÞÆŒʹ·♭®±ƠƯʼ ʻłøđþæœʺı£ð ơư  °ℓ℗©♯¿¡ß€";
-/// Where [`SIGNS`] begin.
+/// Code of the first of [`SIGNS`].
 const SIGNS_START: u8 = 0xa1;
-/// From 0xE0: the marks of ANSEL.
+/// The marks of ANSEL from 0xE0 on.
 const MARKS: [char; 31] = [
     '\u{309}', '\u{300}', '\u{301}', '\u{302}', '\u{303}', '\u{304}', '\u{306}', '\u{307}',
     '\u{308}', '\u{30c}', '\u{30a}', '\u{fe20}', '\u{fe21}', '\u{315}', '\u{30b}', '\u{310}',
     '\u{327}', '\u{328}', '\u{323}', '\u{324}', '\u{325}', '\u{333}', '\u{332}', '\u{326}',
     '\u{31c}', '\u{32e}', '\u{fe22}', '\u{fe23}', '\u{fffd}', '\u{fffd}', '\u{313}',
 ];
-/// Where [`MARKS`] begin.
+/// Code of the first of [`MARKS`].
 const MARKS_START: u8 = 0xe0;
 /// Most marks before one letter.
 const MARKS_MAX: usize = 8;
 
 const ESCAPE: u8 = 0x1b;
 
-/// What the bytes below 0x80 mean.
+/// The character set of the bytes below 0x80.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Set {
+enum Charset {
     Ascii,
     Superscript,
     Subscript,
-    /// Not read.
+    /// A set that is not read.
     Other,
 }
 
-/// Decodes MARC-8 up to `bytes_max` bytes of it.
+/// Decodes MARC-8.
 pub(super) fn decode(bytes: &[u8]) -> String {
     let signs: Vec<char> = SIGNS.chars().collect();
     let mut text = String::with_capacity(bytes.len());
     let mut marks: Vec<char> = Vec::new();
-    let (mut set, mut is_ansel, mut rest) = (Set::Ascii, true, bytes);
+    let (mut set, mut is_ansel, mut rest) = (Charset::Ascii, true, bytes);
     while let Some((byte, after)) = rest.split_first() {
         rest = after;
         if *byte == ESCAPE {
@@ -60,10 +60,12 @@ pub(super) fn decode(bytes: &[u8]) -> String {
         }
         let sign = match (byte, set) {
             (0x80.., _) if is_ansel => at(&signs, *byte, SIGNS_START).filter(|it| *it != ' '),
-            (0x80.., _) | (0x21.., Set::Other) => None,
-            (b'0'..=b'9', Set::Superscript) => "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(usize::from(byte - b'0')),
-            (b'0'..=b'9', Set::Subscript) => char::from_u32(0x2080 + u32::from(byte - b'0')),
-            // Controls for sorting and joining, and fillers, say nothing here.
+            (0x80.., _) | (0x21.., Charset::Other) => None,
+            (b'0'..=b'9', Charset::Superscript) => {
+                "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(usize::from(byte - b'0'))
+            }
+            (b'0'..=b'9', Charset::Subscript) => char::from_u32(0x2080 + u32::from(byte - b'0')),
+            // Controls for sorting and joining, and fillers, have no meaning here.
             (..=b' ', _) => Some(' '),
             _ => Some(char::from(*byte)),
         };
@@ -81,24 +83,24 @@ fn at(table: &[char], byte: u8, start: u8) -> Option<char> {
     table.get(usize::from(byte.checked_sub(start)?)).copied()
 }
 
-/// Takes an escape sequence; returns what follows it.
-fn escape<'b>(rest: &'b [u8], set: &mut Set, is_ansel: &mut bool) -> &'b [u8] {
+/// Applies an escape sequence; returns the bytes after it.
+fn escape<'b>(rest: &'b [u8], set: &mut Charset, is_ansel: &mut bool) -> &'b [u8] {
     let after = |count: usize| rest.get(count..).unwrap_or_default();
     match rest {
-        [b's', ..] => *set = Set::Ascii,
-        [b'p', ..] => *set = Set::Superscript,
-        [b'b', ..] => *set = Set::Subscript,
-        [b'g', ..] => *set = Set::Other,
+        [b's', ..] => *set = Charset::Ascii,
+        [b'p', ..] => *set = Charset::Superscript,
+        [b'b', ..] => *set = Charset::Subscript,
+        [b'g', ..] => *set = Charset::Other,
         [b'$', b'(' | b',' | b')' | b'-', _, ..] => {
-            *set = Set::Other;
+            *set = Charset::Other;
             return after(3);
         }
         [b'$', _, ..] => {
-            *set = Set::Other;
+            *set = Charset::Other;
             return after(2);
         }
         [b'(' | b',', b'B', ..] => {
-            *set = Set::Ascii;
+            *set = Charset::Ascii;
             return after(2);
         }
         [b'(' | b',', b'!', b'E', ..] | [b')' | b'-', b'!', b'E', ..] => {
@@ -110,7 +112,7 @@ fn escape<'b>(rest: &'b [u8], set: &mut Set, is_ansel: &mut bool) -> &'b [u8] {
             return after(2);
         }
         [b'(' | b',', _, ..] => {
-            *set = Set::Other;
+            *set = Charset::Other;
             return after(2);
         }
         [b')' | b'-', _, ..] => {
@@ -147,8 +149,8 @@ mod tests {
     }
 
     #[test]
-    fn tables_have_their_length() {
-        // 0xA1 to 0xC8, as the standard ends.
+    fn tables_are_complete() {
+        // The standard has 0xA1 to 0xC8.
         assert_eq!(SIGNS.chars().count(), 0xc8 - 0xa1 + 1);
         assert_eq!(usize::from(MARKS_START) + MARKS.len(), 0xff);
     }

@@ -1,11 +1,10 @@
-//! Letters and the marks above and below them as one character: what a search finds, and what people
-//! type.
+//! Composition of letters and their marks into one character, the form that people type and search finds.
 //!
-//! Source: Unicode's canonical compositions of the letters of ASCII.
+//! Source: Unicode's canonical compositions of ASCII letters.
 //!
 //! Sans-I/O.
 
-/// A mark, the letters that it can be put to, and what becomes of them.
+/// Marks, each with the letters that it combines with, and the composed characters.
 const COMPOSED: &[(char, &str, &str)] = &[
     // Grave.
     ('\u{300}', "AEINOUWYaeinouwy", "ÀÈÌǸÒÙẀỲàèìǹòùẁỳ"),
@@ -51,25 +50,25 @@ const COMPOSED: &[(char, &str, &str)] = &[
     ('\u{331}', "BDKLNRTZbdhklnrtz", "ḆḎḴḺṈṞṮẔḇḏẖḵḻṉṟṯẕ"),
 ];
 
-/// Returns `text` with each letter and the mark that follows it as one character, where there is one.
+/// Returns `text` with each letter and its following mark as one character, if Unicode has it.
 pub(super) fn compose(text: &str) -> String {
-    let mut made = String::with_capacity(text.len());
+    let mut composed = String::with_capacity(text.len());
     for it in text.chars() {
         // All marks are beyond ASCII.
-        let whole = made
+        let whole = composed
             .chars()
             .next_back()
             .filter(|_| !it.is_ascii())
             .and_then(|letter| whole(letter, it));
         match whole {
             Some(whole) => {
-                made.pop();
-                made.push(whole);
+                composed.pop();
+                composed.push(whole);
             }
-            None => made.push(it),
+            None => composed.push(it),
         }
     }
-    made
+    composed
 }
 
 fn whole(letter: char, mark: char) -> Option<char> {

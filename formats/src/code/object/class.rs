@@ -1,4 +1,4 @@
-//! Java classes: what they are called, what they come from, and their methods.
+//! Java classes: their names, superclasses, interfaces and methods.
 //!
 //! Source: Java Virtual Machine Specification (SE 21) §4.1, §4.4, §4.7.10.
 //!
@@ -9,16 +9,17 @@ use crate::numbers::{be16, len16, len32, slice, u8_at};
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
-/// Most fields, methods and attributes that are stepped over.
+/// Most attributes of a class and its members.
 const MEMBERS_MAX: usize = 100_000;
 /// Access flags of members that others can use.
 const PUBLIC_OR_PROTECTED: u16 = 0x0001 | 0x0004;
-/// Flags of members and classes that the compiler made.
+/// Flag of members and classes that the compiler added.
 const SYNTHETIC: u16 = 0x1000;
 
+/// The state of reading one class.
 struct Class<'a> {
     bytes: &'a [u8],
-    /// Where each constant starts; zero for those that are none.
+    /// Start of each constant; zero for unused numbers.
     constants: Vec<usize>,
     at: usize,
     members: usize,
@@ -30,7 +31,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = input.object.bytes.as_ref();
     let mut class = Class { bytes, constants: Vec::new(), at: 8, members: 0 };
     if class.read(input, &mut draft).is_none() && !input.object.truncated {
-        draft.problem(ProblemKind::Broken, "is cut off or damaged: it is no whole class");
+        draft.problem(ProblemKind::Broken, "is cut off or damaged: the class is incomplete");
     }
     draft
 }
@@ -72,7 +73,7 @@ impl<'a> Class<'a> {
         Some(())
     }
 
-    /// Notes where the constants are.
+    /// Stores the positions of the constants.
     fn constants(&mut self) -> Option<()> {
         let count = self.short()?;
         self.constants.push(0);
@@ -82,7 +83,7 @@ impl<'a> Class<'a> {
             self.at += match u8_at(self.bytes, at)? {
                 1 => 3 + len16(self.bytes, at + 1)?,
                 3 | 4 | 9..=12 | 17 | 18 => 5,
-                // These count twice.
+                // These take two numbers.
                 5 | 6 => {
                     self.constants.push(0);
                     9
@@ -108,7 +109,7 @@ impl<'a> Class<'a> {
         Some(String::from_utf8_lossy(name).replace('/', "."))
     }
 
-    /// Steps over fields or methods; adds the names of those that others can use.
+    /// Reads fields or methods; if `wanted`, adds the names that others can use.
     fn member_names(&mut self, names: &mut Names<'_>, wanted: bool) -> Option<()> {
         for _ in 0..self.short()? {
             let flags = be16(self.bytes, self.at)?;
@@ -125,7 +126,7 @@ impl<'a> Class<'a> {
         Some(())
     }
 
-    /// Steps over an attribute; returns its name, where its content is and how long.
+    /// Skips an attribute; returns its name, and the start and length of its content.
     fn attribute(&mut self) -> Option<(&'a [u8], usize, usize)> {
         self.members += 1;
         if MEMBERS_MAX < self.members {

@@ -1,4 +1,4 @@
-//! Object files, made here byte by byte.
+//! Tests of object files, built byte by byte.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn check(name: &str, bytes: &[u8], expected: &str) {
     assert_eq!(render(name, Type::Object, bytes), expected);
 }
 
-/// A 64-bit ELF file of x86-64 with sections, each as name, type, content, link and entry size.
+/// Returns a 64-bit ELF file of x86-64 with sections: name, type, content, link and entry size.
 fn elf(kind: u8, sections: &[(&str, u32, Vec<u8>, u32, u64)]) -> Vec<u8> {
     let mut names = vec![0_u8];
     let mut data = vec![0; 64];
@@ -46,7 +46,7 @@ fn elf(kind: u8, sections: &[(&str, u32, Vec<u8>, u32, u64)]) -> Vec<u8> {
     [data, headers].concat()
 }
 
-/// A symbol: where its name is, its binding and type, the section it is defined in.
+/// Returns a symbol: position of its name, its binding and type, and its section.
 fn symbol(name: u32, info: u8, section: u16) -> Vec<u8> {
     [name.to_le_bytes().as_slice(), &[info, 0], &section.to_le_bytes(), &[0; 16]].concat()
 }
@@ -111,7 +111,7 @@ fn a_java_class() {
         text("hidden"),
         text("SourceFile"),
         text("Ship.java"),
-        // A long number counts twice.
+        // A long number takes two constants.
         vec![5, 0, 0, 0, 0, 0, 0, 0, 1],
     ];
     let bytes = [
@@ -134,7 +134,7 @@ fn a_java_class() {
         "Ship.class",
         b"\xca\xfe\xba\xbe\0\0\0\x34\xff\xff\x01\xff\xff",
         "Title: Ship.class\nArchitecture: java\n\
-         ! broken: is cut off or damaged: it is no whole class",
+         ! broken: is cut off or damaged: the class is incomplete",
     );
 }
 
@@ -152,7 +152,7 @@ fn a_module_for_the_web() {
 }
 
 #[test]
-fn what_a_windows_program_says() {
+fn a_windows_program_has_a_version_resource() {
     let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
     let bytes = [
         b"MZ\x90\0".to_vec(),
@@ -172,16 +172,16 @@ fn what_a_windows_program_says() {
 
 #[test]
 fn hostile_objects_end() {
-    // A million symbols, each of which is called like the whole rest of the file.
+    // Many symbols, each with the whole rest of the file as its name.
     let symbols = [vec![0; 24], symbol(1, 0x12, 1).repeat(100_000)].concat();
     let bytes =
         elf(3, &[(".dynstr", 3, vec![b'a'; 4 << 20], 0, 0), (".dynsym", 11, symbols, 1, 24)]);
     render("x.so", Type::Object, &bytes);
-    let mut lying = library();
+    let mut wrong = library();
     for at in [40, 58, 60, 62] {
-        lying[at] = 0xff;
+        wrong[at] = 0xff;
     }
-    render("x.so", Type::Object, &lying);
+    render("x.so", Type::Object, &wrong);
     render("x.wasm", Type::Object, b"\0asm\x01\0\0\0\x07\x08\xff\xff\xff\xff\x0f\0\0\0");
 }
 

@@ -1,9 +1,9 @@
-//! What programs for Windows say about themselves: their version resource.
+//! The version resource of Windows programs: product, description, publisher and version.
 //!
 //! Source: Microsoft, "VS_VERSIONINFO structure" and "String structure".
 //!
-//! The resource is looked for by its name rather than through the tree of resources: the tree can be
-//! made to lie, and the name stands in the file once.
+//! The resource is searched by its name, not through the tree of resources: the tree can be forged, and the
+//! name stands in the file once.
 //!
 //! Sans-I/O.
 
@@ -18,7 +18,7 @@ const RESOURCE_BYTES_MAX: usize = 16 * 1024;
 /// Longest value, in bytes.
 const VALUE_BYTES_MAX: usize = 1024;
 
-/// Adds what the resource says.
+/// Adds the values of the resource.
 pub(super) fn read(bytes: &[u8], draft: &mut Draft<'_>, marks: &mut Marks) {
     let name = wide("VS_VERSION_INFO");
     let Some(at) = memmem::find(bytes, &name) else { return };
@@ -28,7 +28,7 @@ pub(super) fn read(bytes: &[u8], draft: &mut Draft<'_>, marks: &mut Marks) {
         let start = memmem::find(resource, &name)? + name.len();
         let rest = slice_up_to(resource, start, VALUE_BYTES_MAX);
         let units = || rest.as_chunks().0.iter().map(|it| u16::from_le_bytes(*it));
-        // Zeros fill up to four bytes before the value, and end it.
+        // Zeros pad to four bytes before the value, and end it.
         let value: Vec<u16> = units().skip_while(|it| *it == 0).take_while(|it| *it != 0).collect();
         Some(String::from_utf16_lossy(&value).trim().to_owned())
     };

@@ -1,4 +1,4 @@
-//! WebAssembly modules: what they export, and what they need.
+//! WebAssembly modules: their exports, and the libraries that they need.
 //!
 //! Source: WebAssembly core specification §5.5 (modules).
 //!
@@ -10,23 +10,24 @@ use crate::{Draft, Input};
 
 /// Most sections of a module.
 const SECTIONS_MAX: usize = 10_000;
-/// Sections of imports and of exports.
+/// Numbers of the sections of imports and exports.
 const IMPORTS: u8 = 2;
 const EXPORTS: u8 = 7;
 
-struct Reader<'a> {
+/// A reader of a module or a section.
+struct WasmReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> WasmReader<'a> {
     fn byte(&mut self) -> Option<u8> {
         let byte = *self.bytes.get(self.at)?;
         self.at += 1;
         Some(byte)
     }
 
-    /// A number of seven bits a byte, the lowest first.
+    /// Reads a number with seven bits in each byte, the lowest first.
     fn number(&mut self) -> Option<usize> {
         let mut number = 0_u64;
         for shift in [0, 7, 14, 21, 28] {
@@ -50,7 +51,7 @@ impl<'a> Reader<'a> {
         self.take(len)
     }
 
-    /// Steps over what is imported.
+    /// Skips the description of an import.
     fn import(&mut self) -> Option<()> {
         match self.byte()? {
             0 => {
@@ -90,13 +91,13 @@ pub(super) fn read(bytes: &[u8], input: &Input<'_>, draft: &mut Draft<'_>) -> Op
     if little(bytes, 4)? != 1 {
         return Some(());
     }
-    let mut module = Reader { bytes, at: 8 };
+    let mut module = WasmReader { bytes, at: 8 };
     let mut names = Names::new(input.cancelled);
     let mut libraries: Vec<String> = Vec::new();
     for _ in 0..SECTIONS_MAX {
         let Some(id) = module.byte() else { break };
         let len = module.number()?;
-        let mut section = Reader { bytes: module.take(len)?, at: 0 };
+        let mut section = WasmReader { bytes: module.take(len)?, at: 0 };
         if id == IMPORTS {
             imports(&mut section, &mut names, &mut libraries)?;
         } else if id == EXPORTS {
@@ -118,7 +119,7 @@ pub(super) fn read(bytes: &[u8], input: &Input<'_>, draft: &mut Draft<'_>) -> Op
 }
 
 fn imports(
-    section: &mut Reader<'_>,
+    section: &mut WasmReader<'_>,
     names: &mut Names<'_>,
     libraries: &mut Vec<String>,
 ) -> Option<()> {

@@ -1,13 +1,13 @@
-//! The first comment of a program that says what it is, rather than who owns it.
+//! The first comment of a program that describes it, without comments on its license and owners.
 //!
 //! Sans-I/O.
 
 use crate::Language;
 
-/// How many lines are looked at.
+/// Most lines that are read.
 const LINES_MAX: usize = 120;
 
-/// What a paragraph of a license says.
+/// Phrases that mark paragraphs on licenses, owners and tools.
 const LEGAL: &[&str] = &[
     "copyright",
     "(c)",
@@ -46,34 +46,34 @@ pub(super) fn leading(text: &str, language: Language) -> String {
     let mut block: Option<&str> = None;
     for line in text.lines().take(LINES_MAX) {
         let line = line.trim().trim_start_matches('\u{feff}');
-        let said = match block {
+        let content = match block {
             Some(end) => {
-                let (said, closed) = match line.split_once(end) {
-                    Some((said, _)) => (said, true),
+                let (content, closed) = match line.split_once(end) {
+                    Some((content, _)) => (content, true),
                     None => (line, false),
                 };
                 if closed {
                     block = None;
                 }
-                Some((said, closed))
+                Some((content, closed))
             }
-            None => match opened(line, language) {
-                // Another comment: what came before is a paragraph of its own.
-                Some(_) if told(&paragraph) => return paragraph,
-                Some((said, end)) => match said.split_once(end) {
-                    Some((said, _)) => Some((said, true)),
+            None => match block_start(line, language) {
+                // Another comment starts a new paragraph.
+                Some(_) if is_descriptive(&paragraph) => return paragraph,
+                Some((content, end)) => match content.split_once(end) {
+                    Some((content, _)) => Some((content, true)),
                     None => {
                         paragraph.clear();
                         block = Some(end);
-                        Some((said, false))
+                        Some((content, false))
                     }
                 },
-                None => line_comment(line, language).map(|said| (said, false)),
+                None => line_comment(line, language).map(|content| (content, false)),
             },
         };
-        let Some((said, closed)) = said else {
+        let Some((content, closed)) = content else {
             // Code, or an empty line between comments.
-            if told(&paragraph) {
+            if is_descriptive(&paragraph) {
                 return paragraph;
             }
             paragraph.clear();
@@ -82,30 +82,31 @@ pub(super) fn leading(text: &str, language: Language) -> String {
             }
             return String::new();
         };
-        let said = said.trim_matches(|it: char| it.is_whitespace() || "*=-#/;%!+~".contains(it));
-        // Who owns it is often said right below what it is.
-        let is_owner = said.get(..9).is_some_and(|it| it.eq_ignore_ascii_case("copyright"));
-        if said.is_empty() || is_owner {
-            if told(&paragraph) {
+        let content =
+            content.trim_matches(|it: char| it.is_whitespace() || "*=-#/;%!+~".contains(it));
+        // The owner is often named directly below the description.
+        let is_owner = content.get(..9).is_some_and(|it| it.eq_ignore_ascii_case("copyright"));
+        if content.is_empty() || is_owner {
+            if is_descriptive(&paragraph) {
                 return paragraph;
             }
             paragraph.clear();
         }
-        if !said.is_empty() {
-            paragraph.push_str(said);
+        if !content.is_empty() {
+            paragraph.push_str(content);
             paragraph.push('\n');
         }
         if closed {
-            if told(&paragraph) {
+            if is_descriptive(&paragraph) {
                 return paragraph;
             }
             paragraph.clear();
         }
     }
-    if told(&paragraph) { paragraph } else { String::new() }
+    if is_descriptive(&paragraph) { paragraph } else { String::new() }
 }
 
-/// Returns who the leading comments say wrote it: lines of `Author:`, `Authors:` or `@author`.
+/// Returns the authors in the leading comments: lines of `Author:`, `Authors:` or `@author`.
 pub(super) fn authors(text: &str) -> Vec<String> {
     let mut authors = Vec::new();
     for line in text.lines().take(LINES_MAX) {
@@ -121,13 +122,13 @@ pub(super) fn authors(text: &str) -> Vec<String> {
     authors
 }
 
-/// Whether the paragraph says something that is not legal.
-fn told(paragraph: &str) -> bool {
+/// Returns whether the paragraph has at least two words and no legal phrase.
+fn is_descriptive(paragraph: &str) -> bool {
     let lower = paragraph.to_lowercase();
     2 <= lower.split_whitespace().count() && !LEGAL.iter().any(|it| lower.contains(it))
 }
 
-/// Lines that stand before the first comment in some languages.
+/// Returns whether a line may stand before the first comment.
 fn is_prologue(line: &str) -> bool {
     [
         "#include",
@@ -145,15 +146,14 @@ fn is_prologue(line: &str) -> bool {
     .any(|it| line.starts_with(it))
 }
 
-/// Returns what follows the opening of a block comment, and what closes it.
-fn opened(line: &str, language: Language) -> Option<(&str, &'static str)> {
+/// Returns the text after the opening of a block comment, and the closing sign.
+fn block_start(line: &str, language: Language) -> Option<(&str, &'static str)> {
     let strip = |open: &str, close: &'static str| line.strip_prefix(open).map(|it| (it, close));
     match language {
         Language::Python => {
             let line = line.trim_start_matches(['r', 'u', 'R', 'U']);
-            let strip =
-                |open: &str, close: &'static str| line.strip_prefix(open).map(|it| (it, close));
-            strip("\"\"\"", "\"\"\"").or_else(|| strip("'''", "'''"))
+            let quote = ["\"\"\"", "'''"].into_iter().find(|it| line.starts_with(it))?;
+            Some((line.strip_prefix(quote)?, quote))
         }
         Language::Perl | Language::Shell | Language::Awk | Language::Tcl => None,
         Language::Other => strip("/*", "*/")
@@ -166,7 +166,7 @@ fn opened(line: &str, language: Language) -> Option<(&str, &'static str)> {
     }
 }
 
-/// Returns what a line comment says.
+/// Returns the text of a line comment.
 fn line_comment(line: &str, language: Language) -> Option<&str> {
     let starts: &[&str] = match language {
         Language::Python | Language::Perl | Language::Shell | Language::Awk | Language::Tcl => {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn legal_paragraphs_are_passed_over() {
+    fn legal_paragraphs_are_skipped() {
         check(
             Language::Rust,
             "// Copyright 2020 The Authors.\n// SPDX-License-Identifier: MIT\n\n//! Sorts things.\n//! Fast.\n",

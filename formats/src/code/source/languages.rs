@@ -1,4 +1,4 @@
-//! How definitions look in each language: one regular expression each, for single lines.
+//! Patterns of definitions: for each language, one regular expression for single lines.
 //!
 //! Sans-I/O.
 
@@ -8,7 +8,7 @@ use regex::Regex;
 
 use crate::Language;
 
-/// What a name stands for.
+/// The kind of a defined name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Function,
@@ -16,11 +16,11 @@ pub(super) enum Kind {
     Include,
 }
 
-/// The expression of a language and what its groups mean.
+/// The expression of a language and the kinds of its groups.
 #[derive(Debug)]
 pub(super) struct Rules {
-    /// Groups are named `p…`, `t…` and `i…` by their kind. `None` would be a pattern that does not
-    /// compile, which the tests rule out.
+    /// The expression. Groups are named `p…`, `t…` and `i…` by their kind. `None` means a pattern that does
+    /// not compile; the tests exclude that.
     pub(super) regex: Option<Regex>,
     /// Group numbers and their kinds.
     pub(super) groups: Vec<(usize, Kind)>,
@@ -44,7 +44,7 @@ impl Rules {
         Self { regex, groups, column_one }
     }
 
-    /// A cheap test that most lines fail.
+    /// Returns whether a line may have a definition: a cheap test that most lines fail.
     pub(super) fn may_define(&self, line: &str) -> bool {
         let first = line.bytes().next();
         let inside = first.is_none_or(|it| matches!(it, b' ' | b'\t' | b'}' | b'{' | b'/' | b'*'));
@@ -52,9 +52,9 @@ impl Rules {
     }
 }
 
-/// Functions start in the first column and do not end their line with `;` (in headers they may);
-/// the GNU style puts the result's type on the line before. A declaration for compilers of before 1989
-/// has its parameters in a macro: `int f OF((int));`. A pointer to a function has a type's name.
+/// Functions start in the first column, and their line does not end with `;` (in headers it may). The GNU
+/// style puts the result's type on the line before. A declaration for compilers before 1989 has its
+/// parameters in a macro: `int f OF((int));`. A typedef of a function pointer defines a type.
 const C: &str = r#"(?x) ^\#\s*include\s*[<"](?P<i>[^>"]+)
     | ^(?:typedef\s+|static\s+|const\s+)*(?:struct|union|enum)\s+(?P<t>\w+)\s*(?:\{|$)
     | ^typedef\b[^;(]*\(\s*\*\s*(?P<t2>\w+)\s*\)
@@ -101,7 +101,7 @@ const TCL: &str = r"(?x) ^\s*proc\s+(?P<p>[\w:]+)
     | ^\s*(?:oo::class\s+create|itcl::class|namespace\s+eval)\s+(?P<t>[\w:]+)
     | ^\s*package\s+require\s+(?P<i>[\w:]+)";
 
-/// What most other languages call them, in any case of letters.
+/// The keywords of most other languages, in any case.
 const OTHER: &str = r"(?xi) ^\s*(?:(?:public|private|protected|static|pure|elemental|recursive|local|override|abstract|export|create(?:\s+or\s+replace)?)\s+)*
     (?: (?:def|defn|defun|function|func|fun|fn|sub|subroutine|procedure|proc|macro|method)\s+(?P<p>[\w.:?!-]+)
       | (?:class|struct|interface|trait|module|object|protocol|record|enum|table|view)\s+(?P<t>[\w.:]+)
@@ -133,7 +133,7 @@ const ERLANG: &str = r"(?x) ^(?P<p>[a-z]\w*)\s*\( | ^-(?:module|record|type|opaq
 const LUA: &str = r#"(?x) ^\s*(?:local\s+)?function\s+(?P<p>[\w.:]+) | ^\s*(?:local\s+)?(?P<p2>[\w.]+)\s*=\s*function\b
     | \brequire\s*\(?\s*['"](?P<i>[^'"]+)"#;
 
-/// Swift, Kotlin, Scala, C#: modifiers and annotations, then what it is.
+/// Swift, Kotlin, Scala, C#: modifiers and annotations, then the keyword.
 const MODERN: &str = r"(?x) ^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|private|protected|internal|open|final|static|override|abstract|sealed|virtual|async|inline|suspend|implicit|lazy|case|data|partial|readonly|mutating|unsafe|inner|annotation|fileprivate|operator|infix|tailrec|external|expect|actual)\s+)*
     (?: (?:func|fun|def)\s+(?:<[^>]*>\s*)?(?:\w+\.)?(?P<p>\w+)
       | (?:class|struct|interface|trait|object|protocol|record|enum|extension|actor|typealias)\s+(?:class\s+|struct\s+)?(?P<t>[\w.]+)
@@ -149,7 +149,7 @@ const SQL: &str = r"(?xi) ^\s*create\s+(?:or\s+replace\s+)?(?:temp(?:orary)?\s+|
       | (?:table|view|type|domain|sequence|schema)\s+(?:if\s+not\s+exists\s+)?[\x22`\[]?(?P<t>[\w.]+) )
     | ^\s*(?:\\i|source|@@?)\s+(?P<i>[\w/.-]+)";
 
-/// Expressions of the languages that are one type, by extension.
+/// Expressions of the languages without a type of their own, by extension.
 static DIALECTS: LazyLock<Vec<(&'static [&'static str], Rules)>> = LazyLock::new(|| {
     let dialect =
         |extensions: &'static [&'static str], pattern| (extensions, Rules::new(pattern, false));
@@ -167,16 +167,15 @@ static DIALECTS: LazyLock<Vec<(&'static [&'static str], Rules)>> = LazyLock::new
     ]
 });
 
-/// Returns the rules of a program of no type of its own, by its name's extension.
+/// Returns the rules of a language without a type of its own, by the file's extension.
 fn dialect(name: &str) -> Option<&'static Rules> {
     let (_, extension) = name.rsplit_once('.')?;
-    let known =
-        |it: &&(&[&str], Rules)| it.0.iter().any(|known| known.eq_ignore_ascii_case(extension));
-    DIALECTS.iter().find(known).map(|(_, rules)| rules)
+    let matches =
+        |it: &&(&[&str], Rules)| it.0.iter().any(|own| own.eq_ignore_ascii_case(extension));
+    DIALECTS.iter().find(matches).map(|(_, rules)| rules)
 }
 
-/// Returns the rules of a language; `name` is the file's, which tells languages without a type of
-/// their own.
+/// Returns the rules of a language; the file's `name` decides for languages without a type of their own.
 pub(super) fn rules(language: Language, name: &str) -> &'static Rules {
     macro_rules! compiled {
         ($pattern:expr, $column_one:expr) => {{
@@ -200,7 +199,7 @@ pub(super) fn rules(language: Language, name: &str) -> &'static Rules {
     }
 }
 
-/// Whether a word that looks like a function's name is none.
+/// Returns whether a word is a keyword, not a function's name.
 pub(super) fn is_keyword(name: &str) -> bool {
     matches!(
         name,
@@ -228,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pattern_compiles_and_says_what_it_finds() {
+    fn every_pattern_compiles_and_has_named_groups() {
         for language in [
             Language::C,
             Language::CHeader,

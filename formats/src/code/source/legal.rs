@@ -1,11 +1,11 @@
-//! What a text says of its license and its owners.
+//! License and copyright statements in texts.
 //!
 //! Source: the SPDX License List; REUSE Specification 3.0 (`SPDX-License-Identifier`,
-//! `SPDX-FileCopyrightText`). Texts of well-known licenses are known by a phrase of theirs.
+//! `SPDX-FileCopyrightText`). Well-known licenses are recognized by a phrase.
 //!
 //! Sans-I/O.
 
-/// How far licenses and owners are looked for, in bytes.
+/// Most bytes at the front that are searched for licenses and owners.
 const FRONT_BYTES_MAX: usize = 6 * 1024;
 /// Longest statement of an owner, in bytes.
 const OWNER_BYTES_MAX: usize = 160;
@@ -43,7 +43,7 @@ const LICENSES: &[(&str, &str)] = &[
     ("public domain", "Public-Domain"),
 ];
 
-/// Returns the license that the front of the text names: an SPDX expression, or a family.
+/// Returns the license in the front of the text: an SPDX expression, or a family.
 pub(crate) fn license(text: &str) -> String {
     let front = crate::text::front(text, FRONT_BYTES_MAX);
     if let Some((_, after)) = front.split_once("SPDX-License-Identifier:") {
@@ -53,12 +53,12 @@ pub(crate) fn license(text: &str) -> String {
             .trim_matches(|it: char| it.is_whitespace() || "*-#\"'>/;".contains(it))
             .to_owned();
     }
-    let found = LICENSES.iter().find(|(phrase, _)| front.contains(phrase));
-    found.map(|(_, name)| (*name).to_owned()).unwrap_or_default()
+    let license = LICENSES.iter().find(|(phrase, _)| front.contains(phrase));
+    license.map(|(_, name)| (*name).to_owned()).unwrap_or_default()
 }
 
-/// Returns who owns the text by its front, and since when, one statement a line: the lines that say
-/// `Copyright` with a year or a sign, as they are written, without what makes them a comment.
+/// Returns the copyright statements in the front of the text, one on each line: lines with `Copyright` and a
+/// year or a sign, as written, without comment signs.
 pub(crate) fn copyright(text: &str) -> String {
     let mut owners: Vec<&str> = Vec::new();
     for line in crate::text::front(text, FRONT_BYTES_MAX).lines() {
@@ -82,7 +82,7 @@ pub(crate) fn copyright(text: &str) -> String {
     owners.join("\n")
 }
 
-/// Whether four digits stand together that may be a year of today's law.
+/// Returns whether a text has a year from 1900 to 2099.
 fn has_year(text: &str) -> bool {
     text.as_bytes().windows(4).any(|it| {
         (it.starts_with(b"19") || it.starts_with(b"20")) && it.iter().all(u8::is_ascii_digit)

@@ -1,4 +1,4 @@
-//! Perl's plain old documentation inside a program.
+//! Perl's plain old documentation (POD) inside a program.
 //!
 //! Source: perlpod(1): commands start a paragraph with `=`, `=cut` ends the documentation.
 //!
@@ -9,18 +9,18 @@ use crate::text::Body;
 /// Longest sum of headings, in bytes.
 const HEADINGS_BYTES_MAX: usize = 4 * 1024;
 
-/// What the documentation says at its front.
+/// The title, description and headings of the documentation.
 #[derive(Debug, Default)]
 pub(super) struct Pod {
-    /// `Name - what it does`, of the section `NAME`.
+    /// `Name - purpose`, from the section `NAME`.
     pub(super) title: String,
-    /// What it does.
+    /// Its purpose.
     pub(super) description: String,
     /// Titles of sections.
     pub(super) headings: String,
 }
 
-/// Reads what documentation there is.
+/// Reads the documentation, if there is any.
 pub(super) fn read(text: &str) -> Pod {
     let mut pod = Pod::default();
     if !text.contains("\n=head1") && !text.starts_with("=head1") {
@@ -35,8 +35,8 @@ pub(super) fn read(text: &str) -> Pod {
             in_name = heading.trim() == "NAME" && pod.title.is_empty();
         } else if in_name && !line.trim().is_empty() {
             line.trim().clone_into(&mut pod.title);
-            if let Some((_, what)) = line.split_once(" - ") {
-                what.trim().clone_into(&mut pod.description);
+            if let Some((_, purpose)) = line.split_once(" - ") {
+                purpose.trim().clone_into(&mut pod.description);
             }
             in_name = false;
         }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_module_says_what_it_is() {
+    fn name_and_headings_are_read() {
         let pod =
             read("package A;\n\n=head1 NAME\n\nA - does it\n\n=head1 USE\n\ntext\n\n=cut\n1;\n");
         assert_eq!(

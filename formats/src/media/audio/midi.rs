@@ -1,10 +1,10 @@
-//! Tunes in MIDI: the texts of their tracks, and how long they last.
+//! Tunes in MIDI: the texts of their tracks, and their duration.
 //!
 //! Source: Standard MIDI File Format 1.0 (RP-001), "Chunks" and "Meta-Events".
 //!
 //! Sans-I/O.
 
-use crate::about::{About, Field};
+use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, len32, slice_up_to};
 use crate::text::{Body, decode};
 
@@ -12,26 +12,27 @@ use crate::text::{Body, decode};
 const TRACKS_MAX: usize = 256;
 /// Most events of all tracks together.
 const EVENTS_MAX: usize = 2_000_000;
-/// Events between two looks at the clock.
+/// Events between two checks of the time limit.
 const POLL_EVENTS: usize = 4_096;
 /// Longest text of one event, in bytes.
 const TEXT_BYTES_MAX: usize = 1024;
 /// Longest lyrics, in bytes.
 const LYRICS_BYTES_MAX: usize = 64 * 1024;
-/// How long a quarter note lasts unless the tune says it, in microseconds.
+/// Default duration of a quarter note, in microseconds.
 const QUARTER_US: u64 = 500_000;
 
+/// The state of reading one tune.
 struct Tune<'a> {
-    about: &'a mut About,
+    about: &'a mut Metadata,
     lyrics: Body,
-    /// Changes of speed: at which tick, microseconds a quarter note from there.
+    /// Changes of tempo: the tick, and the microseconds per quarter note from there.
     tempos: Vec<(u64, u64)>,
     ticks: u64,
     events: usize,
 }
 
-/// Reads a tune; false when it ends inside a track.
-pub(super) fn read(bytes: &[u8], about: &mut About, cancelled: &dyn Fn() -> bool) -> bool {
+/// Reads a tune; returns false if it ends inside a track.
+pub(super) fn read(bytes: &[u8], about: &mut Metadata, cancelled: &dyn Fn() -> bool) -> bool {
     let division = be16(bytes, 12).unwrap_or_default();
     let lyrics = Body::new(LYRICS_BYTES_MAX);
     let mut tune = Tune { about, lyrics, tempos: Vec::new(), ticks: 0, events: 0 };
@@ -103,9 +104,8 @@ impl Tune<'_> {
             1 | 3 | 4 | 6 | 7 => Field::Text,
             5 => {
                 let text = decode(slice_up_to(data, 0, TEXT_BYTES_MAX), None);
-                // Karaoke: `/` and `\` start lines.
-                let line = text.starts_with(['/', '\\', '\r', '\n']);
-                if line {
+                // In karaoke files, `/` and `\` start lines.
+                if text.starts_with(['/', '\\', '\r', '\n']) {
                     self.lyrics.line();
                 }
                 self.lyrics.push(text.trim_start_matches(['/', '\\', '\r', '\n']));
@@ -116,10 +116,10 @@ impl Tune<'_> {
         self.about.add(field, &decode(slice_up_to(data, 0, TEXT_BYTES_MAX), None));
     }
 
-    /// Returns how long the longest track lasts.
+    /// Returns the duration of the longest track, in milliseconds.
     fn milliseconds(&mut self, division: u16) -> u64 {
         if division & 0x8000 != 0 {
-            // Frames a second, and ticks a frame.
+            // Frames per second, and ticks per frame.
             let [frames, ticks] = division.to_be_bytes();
             let rate = u64::from(frames.wrapping_neg()) * u64::from(ticks);
             return (self.ticks * 1_000).checked_div(rate).unwrap_or_default();
@@ -135,14 +135,14 @@ impl Tune<'_> {
     }
 }
 
-/// Reads a number of one to four bytes, seven bits each; returns it and where it ends.
+/// Reads a number of one to four bytes, seven bits each; returns it and its end.
 fn variable(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let mut number = 0;
-    for place in at..at.checked_add(4)? {
-        let byte = *bytes.get(place)?;
+    for at in at..at.checked_add(4)? {
+        let byte = *bytes.get(at)?;
         number = number << 7 | u64::from(byte & 0x7f);
         if byte < 0x80 {
-            return Some((number, place + 1));
+            return Some((number, at + 1));
         }
     }
     None

@@ -1,18 +1,18 @@
-//! Tracker modules: the tune's name, and the names of its samples, where composers write to us.
+//! Tracker modules: the tune's name, and the names of its samples, which composers use for messages.
 //!
 //! Source: the layouts of ProTracker (MOD), FastTracker 2 (XM), Scream Tracker 3 (S3M) and Impulse
-//! Tracker (IT), as their programs' manuals give them.
+//! Tracker (IT), from the manuals of these programs.
 //!
 //! Sans-I/O.
 
-use crate::about::{About, Field};
+use crate::metadata::{Field, Metadata};
 use crate::numbers::{le16, le32, slice};
 
-/// Most samples or instruments that are looked at.
+/// Most samples or instruments that are read.
 const SAMPLES_MAX: usize = 256;
 
-/// Reads a module; nothing when it is none.
-pub(super) fn read(bytes: &[u8], about: &mut About) -> Option<()> {
+/// Reads a module; returns `None` if it is not a module or breaks off.
+pub(super) fn read(bytes: &[u8], about: &mut Metadata) -> Option<()> {
     if bytes.starts_with(b"Extended Module: ") {
         about.add(Field::Title, &text(slice(bytes, 17, 20)?));
         about.add(Field::Generator, &text(slice(bytes, 38, 20)?));

@@ -1,4 +1,4 @@
-//! Sounds, made here byte by byte.
+//! Tests of sounds, built byte by byte.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn check(name: &str, bytes: &[u8], expected: &str) {
     assert_eq!(render(name, Type::Audio, bytes), expected);
 }
 
-/// One second of silence at 8,000 bytes a second, with a list of information.
+/// Returns one second of silence at 8,000 bytes a second, with a list of information.
 fn wave(list: &[u8]) -> Vec<u8> {
     let chunk = |name: &[u8], data: &[u8]| {
         [name, &u32::try_from(data.len()).unwrap().to_le_bytes(), data].concat()
@@ -34,15 +34,15 @@ fn a_sound_of_sun() {
         let all = [start, size, encoding, 8_000, 2];
         [b".snd".to_vec(), all.iter().flat_map(|it| it.to_be_bytes()).collect()].concat()
     };
-    let said = [numbers(32, 32_000, 3), b"Bell\0\0\0\0".to_vec(), vec![0; 64_000]].concat();
-    check("bell.au", &said, "Title: bell.au\nDescription: Bell\nDuration: 1\nPartial-Text: Bell");
-    let not_said = [numbers(24, u32::MAX, 1), vec![0xff; 48_000]].concat();
-    check("bell.au", &not_said, "Title: bell.au\nDuration: 3");
-    let unheard = [numbers(24, u32::MAX, 23), vec![0xff; 48_000]].concat();
-    check("bell.au", &unheard, "Title: bell.au");
+    let sized = [numbers(32, 32_000, 3), b"Bell\0\0\0\0".to_vec(), vec![0; 64_000]].concat();
+    check("bell.au", &sized, "Title: bell.au\nDescription: Bell\nDuration: 1\nPartial-Text: Bell");
+    let endless = [numbers(24, u32::MAX, 1), vec![0xff; 48_000]].concat();
+    check("bell.au", &endless, "Title: bell.au\nDuration: 3");
+    let unknown = [numbers(24, u32::MAX, 23), vec![0xff; 48_000]].concat();
+    check("bell.au", &unknown, "Title: bell.au");
     check(
         "bell.au",
-        &said[..20],
+        &sized[..20],
         "Title: bell.au\n! broken: cannot be read to the end of its tags",
     );
 }

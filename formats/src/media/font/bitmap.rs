@@ -1,27 +1,27 @@
-//! Bitmap fonts of X: BDF and PCF. Both have the same properties.
+//! Bitmap fonts of X: BDF and PCF, which have the same properties.
 //!
-//! Source: Glyph Bitmap Distribution Format 2.1; the layout of PCF as `libXfont` reads it.
+//! Source: Glyph Bitmap Distribution Format 2.1; the layout of PCF in `libXfont`.
 //!
 //! Sans-I/O.
 
-use super::{Faces, VALUE_BYTES_MAX, said};
-use crate::about::Field;
+use super::{Faces, VALUE_BYTES_MAX, set_property};
+use crate::metadata::Field;
 use crate::numbers::{be32, le32, slice_up_to, u8_at};
 use crate::text::decode;
 
-/// How far the properties of a BDF file are looked for, in bytes.
+/// The properties of a BDF file must lie in this many bytes at its front.
 const PROPERTIES_BYTES_MAX: usize = 64 * 1024;
 /// Most properties.
 const PROPERTIES_MAX: usize = 1_000;
 /// Most tables of a PCF file.
 const TABLES_MAX: usize = 64;
-/// The table of properties, and the flag that its numbers are big-endian.
+/// The type of the table of properties, and the flag of big-endian numbers in it.
 const PROPERTIES: u32 = 1;
 const BIG_ENDIAN: u32 = 4;
 
-/// What the properties say once all are known.
+/// Properties that together make the title and the charset.
 #[derive(Default)]
-struct Look {
+struct FontProperties {
     family: String,
     weight: String,
     slant: String,
@@ -30,7 +30,7 @@ struct Look {
     encoding: String,
 }
 
-impl Look {
+impl FontProperties {
     fn property(&mut self, name: &str, value: &str, faces: &mut Faces) {
         match name {
             "FAMILY_NAME" => value.clone_into(&mut self.family),
@@ -41,7 +41,7 @@ impl Look {
             "CHARSET_ENCODING" => value.clone_into(&mut self.encoding),
             _ => {}
         }
-        said(faces, name, value);
+        set_property(faces, name, value);
     }
 
     fn finish(self, faces: &mut Faces) {
@@ -51,9 +51,9 @@ impl Look {
             _ => "",
         };
         let mut title = self.family;
-        for part in [self.weight.as_str(), slant, &self.size] {
-            if !title.is_empty() && !part.is_empty() {
-                title = format!("{title} {part}");
+        for word in [self.weight.as_str(), slant, &self.size] {
+            if !title.is_empty() && !word.is_empty() {
+                title = format!("{title} {word}");
             }
         }
         faces.about.add(Field::Title, &title);
@@ -68,16 +68,16 @@ impl Look {
 /// Reads the properties of a BDF file.
 pub(super) fn bdf(bytes: &[u8], faces: &mut Faces) -> Option<()> {
     let text = decode(slice_up_to(bytes, 0, PROPERTIES_BYTES_MAX), Some("iso-8859-1"));
-    let mut look = Look::default();
+    let mut properties = FontProperties::default();
     for line in text.lines().take(PROPERTIES_MAX) {
         let (name, value) = line.split_once(' ').unwrap_or((line, ""));
         match name {
             "CHARS" => break,
-            "COMMENT" => said(faces, "Comment", value.trim().trim_matches('"')),
-            _ => look.property(name, value.trim().trim_matches('"'), faces),
+            "COMMENT" => set_property(faces, "Comment", value.trim().trim_matches('"')),
+            _ => properties.property(name, value.trim().trim_matches('"'), faces),
         }
     }
-    look.finish(faces);
+    properties.finish(faces);
     Some(())
 }
 
@@ -101,16 +101,16 @@ pub(super) fn pcf(bytes: &[u8], faces: &mut Faces) -> Option<()> {
         let end = rest.iter().position(|it| *it == 0).unwrap_or(rest.len());
         decode(rest.get(..end).unwrap_or_default(), Some("iso-8859-1")).into_owned()
     };
-    let mut look = Look::default();
+    let mut properties = FontProperties::default();
     for number in 0..count.min(PROPERTIES_MAX) {
         let at = 8 + 9 * number;
         let (name, value) = (string(long(at)?), long(at + 5)?);
         if u8_at(table, at + 4)? != 0 {
-            look.property(&name, &string(value), faces);
+            properties.property(&name, &string(value), faces);
         } else if name == "PIXEL_SIZE" {
-            look.property(&name, &value.to_string(), faces);
+            properties.property(&name, &value.to_string(), faces);
         }
     }
-    look.finish(faces);
+    properties.finish(faces);
     Some(())
 }

@@ -1,4 +1,4 @@
-//! TrueType and OpenType fonts, collections of them, and WOFF.
+//! TrueType and OpenType fonts, their collections, and WOFF.
 //!
 //! Source: OpenType 1.9, "Organization of an OpenType font", "name", "OS/2"; WOFF 1.0 §4, §5.
 //!
@@ -10,19 +10,19 @@ use std::io::Read;
 use flate2::read::ZlibDecoder;
 
 use super::{FACES_MAX, Faces, NAMES_BYTES_MAX};
-use crate::about::Field;
+use crate::metadata::Field;
 use crate::numbers::{be16, be32, len16, len32, slice_up_to};
 
 /// Most tables of a face.
 const TABLES_MAX: usize = 200;
 /// Most names of a face.
 const NAMES_MAX: usize = 2_000;
-/// What a packed table may open to, in bytes.
+/// Most bytes of a table after decompression.
 const TABLE_BYTES_MAX: u64 = 1024 * 1024;
-/// American English, to Windows.
+/// The language code of American English in Windows.
 const ENGLISH: u16 = 0x409;
 
-/// Scripts by the bit that `OS/2` has for them.
+/// Scripts by their bit in `OS/2`.
 const SCRIPTS: &[(u32, &str)] = &[
     (0, "Latin"),
     (7, "Greek"),
@@ -58,7 +58,7 @@ const SCRIPTS: &[(u32, &str)] = &[
     (81, "Mongolian"),
 ];
 
-/// Reads a font, or each of a collection.
+/// Reads a font, or each font of a collection.
 pub(super) fn read(bytes: &[u8], faces: &mut Faces) -> Option<()> {
     if !bytes.starts_with(b"ttcf") {
         return face(bytes, 0, faces);
@@ -88,7 +88,7 @@ fn face(bytes: &[u8], at: usize, faces: &mut Faces) -> Option<()> {
     Some(())
 }
 
-/// Reads a WOFF file: the same tables, each packed.
+/// Reads a WOFF file: the same tables, each compressed.
 pub(super) fn woff(bytes: &[u8], faces: &mut Faces) -> Option<()> {
     if bytes.get(3) == Some(&b'2') {
         return Some(());
@@ -103,9 +103,9 @@ pub(super) fn woff(bytes: &[u8], faces: &mut Faces) -> Option<()> {
         let (packed_len, len) = (len32(entry, 8)?, len32(entry, 12)?);
         let mut table = Cow::Borrowed(slice_up_to(bytes, len32(entry, 4)?, packed_len));
         if packed_len < len {
-            let mut opened = Vec::new();
-            ZlibDecoder::new(&*table).take(TABLE_BYTES_MAX).read_to_end(&mut opened).ok()?;
-            table = Cow::Owned(opened);
+            let mut unpacked = Vec::new();
+            ZlibDecoder::new(&*table).take(TABLE_BYTES_MAX).read_to_end(&mut unpacked).ok()?;
+            table = Cow::Owned(unpacked);
         }
         if name == b"name" { names(&table, faces)? } else { scripts(&table, faces)? }
     }
@@ -113,7 +113,7 @@ pub(super) fn woff(bytes: &[u8], faces: &mut Faces) -> Option<()> {
     Some(())
 }
 
-/// Reads the names: English ones first, and each once.
+/// Reads the names of the best rank: English ones if there are any.
 fn names(table: &[u8], faces: &mut Faces) -> Option<()> {
     let (count, storage) = (len16(table, 2)?.min(NAMES_MAX), len16(table, 4)?);
     let records = || (0..count).filter_map(|it| table.get(6 + 12 * it..18 + 12 * it));
@@ -132,7 +132,7 @@ fn names(table: &[u8], faces: &mut Faces) -> Option<()> {
             let (len, left) =
                 (len16(record, 8)?, NAMES_BYTES_MAX.saturating_sub(faces.names_bytes));
             faces.cut |= left < len;
-            // Names may overlap: many of them may be all of the table.
+            // Names may overlap, so each can be as large as the table.
             let value = slice_up_to(table, start, len.min(left));
             faces.names_bytes += value.len();
             let value = if be16(record, 0)? == 1 {
@@ -143,7 +143,7 @@ fn names(table: &[u8], faces: &mut Faces) -> Option<()> {
             typographic |= id == 16;
             name(id, &value, faces, typographic);
         }
-        // Others only repeat what these say.
+        // Names in other languages only repeat these.
         if records().any(|it| rank(it) == wanted) {
             break;
         }
@@ -162,8 +162,8 @@ fn name(id: u16, value: &str, faces: &mut Faces, typographic: bool) {
         9 => Field::Author,
         10 => Field::Description,
         11 | 12 | 14 => {
-            let known = faces.references.iter().any(|it| it == value);
-            if value.contains("://") && !known && faces.references.len() < 3 * FACES_MAX {
+            let is_new = !faces.references.iter().any(|it| it == value);
+            if value.contains("://") && is_new && faces.references.len() < 3 * FACES_MAX {
                 faces.references.push(value.trim().to_owned());
             }
             return;

@@ -1,4 +1,4 @@
-//! Fonts, made here byte by byte.
+//! Tests of fonts, built byte by byte.
 
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn long(number: usize) -> [u8; 4] {
     u32::try_from(number).unwrap().to_be_bytes()
 }
 
-/// A `name` table: for Windows in English, then one in French.
+/// Returns a `name` table: names for Windows in English, then one in French.
 fn names(names: &[(u16, &str)]) -> Vec<u8> {
     let (mut records, mut storage) = (Vec::new(), Vec::new());
     let french = [(4_u16, "Exemple Gras")];
@@ -56,7 +56,7 @@ const NAMES: &[(u16, &str)] = &[
     (13, "OFL 1.1"),
 ];
 
-const SAYS: &str = "Title: Example Bold\nAuthor: Ann Example\nDescription: For signs\n\
+const EXPECTED: &str = "Title: Example Bold\nAuthor: Ann Example\nDescription: For signs\n\
      Copyright: Copyright 2020 Ann\nLicense: OFL 1.1\nFonts: Example\nVersion: 1.2\n\
      Scripts: Latin | Greek | Khmer\nURL-References: http://o.example/\nPartial-Text: For signs";
 
@@ -75,7 +75,7 @@ fn an_opentype_font() {
         directory.extend(long(table.len()));
         data.extend(table);
     }
-    check(&[directory, data].concat(), SAYS);
+    check(&[directory, data].concat(), EXPECTED);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_web_font() {
         directory.extend([0; 4]);
         data.extend(packed);
     }
-    check(&[directory, data].concat(), SAYS);
+    check(&[directory, data].concat(), EXPECTED);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn hostile_fonts_end() {
     check(b"\0\x01\0\0\xff\xff\0\0\0\0\0\0", broken);
     check(b"ttcf\0\x01\0\0\xff\xff\xff\xff\0\0\0\x0c", broken);
     check(b"\x01fcp\xff\xff\xff\xff", broken);
-    // A collection that is a thousand times itself.
+    // A collection whose thousands of faces are the collection itself.
     let own = [b"ttcf\0\x01\0\0\xff\xff\xff\xff".as_slice(), &[0; 40_000]].concat();
     render("f.ttc", Type::Font, &own);
 }

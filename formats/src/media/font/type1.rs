@@ -1,17 +1,17 @@
-//! Type 1 fonts and the metrics beside them.
+//! Type 1 fonts, and their metrics files.
 //!
-//! Source: Adobe Type 1 Font Format §2.2 (the clear text), PFB as Adobe's Technical Note 5040 has it;
-//! Adobe Font Metrics 4.1 §3.
+//! Source: Adobe Type 1 Font Format §2.2 (the clear text); Adobe's Technical Note 5040 (PFB); Adobe Font
+//! Metrics 4.1 §3.
 //!
 //! Sans-I/O.
 
-use super::{Faces, said};
+use super::{Faces, set_property};
 use crate::numbers::{le32, slice_up_to};
 use crate::text::decode;
 
-/// How far the clear text is read, in bytes.
+/// Most bytes of the clear text that are read.
 const CLEAR_BYTES_MAX: usize = 32 * 1024;
-/// How far the head of metrics is read, in bytes.
+/// Most bytes of the head of a metrics file that are read.
 const METRICS_BYTES_MAX: usize = 16 * 1024;
 
 /// Reads a font program, as text (PFA) or in segments (PFB).
@@ -28,22 +28,22 @@ pub(super) fn program(bytes: &[u8], faces: &mut Faces) -> Option<()> {
         let Some(at) = text.find(&key) else { continue };
         let value = text.get(at + key.len()..).unwrap_or_default().trim_start();
         if let Some(value) = value.strip_prefix('(') {
-            said(faces, name, &string(value));
+            set_property(faces, name, &string(value));
         }
     }
-    // Those that start with two are for programs.
+    // Comments that start with `%%` are for programs.
     for line in text.lines().take_while(|line| line.starts_with('%')) {
         let line = line.strip_prefix('%').unwrap_or_default();
         if line.starts_with(' ') {
             let notice = line.trim_start().starts_with("Copyright");
-            said(faces, if notice { "Copyright" } else { "Comment" }, line);
+            set_property(faces, if notice { "Copyright" } else { "Comment" }, line);
         }
     }
     faces.count = 1;
     Some(())
 }
 
-/// Returns what stands up to the parenthesis that closes a string.
+/// Returns the text up to the parenthesis that closes a string, unescaped.
 fn string(text: &str) -> String {
     let (mut value, mut depth) = (String::new(), 1);
     let mut chars = text.chars();
@@ -55,7 +55,7 @@ fn string(text: &str) -> String {
                 let octal: String = chars.as_str().chars().take(3).collect();
                 if let Ok(code @ 0o40..) = u8::from_str_radix(&octal, 8) {
                     chars.nth(2);
-                    // `(c)` is what these stand for.
+                    // Octal 251 is the copyright sign.
                     value.push(if code == 0o251 { '©' } else { char::from(code) });
                 } else {
                     value.extend(chars.next());
@@ -77,9 +77,9 @@ pub(super) fn metrics(bytes: &[u8], faces: &mut Faces) -> Option<()> {
     let text = decode(slice_up_to(bytes, 0, METRICS_BYTES_MAX), Some("windows-1252"));
     for line in text.lines().take_while(|line| !line.starts_with("StartCharMetrics")) {
         let Some((name, value)) = line.trim().split_once([' ', '\t']) else { continue };
-        let machine = name == "Comment" && value.starts_with("Creat");
-        if !machine {
-            said(faces, name, value);
+        let is_by_program = name == "Comment" && value.starts_with("Creat");
+        if !is_by_program {
+            set_property(faces, name, value);
         }
     }
     faces.count = 1;

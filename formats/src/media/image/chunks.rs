@@ -11,17 +11,17 @@ use flate2::read::ZlibDecoder;
 
 use super::super::xmp;
 use super::{Picture, comment, iptc, tiff};
-use crate::about::Field;
+use crate::metadata::Field;
 use crate::numbers::{be32, le16, le32, len32, slice_up_to, u8_at};
 use crate::text::decode;
 
-/// What ImageMagick and GIMP call metadata of other formats.
+/// Prefix of the keyword under which ImageMagick and GIMP store metadata of other formats.
 const PROFILE: &str = "Raw profile type ";
-/// Longest text that is inflated, in bytes.
+/// Most bytes of an inflated text.
 const INFLATED_BYTES_MAX: u64 = 1024 * 1024;
 /// Most inflated texts of one picture.
 const INFLATED_MAX: usize = 64;
-/// Longest text that stands as it is, in bytes.
+/// Longest uncompressed text, in bytes.
 const PLAIN_BYTES_MAX: usize = 1024 * 1024;
 
 impl Picture<'_> {
@@ -36,7 +36,7 @@ impl Picture<'_> {
             }
             let (Some(len), Some(name)) = (len32(self.bytes, at), self.bytes.get(at + 4..at + 8))
             else {
-                // Cut pictures are common, and all that is lost is pixels.
+                // Cut pictures are common; usually only pixels are lost.
                 break;
             };
             let data = || slice_up_to(self.bytes, at + 8, len);
@@ -47,7 +47,7 @@ impl Picture<'_> {
                     if inflated <= INFLATED_MAX
                         && let Some((keyword, text)) = png_text(name, data())
                     {
-                        self.told(&keyword, &text);
+                        self.add_text(&keyword, &text);
                     }
                 }
                 b"eXIf" => {
@@ -60,8 +60,8 @@ impl Picture<'_> {
         Some(())
     }
 
-    /// Takes a text under its keyword.
-    fn told(&mut self, keyword: &str, text: &str) {
+    /// Adds a text under its keyword.
+    fn add_text(&mut self, keyword: &str, text: &str) {
         let field = match keyword {
             "Title" => Field::Title,
             "Author" | "Creator" => Field::Author,
@@ -77,7 +77,7 @@ impl Picture<'_> {
                 xmp::read(text.as_bytes(), &mut self.about);
                 return;
             }
-            // Files about files: dates, sums, thumbnails.
+            // Data about the file: dates, checksums, thumbnails.
             _ if keyword.starts_with("date:") || keyword.starts_with("Thumb::") => return,
             _ if keyword.starts_with(PROFILE) => {
                 self.profile(keyword.trim_start_matches(PROFILE), text);
@@ -89,7 +89,7 @@ impl Picture<'_> {
         self.about.add(field, text);
     }
 
-    /// Takes metadata of another format in hexadecimal digits, after its name and its length.
+    /// Reads metadata of another format: its name and length, then hexadecimal digits.
     fn profile(&mut self, name: &str, text: &str) {
         let digits = text.trim_start().splitn(3, '\n').nth(2).unwrap_or_default();
         let mut digits = digits.bytes().filter_map(|it| char::from(it).to_digit(16));
@@ -134,7 +134,7 @@ impl Picture<'_> {
         Some(())
     }
 
-    /// Reads an extension at `at`; returns where it ends.
+    /// Reads the extension at `at`; returns its end.
     fn extension(&mut self, at: usize) -> Option<usize> {
         let blocks = at + 2;
         match u8_at(self.bytes, at + 1)? {
@@ -143,7 +143,7 @@ impl Picture<'_> {
                 comment(&text, &mut self.about);
             }
             0xff if slice_up_to(self.bytes, at + 3, 11) == b"XMP DataXMP" => {
-                // The packet stands between the blocks, not in them.
+                // The packet lies between the blocks, not in them.
                 let rest = slice_up_to(self.bytes, at + 14, PLAIN_BYTES_MAX);
                 let end = memchr::memmem::find(rest, b"<?xpacket end").unwrap_or_default();
                 xmp::read(rest.get(..end)?, &mut self.about);
@@ -200,7 +200,7 @@ impl Picture<'_> {
     }
 }
 
-/// Returns how many bytes the color table takes that `flags` announce.
+/// Returns the size of the color table by `flags`, in bytes.
 fn color_table(flags: u8) -> usize {
     if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) }
 }
@@ -225,15 +225,15 @@ fn png_text(name: &[u8], data: &[u8]) -> Option<(String, String)> {
     Some((keyword, text))
 }
 
-/// Latin-1 by the standard; UTF-8 where programs have written that.
+/// Decodes Latin-1, as in the standard, or UTF-8, which some programs write.
 fn latin1(bytes: &[u8]) -> String {
     decode(bytes, Some("iso-8859-1")).into_owned()
 }
 
-/// Inflates as far as is of use.
+/// Inflates at most `INFLATED_BYTES_MAX` bytes.
 fn inflate(bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
-    // What came before an error is text all the same.
+    // The text before an error is kept.
     let _ = ZlibDecoder::new(bytes).take(INFLATED_BYTES_MAX).read_to_end(&mut text);
     text
 }

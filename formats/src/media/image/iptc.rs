@@ -1,4 +1,4 @@
-//! What news agencies write into pictures: IPTC records, and the resources of Photoshop around them.
+//! Metadata of news agencies in pictures: IPTC records, and Photoshop's resources around them.
 //!
 //! Source: IPTC-NAA Information Interchange Model 4.2, chapter 6; Adobe Photoshop File Formats
 //! Specification, "Image Resources Section".
@@ -7,22 +7,22 @@
 
 use super::super::xmp;
 use super::tiff;
-use crate::about::{About, Field};
+use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, len16, len32, slice, slice_up_to, u8_at};
 use crate::text::decode;
 
-/// Most resources or records that are looked at.
+/// Most resources or records that are read.
 const RECORDS_MAX: usize = 10_000;
 
-/// Reads the resources that are of use: IPTC records, EXIF, XMP.
-pub(super) fn resources(bytes: &[u8], about: &mut About) -> Option<()> {
+/// Reads the useful resources: IPTC records, EXIF, XMP.
+pub(super) fn resources(bytes: &[u8], about: &mut Metadata) -> Option<()> {
     let mut at = 0_usize;
     for _ in 0..RECORDS_MAX {
         if slice(bytes, at, 4)? != b"8BIM" {
             break;
         }
         let id = be16(bytes, at + 4)?;
-        // A name, padded with its length to an even number of bytes.
+        // Length and name together are padded to an even number of bytes.
         let name = usize::from(u8_at(bytes, at + 6)?) + 1;
         let data_at = at + 6 + name + name % 2;
         let len = len32(bytes, data_at)?;
@@ -43,7 +43,7 @@ pub(super) fn resources(bytes: &[u8], about: &mut About) -> Option<()> {
 }
 
 /// Reads the records of an IPTC block.
-pub(super) fn records(bytes: &[u8], about: &mut About) -> Option<()> {
+pub(super) fn records(bytes: &[u8], about: &mut Metadata) -> Option<()> {
     let mut at = 0;
     let mut utf8 = false;
     for _ in 0..RECORDS_MAX {
@@ -79,7 +79,7 @@ fn field(set: u8) -> Option<Field> {
     })
 }
 
-/// `20200102` to `2020-01-02`.
+/// Converts dates from `20200102` to `2020-01-02`.
 fn date(field: Field, value: &str) -> String {
     if field == Field::Date
         && value.len() == 8

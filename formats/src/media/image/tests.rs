@@ -1,4 +1,4 @@
-//! Pictures, made here byte by byte.
+//! Tests of pictures, built byte by byte.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn check(bytes: &[u8], expected: &str) {
     assert_eq!(render("p.img", Type::Image, bytes), expected);
 }
 
-/// A TIFF directory in little-endian order: tag, type, bytes of the value.
+/// Returns a little-endian TIFF directory of these entries: tag, type, bytes of the value.
 fn directory(start: usize, entries: &[(u16, u16, Vec<u8>)]) -> Vec<u8> {
     let mut head = u16::try_from(entries.len()).unwrap().to_le_bytes().to_vec();
     let mut values: Vec<u8> = Vec::new();
@@ -74,7 +74,7 @@ fn exif() -> Vec<u8> {
     bytes
 }
 
-const EXIF_SAYS: &str = "Description: A harbour\n\
+const EXIF_EXPECTED: &str = "Description: A harbour\n\
      Date: 2020-01-02T03:04:05+10:00\n\
      Subject: sea | ship\n\
      Copyright: (c) Ann\n\
@@ -98,7 +98,7 @@ fn a_photograph() {
         segment(0xc0, b"\x08\x01\xe0\x02\x80\x03"),
     ]);
     let expected = format!(
-        "Title: p.img\nAuthor: Ann Example\n{EXIF_SAYS}Dimensions: 640x480\n\
+        "Title: p.img\nAuthor: Ann Example\n{EXIF_EXPECTED}Dimensions: 640x480\n\
          Partial-Text: A harbour | from the bridge"
     );
     check(&bytes, &expected);
@@ -107,13 +107,13 @@ fn a_photograph() {
 #[test]
 fn a_tiff_file_has_its_size_in_its_directory() {
     let expected = format!(
-        "Title: p.img\nAuthor: Ann Example\n{EXIF_SAYS}Dimensions: 7x5\nPartial-Text: A harbour"
+        "Title: p.img\nAuthor: Ann Example\n{EXIF_EXPECTED}Dimensions: 7x5\nPartial-Text: A harbour"
     );
     check(&exif(), &expected);
 }
 
 #[test]
-fn what_a_news_agency_says() {
+fn metadata_of_a_news_agency() {
     let record = |set: u8, text: &[u8]| {
         [&[0x1c, 2, set, 0], [u8::try_from(text.len()).unwrap()].as_slice(), text].concat()
     };
@@ -185,7 +185,7 @@ fn exif_in_digits() {
     let packed = deflated(format!("\nexif\n{:8}\n{digits}\n", exif().len()).as_bytes());
     let chunk = [b"Raw profile type exif\0\0".as_slice(), &packed].concat();
     let expected = format!(
-        "Title: p.img\nAuthor: Ann Example\n{EXIF_SAYS}Dimensions: 32x16\nPartial-Text: A harbour"
+        "Title: p.img\nAuthor: Ann Example\n{EXIF_EXPECTED}Dimensions: 32x16\nPartial-Text: A harbour"
     );
     check(&png(&[(b"zTXt", chunk)]), &expected);
 }
@@ -210,7 +210,7 @@ fn a_webp_with_exif() {
     let chunks = [header, chunk(b"EXIF", &exif())].concat();
     let len = u32::try_from(chunks.len() + 4).unwrap().to_le_bytes();
     let expected = format!(
-        "Title: p.img\nAuthor: Ann Example\n{EXIF_SAYS}Dimensions: 640x480\nPartial-Text: A harbour"
+        "Title: p.img\nAuthor: Ann Example\n{EXIF_EXPECTED}Dimensions: 640x480\nPartial-Text: A harbour"
     );
     check(&[b"RIFF".as_slice(), &len, b"WEBP", &chunks].concat(), &expected);
 }
@@ -236,7 +236,7 @@ fn sizes_of_old_formats() {
 fn hostile_pictures_end() {
     let broken = "Title: p.img\n! broken: is not a whole picture: its size cannot be read";
     check(b"\xff\xd8\xff\xff\xff", broken);
-    // A directory that leads to itself.
+    // A directory that refers to itself.
     let mut cycle = b"II*\0\x08\0\0\0".to_vec();
     cycle.extend(directory(8, &[(34665, 4, vec![8, 0, 0, 0]), (34853, 4, vec![8, 0, 0, 0])]));
     render("p.tif", Type::Image, &cycle);
@@ -244,13 +244,13 @@ fn hostile_pictures_end() {
     let mut greedy = b"MM\0*\0\0\0\x08\xff\xff".to_vec();
     greedy.extend([1, 14, 0, 5, 255, 255, 255, 255, 0, 0, 0, 1].repeat(65_535));
     render("p.tif", Type::Image, &greedy);
-    // A text of 32 KB that opens to 32 MB.
+    // A text of 32 KB that inflates to 32 MB.
     let bomb = [b"Title\0\0".as_slice(), &deflated(&vec![b'a'; 32 << 20])].concat();
     assert!(render("p.png", Type::Image, &png(&[(b"zTXt", bomb)])).len() < 10_000);
 }
 
 #[test]
-fn time_ends_the_reading() {
+fn a_picture_out_of_time_is_a_problem() {
     let object = crate::object::Object::whole("http://h.example/p.png", png(&[]));
     let settings = crate::Settings::default();
     let summary = crate::testing::summarize(&object, Type::Image, &settings, &|| true);

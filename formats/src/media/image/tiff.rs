@@ -1,19 +1,19 @@
-//! TIFF directories: those of TIFF files, and EXIF, which is one inside another file.
+//! TIFF directories: the metadata of TIFF files, and EXIF, a TIFF directory inside another file.
 //!
 //! Source: TIFF 6.0 §2; EXIF 2.3 (JEITA CP-3451C) §4.6.
 //!
-//! Only the few tags that are of use are read, where they stand: no directory is kept, and a value
-//! counts up to a bound whatever length it claims.
+//! Only the few useful tags are read, in place: no directory is stored, and each value is read up to a
+//! limit, whatever length it declares.
 //!
 //! Sans-I/O.
 
 use super::super::xmp;
 use super::iptc;
-use crate::about::{About, Field};
+use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, be32, le16, le32, slice, slice_up_to};
 use crate::text::decode;
 
-/// Most entries of a directory that are looked at.
+/// Most entries of a directory that are read.
 const ENTRIES_MAX: usize = 1_000;
 /// Longest text that is read, in bytes.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
@@ -22,12 +22,12 @@ const BLOCKS_MAX: usize = 4;
 /// Longest block of other metadata, in bytes.
 const BLOCK_BYTES_MAX: usize = 1024 * 1024;
 
-/// What the directories say, before it is put together.
+/// Values of the directories that must be combined.
 #[derive(Default)]
-struct Found {
+struct TagValues {
     make: String,
     model: String,
-    /// When it was taken, or else last changed, with the offset from universal time.
+    /// The times of shooting and of the last change, and the offset from universal time.
     taken: String,
     changed: String,
     offset: String,
@@ -37,11 +37,11 @@ struct Found {
     longitude: Option<f64>,
     south: bool,
     west: bool,
-    /// Where other metadata is: its tag, start and length.
+    /// Other metadata: tag, start and length.
     blocks: Vec<(u16, usize, usize)>,
 }
 
-/// Which directory is read.
+/// The kind of a directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Directory {
     Main,
@@ -49,30 +49,31 @@ enum Directory {
     Gps,
 }
 
-struct Reader<'b, 'a> {
+/// A reader of directories.
+struct TiffReader<'b, 'a> {
     bytes: &'b [u8],
     little: bool,
-    about: &'a mut About,
-    found: Found,
+    about: &'a mut Metadata,
+    values: TagValues,
 }
 
-/// Reads the first directory of `bytes`, and what it leads to. The size is that of the picture only
-/// in a `file` of its own.
-pub(super) fn read(bytes: &[u8], about: &mut About, file: bool) -> Option<()> {
+/// Reads the first directory of `bytes` and the directories below it. Only in a TIFF `file` are width and
+/// height those of the picture.
+pub(super) fn read(bytes: &[u8], about: &mut Metadata, file: bool) -> Option<()> {
     let little = match bytes.get(..2)? {
         b"II" => true,
         b"MM" => false,
         _ => return None,
     };
-    let mut reader = Reader { bytes, little, about, found: Found::default() };
+    let mut reader = TiffReader { bytes, little, about, values: TagValues::default() };
     let start = reader.long(4)?;
-    // A cut directory has told something until then.
+    // A cut directory has given some values.
     let whole = reader.directory(start, Directory::Main);
     reader.finish(file);
     whole
 }
 
-impl Reader<'_, '_> {
+impl TiffReader<'_, '_> {
     fn short(&self, at: usize) -> Option<u16> {
         if self.little { le16(self.bytes, at) } else { be16(self.bytes, at) }
     }
@@ -82,7 +83,7 @@ impl Reader<'_, '_> {
         number.map(|it| it as usize)
     }
 
-    /// Reads one directory. Only the main one leads to others: there are no cycles.
+    /// Reads one directory. Only the main one refers to others, so there are no cycles.
     fn directory(&mut self, start: usize, directory: Directory) -> Option<()> {
         let count = usize::from(self.short(start)?);
         for entry in 0..count.min(ENTRIES_MAX) {
@@ -98,7 +99,7 @@ impl Reader<'_, '_> {
                     self.directory(start, Directory::Gps);
                 }
                 (Directory::Gps, _) => {
-                    self.place(tag, at);
+                    self.gps_entry(tag, at);
                 }
                 _ => {
                     self.entry(tag, at);
@@ -140,31 +141,31 @@ impl Reader<'_, '_> {
     fn entry(&mut self, tag: u16, at: usize) -> Option<()> {
         let field = match tag {
             256 => {
-                self.found.width = self.number(at)?;
+                self.values.width = self.number(at)?;
                 return None;
             }
             257 => {
-                self.found.height = self.number(at)?;
+                self.values.height = self.number(at)?;
                 return None;
             }
             271 => {
-                self.found.make = self.text(at);
+                self.values.make = self.text(at);
                 return None;
             }
             272 => {
-                self.found.model = self.text(at);
+                self.values.model = self.text(at);
                 return None;
             }
             306 => {
-                self.found.changed = self.text(at);
+                self.values.changed = self.text(at);
                 return None;
             }
             36867 => {
-                self.found.taken = self.text(at);
+                self.values.taken = self.text(at);
                 return None;
             }
             36881 => {
-                self.found.offset = self.text(at);
+                self.values.offset = self.text(at);
                 return None;
             }
             700 | 33723 => return self.block(tag, at),
@@ -176,7 +177,7 @@ impl Reader<'_, '_> {
             33432 => Field::Copyright,
             _ => return None,
         };
-        // What cameras and their programs write where nobody has written anything.
+        // Cameras write these by default.
         let text = self.text(at);
         if !text.starts_with("OLYMPUS DIGITAL CAMERA") && !text.starts_with("SONY DSC") {
             self.about.add(field, &text);
@@ -184,18 +185,18 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// Notes other metadata that stands in an entry: the camera's own counts first.
+    /// Stores the position of other metadata; it is read last, so that the camera's own counts first.
     fn block(&mut self, tag: u16, at: usize) -> Option<()> {
         let unit = if matches!(self.short(at + 2)?, 4 | 13) { 4 } else { 1 };
         let len = (unit * self.long(at + 4)?).min(BLOCK_BYTES_MAX);
         let start = self.long(at + 8)?;
-        if self.found.blocks.len() < BLOCKS_MAX {
-            self.found.blocks.push((tag, start, len));
+        if self.values.blocks.len() < BLOCKS_MAX {
+            self.values.blocks.push((tag, start, len));
         }
         Some(())
     }
 
-    /// Reads texts that say in which charset they are.
+    /// Reads texts that declare their charset.
     fn encoded(&mut self, tag: u16, at: usize) -> Option<()> {
         let bytes = self.value(at, VALUE_BYTES_MAX)?;
         let utf16 = if self.little { "utf-16le" } else { "utf-16be" };
@@ -225,18 +226,18 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    fn place(&mut self, tag: u16, at: usize) -> Option<()> {
+    fn gps_entry(&mut self, tag: u16, at: usize) -> Option<()> {
         match tag {
-            1 => self.found.south = self.text(at).starts_with('S'),
-            2 => self.found.latitude = self.degrees(at),
-            3 => self.found.west = self.text(at).starts_with('W'),
-            4 => self.found.longitude = self.degrees(at),
+            1 => self.values.south = self.text(at).starts_with('S'),
+            2 => self.values.latitude = self.degrees(at),
+            3 => self.values.west = self.text(at).starts_with('W'),
+            4 => self.values.longitude = self.degrees(at),
             _ => {}
         }
         Some(())
     }
 
-    /// Degrees, minutes and seconds, each a fraction.
+    /// Reads degrees, minutes and seconds, each a fraction; returns degrees.
     fn degrees(&self, at: usize) -> Option<f64> {
         if self.short(at + 2)? != 5 || self.long(at + 4)? != 3 {
             return None;
@@ -254,33 +255,33 @@ impl Reader<'_, '_> {
     }
 
     fn finish(self, file: bool) {
-        let Self { bytes, about, found, .. } = self;
+        let Self { bytes, about, values, .. } = self;
         if file {
-            about.dimensions(found.width, found.height);
+            about.dimensions(values.width, values.height);
         }
-        // The model often repeats who made it.
-        let first = found.make.split(' ').next().unwrap_or_default();
-        if !first.is_empty() && found.model.to_lowercase().starts_with(&first.to_lowercase()) {
-            about.add(Field::Camera, &found.model);
+        // The model often repeats the maker.
+        let first = values.make.split(' ').next().unwrap_or_default();
+        if !first.is_empty() && values.model.to_lowercase().starts_with(&first.to_lowercase()) {
+            about.add(Field::Camera, &values.model);
         } else {
-            about.add(Field::Camera, &format!("{} {}", found.make, found.model));
+            about.add(Field::Camera, &format!("{} {}", values.make, values.model));
         }
-        let date = iso_date(&found.taken);
+        let date = iso_date(&values.taken);
         if date.is_empty() {
-            about.add(Field::Date, &iso_date(&found.changed));
+            about.add(Field::Date, &iso_date(&values.changed));
         } else {
-            about.add(Field::Date, &format!("{date}{}", found.offset));
+            about.add(Field::Date, &format!("{date}{}", values.offset));
         }
-        if let (Some(latitude), Some(longitude)) = (found.latitude, found.longitude)
+        if let (Some(latitude), Some(longitude)) = (values.latitude, values.longitude)
             && latitude <= 90.0
             && longitude <= 180.0
             && (latitude != 0.0 || longitude != 0.0)
         {
-            let latitude = if found.south { -latitude } else { latitude };
-            let longitude = if found.west { -longitude } else { longitude };
+            let latitude = if values.south { -latitude } else { latitude };
+            let longitude = if values.west { -longitude } else { longitude };
             about.add(Field::Location, &format!("{latitude:.6}, {longitude:.6}"));
         }
-        for (tag, start, len) in found.blocks {
+        for (tag, start, len) in values.blocks {
             let block = slice_up_to(bytes, start, len);
             if tag == 700 {
                 xmp::read(block, about);
@@ -291,7 +292,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// `2020:01:02 03:04:05` to `2020-01-02T03:04:05`; empty when it is no date.
+/// Converts `2020:01:02 03:04:05` to `2020-01-02T03:04:05`; returns an empty text for anything else.
 fn iso_date(date: &str) -> String {
     let Some((day, time)) = date.split_once(' ') else { return String::new() };
     let day = day.replace(':', "-");

@@ -5,12 +5,12 @@
 //! Sans-I/O.
 
 use super::Film;
-use crate::about::Field;
+use crate::metadata::Field;
 use crate::numbers::{le16, le32, slice, slice_up_to};
 
-/// Where the objects of the header start, in bytes.
+/// Position of the header's first object, in bytes.
 const HEADER_BYTES: usize = 30;
-/// First bytes of the names of the objects that are of use.
+/// First bytes of the names of the useful objects.
 const FILE_PROPERTIES: &[u8] = &[0xa1, 0xdc, 0xab, 0x8c, 0x47, 0xa9, 0xcf, 0x11];
 const STREAM_PROPERTIES: &[u8] = &[0x91, 0x07, 0xdc, 0xb7, 0xb7, 0xa9, 0xcf, 0x11];
 const DESCRIPTION: &[u8] = &[0x33, 0x26, 0xb2, 0x75, 0x8e, 0x66, 0xcf, 0x11];
@@ -40,14 +40,14 @@ fn objects(header: &[u8], film: &mut Film<'_>) -> Option<()> {
     }
 }
 
-/// The play duration counts in 100 nanoseconds, with the preroll in milliseconds on top.
+/// Reads the play duration, in units of 100 ns; it includes the preroll, in milliseconds.
 fn properties(content: &[u8], film: &mut Film<'_>) -> Option<()> {
     let (duration, preroll) = (long(content, 40)? / 10_000, long(content, 56)?);
     film.about.duration(duration.saturating_sub(preroll) as u64);
     Some(())
 }
 
-/// Five lengths, then five texts in UTF-16.
+/// Reads five lengths, then five texts in UTF-16.
 fn description(content: &[u8], film: &mut Film<'_>) -> Option<()> {
     let mut at = 10;
     let fields = [Field::Title, Field::Author, Field::Copyright, Field::Description];

@@ -1,4 +1,4 @@
-//! Matroska and WebM: elements in elements.
+//! Matroska and WebM: nested elements.
 //!
 //! Source: RFC 8794 §4 (variable-size integers) and §6; RFC 9559 §5.1 (Segment, Info, Tracks, Tags,
 //! Chapters, Attachments).
@@ -6,19 +6,19 @@
 //! Sans-I/O.
 
 use super::Film;
-use crate::about::Field;
+use crate::metadata::Field;
 use crate::numbers::slice_up_to;
 
-/// Deepest nesting that anything of use is at.
+/// Deepest nesting of useful elements.
 const DEPTH_MAX: usize = 8;
 /// Longest text of an element, in bytes.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
-/// Seconds from 1970 to 2001, where Matroska counts from.
+/// Seconds from 1970 to 2001, the epoch of Matroska.
 const EPOCH_S: i64 = 978_307_200;
 
-/// What the elements that were met say about those that follow.
-struct State {
-    /// Nanoseconds a unit of time.
+/// Values of earlier elements that later ones need.
+struct Context {
+    /// Nanoseconds per unit of time.
     scale: f64,
     duration: f64,
     width: u64,
@@ -26,16 +26,16 @@ struct State {
 }
 
 pub(super) fn read(bytes: &[u8], film: &mut Film<'_>) {
-    let mut state = State { scale: 1e6, duration: 0.0, width: 0, tag: String::new() };
-    elements(bytes, 0, film, &mut state);
-    let milliseconds = (state.duration * state.scale / 1e6).round();
+    let mut context = Context { scale: 1e6, duration: 0.0, width: 0, tag: String::new() };
+    elements(bytes, 0, film, &mut context);
+    let milliseconds = (context.duration * context.scale / 1e6).round();
     if 0.0 < milliseconds && milliseconds < 1e15 {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in bounds")]
         film.about.duration(milliseconds as u64);
     }
 }
 
-fn elements(bytes: &[u8], depth: usize, film: &mut Film<'_>, state: &mut State) -> Option<()> {
+fn elements(bytes: &[u8], depth: usize, film: &mut Film<'_>, context: &mut Context) -> Option<()> {
     let mut at = 0_usize;
     while at < bytes.len() {
         film.step()?;
@@ -43,10 +43,10 @@ fn elements(bytes: &[u8], depth: usize, film: &mut Film<'_>, state: &mut State) 
         let (len, len_bytes) = variable(bytes, at + id_bytes, true)?;
         let start = at + id_bytes + len_bytes;
         let rest = bytes.len().checked_sub(start)?;
-        // Live streams do not know how long their segment and clusters are.
+        // Live streams do not know the lengths of their segment and clusters.
         let unknown = len == (1_u64 << (7 * len_bytes)) - 1;
         let len = if unknown { rest } else { usize::try_from(len).unwrap_or(usize::MAX) };
-        // A cut film has lost its last cluster, and what is in front of it is still good.
+        // A cut film has lost its last cluster; the elements before it are still good.
         film.cut |= rest < len;
         let content = slice_up_to(bytes, start, len);
         match id {
@@ -56,12 +56,12 @@ fn elements(bytes: &[u8], depth: usize, film: &mut Film<'_>, state: &mut State) 
             | 0x67c8 | 0x1043_a770 | 0x45b9 | 0xb6 | 0x80
                 if depth < DEPTH_MAX =>
             {
-                elements(content, depth + 1, film, state);
+                elements(content, depth + 1, film, context);
             }
-            // A cluster of unknown length is the end of what can be stepped over.
+            // A cluster of unknown length cannot be skipped.
             0x1f43_b675 if unknown => return None,
             _ => {
-                value(id, content, film, state);
+                value(id, content, film, context);
             }
         }
         at = start.checked_add(len)?;
@@ -69,7 +69,7 @@ fn elements(bytes: &[u8], depth: usize, film: &mut Film<'_>, state: &mut State) 
     Some(())
 }
 
-fn value(id: u64, content: &[u8], film: &mut Film<'_>, state: &mut State) -> Option<()> {
+fn value(id: u64, content: &[u8], film: &mut Film<'_>, context: &mut Context) -> Option<()> {
     let text = || {
         let text = String::from_utf8_lossy(slice_up_to(content, 0, TEXT_BYTES_MAX));
         text.trim_end_matches('\0').to_owned()
@@ -79,11 +79,11 @@ fn value(id: u64, content: &[u8], film: &mut Film<'_>, state: &mut State) -> Opt
         0x2a_d7b1 => {
             #[allow(clippy::cast_precision_loss, reason = "good to 15 digits")]
             {
-                state.scale = number(content)? as f64;
+                context.scale = number(content)? as f64;
             }
         }
         0x4489 => {
-            state.duration = match content.len() {
+            context.duration = match content.len() {
                 4 => f64::from(f32::from_be_bytes(*content.first_chunk()?)),
                 _ => f64::from_be_bytes(*content.first_chunk()?),
             };
@@ -97,12 +97,12 @@ fn value(id: u64, content: &[u8], film: &mut Film<'_>, state: &mut State) -> Opt
         0x7ba9 => film.about.add(Field::Title, &text()),
         0x4d80 | 0x5741 => film.about.add(Field::Generator, &text()),
         // PixelWidth comes before PixelHeight.
-        0xb0 => state.width = number(content)?,
-        0xba => film.about.dimensions(state.width, number(content)?),
+        0xb0 => context.width = number(content)?,
+        0xba => film.about.dimensions(context.width, number(content)?),
         // Track names, chapter names.
         0x536e | 0x85 => film.about.add(Field::Text, &text()),
-        0x45a3 => state.tag = text(),
-        0x4487 => tag(&state.tag, &text(), film),
+        0x45a3 => context.tag = text(),
+        0x4487 => tag(&context.tag, &text(), film),
         _ => {}
     }
     Some(())
@@ -132,7 +132,7 @@ fn tag(name: &str, value: &str, film: &mut Film<'_>) {
     film.about.add(field, value);
 }
 
-/// Reads a number of one to eight bytes whose first bits say how many; without `strip` they stay.
+/// Reads a number of one to eight bytes; its first bits declare the length, and `strip` removes them.
 fn variable(bytes: &[u8], at: usize, strip: bool) -> Option<(u64, usize)> {
     let first = *bytes.get(at)?;
     let len = first.leading_zeros() as usize + 1;

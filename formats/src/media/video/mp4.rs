@@ -1,4 +1,4 @@
-//! MP4, QuickTime and their kin: boxes in boxes.
+//! MP4, QuickTime and similar formats: nested boxes.
 //!
 //! Source: ISO 14496-12 §4.2 (boxes), §8.2.2 (`mvhd`), §8.3.2 (`tkhd`); QuickTime file format, "User
 //! data atoms" and "Metadata"; the item list as iTunes writes it; 3GPP TS 26.244 §8.
@@ -7,31 +7,25 @@
 
 use super::super::xmp;
 use super::Film;
-use crate::about::Field;
+use crate::metadata::Field;
 use crate::numbers::{be16, be32, be64, len32, slice_up_to, u8_at};
 use crate::text::decode;
 
-/// Deepest nesting that anything of use is at.
+/// Deepest nesting of useful boxes.
 const DEPTH_MAX: usize = 8;
 /// Longest text of a box, in bytes.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
 /// Most keys of a QuickTime metadata box.
 const KEYS_MAX: usize = 256;
-/// Seconds from 1904, where QuickTime counts from, to 1970.
+/// Seconds from 1904, the epoch of QuickTime, to 1970.
 const EPOCH_S: i64 = 2_082_844_800;
 
-/// What the boxes that were met say about those that follow.
-#[derive(Default)]
-struct State {
-    /// The names of the items of an item list that goes by number.
-    keys: Vec<String>,
-}
-
 pub(super) fn read(bytes: &[u8], film: &mut Film<'_>) {
-    boxes(bytes, 0, film, &mut State::default());
+    boxes(bytes, 0, film, &mut Vec::new());
 }
 
-fn boxes(bytes: &[u8], depth: usize, film: &mut Film<'_>, state: &mut State) -> Option<()> {
+/// Reads boxes. `names` are the names of numbered items, in a box before them.
+fn boxes(bytes: &[u8], depth: usize, film: &mut Film<'_>, names: &mut Vec<String>) -> Option<()> {
     let mut at = 0_usize;
     while at.saturating_add(8) <= bytes.len() {
         film.step()?;
@@ -48,7 +42,7 @@ fn boxes(bytes: &[u8], depth: usize, film: &mut Film<'_>, state: &mut State) -> 
             return None;
         }
         let content = bytes.get(at + head..end)?;
-        content_of(name, content, depth, film, state);
+        content_of(name, content, depth, film, names);
         at = end;
     }
     Some(())
@@ -59,17 +53,17 @@ fn content_of(
     content: &[u8],
     depth: usize,
     film: &mut Film<'_>,
-    state: &mut State,
+    names: &mut Vec<String>,
 ) -> Option<()> {
     match name {
         b"moov" | b"trak" | b"udta" if depth < DEPTH_MAX => {
-            return boxes(content, depth + 1, film, state);
+            return boxes(content, depth + 1, film, names);
         }
         b"meta" if depth < DEPTH_MAX => {
-            // QuickTime's has no version before its boxes.
+            // In QuickTime, the box has no version before its boxes.
             let full = content.get(4..8) != Some(b"hdlr");
             let inner = if full { content.get(4..)? } else { content };
-            return boxes(inner, depth + 1, film, state);
+            return boxes(inner, depth + 1, film, names);
         }
         b"mvhd" => {
             return movie(content, film);
@@ -77,8 +71,8 @@ fn content_of(
         b"tkhd" => {
             return track(content, film);
         }
-        b"keys" => keys(content, state),
-        b"ilst" => return items(content, film, state),
+        b"keys" => keys(content, names),
+        b"ilst" => return items(content, film, names),
         b"XMP_" => xmp::read(content, &mut film.about),
         b"uuid"
             if content.starts_with(
@@ -106,7 +100,7 @@ fn movie(content: &[u8], film: &mut Film<'_>) -> Option<()> {
         (be64(content, 4)?, be32(content, 20)?, be64(content, 24)?)
     } else {
         let duration = be32(content, 16)?;
-        // All bits set: unknown.
+        // All bits set means unknown.
         let duration = if duration == u32::MAX { 0 } else { u64::from(duration) };
         (u64::from(be32(content, 4)?), be32(content, 12)?, duration)
     };
@@ -129,22 +123,22 @@ fn track(content: &[u8], film: &mut Film<'_>) -> Option<()> {
     Some(())
 }
 
-/// The names of the items that follow, for those that go by number.
-fn keys(content: &[u8], state: &mut State) {
+/// Reads the names of numbered items.
+fn keys(content: &[u8], names: &mut Vec<String>) {
     let mut at = 8_usize;
-    state.keys.clear();
+    names.clear();
     while let Some(len) = len32(content, at).filter(|it| 8 <= *it) {
-        if KEYS_MAX <= state.keys.len() {
+        if KEYS_MAX <= names.len() {
             break;
         }
         let key = slice_up_to(content, at + 8, len - 8);
-        state.keys.push(String::from_utf8_lossy(slice_up_to(key, 0, 256)).into_owned());
+        names.push(String::from_utf8_lossy(slice_up_to(key, 0, 256)).into_owned());
         at = at.saturating_add(len);
     }
 }
 
-/// Items, each with a `data` box in it.
-fn items(content: &[u8], film: &mut Film<'_>, state: &State) -> Option<()> {
+/// Reads items, each with a `data` box in it.
+fn items(content: &[u8], film: &mut Film<'_>, names: &[String]) -> Option<()> {
     let mut at = 0_usize;
     loop {
         film.step()?;
@@ -155,7 +149,7 @@ fn items(content: &[u8], film: &mut Film<'_>, state: &State) -> Option<()> {
         let is_text = item.get(12..16)? == b"data" && be32(item, 16)? == 1;
         if is_text {
             let number = be32(name, 0)?.checked_sub(1)? as usize;
-            match state.keys.get(number).and_then(|key| key.rsplit('.').next()) {
+            match names.get(number).and_then(|key| key.rsplit('.').next()) {
                 Some(key) => text(key.as_bytes(), data, film),
                 None => text(name, data, film),
             }
@@ -174,10 +168,7 @@ fn text(name: &[u8], value: &[u8], film: &mut Film<'_>) {
             Field::Description
         }
         b"ldes" | b"\xa9lyr" => Field::Text,
-        b"\xa9day" | b"creationdate" => {
-            // Better than the date of the container.
-            Field::Date
-        }
+        b"\xa9day" | b"creationdate" => Field::Date,
         b"\xa9cpy" | b"cprt" | b"copyright" => Field::Copyright,
         b"\xa9alb" | b"album" => Field::Album,
         b"\xa9gen" | b"gnre" | b"genre" => Field::Genre,

@@ -1,4 +1,4 @@
-//! Ogg with pictures: Theora's header and its comments.
+//! Ogg with video: Theora's header and its comments.
 //!
 //! Source: RFC 3533 §6 (pages); Theora specification §6.2 (identification header), §6.3 (comment
 //! header).
@@ -8,15 +8,15 @@
 use memchr::memmem;
 
 use super::Film;
-use crate::about::Field;
+use crate::metadata::Field;
 use crate::numbers::{le32, len32, slice, slice_up_to};
 
-/// How far the headers are looked for, in bytes.
+/// The headers must lie in this many bytes at the film's front.
 const HEADERS_BYTES_MAX: usize = 256 * 1024;
 /// Most comments.
 const COMMENTS_MAX: usize = 1_000;
 
-/// Reads the headers; false when there is no film, but perhaps sound.
+/// Reads the headers; returns false if there is no video, but perhaps sound.
 pub(super) fn read(bytes: &[u8], film: &mut Film<'_>) -> bool {
     let head = slice_up_to(bytes, 0, HEADERS_BYTES_MAX);
     let Some(at) = memmem::find(head, b"\x80theora") else { return false };

@@ -1,15 +1,15 @@
-//! AVI: the headers of a RIFF file, and its list of information.
+//! AVI: the headers of its RIFF file, and the list of information.
 //!
 //! Source: Microsoft, "AVI RIFF File Reference" (`avih`, `LIST INFO`), OpenDML 1.02.
 //!
 //! Sans-I/O.
 
 use super::Film;
-use crate::about::Field;
+use crate::metadata::Field;
 use crate::numbers::{le32, slice_up_to};
 use crate::text::decode;
 
-/// Deepest nesting that anything of use is at.
+/// Deepest nesting of useful chunks.
 const DEPTH_MAX: usize = 4;
 /// Longest text, in bytes.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
@@ -28,7 +28,7 @@ fn chunks(bytes: &[u8], depth: usize, film: &mut Film<'_>) -> Option<()> {
         film.cut |= content.len() < len;
         match name {
             b"RIFF" | b"LIST" if depth < DEPTH_MAX => {
-                // The list of frames is of no use.
+                // The list of frames is skipped.
                 if content.get(..4) != Some(b"movi") {
                     chunks(content.get(4..)?, depth + 1, film);
                 }
@@ -43,7 +43,7 @@ fn chunks(bytes: &[u8], depth: usize, film: &mut Film<'_>) -> Option<()> {
 }
 
 fn header(content: &[u8], film: &mut Film<'_>) -> Option<()> {
-    // Microseconds a frame, and frames.
+    // Microseconds per frame, and count of frames.
     let (frame, frames) = (le32(content, 0)?, le32(content, 16)?);
     film.about.duration(u64::from(frame) * u64::from(frames) / 1_000);
     film.about.dimensions(u64::from(le32(content, 32)?), u64::from(le32(content, 36)?));

@@ -1,4 +1,4 @@
-//! Films, made here byte by byte.
+//! Tests of films, built byte by byte.
 
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ fn boxed(name: &[u8; 4], content: &[u8]) -> Vec<u8> {
     [len.as_slice(), name, content].concat()
 }
 
-/// A film of 90.5 s, 640 by 480, made 2020-01-02.
+/// Returns a film of 90.5 s, 640 by 480 pixels, of 2020-01-02.
 fn movie(metadata: &[u8]) -> Vec<u8> {
     let created = (1_577_923_445_u32 + 2_082_844_800).to_be_bytes();
     let mut header = vec![0; 100];
@@ -133,7 +133,7 @@ fn an_ogg_with_theora() {
 fn hostile_films_end() {
     let cut = "Title: f.vid\n! broken: is cut off: a piece is longer than what is there";
     check(b"\0\0\0\x08ftyp\0\0\xff\xffmoov", cut);
-    // Boxes in boxes, each as long as the rest: more than a stack holds if each were followed.
+    // Nested boxes, each as long as the rest: too deep for the stack without a limit.
     let mut nested = Vec::new();
     for _ in 0..20_000 {
         nested.extend(b"\0\0\0\0udta");
@@ -141,14 +141,14 @@ fn hostile_films_end() {
     render("f.mp4", Type::Video, &[b"\0\0\0\x08ftyp".as_slice(), &nested].concat());
     let nested = b"\x18\x53\x80\x67\xff".repeat(20_000);
     render("f.mkv", Type::Video, &[b"\x1a\x45\xdf\xa3\x80".as_slice(), &nested].concat());
-    // Empty pieces without end, and no step forward.
+    // Many empty pieces, and a piece of length zero.
     render("f.mp4", Type::Video, &b"\0\0\0\x08ftyp".repeat(500_000));
     render("f.mp4", Type::Video, b"\0\0\0\x08ftyp\0\0\0\x01moov\0\0\0\0\0\0\0\0");
     render("f.avi", Type::Video, &b"RIFF\xff\xff\xff\xffLIST".repeat(10_000));
 }
 
 #[test]
-fn time_ends_the_reading() {
+fn a_film_out_of_time_is_a_problem() {
     let bytes = b"\0\0\0\x08ftyp".repeat(5_000);
     let object = crate::object::Object::whole("http://h.example/f.mp4", bytes);
     let settings = crate::Settings::default();

@@ -1,4 +1,4 @@
-//! Groups, control words and text of RTF.
+//! The RTF tokenizer: groups, control words and text.
 //!
 //! Source: Microsoft's Rich Text Format Specification 1.9.1, "RTF Syntax".
 //!
@@ -6,34 +6,34 @@
 
 /// Longest control word, in bytes.
 const WORD_BYTES_MAX: usize = 32;
-/// Longest number of one, in digits.
+/// Longest number of a control word, in digits.
 const DIGITS_MAX: usize = 10;
 
-/// One piece of a document.
+/// One token of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Token<'t> {
+pub(super) enum RtfToken<'t> {
     /// `{`
     Open,
     /// `}`
     Close,
-    /// `\*`: what cannot make sense of the group may leave it out.
+    /// `\*`: a reader that does not know the group's word may skip the group.
     Optional,
     /// A control word with its number, or a control sign.
     Word(&'t str, Option<i64>),
-    /// `\'e4`, and signs that are escaped.
+    /// `\'e4`, and escaped characters.
     Byte(u8),
     /// Text, without line breaks.
     Text(&'t [u8]),
 }
 
-/// The pieces of a document.
+/// The tokens of a document.
 #[derive(Debug)]
-pub(super) struct Tokens<'t> {
+pub(super) struct RtfTokens<'t> {
     rest: &'t [u8],
 }
 
-impl<'t> Tokens<'t> {
-    /// Returns the pieces of `bytes`.
+impl<'t> RtfTokens<'t> {
+    /// Returns the tokens of `bytes`.
     pub(super) fn new(bytes: &'t [u8]) -> Self {
         Self { rest: bytes }
     }
@@ -42,8 +42,8 @@ impl<'t> Tokens<'t> {
         self.rest = self.rest.get(count..).unwrap_or_default();
     }
 
-    /// Reads what follows a backslash; nothing if it is the last.
-    fn control(&mut self) -> Option<Token<'t>> {
+    /// Reads a control word or sign after a backslash; returns `None` at the end.
+    fn control(&mut self) -> Option<RtfToken<'t>> {
         let rest = self.rest;
         let letters = rest.iter().take(WORD_BYTES_MAX).take_while(|it| it.is_ascii_alphabetic());
         let count = letters.count();
@@ -66,13 +66,13 @@ impl<'t> Tokens<'t> {
             self.skip(1);
         }
         if word == "bin" {
-            // Bytes of any kind, a brace among them.
+            // Binary data, which may have braces in it.
             self.skip(number.and_then(|it| usize::try_from(it).ok()).unwrap_or(0));
         }
-        Some(Token::Word(word, number))
+        Some(RtfToken::Word(word, number))
     }
 
-    fn sign(&mut self) -> Option<Token<'t>> {
+    fn sign(&mut self) -> Option<RtfToken<'t>> {
         let sign = *self.rest.first()?;
         self.skip(1);
         Some(match sign {
@@ -81,33 +81,33 @@ impl<'t> Tokens<'t> {
                 match digits.and_then(|it| u8::from_str_radix(it, 16).ok()) {
                     Some(byte) => {
                         self.skip(2);
-                        Token::Byte(byte)
+                        RtfToken::Byte(byte)
                     }
-                    None => Token::Byte(b'\''),
+                    None => RtfToken::Byte(b'\''),
                 }
             }
-            b'*' => Token::Optional,
-            b'\n' | b'\r' => Token::Word("par", None),
-            b'\t' => Token::Word("tab", None),
-            b'~' => Token::Word("~", None),
-            b'_' => Token::Word("_", None),
-            b'{' | b'}' | b'\\' => Token::Byte(sign),
-            // Optional hyphens, and signs of indexes.
-            _ => Token::Word("", None),
+            b'*' => RtfToken::Optional,
+            b'\n' | b'\r' => RtfToken::Word("par", None),
+            b'\t' => RtfToken::Word("tab", None),
+            b'~' => RtfToken::Word("~", None),
+            b'_' => RtfToken::Word("_", None),
+            b'{' | b'}' | b'\\' => RtfToken::Byte(sign),
+            // Optional hyphens, and signs for indexes.
+            _ => RtfToken::Word("", None),
         })
     }
 }
 
-impl<'t> Iterator for Tokens<'t> {
-    type Item = Token<'t>;
+impl<'t> Iterator for RtfTokens<'t> {
+    type Item = RtfToken<'t>;
 
-    fn next(&mut self) -> Option<Token<'t>> {
+    fn next(&mut self) -> Option<RtfToken<'t>> {
         loop {
             let first = *self.rest.first()?;
             match first {
                 b'{' | b'}' => {
                     self.skip(1);
-                    return Some(if first == b'{' { Token::Open } else { Token::Close });
+                    return Some(if first == b'{' { RtfToken::Open } else { RtfToken::Close });
                 }
                 b'\\' => {
                     self.skip(1);
@@ -121,7 +121,7 @@ impl<'t> Iterator for Tokens<'t> {
             if 0 < end {
                 let text = self.rest.get(..end).unwrap_or_default();
                 self.skip(end);
-                return Some(Token::Text(text));
+                return Some(RtfToken::Text(text));
             }
         }
     }

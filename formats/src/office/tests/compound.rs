@@ -1,4 +1,4 @@
-//! Tests of the old office documents, in compound files made here.
+//! Tests of office documents from before 2007, in compound files made here.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::super::super::testing::render;
 use super::check;
 use crate::Type;
 
-/// A compound file of these streams, each in big sectors.
+/// Returns a compound file of these streams, each in big sectors.
 fn compound(streams: &[(&str, &[u8])]) -> Vec<u8> {
     const SECTOR: usize = 512;
     let mut sectors: Vec<u8> = Vec::new();
@@ -38,7 +38,7 @@ fn compound(streams: &[(&str, &[u8])]) -> Vec<u8> {
     };
     entry("Root Entry", 5, u32::MAX, 1, 0xffff_fffe, 0);
     for (number, (name, bytes)) in streams.iter().enumerate() {
-        // Small ones would be elsewhere.
+        // Shorter streams would be in small sectors.
         let bytes = [*bytes, &vec![0; 4096_usize.saturating_sub(bytes.len())]].concat();
         let first = add(&bytes, 0xffff_fffe);
         let is_last = number + 1 == streams.len();
@@ -57,15 +57,15 @@ fn compound(streams: &[(&str, &[u8])]) -> Vec<u8> {
     header[0x1e..0x20].copy_from_slice(&9_u16.to_le_bytes());
     header[0x20..0x22].copy_from_slice(&6_u16.to_le_bytes());
     header[0x30..0x34].copy_from_slice(&directory_first.to_le_bytes());
-    for place in [0x3c, 0x44] {
-        header[place..place + 4].copy_from_slice(&0xffff_fffe_u32.to_le_bytes());
+    for at in [0x3c, 0x44] {
+        header[at..at + 4].copy_from_slice(&0xffff_fffe_u32.to_le_bytes());
     }
     header[0x4c..].fill(0xff);
     header[0x4c..0x50].copy_from_slice(&table_first.to_le_bytes());
     [header, sectors].concat()
 }
 
-/// A property set that says these, all of kind 30.
+/// Returns a property set with these values, all of kind 30.
 fn property_set(properties: &[(u32, &[u8])]) -> Vec<u8> {
     let mut set = vec![0; 44];
     set.extend(48_u32.to_le_bytes());
@@ -87,7 +87,7 @@ fn property_set(properties: &[(u32, &[u8])]) -> Vec<u8> {
     [set, section, values].concat()
 }
 
-/// A text for Word: a wide piece and a narrow one.
+/// Returns a Word document's stream and table: a wide piece and a narrow one.
 fn word(wide: &str, narrow: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let units: Vec<u8> = wide.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let mut main = vec![0; 0x400];
@@ -102,17 +102,17 @@ fn word(wide: &str, narrow: &[u8]) -> (Vec<u8>, Vec<u8>) {
     for position in [0, first, second] {
         pieces.extend(position.to_le_bytes());
     }
-    for place in [wide_at, (narrow_at * 2) | 0x4000_0000] {
+    for offset in [wide_at, (narrow_at * 2) | 0x4000_0000] {
         pieces.extend([0, 0]);
-        pieces.extend(place.to_le_bytes());
+        pieces.extend(offset.to_le_bytes());
         pieces.extend([0, 0]);
     }
-    // Shared properties first, to be passed over.
+    // Shared properties come first, and are skipped.
     let mut table = vec![1, 2, 0, 9, 9, 2];
     table.extend(u32::try_from(pieces.len()).unwrap().to_le_bytes());
     table.extend(pieces);
     main[0x1a6..0x1aa].copy_from_slice(&u32::try_from(table.len()).unwrap().to_le_bytes());
-    // A page of properties: the first paragraph is a heading, what follows is text.
+    // A page of properties: the first paragraph is a heading, the others are text.
     main.resize(main.len().next_multiple_of(512), 0);
     let page_at = u32::try_from(main.len() / 512).unwrap();
     let first_bytes = wide.split('\r').next().unwrap().encode_utf16().count() * 2 + 2;
@@ -173,7 +173,7 @@ fn a_spreadsheet_of_excel() {
     };
     let label =
         |row: u8, column: u8, index: u8| record(0xfd, &[row, 0, column, 0, 0, 0, index, 0, 0, 0]);
-    // Three strings, the last of which goes on in the next record, there with sixteen bits.
+    // Three strings; the last one is continued in the next record, in UTF-16.
     let shared = [
         &[9, 0, 0, 0, 255, 255, 255, 255, 4, 0, 0][..],
         b"Name",
@@ -253,12 +253,12 @@ fn slides_of_powerpoint() {
 }
 
 #[test]
-fn compound_files_that_lie_end() {
+fn compound_files_with_false_numbers_end() {
     let (main, table) = word("words\r", b"more");
     let good = compound(&[("WordDocument", &main), ("1Table", &table)]);
-    let said = render("n.doc", Type::Word, &good);
-    assert!(said.ends_with("Partial-Text: words | more"), "{said}");
-    // Every number that may be a place or a length, in turn at its most and as a loop.
+    let rendered = render("n.doc", Type::Word, &good);
+    assert!(rendered.ends_with("Partial-Text: words | more"), "{rendered}");
+    // Every number that may be an offset or a length, in turn at its maximum and as a loop.
     for at in (0..0x200).chain(good.len() - 2048..good.len()).step_by(4) {
         for value in [u32::MAX, 0, 1, 0x7fff_ffff] {
             let mut bytes = good.clone();

@@ -1,4 +1,4 @@
-//! Documents, made here command by command.
+//! Tests of DVI: documents made command by command.
 
 use proptest::prelude::*;
 
@@ -56,7 +56,7 @@ fn words_lines_and_pages() {
         vec![171],
         b"Knots".to_vec(),
         down(3000),
-        // Two words, one of them kerned; then a line that ends in a hyphen.
+        // Two words, the first with a kern; then a line that ends in a hyphen.
         vec![172, 141],
         b"T".to_vec(),
         right(-83),
@@ -92,7 +92,7 @@ fn words_lines_and_pages() {
 }
 
 #[test]
-fn what_hyperref_writes() {
+fn hyperref_gives_metadata_and_links() {
     let page = [
         font(0, "ecrm1000", SIZE),
         special(

@@ -1,21 +1,22 @@
-//! Special characters of troff by name.
+//! The special characters of troff, by name.
 //!
-//! Source: groff_char(7). What has a usual spelling in ASCII is spelled so: it is what is searched for.
+//! Source: groff_char(7). Characters with a usual spelling in ASCII are spelled so, since users search for
+//! that.
 //!
 //! Sans-I/O.
 
 use super::super::tex_fonts::accented;
 
-/// Adds the character called `name`; one that is not known prints nothing.
+/// Adds the character `name`; an unknown one prints nothing.
 pub(super) fn push(name: &str, plain: &mut String) {
-    let known = NAMED.iter().find(|(_, names)| names.contains(&name));
+    let known = GLYPHS.iter().find(|(_, names)| names.contains(&name));
     if let Some((text, _)) = known {
         plain.push_str(text);
         return;
     }
     let mut chars = name.chars();
     match (chars.next(), chars.as_str()) {
-        // `u0065_0301`: a letter and what is put on it.
+        // `u0065_0301`: a letter and its accent.
         (Some('u'), codes) if 4 <= codes.len() => {
             let code = |it: &str| u32::from_str_radix(it, 16).ok().and_then(char::from_u32);
             let mut codes = codes.split('_').map_while(code).filter(|it| !it.is_control());
@@ -43,11 +44,11 @@ fn greek_or_accented(accent: char, letter: char) -> Option<char> {
     accented(*combining, letter)
 }
 
-/// What stands for the letters of Greek, and these.
+/// The Latin letters that stand for Greek ones, and the latter, in the same order.
 const LATIN: &str = "abgdezyhiklmncoprstufxqw";
 const GREEK: &str = "αβγδεζηθικλμνξοπρστυφχψω";
 
-/// What stands before a letter in the name of an accented one.
+/// The first character of an accented letter's name, and the combining accent.
 const ACCENTS: &[(char, char)] = &[
     ('`', '\u{300}'),
     ('\'', '\u{301}'),
@@ -60,8 +61,8 @@ const ACCENTS: &[(char, char)] = &[
     (',', '\u{327}'),
 ];
 
-/// What is printed, and the names for it.
-const NAMED: &[(&str, &[&str])] = &[
+/// The printed text, and its names.
+const GLYPHS: &[(&str, &[&str])] = &[
     ("'", &["aq", "Aq", "cq", "oq", "fm"]),
     ("\"", &["dq", "lq", "rq", "L\"", "R\"", "sd"]),
     ("-", &["em", "en", "hy", "mi", "-", "--"]),

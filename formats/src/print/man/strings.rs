@@ -1,4 +1,4 @@
-//! Strings that a text in troff defines (`.ds name text`), and those that all packages have.
+//! The strings of troff: those that a text defines (`.ds name text`), and those of the packages.
 //!
 //! Sans-I/O.
 
@@ -6,21 +6,21 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::super::tex_fonts::accented;
-use super::{glyphs, skip_name};
+use super::{glyphs, split_name};
 use crate::text::Body;
 
-/// Most strings, and longest of them, that are put in their places.
+/// Most strings, and longest of them in bytes, that are remembered.
 const STRINGS_MAX: usize = 200;
 const STRING_BYTES_MAX: usize = 200;
 
 /// Strings by name.
 #[derive(Debug, Default)]
-pub(crate) struct Strings {
+pub(crate) struct TroffStrings {
     texts: HashMap<String, String>,
 }
 
-impl Strings {
-    /// `.ds name text`.
+impl TroffStrings {
+    /// Defines a string: `.ds name text`.
     pub(crate) fn define(&mut self, arguments: &str) {
         let arguments = arguments.trim();
         let (name, text) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
@@ -31,8 +31,8 @@ impl Strings {
         }
     }
 
-    /// Puts the strings `\*x`, `\*(xx` and `\*[name]` in their places; those that ms has for accents, too.
-    pub(crate) fn filled<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    /// Replaces `\*x`, `\*(xx` and `\*[name]` by the strings, those of ms for accents included.
+    pub(crate) fn interpolate<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if !text.contains("\\*") {
             return Cow::Borrowed(text);
         }
@@ -40,7 +40,7 @@ impl Strings {
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("\\*") {
             filled.push(before);
-            let (name, after) = skip_name(after);
+            let (name, after) = split_name(after);
             rest = after;
             if let Some(text) = self.texts.get(name) {
                 filled.push(text);
@@ -59,7 +59,7 @@ impl Strings {
                 "EM" => glyph.push('-'),
                 name => glyphs::push(name, &mut glyph),
             }
-            // What it prints is no escape.
+            // A printed backslash must not begin an escape.
             filled.push(if glyph == "\\" { "\\e" } else { &glyph });
         }
         filled.push(rest);
@@ -67,7 +67,7 @@ impl Strings {
     }
 }
 
-/// Strings that ms has for accents, which come before the letter.
+/// The accents of ms, as strings before the letter.
 const ACCENTS: &[(&str, char)] = &[
     ("`", '\u{300}'),
     ("'", '\u{301}'),

@@ -1,8 +1,8 @@
-//! Documents as the common programs write them.
+//! Tests of PostScript: documents of the common programs.
 
 use proptest::prelude::*;
 
-use super::tokens::{Token, Tokens};
+use super::tokens::{PsToken, PsTokens};
 use crate::Type;
 use crate::testing::render;
 
@@ -60,7 +60,7 @@ fn pages_of_other_programs() {
 }
 
 #[test]
-fn pdfmarks_say_more() {
+fn pdfmarks_give_metadata_and_links() {
     check(
         "%!PS-Adobe-2.0\n%%Title: x.dvi\n%%EndComments\n%%EndProlog\n%%Page: 1 1\n\
          [ /Title (Knots) /Author (\\376\\377\\000A\\000n\\000n) /Keywords (a, b) /DOCINFO pdfmark\n\
@@ -70,30 +70,30 @@ fn pdfmarks_say_more() {
 }
 
 #[test]
-fn what_is_no_text_is_left_out() {
+fn unreadable_strings_are_left_out() {
     check("%!\n72 720 moveto <010203040506> show (\\001\\002#$%&*) show\n", "Title: p.ps");
 }
 
 #[test]
 fn tokens() {
-    let mut tokens = Tokens::new(
+    let mut tokens = PsTokens::new(
         b"/a//b c1 -1.5 (a\\(\\051(b)\\101\\\nc)<4a 4>[1]{x}<<>>%c\n%%BeginData: 3 Binary Bytes\n(((\n1",
     );
     let mut next = || tokens.next();
-    assert_eq!(next(), Some(Token::Literal(b"a")));
-    assert_eq!(next(), Some(Token::Literal(b"b")));
-    assert_eq!(next(), Some(Token::Name(b"c1")));
-    assert_eq!(next(), Some(Token::Number(-1.5)));
-    assert_eq!(next(), Some(Token::String(b"a()(b)Ac".to_vec())));
-    assert_eq!(next(), Some(Token::String(b"J@".to_vec())));
-    assert_eq!(next(), Some(Token::OpenArray));
-    assert_eq!(next(), Some(Token::Number(1.0)));
-    assert_eq!(next(), Some(Token::CloseArray));
-    assert_eq!(next(), Some(Token::OpenProcedure));
-    assert_eq!(next(), Some(Token::Name(b"x")));
-    assert_eq!(next(), Some(Token::CloseProcedure));
-    assert_eq!(next(), Some(Token::Comment(b"%c")));
-    assert_eq!(next(), Some(Token::Comment(b"%%BeginData: 3 Binary Bytes")));
+    assert_eq!(next(), Some(PsToken::Literal(b"a")));
+    assert_eq!(next(), Some(PsToken::Literal(b"b")));
+    assert_eq!(next(), Some(PsToken::Name(b"c1")));
+    assert_eq!(next(), Some(PsToken::Number(-1.5)));
+    assert_eq!(next(), Some(PsToken::String(b"a()(b)Ac".to_vec())));
+    assert_eq!(next(), Some(PsToken::String(b"J@".to_vec())));
+    assert_eq!(next(), Some(PsToken::OpenArray));
+    assert_eq!(next(), Some(PsToken::Number(1.0)));
+    assert_eq!(next(), Some(PsToken::CloseArray));
+    assert_eq!(next(), Some(PsToken::OpenProcedure));
+    assert_eq!(next(), Some(PsToken::Name(b"x")));
+    assert_eq!(next(), Some(PsToken::CloseProcedure));
+    assert_eq!(next(), Some(PsToken::Comment(b"%c")));
+    assert_eq!(next(), Some(PsToken::Comment(b"%%BeginData: 3 Binary Bytes")));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The tokens of PostScript.
+//! The PostScript tokenizer.
 //!
 //! Source: PostScript Language Reference, third edition, §3.2 (syntax); DSC 3.0 §6 (`%%BeginData`).
 //!
@@ -6,20 +6,20 @@
 
 use memchr::{memchr, memchr2, memmem};
 
-/// Longest string that is kept, in bytes; pictures are longer.
+/// Longest string that is kept, in bytes; longer ones are pictures.
 const STRING_BYTES_MAX: usize = 64 * 1024;
 /// Longest name or number, in bytes.
 const WORD_BYTES_MAX: usize = 256;
 
 /// One token.
 #[derive(Debug, PartialEq)]
-pub(super) enum Token<'a> {
+pub(super) enum PsToken<'a> {
     /// `/name`.
     Literal(&'a [u8]),
     /// `name`.
     Name(&'a [u8]),
     Number(f64),
-    /// `(text)` or `<74657874>`, opened.
+    /// `(text)` or `<74657874>`, decoded.
     String(Vec<u8>),
     OpenArray,
     CloseArray,
@@ -29,8 +29,8 @@ pub(super) enum Token<'a> {
     Comment(&'a [u8]),
 }
 
-/// The tokens of some bytes, in order.
-pub(super) struct Tokens<'a> {
+/// The tokens of a document, in order.
+pub(super) struct PsTokens<'a> {
     bytes: &'a [u8],
     at: usize,
 }
@@ -43,7 +43,7 @@ fn is_delimiter(byte: u8) -> bool {
     matches!(byte, b'(' | b')' | b'<' | b'>' | b'[' | b']' | b'{' | b'}' | b'/' | b'%')
 }
 
-impl<'a> Tokens<'a> {
+impl<'a> PsTokens<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
@@ -53,7 +53,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// Returns the next token.
-    pub(super) fn next(&mut self) -> Option<Token<'a>> {
+    pub(super) fn next(&mut self) -> Option<PsToken<'a>> {
         loop {
             let space = self.rest().iter().position(|it| !is_space(*it))?;
             self.at += space;
@@ -61,20 +61,20 @@ impl<'a> Tokens<'a> {
             self.at += 1;
             return Some(match first {
                 b'%' => self.comment(),
-                b'(' => Token::String(self.string()),
+                b'(' => PsToken::String(self.string()),
                 b'<' if self.rest().first() == Some(&b'<') => {
                     self.at += 1;
                     continue;
                 }
-                b'<' => Token::String(self.hexadecimal()),
-                b'[' => Token::OpenArray,
-                b']' => Token::CloseArray,
-                b'{' => Token::OpenProcedure,
-                b'}' => Token::CloseProcedure,
+                b'<' => PsToken::String(self.hexadecimal()),
+                b'[' => PsToken::OpenArray,
+                b']' => PsToken::CloseArray,
+                b'{' => PsToken::OpenProcedure,
+                b'}' => PsToken::CloseProcedure,
                 b'>' | b')' => continue,
                 b'/' => {
                     self.at += usize::from(self.rest().first() == Some(&b'/'));
-                    Token::Literal(self.word())
+                    PsToken::Literal(self.word())
                 }
                 _ => {
                     self.at -= 1;
@@ -83,7 +83,7 @@ impl<'a> Tokens<'a> {
                         self.skip_past(b"cleartomark");
                         continue;
                     }
-                    number(word).map_or(Token::Name(word), Token::Number)
+                    number(word).map_or(PsToken::Name(word), PsToken::Number)
                 }
             });
         }
@@ -97,7 +97,7 @@ impl<'a> Tokens<'a> {
         word.get(..word.len().min(WORD_BYTES_MAX)).unwrap_or_default()
     }
 
-    fn comment(&mut self) -> Token<'a> {
+    fn comment(&mut self) -> PsToken<'a> {
         let rest = self.bytes.get(self.at - 1..).unwrap_or_default();
         let end = memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
         let comment = rest.get(..end).unwrap_or_default();
@@ -105,22 +105,22 @@ impl<'a> Tokens<'a> {
         for mark in [b"%%BeginData:".as_slice(), b"%%BeginBinary:"] {
             let Some(count) = comment.strip_prefix(mark) else { continue };
             let count = String::from_utf8_lossy(count);
-            // Data that counts lines is text, and does no harm.
+            // Data counted in lines is text, and harmless.
             let bytes = !count.contains("Lines");
             let count = count.split_whitespace().next().and_then(|it| it.parse::<usize>().ok());
             if let (true, Some(count)) = (bytes, count) {
                 self.at = self.at.saturating_add(count).min(self.bytes.len());
             }
         }
-        Token::Comment(comment)
+        PsToken::Comment(comment)
     }
 
     fn skip_past(&mut self, mark: &[u8]) {
-        let found = memmem::find(self.rest(), mark);
-        self.at = found.map_or(self.bytes.len(), |it| self.at + it + mark.len());
+        let offset = memmem::find(self.rest(), mark);
+        self.at = offset.map_or(self.bytes.len(), |it| self.at + it + mark.len());
     }
 
-    /// Opens a string whose parenthesis is read.
+    /// Decodes a string after its opening parenthesis.
     fn string(&mut self) -> Vec<u8> {
         let mut text = Vec::new();
         let mut depth = 1_usize;
@@ -178,7 +178,7 @@ impl<'a> Tokens<'a> {
         })
     }
 
-    /// Opens a string of hexadecimal digits, or steps over one in base 85.
+    /// Decodes a string of hexadecimal digits; returns an empty one for base 85.
     fn hexadecimal(&mut self) -> Vec<u8> {
         let rest = self.rest();
         let end = memchr(b'>', rest).unwrap_or(rest.len());

@@ -1,10 +1,10 @@
-//! The names that LaTeX has for languages.
+//! Language tags for LaTeX's names of languages.
 //!
 //! Source: the manuals of babel (3.9, "Languages supported") and polyglossia; BCP 47.
 //!
 //! Sans-I/O.
 
-/// Returns the tag of a language that babel or polyglossia knows by this name.
+/// Returns the BCP 47 tag of a language by its name in babel or polyglossia.
 pub(super) fn tag(name: &str) -> Option<&'static str> {
     LANGUAGES.iter().find(|(_, names)| names.contains(&name)).map(|(tag, _)| *tag)
 }

@@ -1,29 +1,29 @@
-//! TeX's input as text, commands and groups.
+//! The TeX reader: input as text, commands and groups.
 //!
 //! Source: The TeXbook, chapter 8.
 //!
 //! Sans-I/O.
 
-/// How far the end of a group or option is looked for, in bytes.
+/// Longest group or option, in bytes.
 const GROUP_BYTES_MAX: usize = 4 * 1024;
 /// Longest `\verb`, in bytes.
 const VERBATIM_BYTES_MAX: usize = 1024;
 
-/// What parts text; a line's end only counts when the next line is empty.
+/// Characters that end plain text; a line's end has a meaning only before an empty line.
 const SPECIAL: &[char] = &['\\', '%', '{', '}', '$', '~', '&', '\n'];
 
-/// A place in TeX's input.
-pub(super) struct Reader<'a> {
+/// The input that is not read yet.
+pub(super) struct TexReader<'a> {
     rest: &'a str,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TexReader<'a> {
     /// Returns a reader of `text`.
     pub(super) fn new(text: &'a str) -> Self {
         Self { rest: text }
     }
 
-    /// Whether all is read.
+    /// Returns whether all is read.
     pub(super) fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
@@ -33,7 +33,7 @@ impl<'a> Reader<'a> {
         self.split(self.rest.find(SPECIAL).unwrap_or(self.rest.len()))
     }
 
-    /// Takes a special character: a line's end stands for an empty line, `~` for white space.
+    /// Takes a special character; returns a line's end for an empty line, and `~` for any other line's end.
     pub(super) fn special(&mut self) -> Option<char> {
         let mut characters = self.rest.chars();
         let first = characters.next()?;
@@ -49,8 +49,8 @@ impl<'a> Reader<'a> {
         Some('~')
     }
 
-    /// Takes a command's name, the backslash being read: letters and perhaps a star, or one
-    /// character; the space after letters goes with it.
+    /// Takes a command's name after the backslash: letters and perhaps a star, or one character. Space after
+    /// letters is skipped.
     pub(super) fn command(&mut self) -> &'a str {
         let letters = self.rest.find(|it: char| !it.is_ascii_alphabetic() && it != '@');
         let letters = letters.unwrap_or(self.rest.len());
@@ -64,25 +64,25 @@ impl<'a> Reader<'a> {
         name
     }
 
-    /// Takes `\name` with its backslash; nothing when there is none.
+    /// Takes `\name` with its backslash; returns "" if there is none.
     pub(super) fn next_command(&mut self) -> &'a str {
         let Some(rest) = self.rest.trim_start().strip_prefix('\\') else { return "" };
         self.rest = rest;
         self.command()
     }
 
-    /// Whether a group comes next.
+    /// Returns whether a group comes next.
     pub(super) fn is_group(&self) -> bool {
         self.rest.trim_start().starts_with('{')
     }
 
-    /// Whether the group that comes next is `name`.
+    /// Returns whether the next group is `name`.
     pub(super) fn peek_group(&self, name: &str) -> bool {
         let inside = self.rest.strip_prefix('{').and_then(|it| it.strip_prefix(name));
         inside.is_some_and(|it| it.starts_with('}'))
     }
 
-    /// Takes a group and returns what is in it. One that does not end soon is none.
+    /// Takes a group and returns its content; `None` if it is too long.
     pub(super) fn group(&mut self) -> Option<&'a str> {
         self.enclosed('{', '}')
     }
@@ -120,19 +120,19 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Takes the rest of the line.
+    /// Skips the rest of the line.
     pub(super) fn skip_comment(&mut self) {
         let end = self.rest.find('\n').map_or(self.rest.len(), |it| it + 1);
         self.split(end);
         self.rest = self.rest.trim_start_matches([' ', '\t']);
     }
 
-    /// Takes text up to `end`, which stays; all of it where there is no end.
+    /// Takes text up to `end`, which stays; all text if there is no `end`.
     pub(super) fn until(&mut self, end: &str) -> &'a str {
         self.split(self.rest.find(end).unwrap_or(self.rest.len()))
     }
 
-    /// Takes text up to `end` and that too.
+    /// Skips text up to `end`, and `end` itself.
     pub(super) fn skip_past(&mut self, end: &str) {
         self.until(end);
         self.rest = self.rest.strip_prefix(end).unwrap_or(self.rest);
@@ -150,18 +150,18 @@ impl<'a> Reader<'a> {
         text
     }
 
-    /// Takes the letter that an accent goes on, when `command` is an accent: `\'e`, `\"{o}`, `\c c`.
+    /// Takes the letter under an accent, if `command` is an accent: `\'e`, `\"{o}`, `\c c`.
     pub(super) fn accented(&mut self, command: &str) -> Option<char> {
         let (_, plain, marked) = ACCENTS.iter().find(|(accent, ..)| *accent == command)?;
         let bare = self.rest.trim_start().trim_start_matches('{').trim_start_matches('\\');
         let letter = bare.chars().next()?;
-        let place = plain.chars().position(|it| it == letter)?;
+        let at = plain.chars().position(|it| it == letter)?;
         let group = self.rest.trim_start().starts_with('{');
         self.rest = bare.get(letter.len_utf8()..).unwrap_or_default();
         if group {
             self.rest = self.rest.strip_prefix('}').unwrap_or(self.rest);
         }
-        marked.chars().nth(place)
+        marked.chars().nth(at)
     }
 
     fn split(&mut self, at: usize) -> &'a str {
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Accents: command, letters, and letters with it.
+/// Accents: command, letters, and accented letters.
 const ACCENTS: &[(&str, &str, &str)] = &[
     ("'", "aeiouyAEIOUYcnszCNSZ", "áéíóúýÁÉÍÓÚÝćńśźĆŃŚŹ"),
     ("`", "aeiouAEIOU", "àèìòùÀÈÌÒÙ"),
@@ -194,14 +194,14 @@ mod tests {
 
     #[test]
     fn groups_and_accents() {
-        let mut reader = Reader::new("{a{b}\\}c}[o]{\\'e}\\'{\\i}x");
+        let mut reader = TexReader::new("{a{b}\\}c}[o]{\\'e}\\'{\\i}x");
         assert_eq!(reader.group(), Some("a{b}\\}c"));
         assert_eq!(reader.option(), Some("o"));
-        let mut reader = Reader::new("{o}x");
+        let mut reader = TexReader::new("{o}x");
         assert_eq!(reader.accented("\""), Some('ö'));
         assert_eq!(reader.plain(), "x");
-        assert_eq!(Reader::new("{unended").group(), None);
-        assert_eq!(Reader::new("|a b| c").verbatim(), "a b");
-        assert_eq!(Reader::new(&format!("|{}|", "a".repeat(2_000))).verbatim(), "");
+        assert_eq!(TexReader::new("{unended").group(), None);
+        assert_eq!(TexReader::new("|a b| c").verbatim(), "a b");
+        assert_eq!(TexReader::new(&format!("|{}|", "a".repeat(2_000))).verbatim(), "");
     }
 }

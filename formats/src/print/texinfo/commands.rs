@@ -1,4 +1,4 @@
-//! Texinfo's commands that are told from others.
+//! The lists of Texinfo commands with a common treatment.
 //!
 //! Source: the Texinfo manual (version 7), "@-Command List".
 //!
@@ -52,7 +52,7 @@ pub(super) const HEADINGS: &[&str] = &[
     "subsubheading",
 ];
 
-/// Commands whose line says nothing to readers.
+/// Commands whose lines have no text for readers.
 pub(super) const SILENT: &[&str] = &[
     "c",
     "comment",

@@ -1,4 +1,4 @@
-//! Texinfo's input as text, commands and arguments, and what commands print that stand for characters.
+//! The Texinfo reader: input as text, commands and arguments, and the characters that commands print.
 //!
 //! Source: the Texinfo manual (version 7), "Texinfo Input Conventions" and "Inserting Accents".
 //!
@@ -6,24 +6,24 @@
 
 use super::super::tex_fonts::accented;
 
-/// Longest argument in braces, in bytes: where one does not end, no more than this is taken for it.
+/// Longest argument in braces, in bytes; an argument without an end is cut there.
 const ARGUMENT_BYTES_MAX: usize = 4 * 1024;
 
-/// What parts text.
+/// Characters that end plain text.
 const SPECIAL: &[char] = &['@', '{', '}', '\n'];
 
-/// A place in Texinfo's input.
-pub(super) struct Reader<'a> {
+/// The input that is not read yet.
+pub(super) struct TexinfoReader<'a> {
     rest: &'a str,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TexinfoReader<'a> {
     /// Returns a reader of `text`.
     pub(super) fn new(text: &'a str) -> Self {
         Self { rest: text }
     }
 
-    /// Whether all is read.
+    /// Returns whether all is read.
     pub(super) fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
@@ -33,7 +33,7 @@ impl<'a> Reader<'a> {
         self.split(self.rest.find(SPECIAL).unwrap_or(self.rest.len()))
     }
 
-    /// Takes a special character: a line's end stands for an empty line, a space for any other.
+    /// Takes a special character; a line's end is returned for an empty line, a space for another one.
     pub(super) fn special(&mut self) -> Option<char> {
         let mut characters = self.rest.chars();
         let first = characters.next()?;
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         Some(' ')
     }
 
-    /// Takes a command's name, the at sign being read: letters and digits, or one other character.
+    /// Takes a command's name after the at sign: letters and digits, or one other character.
     pub(super) fn command(&mut self) -> &'a str {
         let letters = self.rest.find(|it: char| !it.is_ascii_alphanumeric());
         match letters.unwrap_or(self.rest.len()) {
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         line.trim()
     }
 
-    /// Takes an argument in braces, if there is one, and returns what is in it.
+    /// Takes an argument in braces and returns its content, if there is one.
     pub(super) fn argument(&mut self) -> Option<&'a str> {
         let inside = self.rest.strip_prefix('{')?;
         let (mut depth, mut escaped) = (0_usize, false);
@@ -89,8 +89,7 @@ impl<'a> Reader<'a> {
         Some(inside)
     }
 
-    /// Takes text up to the line that ends the environment, and that line too; all of it where there is
-    /// none.
+    /// Takes text up to the line that ends the environment, and skips that line; all text if there is none.
     pub(super) fn environment(&mut self, name: &str) -> &'a str {
         let end = format!("@end {name}");
         let inside = self.split(self.rest.find(&end).unwrap_or(self.rest.len()));
@@ -98,7 +97,7 @@ impl<'a> Reader<'a> {
         inside
     }
 
-    /// Takes the letter that an accent goes on, when `command` is an accent: `@'e`, `@"{o}`, `@v{s}`.
+    /// Takes the letter under an accent, if `command` is an accent: `@'e`, `@"{o}`, `@v{s}`.
     pub(super) fn accented(&mut self, command: &str) -> Option<char> {
         let (_, accent) = ACCENTS.iter().find(|(name, _)| *name == command)?;
         let bare = self.rest.trim_start_matches([' ', '{']);
@@ -116,12 +115,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns what a command prints that stands for characters.
+/// Returns the characters that a command prints.
 pub(super) fn printed(command: &str) -> Option<&'static str> {
     PRINTED.iter().find(|(name, _)| *name == command).map(|(_, text)| *text)
 }
 
-/// Accents, by their commands, and the combining characters.
+/// Accents: command and combining character.
 const ACCENTS: &[(&str, char)] = &[
     ("`", '\u{300}'),
     ("'", '\u{301}'),
@@ -205,7 +204,7 @@ mod tests {
 
     #[test]
     fn arguments_and_accents() {
-        let mut reader = Reader::new("{a @code{b@}} c} d");
+        let mut reader = TexinfoReader::new("{a @code{b@}} c} d");
         assert_eq!(reader.argument(), Some("a @code{b@}} c"));
         assert_eq!(reader.argument(), None);
         for (command, text, expected) in [
@@ -216,15 +215,16 @@ mod tests {
             ("^", "{@dotless{i}}", Some('î')),
             ("code", "{x}", None),
         ] {
-            assert_eq!(Reader::new(text).accented(command), expected, "{command}{text}");
+            assert_eq!(TexinfoReader::new(text).accented(command), expected, "{command}{text}");
         }
     }
 
     #[test]
-    fn what_does_not_end_costs_what_it_takes() {
+    fn unended_arguments_are_cut() {
         let long = format!("{{{}", "x".repeat(10_000));
-        assert_eq!(Reader::new(&long).argument().map(str::len), Some(ARGUMENT_BYTES_MAX + 1));
-        let mut reader = Reader::new("a\n@end x y\nb");
+        let cut = TexinfoReader::new(&long).argument();
+        assert_eq!(cut.map(str::len), Some(ARGUMENT_BYTES_MAX + 1));
+        let mut reader = TexinfoReader::new("a\n@end x y\nb");
         assert_eq!(reader.environment("x"), "a\n");
         assert_eq!(reader.environment("x"), "\nb");
         assert!(reader.is_at_end());

@@ -1,11 +1,11 @@
-//! Inline markup of AsciiDoc: emphasis, links, cross references and attributes become what they show.
+//! Inline markup of AsciiDoc: emphasis, links, cross references and attributes become their shown text.
 //!
 //! Source: the AsciiDoc Language Documentation (Asciidoctor), "Text" and "Macros".
 //!
 //! # Differences from the specification
 //!
-//! * Substitutions are done in one pass, left to right, and what an attribute stands for is not read
-//!   again: nothing can grow.
+//! * Substitutions are done in one pass, left to right. An attribute's value is not read again, so nothing
+//!   can grow without limit.
 //!
 //! Sans-I/O.
 
@@ -13,13 +13,13 @@ use std::collections::HashMap;
 
 use super::References;
 
-/// Longest marked-up stretch, in bytes: a sign that is not closed within it is text.
-const STRETCH_BYTES_MAX: usize = 2 * 1024;
+/// Longest marked-up span, in bytes; a sign that is not closed within it is text.
+const SPAN_BYTES_MAX: usize = 2 * 1024;
 
-/// Longest text that is shown of one, in bytes: attributes may stand for much more than their names.
+/// Longest text without markup, in bytes; values of attributes may be much longer than their names.
 const SHOWN_BYTES_MAX: usize = 256 * 1024;
 
-/// Returns `text` without markup, and adds what it links to.
+/// Returns `text` without markup, and adds its links to `references`.
 pub(super) fn plain(
     text: &str,
     attributes: &HashMap<&str, &str>,
@@ -34,7 +34,7 @@ pub(super) fn plain(
             rest = "";
             break;
         }
-        rest = stretch(marked, &mut shown, attributes, references).unwrap_or_else(|| {
+        rest = span(marked, &mut shown, attributes, references).unwrap_or_else(|| {
             let mut characters = marked.chars();
             shown.extend(characters.next());
             characters.as_str()
@@ -45,8 +45,8 @@ pub(super) fn plain(
     shown
 }
 
-/// Shows the stretch that `marked` starts with; returns what follows it.
-fn stretch<'t>(
+/// Adds the shown text of the span that `marked` starts with; returns the text after the span.
+fn span<'t>(
     marked: &'t str,
     shown: &mut String,
     attributes: &HashMap<&str, &str>,
@@ -77,7 +77,7 @@ fn stretch<'t>(
     if let Some(inner) = marked.strip_prefix('[') {
         return bracket(inner, shown, references);
     }
-    // Within a word one sign is no markup: `snake_case`, `2*3`.
+    // Inside a word, a single sign is not markup: `snake_case`, `2*3`.
     let in_word = shown.ends_with(char::is_alphanumeric);
     for sign in ["**", "__", "``", "##", "*", "_", "`", "+", "#"] {
         if let Some(inner) = marked.strip_prefix(sign) {
@@ -93,10 +93,10 @@ fn stretch<'t>(
     None
 }
 
-/// The brackets of an inline macro, whose name and target are shown already: `link:target[text]`,
+/// Reads the brackets of an inline macro, whose name and target are already shown: `link:target[text]`,
 /// `https://target[text]`.
 fn bracket<'t>(inner: &'t str, shown: &mut String, references: &mut References) -> Option<&'t str> {
-    let near = shown.floor_char_boundary(shown.len().saturating_sub(STRETCH_BYTES_MAX));
+    let near = shown.floor_char_boundary(shown.len().saturating_sub(SPAN_BYTES_MAX));
     let word = shown.get(near..)?.rsplit(char::is_whitespace).next()?;
     let word = word.trim_start_matches(['(', '"', '\'']);
     let (before, target) = word.split_once(':')?;
@@ -104,7 +104,7 @@ fn bracket<'t>(inner: &'t str, shown: &mut String, references: &mut References) 
     let word = word.get(before.len() - name.len()..)?;
     let start = shown.len() - word.len();
     if name == "footnote" {
-        // What is in it may have links.
+        // A footnote may have links.
         shown.truncate(start);
         shown.push(' ');
         return Some(inner);
@@ -139,7 +139,7 @@ fn bracket<'t>(inner: &'t str, shown: &mut String, references: &mut References) 
     Some(after)
 }
 
-/// Attributes that every document has: characters that would be markup.
+/// Returns the value of a predefined attribute: a character that would be markup.
 fn character(name: &str) -> Option<&'static str> {
     Some(match name {
         "nbsp" | "sp" => " ",
@@ -169,9 +169,9 @@ fn character(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Splits at the first `sign`, if that is near.
+/// Splits at the first `sign` within `SPAN_BYTES_MAX`.
 fn closed<'t>(text: &'t str, sign: &str) -> Option<(&'t str, &'t str)> {
-    let near = text.get(..text.floor_char_boundary(STRETCH_BYTES_MAX))?;
+    let near = text.get(..text.floor_char_boundary(SPAN_BYTES_MAX))?;
     let end = near.find(sign).filter(|end| 0 < *end)?;
     Some((text.get(..end)?, text.get(end + sign.len()..)?))
 }

@@ -1,20 +1,20 @@
-//! Inline markup of reStructuredText: emphasis, literals, links and roles become what they show.
+//! Inline markup of reStructuredText: emphasis, literals, links and roles become their shown text.
 //!
 //! Source: docutils' reStructuredText Markup Specification, "Inline Markup".
 //!
 //! # Differences from the specification
 //!
-//! * What is marked must not be followed by a letter there; here the signs go wherever they stand in
+//! * In the specification, no letter may follow marked-up text. Here, signs are removed wherever they form
 //!   pairs.
 //!
 //! Sans-I/O.
 
 use super::References;
 
-/// Longest marked-up stretch, in bytes: a sign that is not closed within it is text.
-const STRETCH_BYTES_MAX: usize = 2 * 1024;
+/// Longest marked-up span, in bytes; a sign that is not closed within it is text.
+const SPAN_BYTES_MAX: usize = 2 * 1024;
 
-/// Returns `text` without markup, and adds what it links to.
+/// Returns `text` without markup, and adds its links to `references`.
 pub(super) fn plain(text: &str, references: &mut References) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -22,7 +22,7 @@ pub(super) fn plain(text: &str, references: &mut References) -> String {
         let (before, marked) = rest.split_at(at);
         shown.push_str(before);
         let at_start = before.chars().next_back().is_none_or(|it| !it.is_alphanumeric());
-        rest = stretch(marked, at_start, &mut shown, references).unwrap_or_else(|| {
+        rest = span(marked, at_start, &mut shown, references).unwrap_or_else(|| {
             let mut characters = marked.chars();
             shown.extend(characters.next());
             characters.as_str()
@@ -34,8 +34,8 @@ pub(super) fn plain(text: &str, references: &mut References) -> String {
     if shown.contains("]_") { shown.replace("]_", "]") } else { shown }
 }
 
-/// Shows the stretch that `marked` starts with; returns what follows it.
-fn stretch<'t>(
+/// Adds the shown text of the span that `marked` starts with; returns the text after the span.
+fn span<'t>(
     marked: &'t str,
     at_start: bool,
     shown: &mut String,
@@ -47,7 +47,7 @@ fn stretch<'t>(
         return Some(characters.as_str());
     }
     if let Some(role) = marked.strip_prefix(':') {
-        // `:role:` in front of a backquote shows nothing itself.
+        // `:role:` before a backquote is not shown.
         let end = role.find(|it: char| !it.is_ascii_alphanumeric() && !"-_.:+".contains(it))?;
         let (name, quoted) = role.split_at(end);
         let shows = at_start && name.len() > 1 && name.ends_with(':') && quoted.starts_with('`');
@@ -75,7 +75,7 @@ fn stretch<'t>(
     None
 }
 
-/// What stands between backquotes: `text`, `text <target>`.
+/// Reads text between backquotes: `text`, `text <target>`.
 fn interpreted<'t>(
     quoted: &'t str,
     is_role: bool,
@@ -87,7 +87,7 @@ fn interpreted<'t>(
     let after_link = after.trim_start_matches('_');
     match target {
         Some((text, target)) => {
-            // The target of a role is a name, that of a link a place; the names of others end in `_`.
+            // The target of a role is a name. The target of a link is a URL, or the name of a link (ends in `_`).
             if !is_role && after_link.len() < after.len() && !target.ends_with('_') {
                 references.add(&target.split_whitespace().collect::<String>());
             }
@@ -99,9 +99,9 @@ fn interpreted<'t>(
     Some(after_link)
 }
 
-/// Splits at the first `sign`, if that is near.
+/// Splits at the first `sign` within `SPAN_BYTES_MAX`.
 fn closed<'t>(text: &'t str, sign: &str) -> Option<(&'t str, &'t str)> {
-    let near = text.get(..text.floor_char_boundary(STRETCH_BYTES_MAX))?;
+    let near = text.get(..text.floor_char_boundary(SPAN_BYTES_MAX))?;
     let end = near.find(sign).filter(|end| 0 < *end)?;
     Some((text.get(..end)?, text.get(end + sign.len()..)?))
 }

@@ -1,13 +1,13 @@
-//! Containers of every format, made here by the format's definition.
+//! Tests of all container formats, on containers built by each format's definition.
 
 use std::io::Cursor;
 
 use lzma_rust2::{LzipOptions, LzipWriter, LzmaOptions, LzmaWriter, XzOptions, XzWriter};
 
-use super::made::{ar, deb};
+use super::builders::{ar, deb};
 use super::*;
 
-/// Packs `bytes` as one stream.
+/// Compresses `bytes` as one stream.
 pub(crate) fn packed(packing: Packing, bytes: &[u8]) -> Vec<u8> {
     match packing {
         Packing::Gzip => gzip(bytes),
@@ -37,7 +37,7 @@ pub(crate) fn packed(packing: Packing, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A cpio archive: `c` for newc with a sum, `n` without, `o` for odc, `b` for the old binary one.
+/// Returns a cpio archive: `c` for newc with a sum, `n` without, `o` for odc, `b` for old binary.
 pub(crate) fn cpio(kind: char, files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, bytes) in files.iter().copied().chain([("TRAILER!!!", &b""[..])]) {
@@ -76,7 +76,7 @@ pub(crate) fn cpio(kind: char, files: &[(&str, &[u8])]) -> Vec<u8> {
     out
 }
 
-/// An RPM package.
+/// Returns an RPM package.
 fn rpm(tags: &[(u32, &str)], payload: &[u8]) -> Vec<u8> {
     let mut out = vec![0; 96];
     out[..4].copy_from_slice(b"\xed\xab\xee\xdb");
@@ -112,10 +112,10 @@ pub(crate) fn sevenz(files: &[(&str, &[u8])]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-/// A file in BinHex 4.0 with a resource fork; `packed_data` is `data` with its runs packed.
+/// Returns a file in BinHex 4.0 with a resource fork; `packed_data` is `data` with its runs packed.
 pub(crate) fn binhex(name: &str, data: &[u8], packed_data: &[u8]) -> Vec<u8> {
     let sum = |bytes: &[u8]| {
-        // The long division of the RFC: the sum of the bytes and two zeros.
+        // The long division of the RFC: the CRC of the bytes and two zeros.
         let mut sum = 0_u32;
         for byte in bytes.iter().chain(&[0, 0]) {
             for bit in (0..8).rev() {
@@ -150,12 +150,12 @@ pub(crate) fn binhex(name: &str, data: &[u8], packed_data: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn every_stream_opens_and_is_known_by_its_front() {
+fn every_compression_is_recognized_and_opened() {
     let text = "the quick brown fox ".repeat(500);
     for packing in Packing::ALL.iter().copied() {
         let bytes = packed(packing, text.as_bytes());
         let twice = match packing {
-            // These two have no members.
+            // These two formats have no members.
             Packing::Compress | Packing::Lzma => bytes.clone(),
             _ => bytes.repeat(2),
         };
@@ -170,7 +170,7 @@ fn every_stream_opens_and_is_known_by_its_front() {
 
         let cut = Object::whole("http://h.example/x", bytes[..bytes.len() / 2].to_vec());
         let opened = unpack(&cut, packing, &Budget::new(LIMITS, &|| false), &|_, _| usize::MAX);
-        // compress does not say where it ends.
+        // compress data has no end mark.
         assert_eq!(opened.problems.len(), usize::from(packing != Packing::Compress), "{packing:?}");
 
         let tar = packed(packing, &tarball(&[("a", b"one")]));
@@ -204,8 +204,8 @@ fn cpio_in_all_its_formats() {
 }
 
 #[test]
-fn files_of_several_names_in_cpio() {
-    // Each with the number of its file.
+fn a_cpio_file_with_several_names_is_one_member() {
+    // Names with contents and the numbers of their files.
     let names: &[(&str, &[u8], u8)] =
         &[("a", b"", 1), ("b", b"", 1), ("x", b"", 2), ("y", b"one", 2), ("z", b"", 2)];
     let mut bytes = Vec::new();
@@ -221,7 +221,7 @@ fn files_of_several_names_in_cpio() {
 }
 
 #[test]
-fn ar_with_the_long_names_of_both() {
+fn ar_has_long_names_of_gnu_and_bsd() {
     let bytes = ar(&[
         ("/", b"\0\0\0\0"),
         ("//", b"a-rather-long-name.o/\nanother-one.o/\n"),
@@ -247,7 +247,7 @@ const CONTROL: &str = "Package: hello\nVersion: 2.10-3\nArchitecture: amd64\n\
     Description: example package\n A longer text.\n .\n Its second paragraph.\n";
 
 #[test]
-fn a_debian_package_is_its_files_and_says_what_it_is() {
+fn a_debian_package_has_files_and_metadata() {
     let bytes = deb(CONTROL, &[("./usr/share/doc/hello/README", b"Read me")]);
     check(Format::Deb, &bytes, &["http://h.example/a#usr/share/doc/hello/README 7 Read me"]);
     let object = Object::whole("http://h.example/a", bytes);
@@ -263,7 +263,7 @@ fn a_debian_package_is_its_files_and_says_what_it_is() {
 }
 
 #[test]
-fn an_rpm_package_is_its_files_and_says_what_it_is() {
+fn an_rpm_package_has_files_and_metadata() {
     let tags = [(1000, "hello"), (1001, "2.10"), (1002, "3"), (1004, "Greets"), (1014, "GPL-3.0")];
     let payload = cpio('n', &[("./usr/bin/hello", b"#!")]);
     for payload in [
@@ -408,7 +408,7 @@ fn messages_of_a_mailbox() {
 }
 
 #[test]
-fn packages_say_what_they_are() {
+fn packages_have_metadata() {
     let about = |format: Format, bytes: Vec<u8>| {
         let object = Object::whole("http://h.example/a", bytes);
         let about = members(&object, format, &Budget::new(LIMITS, &|| false), &mut |_| {}).about;

@@ -1,4 +1,4 @@
-//! A reader for libraries that take one: it stops them when the time is up.
+//! A cancellable reader: it stops decoders of other libraries when the time is up.
 //!
 //! Sans-I/O.
 
@@ -7,14 +7,14 @@ use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
 /// Steps between two looks at the clock.
 const POLL_STEPS: u32 = 256;
 
-/// Foreign bytes as a file that fails once there is to be no more reading.
-pub(crate) struct Watched<'a> {
+/// Foreign bytes as a file that fails after cancellation.
+pub(crate) struct CancellableReader<'a> {
     bytes: Cursor<&'a [u8]>,
     cancelled: &'a dyn Fn() -> bool,
     steps: u32,
 }
 
-impl<'a> Watched<'a> {
+impl<'a> CancellableReader<'a> {
     /// Returns a reader of `bytes`.
     pub(crate) fn new(bytes: &'a [u8], cancelled: &'a dyn Fn() -> bool) -> Self {
         Self { bytes: Cursor::new(bytes), cancelled, steps: 0 }
@@ -29,14 +29,14 @@ impl<'a> Watched<'a> {
     }
 }
 
-impl Read for Watched<'_> {
+impl Read for CancellableReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.step()?;
         self.bytes.read(into)
     }
 }
 
-impl BufRead for Watched<'_> {
+impl BufRead for CancellableReader<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.step()?;
         self.bytes.fill_buf()
@@ -47,7 +47,7 @@ impl BufRead for Watched<'_> {
     }
 }
 
-impl Seek for Watched<'_> {
+impl Seek for CancellableReader<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.step()?;
         self.bytes.seek(to)
@@ -59,11 +59,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reading_ends_with_the_time() {
+    fn reading_ends_on_cancellation() {
         let bytes = [0; 4096];
-        let all = Watched::new(&bytes, &|| false).bytes().filter(Result::is_ok).count();
+        let all = CancellableReader::new(&bytes, &|| false).bytes().filter(Result::is_ok).count();
         assert_eq!(all, 4096);
-        let some = Watched::new(&bytes, &|| true).bytes().take_while(Result::is_ok).count();
+        let some =
+            CancellableReader::new(&bytes, &|| true).bytes().take_while(Result::is_ok).count();
         assert_eq!(some, 255);
     }
 }

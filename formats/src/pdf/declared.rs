@@ -1,8 +1,8 @@
-//! What a PDF says of itself beside its pages: its information, its XMP packet, its form and outline.
+//! The metadata that a PDF declares: its information, its XMP packet, its form and its outline.
 //!
-//! Source: ISO 32000-1 §14.3.3 (information dictionary), §12.3.3 (outline), §12.7.2 (form); XMP part 1
-//! §7 and part 2 §3.1 (Dublin Core) for the packet. It is one witness among others: word processors put
-//! there what nobody said.
+//! Source: ISO 32000-1 §14.3.3 (information dictionary), §12.3.3 (outline), §12.7.2 (form); XMP part 1 §7 and
+//! part 2 §3.1 (Dublin Core) for the packet. Templates weigh it against the pages, since word processors
+//! write values there that no author chose.
 //!
 //! Sans-I/O.
 
@@ -20,12 +20,12 @@ const OUTLINE_ENTRIES_MAX: usize = 5_000;
 const OUTLINE_DEPTH_MAX: usize = 8;
 /// Longest XMP packet that is read, in bytes.
 const PACKET_BYTES_MAX: usize = 256 * 1024;
-/// Most events of a packet's XML that are looked at.
+/// Most XML events of a packet that are read.
 const PACKET_EVENTS_MAX: usize = 20_000;
 
-/// What a PDF says of itself.
+/// The declared metadata.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Witness {
+pub(super) struct Declared {
     pub(super) title: String,
     pub(super) author: String,
     /// The programs that made it.
@@ -41,53 +41,53 @@ pub(super) struct Witness {
     pub(super) outline: usize,
 }
 
-/// Reads what there is, and puts into `draft` what is said nowhere else.
-pub(super) fn read(pdf: &Pdf, draft: &mut Draft<'_>) -> Witness {
-    let about = pdf.metadata();
+/// Reads the metadata; puts values that are used as they are into `draft`.
+pub(super) fn read(pdf: &Pdf, draft: &mut Draft<'_>) -> Declared {
+    let information = pdf.metadata();
     let text = |value: &Option<Box<[u8]>>| value.as_deref().map(text_string).unwrap_or_default();
-    draft.description = text(&about.subject);
-    draft.keywords = text(&about.keywords);
-    let (creator, producer) = (text(&about.creator), text(&about.producer));
+    draft.description = text(&information.subject);
+    draft.keywords = text(&information.keywords);
+    let (creator, producer) = (text(&information.creator), text(&information.producer));
     draft.other("Subject", draft.description.clone());
     draft.other("Declared-Keywords", draft.keywords.clone());
     draft.other("Creator", creator.clone());
     draft.other("Producer", producer.clone());
-    draft.other("Creation-Date", about.creation_date.as_ref().map(date).unwrap_or_default());
-    let mut witness = Witness {
-        title: text(&about.title),
-        author: text(&about.author),
+    draft.other("Creation-Date", information.creation_date.as_ref().map(date).unwrap_or_default());
+    let mut declared = Declared {
+        title: text(&information.title),
+        author: text(&information.author),
         made_by: format!("{creator}\n{producer}"),
         pages: pdf.pages().len(),
-        ..Witness::default()
+        ..Declared::default()
     };
     if let Some(page) = pdf.pages().first() {
         let (width, height) = page.render_dimensions();
-        witness.width = f64::from(width);
-        witness.aspect = f64::from(width) / f64::from(height.max(1.0));
+        declared.width = f64::from(width);
+        declared.aspect = f64::from(width) / f64::from(height.max(1.0));
     }
-    let Some(catalog) = pdf.xref().get::<Dict<'_>>(pdf.xref().root_id()) else { return witness };
+    let Some(catalog) = pdf.xref().get::<Dict<'_>>(pdf.xref().root_id()) else { return declared };
     if let Some(language) = catalog.get::<object::String<'_>>("Lang") {
         draft.other("Language", text_string(language.as_bytes()));
     }
     if let Some(form) = catalog.get::<Dict<'_>>("AcroForm") {
         let fields = form.get::<Array<'_>>("Fields");
-        witness.fields = fields.map_or(0, |it| it.raw_iter().take(OUTLINE_ENTRIES_MAX).count());
+        declared.fields = fields.map_or(0, |it| it.raw_iter().take(OUTLINE_ENTRIES_MAX).count());
     }
     if let Some(outlines) = catalog.get::<Dict<'_>>("Outlines") {
         let mut left = OUTLINE_ENTRIES_MAX;
         entries(&outlines, OUTLINE_DEPTH_MAX, &mut left);
-        witness.outline = OUTLINE_ENTRIES_MAX - left;
+        declared.outline = OUTLINE_ENTRIES_MAX - left;
     }
-    if witness.title.is_empty() || witness.author.is_empty() {
+    if declared.title.is_empty() || declared.author.is_empty() {
         let packet = catalog.get::<Stream<'_>>("Metadata").and_then(|it| it.decoded().ok());
         if let Some(packet) = packet.filter(|it| it.len() <= PACKET_BYTES_MAX) {
-            from_packet(&decode(&packet, None), &mut witness);
+            from_packet(&decode(&packet, None), &mut declared);
         }
     }
-    witness
+    declared
 }
 
-/// Counts the entries below one of the outline's.
+/// Counts the entries below an entry of the outline.
 fn entries(parent: &Dict<'_>, depth: usize, left: &mut usize) {
     let mut entry = parent.get::<Dict<'_>>("First");
     while let Some(it) = entry.filter(|_| 0 < *left && 0 < depth) {
@@ -97,8 +97,8 @@ fn entries(parent: &Dict<'_>, depth: usize, left: &mut usize) {
     }
 }
 
-/// Takes title and creators from an XMP packet where the information has none.
-fn from_packet(packet: &str, witness: &mut Witness) {
+/// Sets title and author from an XMP packet, if they are empty.
+fn from_packet(packet: &str, declared: &mut Declared) {
     let mut reader = Reader::from_str(packet);
     let (mut title, mut creators) = (String::new(), Vec::new());
     let mut within = Vec::new();
@@ -126,15 +126,15 @@ fn from_packet(packet: &str, witness: &mut Witness) {
             Ok(_) => {}
         }
     }
-    if witness.title.is_empty() {
-        witness.title = title;
+    if declared.title.is_empty() {
+        declared.title = title;
     }
-    if witness.author.is_empty() {
-        witness.author = creators.join("\n");
+    if declared.author.is_empty() {
+        declared.author = creators.join("\n");
     }
 }
 
-/// Decodes a text string: UTF-16 with a byte order mark, UTF-8 with one, or (nearly) Latin-1.
+/// Decodes a text string: UTF-16 with a byte order mark, UTF-8 with one, or nearly Latin-1.
 fn text_string(bytes: &[u8]) -> String {
     let text = match bytes {
         [0xfe, 0xff, ..] | [0xff, 0xfe, ..] | [0xef, 0xbb, 0xbf, ..] => decode(bytes, None),
@@ -157,18 +157,18 @@ mod tests {
             <dc:title><rdf:Alt><rdf:li xml:lang='x-default'>On Wells</rdf:li></rdf:Alt></dc:title>\
             <dc:creator><rdf:Seq><rdf:li>A. One</rdf:li><rdf:li>B. Two</rdf:li></rdf:Seq></dc:creator>\
             </rdf:Description></rdf:RDF></x:xmpmeta>";
-        let mut witness = Witness::default();
-        from_packet(packet, &mut witness);
+        let mut declared = Declared::default();
+        from_packet(packet, &mut declared);
         assert_eq!(
-            (witness.title.as_str(), witness.author.as_str()),
+            (declared.title.as_str(), declared.author.as_str()),
             ("On Wells", "A. One\nB. Two")
         );
-        from_packet("<a><b", &mut witness);
-        from_packet(&"<title>".repeat(100_000), &mut witness);
+        from_packet("<a><b", &mut declared);
+        from_packet(&"<title>".repeat(100_000), &mut declared);
     }
 
     #[test]
-    fn text_strings_are_in_three_codes() {
+    fn text_strings_have_three_encodings() {
         assert_eq!(text_string(b"The \xfcber title"), "The über title");
         assert_eq!(text_string(b"\xfe\xff\0A\0\xfc"), "Aü");
         assert_eq!(text_string(b"\xef\xbb\xbfA\xc3\xbc\n"), "Aü");

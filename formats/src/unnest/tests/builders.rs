@@ -1,4 +1,4 @@
-//! Containers for tests, made by what others wrote.
+//! Builders of containers for tests, mostly by other crates.
 
 use std::io::{Cursor, Write as _};
 
@@ -41,12 +41,12 @@ pub(crate) fn zipped(files: &[(&str, &[u8])]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-/// Returns gzip that opens to `mebibytes`, in as many members.
+/// Returns gzip of `mebibytes` MiB, with one member for each.
 pub(crate) fn bomb(mebibytes: usize) -> Vec<u8> {
     gzip(&vec![b' '; 1 << 20]).repeat(mebibytes)
 }
 
-/// An ar archive with names as they are written in the headers.
+/// Returns an ar archive; names are written to the headers unchanged.
 pub(crate) fn ar(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut out = b"!<arch>\n".to_vec();
     for (name, bytes) in files {
@@ -61,7 +61,7 @@ pub(crate) fn ar(files: &[(&str, &[u8])]) -> Vec<u8> {
     out
 }
 
-/// A Debian package.
+/// Returns a Debian package.
 pub(crate) fn deb(control: &str, files: &[(&str, &[u8])]) -> Vec<u8> {
     let control = tarball(&[("./control", control.as_bytes())]);
     ar(&[

@@ -1,13 +1,13 @@
-//! Pictures whose header is text (PNM, XPM, XBM), and GIMP's own.
+//! Picture formats with simple headers: text (PNM, XPM, XBM), and GIMP's own (XCF).
 //!
 //! Source: pnm(5), the XPM manual (Le Hors 1996) §2, the X11 bitmap format, GIMP's `xcf.txt`.
 //!
 //! Sans-I/O.
 
-use crate::about::{About, Field};
+use crate::metadata::{Field, Metadata};
 use crate::numbers::be32;
 
-/// How far the header of such a picture is looked for, in bytes.
+/// The header must lie in this many bytes at the picture's front.
 const HEADER_BYTES: usize = 4 * 1024;
 
 fn header(bytes: &[u8]) -> String {
@@ -15,8 +15,8 @@ fn header(bytes: &[u8]) -> String {
         .into_owned()
 }
 
-/// `P6`, comments, width and height.
-pub(super) fn pnm(bytes: &[u8], about: &mut About) -> Option<()> {
+/// Reads PNM: `P6` or the like, comments, width and height.
+pub(super) fn pnm(bytes: &[u8], about: &mut Metadata) -> Option<()> {
     let header = header(bytes);
     let mut sides = Vec::new();
     for line in header.get(2..)?.lines() {
@@ -35,21 +35,21 @@ pub(super) fn pnm(bytes: &[u8], about: &mut About) -> Option<()> {
     None
 }
 
-/// XCF: a version of four bytes, width, height.
-pub(super) fn xcf(bytes: &[u8], about: &mut About) -> Option<()> {
+/// Reads XCF: a version of four bytes, width, height.
+pub(super) fn xcf(bytes: &[u8], about: &mut Metadata) -> Option<()> {
     about.dimensions(u64::from(be32(bytes, 14)?), u64::from(be32(bytes, 18)?));
     Some(())
 }
 
-/// XPM (`"16 16 4 1",` is its first string) and XBM (`#define x_width 16`).
-pub(super) fn drawn_in_c(bytes: &[u8], about: &mut About) -> Option<()> {
+/// Reads XPM (`"16 16 4 1",` is its first string) or XBM (`#define x_width 16`).
+pub(super) fn xpm_or_xbm(bytes: &[u8], about: &mut Metadata) -> Option<()> {
     if !bytes.starts_with(b"/*") && !bytes.starts_with(b"#define") && !bytes.starts_with(b"static")
     {
         return None;
     }
     let header = header(bytes);
-    let defined = |what: &str| {
-        let rest = header.lines().find_map(|line| line.strip_prefix("#define")?.split_once(what));
+    let defined = |suffix: &str| {
+        let rest = header.lines().find_map(|line| line.strip_prefix("#define")?.split_once(suffix));
         rest.and_then(|it| it.1.trim().parse::<u64>().ok())
     };
     if let (Some(width), Some(height)) = (defined("_width"), defined("_height")) {

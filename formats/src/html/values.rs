@@ -1,4 +1,4 @@
-//! What markup tables have found of a document: values by attribute, and which of them count.
+//! The values that markup tables take from a document, by attribute and precedence.
 //!
 //! Sans-I/O.
 
@@ -10,20 +10,20 @@ use crate::text::one_line;
 
 /// Longest value, in bytes.
 pub(super) const VALUE_BYTES_MAX: usize = 4 * 1024;
-/// Longest sum of the values that one map finds, in bytes.
+/// Longest sum of one map's values, in bytes.
 const SLOT_BYTES_MAX: usize = 8 * 1024;
-/// Most values that one map finds.
+/// Most values of one map.
 const SLOT_VALUES_MAX: usize = 500;
-/// Most maps that find something.
+/// Most maps with values.
 const SLOTS_MAX: usize = 200;
 
-/// What has been found.
+/// The values of a document.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct Values {
     slots: Vec<Slot>,
 }
 
-/// What one map has found.
+/// The values of one map.
 #[derive(Debug)]
 struct Slot {
     attribute: Attribute,
@@ -32,15 +32,15 @@ struct Slot {
     bytes: usize,
 }
 
-impl Found {
-    /// Whether there is something already that counts as much as what `rule` finds.
+impl Values {
+    /// Returns whether a value exists that counts at least as much as those of `rule`.
     pub(super) fn has(&self, attribute: Attribute, rule: &Rule) -> bool {
         self.slots.iter().any(|it| it.attribute == attribute && it.rank <= rule.rank)
     }
 
-    /// Adds what a rule has found.
+    /// Adds a value by a rule, split where the rule says so.
     pub(super) fn add(&mut self, rule: &Rule, value: &str) {
-        let Action::Tell(attribute) = rule.action else { return };
+        let Action::Attribute(attribute) = rule.action else { return };
         match &rule.split {
             Some(split) => value.split(&**split).for_each(|it| self.add_one(attribute, rule, it)),
             None => self.add_one(attribute, rule, value),
@@ -58,13 +58,13 @@ impl Found {
             _ if rule.prefix.is_empty() => value,
             _ => format!("{}{value}", rule.prefix),
         };
-        let known =
+        let existing =
             self.slots.iter().position(|it| it.attribute == attribute && it.rank == rule.rank);
-        if known.is_none() && self.slots.len() < SLOTS_MAX {
+        if existing.is_none() && self.slots.len() < SLOTS_MAX {
             let (rank, values) = (rule.rank, Vec::new());
             self.slots.push(Slot { attribute, rank, values, bytes: 0 });
         }
-        let at = known.unwrap_or(self.slots.len() - 1);
+        let at = existing.unwrap_or(self.slots.len() - 1);
         let Some(slot) = self.slots.get_mut(at).filter(|it| it.rank == rule.rank) else { return };
         let is_room =
             slot.values.len() < SLOT_VALUES_MAX && slot.bytes + value.len() <= SLOT_BYTES_MAX;
@@ -74,18 +74,18 @@ impl Found {
         }
     }
 
-    /// Puts what counts into a draft; the words of the rest become keywords.
-    pub(super) fn tell(mut self, tables: &Tables, draft: &mut Draft<'_>) {
+    /// Puts the values that count into a draft; the words of the others become keywords.
+    pub(super) fn fill(mut self, tables: &Tables, draft: &mut Draft<'_>) {
         self.slots.sort_by_key(|it| (it.attribute, it.rank));
         let mut slots = self.slots.into_iter().peekable();
         while let Some(slot) = slots.next() {
             let (attribute, mut values) = (slot.attribute, slot.values);
             let mut rest = Vec::new();
             while let Some(other) = slots.next_if(|it| it.attribute == attribute) {
-                let place = if attribute.adds_up() { &mut values } else { &mut rest };
-                let new = other.values.into_iter().filter(|it| !place.contains(it));
+                let target = if attribute.adds_up() { &mut values } else { &mut rest };
+                let new = other.values.into_iter().filter(|it| !target.contains(it));
                 let new: Vec<String> = new.collect();
-                place.extend(new);
+                target.extend(new);
             }
             if attribute.is_one() && 1 < values.len() {
                 rest.extend(values.drain(1..));
@@ -96,7 +96,7 @@ impl Found {
                 Attribute::Description => draft.description = values.concat(),
                 Attribute::Abstract => draft.r#abstract = values.join("\n"),
                 Attribute::Keywords => rest.splice(..0, values).for_each(drop),
-                // These two are told elsewhere: as links, and where they stand.
+                // The builder handles these two: links, and text in its own order.
                 Attribute::References | Attribute::Text => {}
                 other => draft.other(tables.name(other), values.join("\n")),
             }
@@ -109,13 +109,13 @@ impl Found {
 }
 
 impl Attribute {
-    /// Whether a record has one value of it.
+    /// Returns whether a record has only one value of it.
     fn is_one(self) -> bool {
         matches!(self, Self::Title | Self::Description | Self::Language)
     }
 }
 
-/// Returns an identifier with the scheme that its form shows, else with the one that is known.
+/// Returns an identifier with the scheme that its form shows, else with `scheme`.
 fn identifier(scheme: &str, value: &str) -> String {
     const RESOLVERS: [&str; 6] = [
         "https://doi.org/",
@@ -137,7 +137,7 @@ fn identifier(scheme: &str, value: &str) -> String {
     format!("{scheme}{value}")
 }
 
-/// Joins what a document says itself and what surrounds that, at most `bytes_max` bytes.
+/// Joins a document's own text and the text around it, at most `bytes_max` bytes.
 pub(super) fn joined(own: String, around: &str, bytes_max: usize) -> Cow<'static, str> {
     let mut own = own;
     let around = around.trim();
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identifiers_say_what_they_are() {
+    fn identifiers_have_their_scheme() {
         for (scheme, value, expected) in [
             ("doi:", "10.1000/182", "doi:10.1000/182"),
             ("", "https://doi.org/10.1000/182", "doi:10.1000/182"),

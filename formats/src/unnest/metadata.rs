@@ -1,4 +1,4 @@
-//! What packages say of themselves, for the package's own record.
+//! Metadata of packages, for the package's own record.
 //!
 //! Sources: Debian's policy, chapter 5 (`control`); Python's core metadata (`METADATA`, `PKG-INFO`);
 //! the manifest of Cargo (`Cargo.toml`); the JAR file specification and OSGi (`MANIFEST.MF`).
@@ -11,14 +11,14 @@ use super::Member;
 use crate::Draft;
 use crate::text::{decode, front};
 
-/// Longest description of a package that is read, in bytes.
-const ABOUT_BYTES_MAX: usize = 256 * 1024;
-/// Most fields of one.
+/// Most bytes of a metadata file that are read.
+const METADATA_BYTES_MAX: usize = 256 * 1024;
+/// Most fields of a metadata file.
 const FIELDS_MAX: usize = 500;
-/// Longest text that is kept of one, in bytes.
+/// Longest description text, in bytes.
 const TEXT_BYTES_MAX: usize = 16 * 1024;
 
-/// Returns what `member` says of the package that it is in, when that is what it is for.
+/// Returns the metadata of the package around `member`, if `member` is the package's metadata file.
 pub(super) fn of_member(member: &Member) -> Option<Draft<'static>> {
     let mut path = member.path.split('/');
     let (first, second) = (path.next()?, path.next());
@@ -36,16 +36,17 @@ pub(super) fn of_member(member: &Member) -> Option<Draft<'static>> {
     }
 }
 
-/// Fields as in a mail header, each with the lines that follow it, and what comes after them.
-struct Fields {
+/// Fields in the form of a mail header, with continuation lines, and the text after them.
+struct HeaderFields {
     fields: Vec<(String, String)>,
     rest: String,
 }
 
-impl Fields {
-    /// `join` stands between the lines of a field.
+impl HeaderFields {
+    /// Reads the fields; `join` is put between the lines of a field.
     fn read(bytes: &[u8], join: &str) -> Self {
-        let text = decode(bytes.get(..bytes.len().min(ABOUT_BYTES_MAX)).unwrap_or_default(), None);
+        let text =
+            decode(bytes.get(..bytes.len().min(METADATA_BYTES_MAX)).unwrap_or_default(), None);
         let mut fields: Vec<(String, String)> = Vec::new();
         let mut lines = text.lines();
         for line in lines.by_ref().take_while(|line| !line.is_empty()).take(FIELDS_MAX) {
@@ -62,13 +63,13 @@ impl Fields {
         Self { fields, rest }
     }
 
-    /// Returns the values of all fields called `name`.
+    /// Returns the known values of all fields called `name`.
     fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         let known = |value: &&str| !value.is_empty() && !value.eq_ignore_ascii_case("unknown");
         self.fields.iter().filter(move |it| it.0 == name).map(|it| it.1.as_str()).filter(known)
     }
 
-    /// Returns the first value of the first of `names` that is there.
+    /// Returns the first value of the first of `names` that has one.
     fn first(&self, names: &[&str]) -> &str {
         names.iter().find_map(|name| self.all(name).next()).unwrap_or_default()
     }
@@ -76,7 +77,7 @@ impl Fields {
 
 /// Reads the `control` file of a Debian package.
 pub(super) fn control(bytes: &[u8]) -> Draft<'static> {
-    let fields = Fields::read(bytes, "\n");
+    let fields = HeaderFields::read(bytes, "\n");
     let description = fields.first(&["description"]);
     let (short, long) = description.split_once('\n').unwrap_or((description, ""));
     // A dot stands for an empty line.
@@ -100,10 +101,10 @@ pub(super) fn control(bytes: &[u8]) -> Draft<'static> {
 
 /// Reads the core metadata of a Python package.
 fn python(bytes: &[u8]) -> Draft<'static> {
-    let fields = Fields::read(bytes, "\n");
+    let fields = HeaderFields::read(bytes, "\n");
     let mut authors: Vec<String> = Vec::new();
     for name in ["author", "author-email", "maintainer", "maintainer-email"] {
-        // `author-email` has the name too, where `author` is missing.
+        // Without `author`, `author-email` has the name, too.
         if authors.is_empty() {
             authors.extend(fields.all(name).map(str::to_owned));
         }
@@ -129,10 +130,10 @@ fn python(bytes: &[u8]) -> Draft<'static> {
     draft
 }
 
-/// Reads a manifest of Java; `None` when it says no more than that it is one.
+/// Reads a manifest of Java; `None` if it has no metadata.
 fn manifest(bytes: &[u8]) -> Option<Draft<'static>> {
-    // Lines of at most 72 bytes go on where they were cut.
-    let fields = Fields::read(bytes, "");
+    // Lines are cut at 72 bytes and continue without a separator.
+    let fields = HeaderFields::read(bytes, "");
     let name = ["bundle-name", "implementation-title", "specification-title"];
     let version = ["bundle-version", "implementation-version", "specification-version"];
     let vendor = ["bundle-vendor", "implementation-vendor", "specification-vendor"];
@@ -153,7 +154,7 @@ fn manifest(bytes: &[u8]) -> Option<Draft<'static>> {
     is_telling.then_some(draft)
 }
 
-/// What we read of `Cargo.toml`. A crate's is written by Cargo: it inherits nothing.
+/// The parts of `Cargo.toml` that are read. In a packed crate, Cargo has written it: it inherits nothing.
 #[derive(Deserialize)]
 struct Manifest {
     package: Package,
@@ -177,9 +178,9 @@ struct Package {
 }
 
 fn cargo(bytes: &[u8]) -> Option<Draft<'static>> {
-    let text = std::str::from_utf8(bytes.get(..bytes.len().min(ABOUT_BYTES_MAX))?).ok()?;
+    let text = std::str::from_utf8(bytes.get(..bytes.len().min(METADATA_BYTES_MAX))?).ok()?;
     let Manifest { package } = toml::from_str(text).ok()?;
-    // A package of a workspace has a table where the value is the workspace's.
+    // In a workspace, an inherited value is a table.
     let text = |it: Option<toml::Value>| match it {
         Some(toml::Value::String(text)) => text,
         _ => String::new(),

@@ -1,8 +1,8 @@
-//! What HTML and other markup have in common: tables are followed element by element, and text goes
-//! where it belongs.
+//! The draft builder of HTML and other markup: applies the tables' rules element by element, and collects
+//! values, links and text.
 //!
-//! There is no tree. What an element holds ends at its end tag; elements of the same name inside it are
-//! counted, but for HTML, where one that follows ends it.
+//! There is no tree. An element's content ends at its end tag. Elements of the same name inside it are
+//! counted; in HTML, the next one ends it instead.
 //!
 //! Sans-I/O.
 
@@ -11,87 +11,87 @@ use url::Url;
 use super::super::markup::{Action, Attribute, Rule, Tables};
 use super::super::{Draft, Input};
 use super::characters::in_attribute;
-use super::found::{Found, VALUE_BYTES_MAX, joined};
 use super::links::Links;
 use super::tokens::Attributes;
+use super::values::{VALUE_BYTES_MAX, Values, joined};
 use crate::text::{Body, front};
 
-/// Most elements whose text is gathered at one place of the document.
+/// Most open elements whose text is captured.
 const CAPTURES_MAX: usize = 16;
-/// Longest value of an attribute that is looked at, in bytes: references in it may be long.
+/// Longest value of an attribute as written, in bytes; character references may make it long.
 pub(super) const WRITTEN_BYTES_MAX: usize = 64 * 1024;
 
-/// What has been read of a document.
+/// The draft of a document while it is read.
 #[derive(Debug)]
-pub(super) struct Sheet<'t, 'r> {
+pub(super) struct DraftBuilder<'t, 'r> {
     html: bool,
     body: Body,
-    /// What surrounds the document's own text.
+    /// Text around the document's own text.
     around: Body,
-    /// The element whose text is not the document's own.
-    astray: Option<Astray<'t>>,
+    /// The open element whose text is not the document's own.
+    aside: Option<OpenAside<'t>>,
     captures: Vec<Capture<'t, 'r>>,
-    pub(super) found: Found,
+    pub(super) values: Values,
     pub(super) links: Links<'t>,
     text_bytes_max: usize,
 }
 
-/// An element whose text is told last, or not at all.
+/// An open element whose text is put last, or left out.
 #[derive(Debug)]
-struct Astray<'t> {
+struct OpenAside<'t> {
     name: &'t str,
-    is_told: bool,
-    /// How many elements of its name are open in it.
+    is_shown: bool,
+    /// Count of elements of the same name that are open in it.
     nested: u32,
 }
 
-/// An element whose text is gathered.
+/// An open element whose text is captured.
 #[derive(Debug)]
 struct Capture<'t, 'r> {
     name: &'t str,
     rules: Vec<&'r Rule>,
     text: Body,
-    /// What the elements in it hold that make up its value.
+    /// The text of the inner elements that make up its value.
     parts: Vec<Body>,
-    /// Which of them is open.
+    /// The open one of `parts`.
     part: Option<usize>,
-    /// How many elements of its name are open in it.
+    /// Count of elements of the same name that are open in it.
     nested: u32,
-    /// Whether it is no part of the document's text.
+    /// Whether its text is left out of the document's text.
     apart: bool,
-    /// Whether it ends with the line.
+    /// Whether it ends with its line.
     is_line: bool,
 }
 
-impl<'t, 'r> Sheet<'t, 'r> {
-    /// Returns an empty sheet for the input's object, which is HTML or other markup.
+impl<'t, 'r> DraftBuilder<'t, 'r> {
+    /// Returns an empty builder for the input's object, which is HTML or other markup.
     pub(super) fn new(input: &Input<'_>, html: bool) -> Self {
-        // A member of an archive has no place that others could be found from.
+        // Relative links of an archive's member have no base.
         let base = Url::parse(&input.object.url).ok().filter(|url| url.fragment().is_none());
         let text_bytes_max = input.text_bytes_max();
         Self {
             html,
             body: Body::new(text_bytes_max),
             around: Body::new(text_bytes_max),
-            astray: None,
+            aside: None,
             captures: Vec::new(),
-            found: Found::default(),
+            values: Values::default(),
             links: Links::new(base, input.settings.references_max),
             text_bytes_max,
         }
     }
 
-    /// Whether nothing more is wanted.
+    /// Returns whether text and links have reached their limits.
     pub(super) fn is_full(&self) -> bool {
         self.body.is_full() && self.links.is_full()
     }
 
-    /// Whether an element is open whose end matters.
+    /// Returns whether an element is open whose end matters.
     pub(super) fn is_inside(&self) -> bool {
-        self.astray.is_some() || !self.captures.is_empty()
+        self.aside.is_some() || !self.captures.is_empty()
     }
 
-    /// Starts an element with the rules that apply to it. `is_line` asks whether it lacks an end tag.
+    /// Starts an element with the rules that apply to it. `is_line` returns whether it lacks an end tag.
     pub(super) fn start(
         &mut self,
         name: &'t str,
@@ -100,37 +100,37 @@ impl<'t, 'r> Sheet<'t, 'r> {
         is_line: impl FnOnce() -> bool,
     ) {
         let empty = !self.html && attributes.are_all();
-        self.reopen(name, empty);
-        let mut gathering = Vec::new();
+        self.enter(name, empty);
+        let mut capturing = Vec::new();
         for rule in rules {
             match (rule.action, &rule.value_of) {
-                (Action::Aside | Action::Ignore, _) if self.astray.is_none() && !empty => {
-                    let is_told = rule.action == Action::Aside;
-                    self.astray = Some(Astray { name, is_told, nested: 0 });
+                (Action::Aside | Action::Ignore, _) if self.aside.is_none() && !empty => {
+                    let is_shown = rule.action == Action::Aside;
+                    self.aside = Some(OpenAside { name, is_shown, nested: 0 });
                 }
                 (Action::Aside | Action::Ignore, _) => {}
-                (Action::Tell(attribute), Some(value_of)) => {
+                (Action::Attribute(attribute), Some(value_of)) => {
                     if let Some(value) = attributes.get(value_of) {
                         self.value(attribute, rule, value);
                     }
                 }
-                (Action::Tell(Attribute::Text), None) => {}
-                (Action::Tell(_), None) if !empty => gathering.push(rule),
-                (Action::Tell(_), None) => {}
+                (Action::Attribute(Attribute::Text), None) => {}
+                (Action::Attribute(_), None) if !empty => capturing.push(rule),
+                (Action::Attribute(_), None) => {}
             }
         }
-        if !gathering.is_empty() {
+        if !capturing.is_empty() {
             self.end_line();
             if self.captures.len() < CAPTURES_MAX {
-                let is_line = gathering.iter().any(|it| it.line) || is_line();
-                self.capture(name, gathering, is_line);
+                let is_line = capturing.iter().any(|it| it.line) || is_line();
+                self.capture(name, capturing, is_line);
             }
         }
     }
 
     fn capture(&mut self, name: &'t str, rules: Vec<&'r Rule>, is_line: bool) {
-        let is_title = |it: &&&Rule| it.action == Action::Tell(Attribute::Title);
-        let apart = rules.iter().all(|it| is_title(&it) && !self.found.has(Attribute::Title, it));
+        let is_title = |it: &&&Rule| it.action == Action::Attribute(Attribute::Title);
+        let apart = rules.iter().all(|it| is_title(&it) && !self.values.has(Attribute::Title, it));
         let parts = rules.first().map_or(0, |it| it.parts.len());
         let part = |_number| Body::new(VALUE_BYTES_MAX);
         self.captures.push(Capture {
@@ -145,13 +145,13 @@ impl<'t, 'r> Sheet<'t, 'r> {
         });
     }
 
-    /// Goes into an element within those that are open.
-    fn reopen(&mut self, name: &str, empty: bool) {
+    /// Enters an element inside the open ones.
+    fn enter(&mut self, name: &str, empty: bool) {
         if empty {
             return;
         }
-        if let Some(astray) = self.astray.as_mut().filter(|it| it.name.eq_ignore_ascii_case(name)) {
-            astray.nested += 1;
+        if let Some(aside) = self.aside.as_mut().filter(|it| it.name.eq_ignore_ascii_case(name)) {
+            aside.nested += 1;
         }
         if self.html && self.captures.iter().any(|it| is_same(it.name, name)) {
             self.close(name);
@@ -172,12 +172,12 @@ impl<'t, 'r> Sheet<'t, 'r> {
 
     /// Ends an element.
     pub(super) fn end(&mut self, name: &str) {
-        if let Some(astray) = self.astray.as_mut().filter(|it| it.name.eq_ignore_ascii_case(name)) {
-            match astray.nested.checked_sub(1) {
-                Some(nested) => astray.nested = nested,
+        if let Some(aside) = self.aside.as_mut().filter(|it| it.name.eq_ignore_ascii_case(name)) {
+            match aside.nested.checked_sub(1) {
+                Some(nested) => aside.nested = nested,
                 None => {
                     self.line();
-                    self.astray = None;
+                    self.aside = None;
                 }
             }
         }
@@ -199,28 +199,28 @@ impl<'t, 'r> Sheet<'t, 'r> {
         }
     }
 
-    /// Ends the last element of this name that is open, and those in it.
+    /// Ends the last open element of this name, and the elements in it.
     fn close(&mut self, name: &str) {
         let Some(at) = self.captures.iter().rposition(|it| is_same(it.name, name)) else { return };
         for capture in self.captures.split_off(at) {
-            self.gathered(&capture);
+            self.finish(&capture);
         }
     }
 
-    fn gathered(&mut self, capture: &Capture<'t, 'r>) {
+    fn finish(&mut self, capture: &Capture<'t, 'r>) {
         let parts = capture.parts.iter().map(|it| it.as_str().trim()).filter(|it| !it.is_empty());
         let join = capture.rules.first().map_or(" ", |it| &it.join);
         let composed = parts.collect::<Vec<_>>().join(join);
         let value = if composed.is_empty() { capture.text.as_str() } else { &composed };
         for rule in &capture.rules {
             match rule.action {
-                Action::Tell(Attribute::References) => self.links.add_text(value.trim()),
-                _ => self.found.add(rule, value),
+                Action::Attribute(Attribute::References) => self.links.add_text(value.trim()),
+                _ => self.values.add(rule, value),
             }
         }
     }
 
-    /// Takes the value of an attribute, as written.
+    /// Adds the value of an attribute, as written.
     pub(super) fn value(&mut self, attribute: Attribute, rule: &Rule, written: &'t str) {
         match attribute {
             Attribute::References => self.links.add(written),
@@ -230,30 +230,30 @@ impl<'t, 'r> Sheet<'t, 'r> {
                 self.text(&text);
                 self.space();
             }
-            _ => self.found.add(rule, &in_attribute(front(written, WRITTEN_BYTES_MAX))),
+            _ => self.values.add(rule, &in_attribute(front(written, WRITTEN_BYTES_MAX))),
         }
     }
 
-    /// Returns where text goes that is shown.
-    fn place(&mut self) -> Option<&mut Body> {
-        match &self.astray {
+    /// Returns the body that shown text goes to.
+    fn target(&mut self) -> Option<&mut Body> {
+        match &self.aside {
             None => Some(&mut self.body),
-            Some(astray) => astray.is_told.then_some(&mut self.around),
+            Some(aside) => aside.is_shown.then_some(&mut self.around),
         }
     }
 
-    /// Starts a line in the text; elsewhere it parts words only.
+    /// Starts a line in the text, and separates words in captures.
     pub(super) fn line(&mut self) {
-        if let Some(place) = self.place() {
-            place.line();
+        if let Some(target) = self.target() {
+            target.line();
         }
         self.captures.iter_mut().for_each(Capture::space);
     }
 
-    /// Parts words.
+    /// Separates words.
     pub(super) fn space(&mut self) {
-        if let Some(place) = self.place() {
-            place.space();
+        if let Some(target) = self.target() {
+            target.space();
         }
         self.captures.iter_mut().for_each(Capture::space);
     }
@@ -269,27 +269,27 @@ impl<'t, 'r> Sheet<'t, 'r> {
                     self.end_line();
                 }
             }
-            _ => self.captures.iter_mut().for_each(|it| it.gather(text)),
+            _ => self.captures.iter_mut().for_each(|it| it.push(text)),
         }
-        if let Some(place) = self.place() {
-            place.push_squeezed(shown);
+        if let Some(target) = self.target() {
+            target.push_squeezed(shown);
         }
     }
 
     /// Ends the element that lacks an end tag, if one is open.
     pub(super) fn end_line(&mut self) {
         if let Some(line) = self.captures.pop_if(|it| it.is_line) {
-            self.gathered(&line);
+            self.finish(&line);
         }
     }
 
-    /// Returns the draft of what was read.
+    /// Returns the draft.
     pub(super) fn draft(mut self, tables: &Tables) -> Draft<'static> {
         for capture in std::mem::take(&mut self.captures) {
-            self.gathered(&capture);
+            self.finish(&capture);
         }
         let mut draft = Draft::default();
-        self.found.tell(tables, &mut draft);
+        self.values.fill(tables, &mut draft);
         draft.references = self.links.finish();
         draft.body = joined(self.body.finish(), self.around.as_str(), self.text_bytes_max);
         draft
@@ -297,20 +297,20 @@ impl<'t, 'r> Sheet<'t, 'r> {
 }
 
 impl Capture<'_, '_> {
-    fn gather(&mut self, text: &str) {
+    fn push(&mut self, text: &str) {
         match self.part.and_then(|at| self.parts.get_mut(at)) {
             Some(part) => part.push_squeezed(text),
             None => self.text.push_squeezed(text),
         }
     }
 
-    /// Parts words.
+    /// Separates words.
     fn space(&mut self) {
         self.part.and_then(|at| self.parts.get_mut(at)).unwrap_or(&mut self.text).space();
     }
 
-    /// Takes what belongs to the line; returns the rest if the line is over, all of it if it is too long
-    /// for one.
+    /// Adds the text up to the end of the line. Returns the rest if the line is over, or all text if the
+    /// line is too long.
     fn line<'p>(&mut self, text: &'p str) -> Option<&'p str> {
         let text = if self.text.as_str().is_empty() { text.trim_start() } else { text };
         let (line, rest) = text.find('\n').map_or((text, ""), |at| text.split_at(at));
@@ -322,7 +322,7 @@ impl Capture<'_, '_> {
     }
 }
 
-/// Whether the end of the one element is that of the other: a heading's ends any.
+/// Returns whether an end tag of one name ends the other: any heading's end tag ends any heading.
 fn is_same(name: &str, other: &str) -> bool {
     let level = |it: &str| matches!(it.as_bytes(), [b'h' | b'H', b'1'..=b'6']);
     name.eq_ignore_ascii_case(other) || level(name) && level(other)

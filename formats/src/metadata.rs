@@ -1,7 +1,7 @@
-//! What pictures, sound and film say about themselves, from wherever in them it stands.
+//! Metadata of pictures, sound and film, collected from all places in a file that hold some.
 //!
-//! One picture may say its title in four places (EXIF, IPTC, XMP, a comment). What was added first
-//! counts; what says the same again is left out, and what says more becomes part of the text.
+//! A picture may have its title in four places (EXIF, IPTC, XMP, a comment). The first value counts. An equal
+//! value is left out, and a different one becomes part of the text.
 //!
 //! Sans-I/O.
 
@@ -16,35 +16,35 @@ const VALUES_MAX: usize = 512;
 const LINE_BYTES_MAX: usize = 2 * 1024;
 /// Longest text (description, lyrics, comment), in bytes.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
-/// Pixels a side beyond which nothing has been made.
+/// Sides of this many pixels or more are taken for errors.
 const SIDE_MAX: u64 = 1 << 31;
 
-/// What a value is.
+/// The meaning of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
-    /// What it is called.
+    /// The title.
     Title,
-    /// Who made it.
+    /// The author.
     Author,
-    /// Who else had part in it.
+    /// Another person with a part in it.
     Contributor,
-    /// Who published it.
+    /// The publisher.
     Publisher,
-    /// What it shows, in words.
+    /// A description in words.
     Description,
     /// A key word.
     Keyword,
-    /// Whose it is.
+    /// The copyright notice.
     Copyright,
-    /// What may be done with it.
+    /// The license.
     License,
-    /// When it was made.
+    /// The date of its making.
     Date,
     /// The program that made it.
     Generator,
     /// The camera that took it.
     Camera,
-    /// Where it was made.
+    /// The place of its making.
     Location,
     /// The album it belongs to.
     Album,
@@ -52,14 +52,14 @@ pub(crate) enum Field {
     Genre,
     /// Its language.
     Language,
-    /// What it is known by elsewhere.
+    /// An identifier.
     Identifier,
-    /// Other text that belongs to it.
+    /// Other text of the object.
     Text,
 }
 
 impl Field {
-    /// Fields that become attributes, with their names; `true` when all values are told.
+    /// Fields that become attributes, with their names; `true`: with all values, else with the first.
     const ATTRIBUTES: &[(Self, &str, bool)] = &[
         (Self::Date, "Date", false),
         (Self::Contributor, "Contributor", true),
@@ -77,16 +77,16 @@ impl Field {
     ];
 }
 
-/// Everything said, in the order in which it was met.
+/// The metadata of one object, in the order of reading.
 #[derive(Debug, Default)]
-pub(crate) struct About {
+pub(crate) struct Metadata {
     values: Vec<(Field, String)>,
     dimensions: Option<(u64, u64)>,
     duration_ms: Option<u64>,
 }
 
-impl About {
-    /// Adds a value, unless it says nothing or says it again.
+impl Metadata {
+    /// Adds a value, unless it is without letters and digits or is there already.
     pub(crate) fn add(&mut self, field: Field, value: &str) {
         let value = value.trim_matches(|it: char| it.is_whitespace() || it == '\0');
         if value.is_empty() || VALUES_MAX <= self.values.len() {
@@ -106,26 +106,26 @@ impl About {
         }
     }
 
-    /// Adds values that stand on one line between separators.
+    /// Adds the values of one line, separated by any of `separators`.
     pub(crate) fn add_list(&mut self, field: Field, values: &str, separators: &[char]) {
         for value in values.split(separators) {
             self.add(field, value);
         }
     }
 
-    /// Notes how many pixels it is wide and high, unless that is known.
+    /// Sets width and height in pixels, unless they are known.
     pub(crate) fn dimensions(&mut self, width: u64, height: u64) {
         if (1..SIDE_MAX).contains(&width) && (1..SIDE_MAX).contains(&height) {
             self.dimensions.get_or_insert((width, height));
         }
     }
 
-    /// Returns whether its size in pixels is known.
+    /// Returns whether width and height are known.
     pub(crate) fn has_dimensions(&self) -> bool {
         self.dimensions.is_some()
     }
 
-    /// Notes how long it lasts, in milliseconds, unless that is known.
+    /// Sets the duration in milliseconds, unless it is known.
     pub(crate) fn duration(&mut self, duration_ms: u64) {
         if 0 < duration_ms {
             self.duration_ms.get_or_insert(duration_ms);
@@ -145,15 +145,15 @@ impl About {
         self.all(field).collect::<Vec<_>>().join("\n")
     }
 
-    /// Makes the draft: a body of at most `text_bytes_max` bytes.
+    /// Returns a draft with a body of at most `text_bytes_max` bytes.
     pub(crate) fn draft<'a>(self, text_bytes_max: usize) -> Draft<'a> {
         let mut draft = Draft::default();
-        self.tell(&mut draft, text_bytes_max);
+        self.write_to(&mut draft, text_bytes_max);
         draft
     }
 
-    /// Tells the draft everything.
-    pub(crate) fn tell(self, draft: &mut Draft<'_>, text_bytes_max: usize) {
+    /// Fills the draft.
+    pub(crate) fn write_to(self, draft: &mut Draft<'_>, text_bytes_max: usize) {
         let title = self.first(Field::Title).filter(|it| is_telling(it)).unwrap_or_default();
         let mut descriptions = self.all(Field::Description).chain(self.all(Field::Text));
         let description = descriptions.next().unwrap_or_default();
@@ -182,7 +182,7 @@ impl About {
     }
 }
 
-/// Returns seconds as a decimal number, without digits that say nothing.
+/// Returns seconds as a decimal number, without zeros at the end.
 fn seconds(milliseconds: u64) -> String {
     let text = format!("{}.{:03}", milliseconds / 1000, milliseconds % 1000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -193,19 +193,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_twice_is_told_once() {
-        let mut about = About::default();
-        about.add(Field::Title, " A walk\0\0");
-        about.add(Field::Title, "A walk");
-        about.add(Field::Title, "Another name");
-        about.add(Field::Author, "Ann");
-        about.add(Field::Text, "--");
-        about.add_list(Field::Keyword, "sea; sand;;sea", &[';']);
-        about.dimensions(0, 5);
-        about.dimensions(640, 480);
-        about.dimensions(1, 1);
-        about.duration(61_500);
-        let draft = about.draft(100);
+    fn equal_values_are_kept_once() {
+        let mut metadata = Metadata::default();
+        metadata.add(Field::Title, " A walk\0\0");
+        metadata.add(Field::Title, "A walk");
+        metadata.add(Field::Title, "Another name");
+        metadata.add(Field::Author, "Ann");
+        metadata.add(Field::Text, "--");
+        metadata.add_list(Field::Keyword, "sea; sand;;sea", &[';']);
+        metadata.dimensions(0, 5);
+        metadata.dimensions(640, 480);
+        metadata.dimensions(1, 1);
+        metadata.duration(61_500);
+        let draft = metadata.draft(100);
         assert_eq!(draft.title, "A walk");
         assert_eq!(draft.authors, ["Ann"]);
         assert_eq!(draft.body, "Another name\n");

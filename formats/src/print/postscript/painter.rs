@@ -1,8 +1,8 @@
-//! What the pages of PostScript show, by what their operators are called.
+//! The text of PostScript pages, painted by the names of their operators.
 //!
-//! Source: dvips' `tex.pro` and `texc.pro` (its operators of one letter), groff's `prologue.ps`.
-//! Other programs' operators are guessed: what follows a string and has `show` in its name, or a
-//! short name, shows it.
+//! Source: dvips' `tex.pro` and `texc.pro` (its operators of one letter), groff's `prologue.ps`. The
+//! operators of other programs are guessed: one after a string shows it, if its name has `show` in it or is
+//! short.
 //!
 //! Sans-I/O.
 
@@ -10,24 +10,24 @@ use std::collections::BTreeMap;
 
 use super::super::tex_fonts::{Encoding, characters, encoding, width};
 use super::super::typeset::Typeset;
-use super::tokens::Token;
+use super::tokens::PsToken;
 
 /// Most operands that wait for their operator.
 const OPERANDS_MAX: usize = 512;
 /// Most fonts.
 const FONTS_MAX: usize = 5_000;
-/// The size of a font that has none.
+/// The size of a font without one.
 const SIZE: f64 = 10.0;
-/// The gap in a line of `TJ` that parts words, in thousandths of the font's size.
+/// The gap in a `TJ` line that separates words, in thousandths of the font's size.
 const GAP_THOUSANDTHS: f64 = -190.0;
 
-/// Short names of operators of the language that take strings and show none.
+/// Short names of the language's own operators that take strings and show none.
 const NOT_SHOWING: &[&[u8]] = &[
     b"def", b"put", b"run", b"eq", b"ne", b"and", b"not", b"cvn", b"cvx", b"cvs", b"cvi", b"cvr",
     b"dup", b"pop", b"get", b"=", b"==",
 ];
 
-/// Which program made the document.
+/// The program that made the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     Dvips,
@@ -49,33 +49,33 @@ enum Operand {
     Literal(Vec<u8>),
 }
 
-/// What came of the pages.
-pub(super) struct Shown {
+/// The painted text of the pages.
+pub(super) struct PaintedText {
     pub(super) title: String,
     pub(super) body: String,
     pub(super) pages: usize,
 }
 
-pub(super) struct Shower {
+pub(super) struct Painter {
     dialect: Dialect,
     text: Typeset,
     operands: Vec<Operand>,
     in_array: bool,
     fonts: BTreeMap<Vec<u8>, Font>,
-    /// Fonts that only a comment names, until they are defined.
-    named: Option<(Vec<u8>, Font)>,
+    /// A font that a comment names, until it is defined.
+    pending_font: Option<(Vec<u8>, Font)>,
     font: Font,
     x: f64,
     y: f64,
-    /// What groff adds to the width of each character.
+    /// groff's addition to the width of each character.
     spread: f64,
-    /// What dvips moves by after a string.
+    /// dvips' movement after a string.
     delta: f64,
     pages: usize,
     dots_an_inch: f64,
 }
 
-impl Shower {
+impl Painter {
     pub(super) fn new(dialect: Dialect, text_bytes_max: usize) -> Self {
         Self {
             dialect,
@@ -83,7 +83,7 @@ impl Shower {
             operands: Vec::new(),
             in_array: false,
             fonts: BTreeMap::new(),
-            named: None,
+            pending_font: None,
             font: Font { encoding: Encoding::Base, size: SIZE },
             x: 0.0,
             y: 0.0,
@@ -108,12 +108,12 @@ impl Shower {
         self.in_array = false;
     }
 
-    pub(super) fn finish(self) -> Shown {
+    pub(super) fn finish(self) -> PaintedText {
         let title = self.text.title();
-        Shown { title, body: self.text.finish(), pages: self.pages }
+        PaintedText { title, body: self.text.finish(), pages: self.pages }
     }
 
-    /// dvips says in comments what its bitmap fonts are: `%DVIPSBitmapFont: Fa cmr10 10 58`.
+    /// Reads the comments in which dvips names its bitmap fonts: `%DVIPSBitmapFont: Fa cmr10 10 58`.
     pub(super) fn comment(&mut self, comment: &[u8]) {
         let text = String::from_utf8_lossy(comment);
         if let Some((_, resolution)) = text.split_once("dpi=") {
@@ -127,24 +127,24 @@ impl Shower {
             let points = points.parse().unwrap_or(SIZE);
             let size = points * self.dots_an_inch / 72.27;
             let font = Font { encoding: encoding(name), size };
-            self.named = Some((short.as_bytes().to_vec(), font));
+            self.pending_font = Some((short.as_bytes().to_vec(), font));
         }
     }
 
-    /// Takes a token that is in no procedure; shows only on pages.
-    pub(super) fn token(&mut self, token: &Token<'_>, on_page: bool) {
+    /// Handles a token outside procedures; strings count only on pages.
+    pub(super) fn token(&mut self, token: &PsToken<'_>, on_page: bool) {
         let operand = match token {
-            Token::Number(number) if self.in_array => Operand::Kern(*number),
-            Token::Number(number) => Operand::Number(*number),
-            Token::String(text) if on_page => Operand::String(text.clone()),
-            Token::Literal(name) => Operand::Literal(name.to_vec()),
-            Token::OpenArray | Token::CloseArray => {
+            PsToken::Number(number) if self.in_array => Operand::Kern(*number),
+            PsToken::Number(number) => Operand::Number(*number),
+            PsToken::String(text) if on_page => Operand::String(text.clone()),
+            PsToken::Literal(name) => Operand::Literal(name.to_vec()),
+            PsToken::OpenArray | PsToken::CloseArray => {
                 // dvips opens arrays that its own operators close.
                 let arrays = self.dialect != Dialect::Dvips;
-                self.in_array = arrays && *token == Token::OpenArray;
+                self.in_array = arrays && *token == PsToken::OpenArray;
                 return;
             }
-            Token::Name(name) => {
+            PsToken::Name(name) => {
                 if !self.in_array {
                     self.operator(name);
                     self.operands.clear();
@@ -167,7 +167,7 @@ impl Shower {
         }
     }
 
-    /// Returns the number that is the `back`th from the end, if that operand is one.
+    /// Returns the number that is the `back`th operand from the end, if it is a number.
     fn number(&self, back: usize) -> Option<f64> {
         match self.operands.get(self.operands.len().checked_sub(back)?)? {
             Operand::Number(number) => Some(*number),
@@ -182,7 +182,7 @@ impl Shower {
         }
     }
 
-    /// Shows the string among the operands, and steps behind it.
+    /// Shows the strings among the operands, and moves past them.
     fn show(&mut self) {
         for operand in std::mem::take(&mut self.operands) {
             match operand {
@@ -218,7 +218,7 @@ impl Shower {
         }
     }
 
-    /// Moves behind what was shown: by `delta`, changed by `change`.
+    /// Moves past the shown text: by `delta`, changed by `change`.
     fn tail(&mut self, change: f64) {
         self.delta += change;
         self.x += self.delta;
@@ -239,9 +239,9 @@ impl Shower {
             b"w" => self.x += last.unwrap_or_default(),
             b"x" => self.y += last.unwrap_or_default(),
             b"y" => {
-                let place = self.number(2).zip(last);
+                let position = self.number(2).zip(last);
                 self.show();
-                (self.x, self.y) = place.unwrap_or((self.x, self.y));
+                (self.x, self.y) = position.unwrap_or((self.x, self.y));
             }
             [letter @ b'c'..=b'k'] => {
                 self.show();
@@ -265,25 +265,25 @@ impl Shower {
         }
     }
 
-    /// `/Fa 134[…] 99.6 /CMBX12 rf`, or a bitmap font that a comment has named.
+    /// Defines a font: `/Fa 134[…] 99.6 /CMBX12 rf`, or a bitmap font that a comment names.
     fn define(&mut self, outlines: bool) {
         let (Some(short), false) = (self.literal(0), FONTS_MAX <= self.fonts.len()) else { return };
         let short = short.to_vec();
         let font = if outlines {
             let name = self.operands.len().checked_sub(1).and_then(|it| self.literal(it));
             let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
-            // Outlines come in the encoding of the font that they replace, or re-encoded.
+            // Outline fonts have the encoding of the font that they replace, or are re-encoded.
             Font { encoding: encoding(&name), size: self.number(2).unwrap_or(SIZE) }
         } else {
-            match self.named.take() {
-                Some((named, font)) if named == short => font,
+            match self.pending_font.take() {
+                Some((name, font)) if name == short => font,
                 _ => Font { encoding: Encoding::Ot1, size: SIZE * self.dots_an_inch / 72.27 },
             }
         };
         self.fonts.insert(short, font);
     }
 
-    /// `(text) x y Q`, `(text) dx E` and so on: four ways to show after each of five ways to move.
+    /// `(text) x y Q`, `(text) dx E` and so on: five ways to move, each with four ways to show.
     fn groff(&mut self, name: &[u8]) {
         let last = self.number(1).unwrap_or_default();
         match name {
@@ -301,7 +301,7 @@ impl Shower {
             [b'Q'..=b'T'] => self.move_to(),
             _ => return,
         }
-        // Every third of four spreads all characters, by the number before the string.
+        // The third of the four spreads all characters by the number before the string.
         self.spread = match (name, self.operands.first()) {
             (b"C" | b"G" | b"K" | b"O" | b"S", Some(Operand::Number(spread))) => *spread,
             _ => 0.0,
@@ -317,14 +317,14 @@ impl Shower {
         let numbers = self.operands.iter().filter(|it| matches!(it, Operand::Number(_))).count();
         if 0 < strings {
             if shows {
-                // Numbers beside a string are where it goes, or how it is stretched.
+                // Numbers beside a string are its position, or its stretching.
                 if numbers == 2 && !name.ends_with(b"show") {
                     let mut sides = self.operands.iter().filter_map(|it| match it {
                         Operand::Number(number) => Some(*number),
                         _ => None,
                     });
-                    let place = sides.next().zip(sides.next());
-                    (self.x, self.y) = place.unwrap_or((self.x, self.y));
+                    let position = sides.next().zip(sides.next());
+                    (self.x, self.y) = position.unwrap_or((self.x, self.y));
                 }
                 self.show();
             }
@@ -338,7 +338,7 @@ impl Shower {
                 self.x += self.number(2).unwrap_or_default();
                 self.y += self.number(1).unwrap_or_default();
             }
-            // The second is what a2ps calls the next line.
+            // `n` is the next line of a2ps.
             b"T*" | b"n" => self.text.line(),
             b"Tm" => self.move_to(),
             _ if numbers == 2 && (name.len() <= 2 || name == b"moveto") => self.move_to(),
