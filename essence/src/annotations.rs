@@ -1,20 +1,20 @@
-//! Annotations: what people say of objects, laid over the records that were made of these.
+//! Annotations: people's statements about objects, laid over the objects' records.
 //!
 //! Source: the user's manual (manual annotations, stored apart from generated data and merged with it), and
-//! IAFA templates, which archives' keepers wrote for the same end. What a
-//! record generated from an object says, and what a person says of it, stay apart: a gatherer publishes
-//! the two merged, and without the annotation the record is again what it was.
+//! IAFA templates, which keepers of archives wrote for the same purpose. Generated records and people's
+//! statements are stored apart. A gatherer publishes them merged; when an annotation is removed, the record
+//! is again as it was generated.
 //!
-//! A [`Statement`] takes the place of an attribute or adds lines to it. An [`Annotation`] is what one
-//! place of one file says of one object, or of all whose URLs match a pattern. [`Annotations`] are those
-//! of all files, in order: of two that say the same attribute, the later counts. Readers of the three
+//! A [`Statement`] replaces an attribute or adds lines to it. An [`Annotation`] is a group of statements
+//! in a file about one object, or about all objects whose URLs match a pattern. [`Annotations`] are those
+//! of all files, in order: of two about the same attribute, the later one counts. Readers of the three
 //! sorts of files are below this module, and [`sources`] reads them from the disk.
 //!
 //! # Differences from the paper
 //!
 //! * Besides SOIF there are IAFA templates and taxonomies.
-//! * A value may be added to what the record says, or take it away.
-//! * A file that is wrong counts as it was when it was last right.
+//! * A statement may add to the record's value, or remove the attribute.
+//! * A file with mistakes counts as it was when it was last valid.
 //!
 //! Sans-I/O.
 
@@ -35,57 +35,57 @@ use globset::{GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
 use lay::lay_over;
 use settings::Mistake;
 
-use crate::print::print_of;
+use crate::fingerprint::fingerprint_of;
 use crate::rules;
 
-/// Most annotations of all files together, each object of each counted.
+/// Most annotations of all files together; each object of an annotation counts.
 pub const ANNOTATIONS_MAX: usize = 100_000;
-/// Most patterns of all files together: each is looked at for every file.
+/// Most patterns of all files together: each is matched with every file.
 pub const PATTERNS_MAX: usize = 1_000;
 /// Longest value that an annotation may give an attribute, in bytes.
 pub const VALUE_BYTES_MAX: usize = rules::VALUE_BYTES_MAX;
 
-/// Attributes that are lists, so that a statement adds to them unless it says otherwise.
+/// Attributes that are lists: by default a statement adds to them.
 const LISTS: &[&str] = &["Keywords", "Subject", "Subject-Code", "Identifier", "URL-References"];
 
-/// Whether a statement takes the place of what a record says, or adds to it.
+/// Effect of a statement on the record's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
-    /// It takes its place; an empty value takes the attribute away.
+pub enum Effect {
+    /// The value is replaced; an empty value removes the attribute.
     Replace,
-    /// Its lines are added, but for those that are there.
+    /// Lines are added, except those that are there already.
     Add,
 }
 
-/// What an annotation says of one attribute.
+/// Statement of an annotation about one attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
     /// The attribute.
     pub attribute: String,
-    /// What becomes of what the record says.
-    pub how: How,
+    /// Effect on the record's value.
+    pub effect: Effect,
     /// The value, or the lines to add.
     pub value: Vec<u8>,
 }
 
 impl Statement {
-    /// Returns the statement that is written as the attribute's name, with `+` behind it for adding and `=`
-    /// for replacing, and a value. Without a mark the attribute's nature decides.
+    /// Reads a statement: the attribute's name, followed by `+` for adding or `=` for replacing, and a value.
+    /// Without a mark it adds to attributes that are lists and replaces others.
     ///
     /// # Errors
     ///
-    /// Why nobody can say that: it goes to whoever wrote it.
+    /// Returns why the statement is not valid, in words for its author.
     pub fn new(written: &str, value: impl Into<Vec<u8>>) -> Result<Self, String> {
         let value = value.into();
         let marked = |mark| written.strip_suffix(mark).map(str::to_owned);
-        let (attribute, how) = if let Some(name) = marked('+') {
-            (name, How::Add)
+        let (attribute, effect) = if let Some(name) = marked('+') {
+            (name, Effect::Add)
         } else if let Some(name) = marked('=') {
-            (name, How::Replace)
+            (name, Effect::Replace)
         } else if is_list(written) && !value.is_empty() {
-            (written.to_owned(), How::Add)
+            (written.to_owned(), Effect::Add)
         } else {
-            (written.to_owned(), How::Replace)
+            (written.to_owned(), Effect::Replace)
         };
         if !is_name(&attribute) {
             return Err(format!("{attribute:?} is no name of an attribute"));
@@ -96,21 +96,21 @@ impl Statement {
         if VALUE_BYTES_MAX < value.len() {
             return Err(format!("{attribute} is longer than {VALUE_BYTES_MAX} bytes"));
         }
-        if how == How::Add && value.is_empty() {
+        if effect == Effect::Add && value.is_empty() {
             return Err(format!("nothing is added to {attribute}"));
         }
-        Ok(Self { attribute, how, value })
+        Ok(Self { attribute, effect, value })
     }
 }
 
-/// `Title = …`, `Keywords + …`; what is taken away is said to be.
+/// Writes `Title = …`, `Keywords + …`, or `Title taken away`.
 impl fmt::Display for Statement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = String::from_utf8_lossy(&self.value);
-        match self.how {
-            How::Replace if value.is_empty() => write!(f, "{} taken away", self.attribute),
-            How::Replace => write!(f, "{} = {value:?}", self.attribute),
-            How::Add => write!(f, "{} + {value:?}", self.attribute),
+        match self.effect {
+            Effect::Replace if value.is_empty() => write!(f, "{} taken away", self.attribute),
+            Effect::Replace => write!(f, "{} = {value:?}", self.attribute),
+            Effect::Add => write!(f, "{} + {value:?}", self.attribute),
         }
     }
 }
@@ -124,31 +124,31 @@ fn is_name(attribute: &str) -> bool {
     !attribute.is_empty() && !attribute.starts_with('@') && attribute.bytes().all(is_part)
 }
 
-/// Whether the attribute says which object this is, or who has it.
+/// Returns whether the attribute identifies the object or its gatherer.
 fn is_protected(attribute: &str) -> bool {
     let begin = attribute.get(.."gatherer-".len());
-    rules::is_ours(attribute) || begin.is_some_and(|it| it.eq_ignore_ascii_case("gatherer-"))
+    rules::is_identity(attribute) || begin.is_some_and(|it| it.eq_ignore_ascii_case("gatherer-"))
 }
 
-/// What one place of a file says of one object, or of several.
+/// Statements of a file about one object, or about several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotation {
-    /// The line of the file at which it begins, from 1.
+    /// Line of the file where it begins, from 1.
     pub line: usize,
-    /// The object's URL; or with `is_pattern` one in which `*` stands for any part of a name, and `**` for
-    /// any folders.
+    /// The object's URL; with `is_pattern` a URL where `*` stands for any part of a name, and `**` for any
+    /// folders.
     pub about: String,
-    /// Whether several objects are meant.
+    /// Whether `about` is a pattern.
     pub is_pattern: bool,
-    /// What it says, in order.
+    /// The statements, in order.
     pub statements: Arc<[Statement]>,
 }
 
-/// Reads a file of annotations; the end of its name says of what sort it is.
+/// Reads a file of annotations, whose sort is known by the end of its name.
 ///
 /// # Errors
 ///
-/// Every mistake in it, in the order of the file.
+/// Returns every mistake in it, in the order of the file.
 pub fn read(path: &Path, bytes: &[u8]) -> Result<Vec<Annotation>, Vec<Mistake>> {
     let text = || {
         std::str::from_utf8(bytes).map_err(|error| {
@@ -164,7 +164,7 @@ pub fn read(path: &Path, bytes: &[u8]) -> Result<Vec<Annotation>, Vec<Mistake>> 
     }
 }
 
-/// The sorts of files.
+/// Sort of a file of annotations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
     /// `*.soif`: records.
@@ -176,7 +176,7 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// Returns what sort of annotations the name of a file promises.
+    /// Returns the sort by the end of the file's name.
     pub fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "soif" => Some(Self::Soif),
@@ -196,28 +196,27 @@ fn mistake_at(bytes: &[u8], at: usize, message: &str, expected: &str) -> Mistake
     Mistake { file: None, line, column: column + 1, message, expected }
 }
 
-/// An annotation among those of all files.
+/// Annotation with its file and its matches.
 #[derive(Debug)]
 pub struct Entry {
     file: Arc<Path>,
     annotation: Annotation,
-    /// What members a pattern is about; `None` where it is about objects that are in no other.
+    /// Pattern of members; `None` if it is about objects that are in no container.
     members: Option<GlobMatcher>,
-    /// Fingerprint of what it says.
-    print: u64,
-    /// Whether a file that a pattern is about was met since [`Annotations::forget_met`].
-    met: AtomicBool,
-    /// Of a pattern of members, whether such a one was found since.
-    found: AtomicBool,
+    fingerprint: u64,
+    /// Whether its pattern has matched a file since [`Annotations::reset_matches`].
+    has_file: AtomicBool,
+    /// Whether its pattern of members has matched a member since.
+    has_member: AtomicBool,
 }
 
 impl Entry {
-    /// Returns the object's URL, or the pattern.
+    /// Returns the object's URL or the pattern.
     pub fn about(&self) -> &str {
         &self.annotation.about
     }
 
-    /// Returns what it says, in order.
+    /// Returns the statements, in order.
     pub fn statements(&self) -> &[Statement] {
         &self.annotation.statements
     }
@@ -226,7 +225,7 @@ impl Entry {
         if !self.annotation.is_pattern {
             return self.annotation.about == url;
         }
-        // Where it comes to this, the pattern matches what the object is in.
+        // The callers have matched the pattern with the object's file.
         match (&self.members, url.split_once('#')) {
             (None, None) => true,
             (Some(members), Some((_, member))) => members.is_match(member),
@@ -235,7 +234,7 @@ impl Entry {
     }
 }
 
-/// `FILE:LINE`.
+/// Writes `FILE:LINE`.
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file.display(), self.annotation.line)
@@ -246,26 +245,26 @@ impl fmt::Display for Entry {
 #[derive(Debug, Default)]
 pub struct Annotations {
     entries: Vec<Entry>,
-    /// The places of entries by the URL of their object.
+    /// Positions of entries by the URL of their object.
     by_url: HashMap<String, Vec<usize>>,
-    /// The places of entries by the URL of the file that their object is, or is in.
+    /// Positions of entries by the URL of the file that their object is, or is in.
     by_file: HashMap<String, Vec<usize>>,
-    /// Of patterns, what comes before `#`.
+    /// Patterns, each up to its `#`.
     patterns: GlobSet,
-    /// The places of the entries with these patterns.
-    pattern_places: Vec<usize>,
+    /// Positions of the entries with these patterns.
+    pattern_positions: Vec<usize>,
 }
 
 impl Annotations {
-    /// Puts together the annotations of files, in the order in which they count. Patterns that are none are
-    /// left out: readers have refused them.
+    /// Joins the annotations of files, in order of precedence. Invalid patterns are left out: readers have
+    /// refused them.
     pub fn new(files: impl IntoIterator<Item = (Arc<Path>, Arc<[Annotation]>)>) -> Self {
         let mut all = Self::default();
         let mut builder = GlobSetBuilder::new();
         for (file, annotations) in files {
             for annotation in annotations.iter().cloned() {
                 let (container, member) = split(&annotation.about);
-                let place = all.entries.len();
+                let position = all.entries.len();
                 let mut members = None;
                 if annotation.is_pattern {
                     let Ok(glob) = glob(container) else { continue };
@@ -274,120 +273,128 @@ impl Annotations {
                         Err(_odd) => continue,
                     };
                     builder.add(glob);
-                    all.pattern_places.push(place);
+                    all.pattern_positions.push(position);
                 } else {
-                    all.by_file.entry(container.to_owned()).or_default().push(place);
-                    all.by_url.entry(annotation.about.clone()).or_default().push(place);
+                    all.by_file.entry(container.to_owned()).or_default().push(position);
+                    all.by_url.entry(annotation.about.clone()).or_default().push(position);
                 }
-                let print = print(&annotation);
-                let file = file.clone();
-                let (met, found) = <(AtomicBool, AtomicBool)>::default();
-                all.entries.push(Entry { file, annotation, members, print, met, found });
+                let (has_file, has_member) = <(AtomicBool, AtomicBool)>::default();
+                all.entries.push(Entry {
+                    file: file.clone(),
+                    fingerprint: fingerprint(&annotation),
+                    annotation,
+                    members,
+                    has_file,
+                    has_member,
+                });
             }
         }
         all.patterns = builder.build().unwrap_or_default();
         all
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no annotations.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Returns how many there are.
+    /// Returns the number of annotations.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Returns all, in order.
+    /// Returns all annotations, in order.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Returns those about the object at `url`, in order.
+    /// Returns the annotations about the object at `url`, in order.
     pub fn about<'a>(&'a self, url: &'a str) -> impl Iterator<Item = &'a Entry> {
-        self.found(self.by_url.get(url), split(url).0).filter(move |it| it.is_about(url))
+        self.matching(self.by_url.get(url), split(url).0).filter(move |it| it.is_about(url))
     }
 
-    /// Returns those at `places`, and those whose patterns are about the file at `url` or about what may
-    /// be in it, in order.
-    fn found(&self, places: Option<&Vec<usize>>, url: &str) -> impl Iterator<Item = &Entry> {
-        let mut places = places.cloned().unwrap_or_default();
-        if !self.pattern_places.is_empty() {
+    /// Returns the entries at `positions`, and those whose patterns match the file at `url` or may match
+    /// its members, in order.
+    fn matching(&self, positions: Option<&Vec<usize>>, url: &str) -> impl Iterator<Item = &Entry> {
+        let mut positions = positions.cloned().unwrap_or_default();
+        if !self.pattern_positions.is_empty() {
             let matched = self.patterns.matches(url);
-            places.extend(matched.into_iter().filter_map(|it| self.pattern_places.get(it)));
-            places.sort_unstable();
+            positions.extend(matched.into_iter().filter_map(|it| self.pattern_positions.get(it)));
+            positions.sort_unstable();
         }
-        places.into_iter().filter_map(|place| self.entries.get(place))
+        positions.into_iter().filter_map(|position| self.entries.get(position))
     }
 
-    /// Returns a fingerprint of what is said of the file at `url` and of what may be in it; 0 if nothing is.
-    pub fn print_of_file(&self, url: &str) -> u64 {
+    /// Returns a fingerprint of the annotations about the file at `url` and its members; 0 if there are none.
+    pub fn fingerprint_of_file(&self, url: &str) -> u64 {
         if self.entries.is_empty() {
             return 0;
         }
         let mut sum = 0;
-        for it in self.found(self.by_file.get(url), url) {
-            it.met.store(true, Relaxed);
-            let print = if it.annotation.is_pattern || it.annotation.about != url {
-                print_of(&[&it.print.to_be_bytes(), split(it.about()).1.unwrap_or("").as_bytes()])
+        for it in self.matching(self.by_file.get(url), url) {
+            it.has_file.store(true, Relaxed);
+            let own = it.fingerprint;
+            let fingerprint = if it.annotation.is_pattern || it.annotation.about != url {
+                let member = split(it.about()).1.unwrap_or("");
+                fingerprint_of(&[&own.to_be_bytes(), member.as_bytes()])
             } else {
-                it.print
+                own
             };
-            sum = joined(sum, print);
+            sum = chained(sum, fingerprint);
         }
         sum
     }
 
-    /// Lays over a record what is said of its object; returns a fingerprint of that, 0 if it is nothing.
+    /// Lays the annotations of its object over a record; returns their fingerprint, 0 if there are none.
     pub fn lay_over(&self, record: &mut Record) -> u64 {
         let url = record.url.clone();
         let about: Vec<&Entry> = self.about(&url).collect();
         lay_over(about.iter().flat_map(|it| it.statements()), record);
-        about.iter().fold(0, |sum, it| joined(sum, it.print))
+        about.iter().fold(0, |sum, it| chained(sum, it.fingerprint))
     }
 
-    /// Forgets which patterns have met a file, and which were found to be about a member.
-    pub fn forget_met(&self) {
+    /// Forgets which patterns have matched a file or a member.
+    pub fn reset_matches(&self) {
         for it in &self.entries {
-            it.met.store(false, Relaxed);
-            it.found.store(false, Relaxed);
+            it.has_file.store(false, Relaxed);
+            it.has_member.store(false, Relaxed);
         }
     }
 
-    /// Returns how many patterns of members have met a container, and were not found to be about a member.
-    pub fn sought(&self) -> usize {
-        let is_sought =
-            |it: &&Entry| it.members.is_some() && it.met.load(Relaxed) && !it.found.load(Relaxed);
-        self.entries.iter().filter(is_sought).count()
+    /// Returns the number of patterns of members that have matched a container, but no member yet.
+    pub fn pending_members(&self) -> usize {
+        let is_pending = |it: &&Entry| {
+            it.members.is_some() && it.has_file.load(Relaxed) && !it.has_member.load(Relaxed)
+        };
+        self.entries.iter().filter(is_pending).count()
     }
 
-    /// Takes note of an object at `url`, and returns how many patterns of members were found by that.
-    pub fn find(&self, url: &str) -> usize {
+    /// Notes that the object at `url` exists, and returns how many more patterns of members it matches.
+    pub fn note_member(&self, url: &str) -> usize {
         if !url.contains('#') {
             return 0;
         }
         let of_members = self.about(url).filter(|it| it.members.is_some());
-        of_members.filter(|it| !it.found.swap(true, Relaxed)).count()
+        of_members.filter(|it| !it.has_member.swap(true, Relaxed)).count()
     }
 
-    /// Returns those that are about nothing: no object has their URL, as `is_there` says, or no file was met
-    /// that their pattern is about, or no member found.
+    /// Returns the annotations without an object: `exists` says that their URL has none, or their pattern has
+    /// matched no file, or no member.
     ///
     /// # Errors
     ///
-    /// That of `is_there`.
+    /// Returns the error of `exists`.
     pub fn unmatched<E>(
         &self,
-        mut is_there: impl FnMut(&str) -> Result<bool, E>,
+        mut exists: impl FnMut(&str) -> Result<bool, E>,
     ) -> Result<Vec<&Entry>, E> {
         let mut unmatched = Vec::new();
         for it in &self.entries {
-            let is_found = it.members.is_none() || it.found.load(Relaxed);
+            let has_member = it.members.is_none() || it.has_member.load(Relaxed);
             let is_matched = if it.annotation.is_pattern {
-                it.met.load(Relaxed) && is_found
+                it.has_file.load(Relaxed) && has_member
             } else {
-                is_there(it.about())?
+                exists(it.about())?
             };
             if !is_matched {
                 unmatched.push(it);
@@ -397,33 +404,33 @@ impl Annotations {
     }
 }
 
-/// Returns the fingerprint of several that come one after the other; never 0 with one that is not.
-fn joined(before: u64, next: u64) -> u64 {
-    print_of(&[&before.to_be_bytes(), &next.to_be_bytes()]).max(1)
+/// Returns the fingerprint of a chain of fingerprints and the next one; never 0.
+fn chained(before: u64, next: u64) -> u64 {
+    fingerprint_of(&[&before.to_be_bytes(), &next.to_be_bytes()]).max(1)
 }
 
-fn print(annotation: &Annotation) -> u64 {
+fn fingerprint(annotation: &Annotation) -> u64 {
     let mut parts: Vec<&[u8]> = Vec::new();
     for it in &*annotation.statements {
-        let how: &[u8] = if it.how == How::Add { b"+" } else { b"=" };
-        parts.extend([it.attribute.as_bytes(), how, &it.value]);
+        let effect: &[u8] = if it.effect == Effect::Add { b"+" } else { b"=" };
+        parts.extend([it.attribute.as_bytes(), effect, &it.value]);
     }
-    print_of(&parts)
+    fingerprint_of(&parts)
 }
 
-/// Splits the URL of a member, or a pattern of such, into the container's and the member's path in it.
+/// Splits the URL of a member, or a pattern of members, into the container's URL and the path in it.
 fn split(url: &str) -> (&str, Option<&str>) {
     url.split_once('#').map_or((url, None), |(container, member)| (container, Some(member)))
 }
 
-/// Says why a text is no pattern, if it is none.
-fn no_pattern(pattern: &str) -> Option<String> {
+/// Returns the mistake in a pattern, if there is one.
+fn pattern_mistake(pattern: &str) -> Option<String> {
     let (container, member) = split(pattern);
     let is_wrong = |it: &str| glob(it).err().map(|error| error.kind().to_string());
     is_wrong(container).or_else(|| member.and_then(is_wrong))
 }
 
-/// Returns the glob in which only `*` has a meaning: URLs have question marks and brackets of their own.
+/// Compiles a glob where only `*` has a meaning: URLs have question marks and brackets of their own.
 fn glob(pattern: &str) -> Result<globset::Glob, globset::Error> {
     let plain: Vec<String> = pattern.split('*').map(globset::escape).collect();
     GlobBuilder::new(&plain.join("*")).literal_separator(true).build()

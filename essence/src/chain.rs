@@ -1,5 +1,6 @@
-//! The whole chain for one object at a time, without a collection: what `harvest essence` shows is what a
-//! gatherer with the same settings would publish.
+//! The summarizing chain: all steps of Essence for one object, without a collection.
+//!
+//! `harvest essence` uses it to show the records that a gatherer with the same settings publishes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,45 +10,45 @@ use formats::FullText;
 use formats::object::{Object, Summary};
 use soif::Record;
 
-use crate::annotations::{self, Annotations, sources::Wrong};
+use crate::annotations::{self, Annotations, sources::FileProblem};
 use crate::config::{Essence, SitePrograms};
 use crate::error::Error;
 use crate::extract::EssenceSettings;
-use crate::rules::{Applied, Rules, Verdict};
+use crate::rules::{AppliedRule, Rules, Verdict};
 use crate::select::{LeftOut, Selection};
+use crate::worker::budget::ProgramBudget;
 use crate::worker::library::Library;
 use crate::worker::pool::{Bounds, Pool};
-use crate::worker::program::{Job, Programs, Until};
-use crate::worker::spent::Spent;
+use crate::worker::program::{Job, Programs, RunDeadline};
 use crate::worker::{Clock, Program};
 
-/// How long one object may take to be unnested and summarized.
+/// Most time for unnesting and summarizing one object.
 const SUMMARIZE_TIME_MAX: Duration = Duration::from_secs(8);
 
-/// How long a command of the site's rules may take, and all of them for one record.
+/// Most time for a command of the site's rules, and for all of them for one record.
 const RULES_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// What makes records of objects.
+/// Summarizing chain with a site's settings.
 #[derive(Debug)]
 pub struct Chain {
     settings: EssenceSettings,
     library: Library,
     rules: Arc<Rules>,
-    /// What commands of rules may read.
+    /// Files and folders that commands of rules may read.
     read: Vec<PathBuf>,
     annotations: Annotations,
-    wrong: Vec<Wrong>,
+    annotation_problems: Vec<FileProblem>,
     workers: Pool,
     programs: Option<Programs>,
     clock: Clock,
 }
 
-/// What a chain is run by.
+/// Surroundings of a chain: processes, scratch folder and clock.
 #[derive(Debug)]
 pub struct Host {
-    /// How workers and programs are started; without it, no program is run, and all is read in this process.
+    /// Command that starts workers and programs; without it, no program runs, and this process reads all objects.
     pub starter: Option<Program>,
-    /// Programs work in folders below this one, which is emptied.
+    /// Parent of the folders that programs work in; it is emptied.
     pub scratch: PathBuf,
     /// Tells the time.
     pub clock: Clock,
@@ -56,8 +57,8 @@ pub struct Host {
 }
 
 impl EssenceSettings {
-    /// Returns what a gatherer's settings say of summarizing, with the programs of the site that do. Reads
-    /// the folder of those; blocks.
+    /// Returns a gatherer's settings of summarizing and the site's programs that summarize. Reads the folder
+    /// of programs; blocks.
     ///
     /// # Errors
     ///
@@ -94,12 +95,12 @@ fn library(essence: &Essence) -> Result<Library, Error> {
     Ok(library)
 }
 
-/// Returns what lies among the programs of a gatherer with these settings, is called as one and not used,
-/// each with the reason. Blocks.
+/// Returns the files that are named like programs of a gatherer with these settings but are not used, each
+/// with the reason. Blocks.
 ///
 /// # Errors
 ///
-/// The folder of programs cannot be read, or what they may read is not there.
+/// The folder of programs cannot be read, or a path of `programs_read` does not exist.
 pub fn unused_programs(essence: &Essence) -> Result<Vec<(PathBuf, String)>, Error> {
     Ok(library(essence)?.unused().to_vec())
 }
@@ -115,12 +116,13 @@ impl Chain {
         let programs =
             starter.clone().map(|starter| Programs::new(starter, scratch, clock, now_ms));
         let (settings, library) = EssenceSettings::of(essence, full_text)?;
-        let (annotations, wrong) = annotations::sources::read_once(&essence.annotations, now_ms);
+        let (annotations, annotation_problems) =
+            annotations::sources::read_once(&essence.annotations, now_ms);
         Ok(Self {
             settings,
             library,
             annotations,
-            wrong,
+            annotation_problems,
             rules: essence.rules.clone(),
             read: essence.programs_read.clone(),
             workers: Pool::new(starter, clock),
@@ -129,58 +131,57 @@ impl Chain {
         })
     }
 
-    /// Types, opens and summarizes an object, by programs of the site as well. Blocks, for some ten seconds
-    /// at most, beside what programs take.
+    /// Types, opens and summarizes an object, also with programs of the site. Blocks for about ten seconds at
+    /// most, plus the time of the programs.
     pub fn extract(&self, object: Object, left_out: &mut dyn FnMut(LeftOut, u64)) -> Vec<Summary> {
-        let means = Means {
+        let extractor = Extractor {
             settings: &self.settings,
-            print: 0,
+            fingerprint: 0,
             library: &self.library,
             workers: &self.workers,
             programs: self.programs.as_ref(),
         };
-        means.extract(object, &|| false, left_out)
+        extractor.extract(object, &|| false, left_out)
     }
 
-    /// Changes a record by the site's rules, and says which held. Blocks, for some ten seconds at most.
-    pub fn tune(&self, record: &mut Record) -> (Verdict, Vec<Applied>) {
-        let means = Commands { programs: self.programs.as_ref(), read: &self.read };
-        let tuned = means.tune(&self.rules, record, &mut rules_spent(self.clock), &|| false);
+    /// Changes a record by the site's rules, and returns the rules that held. Blocks for about ten seconds at most.
+    pub fn tune(&self, record: &mut Record) -> (Verdict, Vec<AppliedRule>) {
+        let extractor = RuleCommands { programs: self.programs.as_ref(), read: &self.read };
+        let tuned = extractor.tune(&self.rules, record, &mut rules_budget(self.clock), &|| false);
         (tuned.verdict, tuned.applied)
     }
 
-    /// Lays over a record what people say of its object, and returns that, each with its place. After the
-    /// rules: it is a person's word.
+    /// Lays the annotations of its object over a record, and returns their statements, each list with its
+    /// `FILE:LINE`. Runs after the rules, since a person's statement takes precedence.
     pub fn annotate(&self, record: &mut Record) -> Vec<(String, Vec<annotations::Statement>)> {
         self.annotations.lay_over(record);
         let about = self.annotations.about(&record.url);
         about.map(|it| (it.to_string(), it.statements().to_vec())).collect()
     }
 
-    /// Returns what is wrong with files of annotations.
-    pub fn wrong_annotations(&self) -> &[Wrong] {
-        &self.wrong
+    /// Returns the problems with files of annotations.
+    pub fn annotation_problems(&self) -> &[FileProblem] {
+        &self.annotation_problems
     }
 }
 
-/// What summarizes objects.
+/// Settings, workers and programs that summarize objects.
 #[derive(Clone, Copy, Debug)]
-pub struct Means<'a> {
-    /// How objects are opened and summarized.
+pub struct Extractor<'a> {
+    /// Settings of opening and summarizing.
     pub settings: &'a EssenceSettings,
     /// Fingerprint of the settings.
-    pub print: u64,
+    pub fingerprint: u64,
     /// The site's programs that summarize.
     pub library: &'a Library,
-    /// Where what is not safe is read.
+    /// Workers for objects that are not safe to read here.
     pub workers: &'a Pool,
-    /// What runs programs; none: they cannot be run.
+    /// Runner of programs; without it they cannot be run.
     pub programs: Option<&'a Programs>,
 }
 
-impl Means<'_> {
-    /// Types, opens and summarizes an object; see [`Pool::extract`]. Programs of the site have the last
-    /// word. Blocks.
+impl Extractor<'_> {
+    /// Types, opens and summarizes an object; see [`Pool::extract`]. Programs of the site run last. Blocks.
     pub fn extract(
         self,
         object: Object,
@@ -188,63 +189,65 @@ impl Means<'_> {
         left_out: &mut dyn FnMut(LeftOut, u64),
     ) -> Vec<Summary> {
         let bounds = Bounds { time_max: SUMMARIZE_TIME_MAX, stopped };
-        let mut found = self.workers.extract(object, (self.settings, self.print), bounds, left_out);
+        let mut found =
+            self.workers.extract(object, (self.settings, self.fingerprint), bounds, left_out);
         self.library.summarize(self.programs, self.workers.clock(), &mut found, stopped);
         found
     }
 }
 
-/// What runs the commands of rules.
+/// Runner of the commands of rules.
 #[derive(Clone, Copy, Debug)]
-pub struct Commands<'a> {
-    /// What runs programs; none: they cannot be run.
+pub struct RuleCommands<'a> {
+    /// Runner of programs; without it they cannot be run.
     pub programs: Option<&'a Programs>,
-    /// What they may read beside what the system is made of.
+    /// Files and folders that they may read beside the system's own.
     pub read: &'a [PathBuf],
 }
 
-/// What rules have made of a record.
+/// Outcome of the rules for a record.
 #[derive(Debug)]
-pub struct Tuned {
-    /// What becomes of the record.
+pub struct TuneOutcome {
+    /// Whether the record is published.
     pub verdict: Verdict,
-    /// Which rules held.
-    pub applied: Vec<Applied>,
-    /// Whether a command could not be run for a reason that may pass.
+    /// Rules that held.
+    pub applied: Vec<AppliedRule>,
+    /// Whether a command could not be run for a temporary reason.
     pub may_pass: bool,
 }
 
-/// Returns what the rules' commands for one file have cost before the first is run.
-pub fn rules_spent(clock: Clock) -> Spent {
-    Spent::new(RULES_TIME_MAX, clock)
+/// Returns the unused budget of the rules' commands for one file.
+pub fn rules_budget(clock: Clock) -> ProgramBudget {
+    ProgramBudget::new(RULES_TIME_MAX, clock)
 }
 
-impl Commands<'_> {
-    /// Changes a record by the site's rules; `spent` is what their commands have cost for other records of
-    /// the same file.
+impl RuleCommands<'_> {
+    /// Changes a record by the site's rules; `budget` includes their commands for other records of the same file.
     pub fn tune(
         self,
         rules: &Rules,
         record: &mut Record,
-        spent: &mut Spent,
+        budget: &mut ProgramBudget,
         stopped: &(dyn Fn() -> bool + Sync),
-    ) -> Tuned {
+    ) -> TuneOutcome {
         let mut may_pass = false;
-        // All commands for one record have the time of one.
-        let first = spent.next();
+        // All commands for one record share the time of one.
+        let first = budget.next();
         let (verdict, applied) = rules.apply(record, &mut |command, input| {
             let programs = self.programs.ok_or("programs of the site cannot be run here")?;
-            let refused = |what| format!("is not run: those for other parts of the file {what}");
-            let deadline = first.and_then(|first| Ok(first.min(spent.next()?))).map_err(refused)?;
+            let refused =
+                |what| format!("is not run: commands for other records of the file {what}");
+            let deadline =
+                first.and_then(|first| Ok(first.min(budget.next()?))).map_err(refused)?;
             let words = ["/bin/sh", "-c", command].map(str::to_owned);
             let job = Job { words: &words, input, files: &[], read: self.read, variables: &[] };
-            let outcome = programs.run(&job, Until { deadline, stopped });
-            spent.count(&outcome, deadline);
+            let outcome = programs.run(&job, RunDeadline { deadline, stopped });
+            budget.count(&outcome, deadline);
             outcome.map_err(|it| {
                 may_pass |= it.may_pass;
                 it.why
             })
         });
-        Tuned { verdict, applied, may_pass }
+        TuneOutcome { verdict, applied, may_pass }
     }
 }

@@ -1,19 +1,18 @@
-//! The part of a gatherer's settings that says what objects are and which of them are summarized:
-//! `[essence]`, and the rule files that it names.
+//! The settings of Essence: the table `[essence]` of a gatherer's settings, and the files that it names.
 //!
 //! ```toml
 //! [essence]
-//! types = ["types.toml"]             # rules of types, the site's own first: docs/essence.md
-//! markup = ["markup.toml"]           # what elements say: docs/markup.md
-//! detail = "rich"                    # how much records say: docs/essence.md
+//! types = ["types.toml"]             # the site's rules of types: docs/essence.md
+//! markup = ["markup.toml"]           # meaning of elements: docs/markup.md
+//! detail = "rich"                    # amount of detail in records: docs/essence.md
 //! explode = ["BibTeX", "CSV"]        # lists whose entries have records; default: all but CSV
-//! rules = "rules"                    # what is changed in records: docs/essence.md
+//! rules = "rules"                    # changes of records: docs/essence.md
 //! summarizers = ["quick.toml"]       # summarizers by expressions: docs/essence.md
 //! programs = "lib"                   # a folder of programs that summarize: docs/essence.md
-//! program_secs = 10                  # how long one may take for one object
+//! program_secs = 10                  # most time of a program for one object
 //! pdf_templates = ["templates"]      # classes of documents: docs/pdf.md
-//! annotations = ["annotations"]      # what people say of objects: docs/essence.md
-//! programs_read = ["/srv/lib"]       # what programs of the site may read beside the system
+//! annotations = ["annotations"]      # people's statements about objects: docs/essence.md
+//! programs_read = ["/srv/lib"]       # files that programs may read beside the system
 //!
 //! [essence.select]
 //! stop_types = ["Object", "Backup"]
@@ -44,27 +43,27 @@ use crate::rules::Rules;
 use crate::select::{self, Choice, SourceFor};
 use crate::typing::Recognizer;
 
-/// Reads the text of a file that the settings name.
+/// Reader of a text file that the settings name.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<String>;
 
-/// How long a program of the site may take for one object unless the settings say otherwise, in seconds.
+/// Default of the most time of a program for one object, in seconds.
 const PROGRAM_SECS: u64 = 10;
-/// The longest that the settings may say, in seconds.
+/// Largest value of that setting, in seconds.
 const PROGRAM_SECS_MAX: u64 = 600;
 
 /// The site's programs that summarize.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SitePrograms {
-    /// The folder that they lie in.
+    /// Their folder.
     pub folder: PathBuf,
-    /// How long one may take for one object.
+    /// Most time of a program for one object.
     pub time_max: Duration,
 }
 
-/// Lists the names of a folder's entries, in any order.
+/// Lister of the names of a folder's entries, in any order.
 pub type ListFolder<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<PathBuf>>;
 
-/// How what the settings name is reached, by its name there.
+/// Access to the files and folders that the settings name.
 #[derive(Clone, Copy)]
 pub struct Files<'a> {
     /// Reads a file.
@@ -83,31 +82,31 @@ impl fmt::Debug for Files<'_> {
 ///
 /// # Errors
 ///
-/// It is none, or cannot be read.
+/// The path is not a folder, or it cannot be read.
 pub fn list_folder(path: &Path) -> io::Result<Vec<PathBuf>> {
     fs::read_dir(path)?.map(|it| it.map(|it| PathBuf::from(it.file_name()))).collect()
 }
 
-/// What objects are, and which of them are summarized.
+/// Settings of typing, selecting and summarizing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Essence {
-    /// Recognizes types, by the rule files and what is built in.
+    /// Recognizer of types, by the rule files and the built-in rules.
     pub typing: Arc<Recognizer>,
-    /// What markup says.
+    /// Meaning of markup.
     pub markup: Tables,
-    /// What marks classes of documents in PDF.
+    /// Templates of classes of documents in PDF.
     pub templates: Templates,
-    /// What is left out.
+    /// Selection of objects.
     pub select: Choice,
-    /// How much each record says.
+    /// Amount of detail in records.
     pub detail: Detail,
-    /// Which lists give a record for each entry.
+    /// Lists that give a record for each entry.
     pub explode: Explode,
     /// Summarizers that the site has declared.
     pub declared: Declared,
     /// The site's programs that summarize.
     pub programs: Option<SitePrograms>,
-    /// What is changed in records.
+    /// Changes of records.
     pub rules: Arc<Rules>,
     /// Files and folders of annotations.
     pub annotations: Vec<PathBuf>,
@@ -116,8 +115,8 @@ pub struct Essence {
 }
 
 impl Essence {
-    /// Reads `[essence]`, and with `read` the files that it names. The mistakes of those are put to
-    /// `mistakes`, each with its file.
+    /// Reads `[essence]`, and by `from` the files that it names. The mistakes of these files are added
+    /// to `mistakes`, each with its file.
     pub fn read(table: &Table<'_>, from: Files<'_>, mistakes: &mut Vec<Mistake>) -> Self {
         let read = from.read;
         let typing = Recognizer::read(&files(table, "types", read)).unwrap_or_else(|found| {
@@ -129,7 +128,7 @@ impl Essence {
             Tables::default()
         });
         let templates = templates(table, from, mistakes);
-        // Types that a wrong file would have are not missed besides.
+        // If a file has mistakes, the types that it defines are unknown, and are not reported as missing.
         let types = mistakes.is_empty().then_some(&typing);
         let declared = files(table, "summarizers", read);
         let declared = Declared::read(&declared, types).unwrap_or_else(|found| {
@@ -159,7 +158,7 @@ impl Essence {
     }
 }
 
-/// `pdf_templates = ["templates"]`: files, and folders whose files `*.toml` count in the order of their names.
+/// Reads `pdf_templates = ["templates"]`: files, and folders with files `*.toml` in the order of their names.
 fn templates(table: &Table<'_>, from: Files<'_>, mistakes: &mut Vec<Mistake>) -> Templates {
     let mut files = Vec::new();
     for (i, path) in table.strings("pdf_templates").into_iter().map(PathBuf::from).enumerate() {
@@ -191,7 +190,7 @@ fn templates(table: &Table<'_>, from: Files<'_>, mistakes: &mut Vec<Mistake>) ->
     })
 }
 
-/// `annotations = ["annotations"]`: files and folders, which are read when the gatherer gathers.
+/// Reads `annotations = ["annotations"]`: files and folders, which are read when the gatherer gathers.
 fn annotations(table: &Table<'_>) -> Vec<PathBuf> {
     let paths: Vec<PathBuf> = table.strings("annotations").into_iter().map(PathBuf::from).collect();
     for (i, path) in paths.iter().enumerate() {
@@ -218,11 +217,11 @@ fn files(table: &Table<'_>, key: &str, read: ReadFile<'_>) -> Vec<(PathBuf, Stri
     files
 }
 
-/// `programs = "lib"`: a folder, which is looked into when it is used.
+/// Reads `programs = "lib"`: a folder, which is listed when it is used.
 fn programs(table: &Table<'_>, read: ReadFile<'_>) -> Option<SitePrograms> {
     let secs = table.integer("program_secs", 1..=PROGRAM_SECS_MAX).unwrap_or(PROGRAM_SECS);
     let folder = table.path("programs")?;
-    // No text can be read of a folder: that is how it is told from what is none.
+    // Reading a folder as text fails: this tells folders from files.
     let wrong = match read(&folder) {
         Err(error) if error.kind() == io::ErrorKind::IsADirectory => None,
         Err(error) => Some(format!("cannot read {}: {error}", folder.display())),
@@ -234,14 +233,14 @@ fn programs(table: &Table<'_>, read: ReadFile<'_>) -> Option<SitePrograms> {
     Some(SitePrograms { folder, time_max: Duration::from_secs(secs) })
 }
 
-/// `detail = "brief"`: a [`Detail::NAMED`].
+/// Reads `detail = "brief"`: a [`Detail::NAMED`].
 fn detail(table: &Table<'_>) -> Detail {
     let chosen = table.choice("detail", &Detail::NAMED.map(|(name, _)| name));
     let named = Detail::NAMED.into_iter().find(|(name, _)| Some(*name) == chosen);
     named.map_or_else(Detail::default, |(_, detail)| detail)
 }
 
-/// `explode = ["CSV"]`: types of lists; `[]`: none.
+/// Reads `explode = ["CSV"]`: types of lists; `[]`: none.
 fn explode(table: &Table<'_>) -> Explode {
     if !table.has("explode") {
         return Explode::All;
@@ -296,7 +295,7 @@ fn choice(table: &Table<'_>, types: Option<&Recognizer>) -> Choice {
     }
 }
 
-/// Returns the types that the setting `key` names; none without `known`, whose own files are wrong then.
+/// Returns the types that the setting `key` names; none without `known`, if its own files have mistakes.
 pub fn read_types(table: &Table<'_>, key: &str, known: Option<&Recognizer>) -> BTreeSet<Type> {
     let mut types = BTreeSet::new();
     for (i, name) in table.strings(key).iter().enumerate() {
@@ -353,7 +352,7 @@ mod tests {
 
     use super::*;
 
-    /// What stands before it in a settings file.
+    /// Lines before the table in a settings file.
     const BEFORE: &str = "\n\n\n\n";
 
     const QUICK: &str =
@@ -389,16 +388,16 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
-        let said = read(text).err().unwrap_or_default();
-        assert_eq!(said.len(), expected.len(), "{said:#?}");
-        for (said, expected) in said.iter().zip(expected) {
-            let (place, part) = expected.split_once(' ').unwrap();
-            assert!(said.starts_with(place) && said.contains(part), "{said}");
+        let shown = read(text).err().unwrap_or_default();
+        assert_eq!(shown.len(), expected.len(), "{shown:#?}");
+        for (shown, expected) in shown.iter().zip(expected) {
+            let (position, part) = expected.split_once(' ').unwrap();
+            assert!(shown.starts_with(position) && shown.contains(part), "{shown}");
         }
     }
 
     #[test]
-    fn everything_can_be_set() {
+    fn all_settings_can_be_set() {
         let essence = read(
             "[essence]\ntypes = ['types.toml']\nrules = 'rules'\nexplode = ['csv']\n\
              pdf_templates = ['pdf']\nannotations = ['a.soif', 'notes']\nprograms_read = ['/lib/own']\n\
@@ -449,7 +448,7 @@ mod tests {
         check("[essence]\ntypes = ['none.toml']\n", &["g.toml:6:10: cannot read none.toml"]);
         check(
             "[essence]\ntypes = ['bad.toml']\nx = 1\n[essence.select]\nstop_types = ['Recipe']\n",
-            &["g.toml:7:1: \"x\"", "bad.toml:2:1: of nothing", "bad.toml:4:1: \"by_nam\""],
+            &["g.toml:7:1: \"x\"", "bad.toml:2:1: no condition", "bad.toml:4:1: \"by_nam\""],
         );
         check("[essence]\nexplode = ['HTML']\n", &["g.toml:6:12: \"HTML\" is no type of lists"]);
         check("[essence]\ndetail = 'long'\n", &["g.toml:6:10: \"detail\" is \"long\""]);

@@ -1,25 +1,25 @@
-//! What can be wrong with how a site would have its objects summarized.
+//! Errors in a site's settings of summarizing.
 
 use std::path::PathBuf;
 
-/// Why the settings of summarizing cannot be used.
+/// Reason that the settings of summarizing cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A pattern of `[essence.select]` is no glob.
+    /// A pattern of `[essence.select]` is not a glob.
     #[error("pattern {pattern:?} of [essence.select]: {message}")]
     Pattern {
         /// The pattern as written.
         pattern: String,
-        /// What is wrong with it.
+        /// Mistake in it.
         message: String,
     },
-    /// What programs may read is not there.
+    /// A path of `programs_read` does not exist.
     #[error("programs_read: {path}: {source}; correct the path, or take it out", path = .path.display())]
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// The folder of programs cannot be read.
@@ -27,7 +27,7 @@ pub enum Error {
     Programs {
         /// The folder.
         folder: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
 }

@@ -1,16 +1,16 @@
-//! Essence: one fetched object in, its summaries out.
+//! Extraction: the summaries of one fetched object.
 //!
-//! Source: TR §4 and Figure 5: type recognition, presentation unnesting, summarizing. This is the
-//! one call that the pipeline makes, and the place that keeps a fault of a summarizer (a panic) from
-//! reaching the run: it becomes a problem of that object, beside a record by name.
+//! Source: TR §4 and Figure 5: type recognition, presentation unnesting, summarizing. The pipeline
+//! makes this one call. A fault of a summarizer (a panic) does not reach the run: it becomes a problem
+//! of the object, which gets a record by name.
 //!
 //! # Differences from the paper
 //!
-//! * A compressed file of one content gives one record, under its own URL, with the type of what is
-//!   inside: that is what users look for. An archive gives a record of its own, with the names of its
-//!   members as its text, and one for each member; that of a package says what the package says of
-//!   itself. Messages and mailboxes keep the records that their summarizer makes.
-//! * What could not be opened is said on the record, as `Truncated`.
+//! * A compressed file of one content gives one record, under its own URL, with the type of the
+//!   content: users look for that. An archive gives a record of its own, with the names of its members
+//!   as its text, and one for each member. The record of a package has the package's metadata. Messages
+//!   and mailboxes keep the records of their summarizer.
+//! * The record says in `Truncated` what could not be opened.
 //!
 //! Sans-I/O.
 
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use formats::code::distribution::{Distribution, is_source_distribution};
 use formats::explode::{self, Entry};
-use formats::object::{Given, Object, Problem, ProblemKind, Summary};
+use formats::object::{Object, Problem, ProblemKind, ProgramInput, Summary};
 use formats::text::Body;
 use formats::unnest::{self, Budget, Format, Limits, Member, Packing};
 use formats::{Draft, HEAD_BYTES, Input, Type};
@@ -32,37 +32,37 @@ use soif::digest::Md5;
 use crate::select::{LeftOut, Selection};
 use crate::summarize::Settings as SummarySettings;
 
-/// Most of a file that is only looked at because it may hold something, when its type keeps no text:
-/// pictures and other binaries inside gzip are typed and no more, in bytes.
+/// Most bytes that are unpacked of a content without text: pictures and other binaries inside gzip
+/// are only typed.
 const PEEK_BYTES: usize = 64 * 1024;
 
-/// Most bytes of one object, with all that it holds, that programs of the site are given.
+/// Most bytes of one object, with all that it holds, that go to programs of the site.
 pub const GIVEN_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// How objects are opened and summarized.
+/// Settings of opening and summarizing.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct EssenceSettings {
-    /// How much of an archive is opened.
+    /// Limits of unnesting.
     pub unnest: Limits,
-    /// Which objects are summarized.
+    /// Selection of objects.
     pub select: Arc<Selection>,
-    /// How much a record says, and what objects are.
+    /// Settings of typing and summarizing.
     pub summary: SummarySettings,
-    /// Types of lists whose entries are records of their own.
+    /// Types of lists whose entries get records of their own.
     pub explode: Explode,
-    /// Types for which the site has programs, which are given the objects besides.
+    /// Types for which the site has programs.
     pub programs: BTreeSet<Type>,
 }
 
 impl EssenceSettings {
-    /// Returns what the object is.
+    /// Returns the object's type.
     pub fn type_of(&self, object: &Object) -> Type {
         let head = object.bytes.get(..object.bytes.len().min(HEAD_BYTES)).unwrap_or_default();
         self.summary.typing.recognize(&object.url, &object.name, head)
     }
 
-    /// Gives the object to the program of the site that is for its type, if there is one; `given` is how
-    /// many bytes of all that it lies in programs are given already.
+    /// Adds the object to its summary for the site's program of its type, if there is one. `given` counts
+    /// the bytes that go to programs from the same fetched object.
     fn give(&self, object: &Object, r#type: Type, given: &mut u64, summary: &mut Summary) {
         if !self.programs.contains(&r#type) {
             return;
@@ -70,31 +70,32 @@ impl EssenceSettings {
         let all = *given + object.bytes.len() as u64;
         if GIVEN_BYTES_MAX < all {
             let message = format!(
-                "is not given to the program for its type: those of this file would be given more \
-                 than {GIVEN_BYTES_MAX} bytes"
+                "is not given to the program for its type: the programs for this file would get more \
+                than {GIVEN_BYTES_MAX} bytes"
             );
             summary.problems.push(Problem::new(&object.url, ProblemKind::Limit, message));
             return;
         }
         *given = all;
-        summary.given = Some(Given { name: object.name.clone(), bytes: object.bytes.clone() });
+        summary.given =
+            Some(ProgramInput { name: object.name.clone(), bytes: object.bytes.clone() });
     }
 }
 
-/// Which lists are exploded.
+/// Choice of lists that are exploded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Explode {
-    /// Every type for which there is an exploder, but tables.
+    /// Every type with an exploder, except tables.
     #[default]
     All,
     /// None.
     None,
-    /// These types, by the name that the `Type` attribute has.
+    /// These types, by the value of the `Type` attribute.
     Types(BTreeSet<String>),
 }
 
 impl Explode {
-    /// `name` is what the `Type` attribute says.
+    /// Returns whether lists of this type are exploded; `name` is the value of the `Type` attribute.
     fn has(&self, r#type: Type, name: &str) -> bool {
         explode::is_list(r#type)
             && match self {
@@ -108,9 +109,9 @@ impl Explode {
 /// Types, unnests and summarizes `object`: its own record first, then one for each member of an
 /// archive, in the archive's order, each URL once (the last member of a name wins).
 ///
-/// `cancelled` is polled inside every long loop, so that it serves as the deadline and as the stop
-/// of the run alike; when it says true, what has been found so far is returned with a problem that
-/// says so. Never panics; returns nothing only if the settings' selection leaves everything out.
+/// `cancelled` is called inside every long loop, and serves as the deadline and as the stop of the run.
+/// When it returns true, the summaries made so far are returned, with a problem that says so. Never
+/// panics; returns no summaries only if the settings' selection leaves everything out.
 pub fn extract(
     object: Object,
     settings: &EssenceSettings,
@@ -119,7 +120,7 @@ pub fn extract(
     extract_selected(object, settings, cancelled, &mut |_why| ())
 }
 
-/// As [`extract`]; `left_out` is told of each object that selection leaves out.
+/// Works as [`extract`], and calls `left_out` for each object that selection leaves out.
 pub fn extract_selected(
     object: Object,
     settings: &EssenceSettings,
@@ -132,20 +133,20 @@ pub fn extract_selected(
     // Cheap: the bytes are shared.
     let spare = object.clone();
     let root = Opening { object, path: None, problems: Vec::new(), depth: 0 };
-    if let Err(fault) = guarded(|| run.open(root)) {
+    if let Err(fault) = catch_fault(|| run.open(root)) {
         let problem = Problem::new(&spare.url, ProblemKind::Fault, fault);
         match run.found.iter_mut().find(|it| it.record.url == spare.url) {
             Some(summary) => summary.problems.push(problem),
-            None => run.found.insert(0, named(&spare, settings, problem)),
+            None => run.found.insert(0, bare_summary(&spare, settings, problem)),
         }
     }
     last_of_each_url(run.found)
 }
 
 /// Returns the summary of an object that could not be read, with the reason: by its name and the front
-/// of its content. What reads it may be a program of the site.
+/// of its content. A program of the site may still read the object.
 pub fn by_name(object: &Object, settings: &EssenceSettings, problem: Problem) -> Summary {
-    let mut summary = named(object, settings, problem);
+    let mut summary = bare_summary(object, settings, problem);
     let r#type = settings.type_of(object);
     if Format::of(object, r#type).is_none_or(Format::is_summarized) {
         settings.give(object, r#type, &mut 0, &mut summary);
@@ -153,7 +154,7 @@ pub fn by_name(object: &Object, settings: &EssenceSettings, problem: Problem) ->
     summary
 }
 
-fn named(object: &Object, settings: &EssenceSettings, problem: Problem) -> Summary {
+fn bare_summary(object: &Object, settings: &EssenceSettings, problem: Problem) -> Summary {
     let (r#type, settings) = (settings.type_of(object), &settings.summary);
     let input = settings.input(object, r#type, &|| true);
     let mut summary = settings.finish(&input, Draft::default());
@@ -161,13 +162,12 @@ fn named(object: &Object, settings: &EssenceSettings, problem: Problem) -> Summa
     summary
 }
 
-/// Something to open or summarize.
 struct Opening {
     object: Object,
     /// Its path in its container.
     path: Option<String>,
     problems: Vec<Problem>,
-    /// How many containers are around it.
+    /// Number of containers around it.
     depth: u32,
 }
 
@@ -176,7 +176,7 @@ struct Run<'a> {
     cancelled: &'a dyn Fn() -> bool,
     budget: &'a Budget<'a>,
     found: Vec<Summary>,
-    /// How many bytes programs of the site are given.
+    /// Number of bytes that go to programs of the site.
     given: u64,
     left_out: &'a mut dyn FnMut(LeftOut),
 }
@@ -187,7 +187,7 @@ impl Run<'_> {
         let format = Format::of(&it.object, r#type);
         let packed = format.is_some_and(|it| !it.is_summarized());
         let select = &self.settings.select;
-        // What is opened may hold what is allowed.
+        // A packed object may hold allowed types.
         if let Some(why) = if packed { select.stops(r#type) } else { select.by_type(r#type) } {
             (self.left_out)(why);
             return;
@@ -206,12 +206,12 @@ impl Run<'_> {
         }
     }
 
-    /// Whether entries of lists of this type have records of their own.
+    /// Returns whether entries of lists of this type get records of their own.
     fn explodes(&self, r#type: Type) -> bool {
         self.settings.explode.has(r#type, self.settings.summary.typing.name(r#type))
     }
 
-    /// Goes on with what is inside, under the same URL, size and sum.
+    /// Unpacks the object, and goes on with its content under the same URL, size and digest.
     fn unpack(&mut self, it: Opening, packing: Packing) {
         let Opening { object, path, mut problems, depth } = it;
         let opened = unnest::unpack(&object, packing, self.budget, &|name, head| {
@@ -219,8 +219,8 @@ impl Run<'_> {
             if self.explodes(inside) { usize::MAX } else { self.wanted_bytes(inside, head) }
         });
         problems.extend(opened.problems);
-        // Only the content is another; the sum is of what users fetch.
-        let md5 = sum(&object);
+        // Users fetch the packed object: the digest is of its bytes.
+        let md5 = digest(&object);
         let inner = Object {
             name: opened.name,
             bytes: opened.bytes.into(),
@@ -232,7 +232,7 @@ impl Run<'_> {
         self.open(Opening { object: inner, path, problems, depth: depth + 1 });
     }
 
-    /// How much of a content is of use that is of type `inside`, in bytes.
+    /// Returns how many bytes of a content of type `inside` are useful.
     fn wanted_bytes(&self, inside: Type, head: &[u8]) -> usize {
         match inside {
             _ if Format::of_head(head, inside).is_some() => usize::MAX,
@@ -244,16 +244,16 @@ impl Run<'_> {
         }
     }
 
-    /// Makes the record of a container, and then those of its members.
+    /// Makes the record of a container, then those of its members.
     fn container(&mut self, it: Opening, r#type: Type, format: Format) {
         let Opening { mut object, path, problems, depth } = it;
-        object.md5 = sum(&object);
-        let place = self.found.len();
+        object.md5 = digest(&object);
+        let position = self.found.len();
         if format.is_summarized() {
             let (object, path) = (object.clone(), path.clone());
             self.summarize(Opening { object, path, problems, depth }, r#type);
         } else {
-            // Its own record comes first; what it says is known last.
+            // The container's record comes first, but its content is known last.
             let mut summary = self.finish(&object, r#type, Draft::default());
             summary.problems = problems;
             self.found.push(summary);
@@ -268,7 +268,7 @@ impl Run<'_> {
             listing.line();
             let Member { object, path, problems } = member;
             if Distribution::wants(&path) {
-                sources.meet(&path, &object.bytes);
+                sources.add_member(&path, &object.bytes);
             }
             if let Some(why) = self.settings.select.by_name(Path::new(&path), object.size) {
                 (self.left_out)(why);
@@ -276,9 +276,9 @@ impl Run<'_> {
             }
             self.open(Opening { object, path: Some(path), problems, depth: depth + 1 });
         });
-        let Some(own) = self.found.get_mut(place) else { return };
+        let Some(own) = self.found.get_mut(position) else { return };
         if format.is_summarized() {
-            // What was wrong before it was opened is said already.
+            // The record has the problems from before the opening already.
             let cut = truncated(&report.problems, &object.url);
             if !cut.is_empty() {
                 let before = own.record.text("Truncated").map(|it| format!("{it}\n"));
@@ -295,31 +295,31 @@ impl Run<'_> {
         let mut draft = if is_source { sources.finish() } else { report.about.unwrap_or_default() };
         draft.body = Cow::Owned(names);
         draft.other("Members", count.to_string());
-        nested(&mut draft, path.as_deref(), truncated(&problems, &object.url));
+        set_nesting(&mut draft, path.as_deref(), truncated(&problems, &object.url));
         let mut summary = self.finish(&object, r#type, draft);
         summary.problems.extend(problems);
-        if let Some(own) = self.found.get_mut(place) {
+        if let Some(own) = self.found.get_mut(position) {
             *own = summary;
         }
         if let Some(why) = self.settings.select.by_type(r#type) {
             (self.left_out)(why);
-            let own = self.found.remove(place);
-            // They say by themselves whose they are.
-            if let Some(member) = self.found.get_mut(place) {
+            let own = self.found.remove(position);
+            // Its problems name their object, so that a member's summary can carry them.
+            if let Some(member) = self.found.get_mut(position) {
                 member.problems.splice(0..0, own.problems);
             }
         }
     }
 
-    /// Summarizes a list, and then each of its entries.
+    /// Summarizes a list, then each of its entries.
     fn list(&mut self, it: Opening, r#type: Type) {
         let object = it.object.clone();
         self.summarize(it, r#type);
-        let place = self.found.len() - 1;
+        let position = self.found.len() - 1;
         let input = self.input(&object, r#type);
         let (budget, settings) = (self.budget, &self.settings.summary);
         let (mut entries, mut full) = (Vec::new(), None);
-        let exploded = guarded(|| {
+        let exploded = catch_fault(|| {
             explode::explode(&input, &mut |Entry { key, bytes, mut draft }| {
                 if let Err(problem) = budget.take_member(&object, key.as_bytes()) {
                     full = Some(problem);
@@ -327,7 +327,7 @@ impl Run<'_> {
                 }
                 let url = unnest::member_url(&object.url, key.as_bytes());
                 let size = bytes.len() as u64;
-                nested(&mut draft, Some(&key), String::new());
+                set_nesting(&mut draft, Some(&key), String::new());
                 let modified = object.modified;
                 let entry =
                     Object { url, name: key, bytes, modified, size, truncated: false, md5: None };
@@ -340,7 +340,7 @@ impl Run<'_> {
             Ok(problems) => problems,
             Err(fault) => vec![(ProblemKind::Fault, fault)],
         };
-        if let Some(own) = self.found.get_mut(place) {
+        if let Some(own) = self.found.get_mut(position) {
             own.problems.extend(full);
             let problems = problems.into_iter();
             own.problems.extend(problems.map(|(kind, it)| Problem::new(&object.url, kind, it)));
@@ -351,16 +351,16 @@ impl Run<'_> {
     fn summarize(&mut self, it: Opening, r#type: Type) {
         let Opening { object, path, problems, .. } = it;
         let input = self.input(&object, r#type);
-        let summarized = guarded(|| {
+        let summarized = catch_fault(|| {
             let mut draft = self.settings.summary.draft(&input);
-            nested(&mut draft, path.as_deref(), truncated(&problems, &object.url));
+            set_nesting(&mut draft, path.as_deref(), truncated(&problems, &object.url));
             self.settings.summary.finish(&input, draft)
         });
         let mut summary = match summarized {
             Ok(summary) => summary,
             Err(fault) => {
                 let problem = Problem::new(&object.url, ProblemKind::Fault, fault);
-                let mut summary = named(&object, self.settings, problem);
+                let mut summary = bare_summary(&object, self.settings, problem);
                 summary.record.set("Type", self.settings.summary.typing.name(r#type));
                 summary
             }
@@ -379,25 +379,25 @@ impl Run<'_> {
     }
 }
 
-/// Says where an object lies in its container, and what of it could not be opened.
-fn nested(draft: &mut Draft<'_>, path: Option<&str>, truncated: String) {
+/// Sets the object's path in its container, and the messages about parts that could not be opened.
+fn set_nesting(draft: &mut Draft<'_>, path: Option<&str>, truncated: String) {
     draft.other("Nested-Filename", path.unwrap_or_default());
     draft.other("Truncated", truncated);
 }
 
-/// Returns what went wrong with the opening of the object at `url`, one a line.
+/// Returns the messages of the problems of the object at `url`, one a line.
 fn truncated(problems: &[Problem], url: &str) -> String {
     let own = problems.iter().filter(|it| it.object == url);
     own.map(|it| it.message.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the sum of an object that is all there.
-fn sum(object: &Object) -> Option<Md5> {
+/// Returns the digest of an object that is complete.
+fn digest(object: &Object) -> Option<Md5> {
     object.md5.or_else(|| (!object.truncated).then(|| Md5::of(&object.bytes)))
 }
 
-/// Runs `work`; a panic becomes its message.
-fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+/// Runs `work`; turns a panic into a message.
+fn catch_fault<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
         let what = payload
             .downcast_ref::<&str>()
@@ -408,15 +408,15 @@ fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// Archives may hold a name twice; unpacked, the last one stays.
+/// Keeps the last summary of each URL: archives may hold a name twice, and the last one counts.
 fn last_of_each_url(found: Vec<Summary>) -> Vec<Summary> {
-    let mut places: HashMap<String, usize> = HashMap::with_capacity(found.len());
+    let mut positions: HashMap<String, usize> = HashMap::with_capacity(found.len());
     let mut kept: Vec<Summary> = Vec::with_capacity(found.len());
     for summary in found {
-        match places.get(&summary.record.url).and_then(|place| kept.get_mut(*place)) {
+        match positions.get(&summary.record.url).and_then(|at| kept.get_mut(*at)) {
             Some(older) => *older = summary,
             None => {
-                places.insert(summary.record.url.clone(), kept.len());
+                positions.insert(summary.record.url.clone(), kept.len());
                 kept.push(summary);
             }
         }
@@ -430,11 +430,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::made::{bomb, deb, gzip, tarball, zipped};
+    use crate::builders::{bomb, deb, gzip, tarball, zipped};
     use crate::select::Choice;
     use crate::typing::Recognizer;
 
-    /// Extracts and renders each record as `url type title [nested]`.
+    /// Extracts, and renders each record as `url type [nested] title`.
     fn extracted(name: &str, bytes: Vec<u8>) -> Vec<String> {
         let object = Object::whole(format!("http://h.example/{name}"), bytes);
         let mut lines = Vec::new();
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_file_is_what_is_inside() {
+    fn a_compressed_file_has_the_type_of_its_content() {
         let page = b".TH LS 1\n.SH NAME\nls \\- list directory contents\n";
         check(
             "ls.1.gz",
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_says_what_it_is_and_what_of_it_was_cut() {
+    fn the_record_of_a_package_has_its_metadata_and_what_was_cut() {
         let control = "Package: hello\nVersion: 2.10-3\nDescription: example package\n";
         let bytes = deb(control, &[("./a", b"one"), ("./b", b"two"), ("./c", b"three")]);
         let object = Object::whole("http://h.example/hello.deb", bytes);
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_and_what_is_in_them_are_records() {
+    fn messages_and_their_attachments_are_records() {
         let message = "From: a@a.example\nTo: b@b.example\nSubject: With a cat\n\
             Message-ID: <1@a.example>\nMIME-Version: 1.0\n\
             Content-Type: multipart/mixed; boundary=B\n\n--B\nContent-Type: text/plain\n\nHi\n\
@@ -544,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn mixed_nesting_ends_soon() {
+    fn mixed_nesting_ends_at_the_limit() {
         let mut bytes = b"the kernel".to_vec();
         for round in 0..20 {
             bytes = match round % 4 {
@@ -573,7 +573,7 @@ mod tests {
     fn a_gigabyte_in_a_megabyte_is_cut() {
         let gigabyte = bomb(1024);
         assert!(gigabyte.len() < 1_200_000);
-        // Text is opened as far as it is of use; what follows is not even looked at.
+        // Text is unpacked as far as it is useful; the rest is not read.
         check("bomb.gz", gigabyte.clone(), &["http://h.example/bomb.gz Text [bomb] bomb"]);
         let seen = extracted("bomb.tar.gz", gigabyte);
         assert_eq!(seen.len(), 2);
@@ -601,7 +601,7 @@ mod tests {
         settings
     }
 
-    /// Extracts and renders each record as `url type`, then the reasons of what was left out.
+    /// Extracts, and renders each record as `url type`, then the reasons of objects left out.
     fn selected(name: &str, bytes: Vec<u8>, settings: &EssenceSettings) -> Vec<String> {
         let object = Object::whole(format!("f:{name}"), bytes);
         let mut reasons = Vec::new();
@@ -634,7 +634,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_selected_has_no_record() {
+    fn objects_that_are_left_out_have_no_record() {
         let tar = || gzip(&tarball(&[("a.o", b"\x7fELF\0"), ("b.html", b"<p>"), ("c.tmp", b"c")]));
         let check = |choice: Choice, name: &str, bytes: Vec<u8>, expected: &[&str]| {
             let select = Arc::new(Selection::new(&choice).unwrap());
@@ -670,7 +670,7 @@ mod tests {
                 "- too-small",
             ],
         );
-        // What is wrong with an archive is told although it has no record.
+        // Problems of an archive are reported although it has no record.
         let select = Arc::new(Selection::new(&allow(Type::Html)).unwrap());
         let settings = EssenceSettings { select, ..EssenceSettings::default() };
         let mut broken = tarball(&[("b.html", b"<p>"), ("c", &[b'c'; 2_000])]);
@@ -684,11 +684,11 @@ mod tests {
     fn programs_of_the_site_are_given_whole_objects() {
         let programs = [Type::Text, Type::Mailbox, Type::Tar].into();
         let settings = EssenceSettings { programs, ..EssenceSettings::default() };
-        // Extracts, and renders what is given as `name bytes`, or what is wrong.
+        // Extracts, and renders an object for programs as `name bytes`, or else the problems.
         let given = |name: &str, bytes: Vec<u8>| -> Vec<String> {
             let found = extract(Object::whole(format!("f:/{name}"), bytes), &settings, &|| false);
             let shown = |it: &Summary| match &it.given {
-                Some(Given { name, bytes }) => format!("{name} {}", bytes.len()),
+                Some(ProgramInput { name, bytes }) => format!("{name} {}", bytes.len()),
                 None => it.problems.iter().map(|it| it.message.clone()).collect(),
             };
             found.iter().map(shown).collect()
@@ -705,14 +705,14 @@ mod tests {
         let mut bytes = GIVEN_BYTES_MAX - 3;
         for expected in [true, false] {
             let problem = Problem::new("f:/a.txt", ProblemKind::Time, "late");
-            let mut summary = named(&object, &settings, problem);
+            let mut summary = bare_summary(&object, &settings, problem);
             settings.give(&object, Type::Text, &mut bytes, &mut summary);
             assert_eq!(
                 (summary.given.is_some(), summary.problems.len() == 1),
                 (expected, expected)
             );
         }
-        // What could not be read may be read by a program, but nothing that is opened.
+        // A program may read an object that could not be read, but none that is opened.
         for (name, bytes, expected) in
             [("a.txt", b"x".to_vec(), true), ("a.tar", tarball(&[]), false)]
         {
@@ -723,7 +723,7 @@ mod tests {
     }
 
     #[test]
-    fn time_may_be_up_from_the_start() {
+    fn time_that_is_up_from_the_start_gives_a_record() {
         for (name, bytes) in [
             ("a.txt", b"words".to_vec()),
             ("a.html", b"<p>words".to_vec()),

@@ -1,14 +1,14 @@
-//! Globs: patterns of paths, as all settings have them.
+//! Globs: the patterns of paths in all settings.
 //!
 //! `*` and `?` stop at slashes, `**` crosses them. A pattern without a slash (other than a last one) matches at
-//! any depth, one that begins with a slash only at the top. What matches a directory holds for everything
-//! below it.
+//! any depth; one that begins with a slash matches only at the top. A pattern that matches a directory
+//! matches everything below it.
 //!
 //! Sans-I/O.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// Says what is wrong with a pattern, if anything is.
+/// Returns the mistake in a pattern, if there is one.
 pub fn mistake(pattern: &str) -> Option<String> {
     glob(pattern.trim_start_matches('/')).err().map(|error| error.kind().to_string())
 }
@@ -17,7 +17,7 @@ pub fn mistake(pattern: &str) -> Option<String> {
 ///
 /// # Errors
 ///
-/// The first that is no glob, with what is wrong with it: the settings are to be corrected.
+/// Returns the first pattern that is not a glob, with its error: the settings have to be corrected.
 pub fn globs(patterns: &[String]) -> Result<GlobSet, (String, globset::Error)> {
     let mut builder = GlobSetBuilder::new();
     for pattern in patterns {
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bad_pattern_is_told() {
+    fn a_bad_pattern_is_a_mistake() {
         assert!(mistake("a[").is_some() && mistake("/a/**").is_none());
     }
 }

@@ -1,17 +1,16 @@
 //! Essence: bytes in, records out.
 //!
-//! Source: TR §4 and Figure 5. [`typing`] says what an object is, [`select`] whether it is wanted, [`extract`]
-//! opens and summarizes it, [`rules`] change records and
-//! [`annotations`] are laid over them. What is not safe by construction is done by a [`worker`]. [`chain`] is
-//! all of it for one object.
+//! Source: TR §4 and Figure 5. [`typing`] recognizes the type, [`select`] decides whether the object is
+//! wanted, [`extract`] opens and summarizes it, [`rules`] change records and [`annotations`] are laid over
+//! them. A [`worker`] does the steps that are not safe by construction. [`chain`] does all steps for one object.
 
 pub mod annotations;
 pub mod chain;
 pub mod config;
 pub mod error;
 pub mod extract;
+pub mod fingerprint;
 pub mod glob;
-pub mod print;
 pub mod quick;
 pub mod rules;
 pub mod select;
@@ -20,7 +19,7 @@ pub mod typing;
 pub mod worker;
 
 #[cfg(test)]
-#[path = "../../formats/src/unnest/tests/made.rs"]
-mod made;
+#[path = "../../formats/src/unnest/tests/builders.rs"]
+mod builders;
 
 pub use error::Error;

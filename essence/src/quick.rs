@@ -10,26 +10,24 @@
 //!
 //! [[summarizer.attribute]]
 //! name = "Title"
-//! match = '^%T[ \t]+(.*)$'                # the first match: its first group, or all of it
+//! match = '^%T[ \t]+(.*)$'                # the first match: its first group, or the whole match
 //!
 //! [[summarizer.attribute]]
 //! name = "Author"
-//! match = ['^%A[ \t]+(.*)$', '^%E (.*)$'] # each looked for in turn
+//! match = ['^%A[ \t]+(.*)$', '^%E (.*)$'] # each in turn
 //! all = true                              # every match, one a line
 //! ```
 //!
-//! Expressions see the text of the object: its content where that is text, else what the built-in
-//! summarizer reads out of it. `^` and `$` are the ends of lines. `Title`, `Author`, `Description`,
-//! `Abstract`, `Keywords`, `URL-References` and `Partial-Text` or `Full-Text` (the text) are as in all
-//! records; others come as they are named. An attribute of which nothing is found is as if it were not
-//! declared.
+//! Expressions see the text of the object: its content if that is text, else the text that the built-in
+//! summarizer extracts. `^` and `$` are the ends of lines. `Title`, `Author`, `Description`, `Abstract`,
+//! `Keywords`, `URL-References` and `Partial-Text` or `Full-Text` (the text) are as in all records; other
+//! attributes have the declared name. An attribute without a match is as if it were not declared.
 //!
 //! # Differences from the paper
 //!
-//! * The original took whole lines, all that matched, and its expressions saw one line at a time; here
-//!   a match may begin and end within a line, or go over several (`\n`, `(?s)`).
-//! * It had nothing between a summarizer of one's own and the stock one: here one may be laid over the
-//!   other.
+//! * The original took all matching lines as a whole, and its expressions saw one line at a time. Here a
+//!   match may begin and end within a line, or span several (`\n`, `(?s)`).
+//! * In the original, a summarizer replaced the stock one. Here it may be laid over it.
 //!
 //! Sans-I/O.
 
@@ -50,28 +48,27 @@ use crate::typing::Recognizer;
 
 /// Most memory of a compiled expression, in bytes.
 const EXPRESSION_BYTES_MAX: usize = 1024 * 1024;
-/// What smaller ones are counted as that fit into that.
+/// Sizes by which smaller expressions are counted, in bytes.
 const EXPRESSION_BYTES: &[usize] = &[16 * 1024, 64 * 1024, 256 * 1024];
-/// Most matches that one attribute is made of.
+/// Most matches of one attribute.
 const MATCHES_MAX: usize = 1_000;
-/// Most bytes of matches that one attribute other than the text is made of.
+/// Most bytes of the matches of one attribute other than the text.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
 
-/// The summarizers that a site has declared. Cheap to clone; compiled once.
+/// Summarizers that a site has declared. Cheap to clone; compiled once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Vec<Summarizer>", from = "Vec<Summarizer>")]
 pub struct Declared(Arc<Vec<Summarizer>>);
 
-/// What is said of objects of one type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Summarizer {
     r#type: Type,
-    /// Whether it is laid over what is built in.
+    /// Whether it is laid over the built-in one.
     beside: bool,
     attributes: Vec<Attribute>,
 }
 
-/// Where an attribute's value is found.
+/// Expressions for an attribute's value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Attribute {
     name: String,
@@ -80,7 +77,7 @@ struct Attribute {
     all: bool,
 }
 
-/// An expression, compiled; equal when written alike.
+/// Compiled expression; two are equal if their texts are.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 struct Expression(Regex);
@@ -106,7 +103,7 @@ impl Expression {
         builder.build().map(Self)
     }
 
-    /// Returns about how much memory it takes at most, in bytes.
+    /// Returns an upper estimate of its memory, in bytes.
     fn bytes(&self) -> usize {
         let fits = |bytes: &usize| Self::compile(self.0.as_str(), *bytes).is_ok();
         EXPRESSION_BYTES.iter().copied().find(fits).unwrap_or(EXPRESSION_BYTES_MAX)
@@ -135,11 +132,11 @@ impl From<Vec<Summarizer>> for Declared {
 
 impl Declared {
     /// Reads a site's files of summarizers, each with its name and its text. Types are those of
-    /// `typing`; without it (its own files are wrong) types that are not built in are not missed.
+    /// `typing`; without it (its own files have mistakes) unknown types are no mistakes.
     ///
     /// # Errors
     ///
-    /// Every mistake of every file, with the file's name.
+    /// Returns every mistake of every file, with the file's name.
     pub fn read(
         files: &[(PathBuf, String)],
         typing: Option<&Recognizer>,
@@ -147,13 +144,13 @@ impl Declared {
         read::read(files, typing).map(Self::from)
     }
 
-    /// Whether the site has declared this attribute for objects of the type.
+    /// Returns whether the site has declared this attribute for objects of the type.
     pub(crate) fn has(&self, r#type: Type, attribute: &str) -> bool {
         let of_type = self.0.iter().filter(|it| it.r#type == r#type);
         of_type.flat_map(|it| &it.attributes).any(|it| it.name == attribute)
     }
 
-    /// Says what there is to say of an object, with what `built_in` says of it.
+    /// Returns the draft of an object, by the declared summarizer of its type or by `built_in`.
     pub(crate) fn draft<'a>(
         &self,
         input: &Input<'a>,
@@ -181,7 +178,7 @@ impl Summarizer {
         let mut draft = if self.beside {
             built
         } else {
-            // What could not be read is missing here as well.
+            // Content that could not be read is missing for the expressions as well.
             Draft { problems: built.problems, ..Draft::default() }
         };
         for attribute in &self.attributes {
@@ -199,12 +196,12 @@ impl Summarizer {
 }
 
 impl Attribute {
-    /// Returns what is found of it, in the order of the expressions, and of the text for each.
+    /// Returns its matches, in the order of the expressions, and for each in the order of the text.
     fn find(&self, text: &str, input: &Input<'_>) -> Vec<String> {
         let bytes_max = if self.is_text() { input.text_bytes_max() } else { VALUE_BYTES_MAX };
         let (mut found, mut left) = (Vec::new(), bytes_max);
         for Expression(expression) in &self.expressions {
-            // One that never matches goes through all of the text.
+            // An expression without a match scans the whole text.
             if (input.cancelled)() {
                 return found;
             }
@@ -229,7 +226,7 @@ impl Attribute {
         ["Partial-Text", "Full-Text"].iter().any(|it| self.name.eq_ignore_ascii_case(it))
     }
 
-    /// Puts what was found in the place of what the draft says.
+    /// Replaces the draft's value by the matches.
     fn lay(&self, found: Vec<String>, draft: &mut Draft<'_>) {
         match self.name.to_ascii_lowercase().as_str() {
             "title" => draft.title = found.join("\n"),
@@ -255,7 +252,7 @@ mod tests {
     use formats::object::Object;
 
     use super::*;
-    use crate::made::zipped;
+    use crate::builders::zipped;
     use crate::summarize::{Settings, summarize};
 
     const TYPES: &str = "[[type]]\nname = 'Refer'\nby_name = '\\.referbib$'\n";
@@ -268,10 +265,10 @@ mod tests {
         Declared::read(&[("quick.toml".into(), text.to_owned())], Some(&typing()))
     }
 
-    /// Summarizes by `declared`, and renders the record without what depends on the bytes as a whole.
+    /// Summarizes by `declared`, and renders the record without its size and digest.
     fn record(declared: &str, name: &str, bytes: &[u8]) -> String {
         let declared = read(declared).unwrap();
-        // As it comes to a worker.
+        // The form in which it is sent to a worker.
         let sent = serde_json::to_string(&declared).unwrap();
         assert_eq!(serde_json::from_str::<Declared>(&sent).unwrap(), declared);
         let typing = Arc::new(typing());
@@ -288,7 +285,7 @@ mod tests {
         lines.join("\n")
     }
 
-    /// The expressions of the manual's example, as it has them but for the groups.
+    /// The expressions of the manual's example, with groups added.
     const REFER: &str = "[[summarizer]]\ntype = 'refer'\n\
         [[summarizer.attribute]]\nname = 'Author'\nmatch = '^%A[ \\t]+(.*)$'\nall = true\n\
         [[summarizer.attribute]]\nname = 'title'\nmatch = '^%T[ \\t]+(.*)$'\n\
@@ -296,7 +293,7 @@ mod tests {
         [[summarizer.attribute]]\nname = 'Abstract'\nmatch = '(?s)^%X\\s+(.*?)(?:^%|\\z)'\n";
 
     #[test]
-    fn what_the_manual_s_example_says() {
+    fn the_example_of_the_manual_gives_its_attributes() {
         let book =
             b"%A A. S. Tanenbaum\r\n%A  D. J. Wetherall \r\n%T Computer Networks\r\n%T Other\r\n\
                      %I Prentice Hall\r\n%C Englewood Cliffs, NJ\r\n%X One\r\ntwo.\r\n%D 1988\r\n";
@@ -306,7 +303,7 @@ mod tests {
              Abstract: One | two.\nType: Refer\nCity: %C Englewood Cliffs, NJ\n\
              Keywords: computer | networks | one | two"
         );
-        // Nothing found is nothing said.
+        // Without a match there is no attribute.
         assert_eq!(
             record(REFER, "b.referbib", b"%I Prentice Hall\n"),
             "Title: b.referbib\nType: Refer\nKeywords: referbib"
@@ -314,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn one_may_be_laid_over_what_is_built_in() {
+    fn a_summarizer_may_be_laid_over_the_built_in_one() {
         let quick = "[[summarizer]]\ntype = 'Text'\nbeside = true\n\
             [[summarizer.attribute]]\nname = 'Title'\nmatch = ['^Betreff: (.*)', '^Re: (.*)']\n\
             [[summarizer.attribute]]\nname = 'Status'\nmatch = '(?i)\\b(draft)|final\\b'\n\
@@ -334,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_is_no_text_they_see_what_is_read_out_of_it() {
+    fn expressions_see_the_extracted_text_of_other_formats() {
         let content = "<office:document-content><office:body><text:p>Invoice No. 4711 of May</text:p>\
                        </office:body></office:document-content>";
         let mimetype: &[u8] = b"application/vnd.oasis.opendocument.text";
@@ -351,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_is_bounded() {
+    fn matches_are_bounded() {
         let quick = "[[summarizer]]\ntype = 'Refer'\n\
             [[summarizer.attribute]]\nname = 'Word'\nmatch = ['\\w+', 'x*']\nall = true\n\
             [[summarizer.attribute]]\nname = 'Full-Text'\nmatch = '(?s).+'\n";
@@ -392,12 +389,12 @@ mod tests {
         let check = |text: &str, expected: &[&str]| {
             let mistakes = read(text).err().unwrap_or_default();
             let settings = Path::new("settings.toml");
-            let said: Vec<String> = mistakes.iter().map(|it| it.with_file(settings)).collect();
-            assert_eq!(said.len(), expected.len(), "{said:#?}");
-            for (said, expected) in said.iter().zip(expected) {
-                let (place, part) = expected.split_once(' ').unwrap();
-                let place = format!("quick.toml:{place}:");
-                assert!(said.starts_with(&place) && said.contains(part), "{said}");
+            let shown: Vec<String> = mistakes.iter().map(|it| it.with_file(settings)).collect();
+            assert_eq!(shown.len(), expected.len(), "{shown:#?}");
+            for (shown, expected) in shown.iter().zip(expected) {
+                let (position, part) = expected.split_once(' ').unwrap();
+                let position = format!("quick.toml:{position}:");
+                assert!(shown.starts_with(&position) && shown.contains(part), "{shown}");
             }
         };
         let of = |type_and_more: &str| format!("[[summarizer]]\n{type_and_more}\n");
@@ -421,7 +418,10 @@ mod tests {
         check(&one("name = 'Title'\nmatch = []"), &["5:9 empty"]);
         check(&one("name = 'a b'\nmatch = 'x'"), &["4:8 no name of an attribute"]);
         for ours in ["md5", "Type", "Gatherer-Id", "Time-to-Live"] {
-            check(&one(&format!("name = '{ours}'\nmatch = 'x'")), &["4:8 not said by summarizers"]);
+            check(
+                &one(&format!("name = '{ours}'\nmatch = 'x'")),
+                &["4:8 cannot be set by summarizers"],
+            );
         }
         let many = vec!["'x'"; 1_001].join(", ");
         check(&one(&format!("name = 'Title'\nmatch = [{many}]")), &["5:5010 more than 1000"]);
@@ -431,7 +431,7 @@ mod tests {
             &["5:650 take more than 67108864 bytes"],
         );
         check("[[summarizer]\n", &["1 "]);
-        // Types of a file that is wrong itself are not missed.
+        // Without types, unknown types are no mistakes.
         let files = [("quick.toml".into(), format!("{}{title}", of("type = 'Refer'")))];
         assert_eq!(Declared::read(&files, None), Ok(Declared::default()));
     }

@@ -1,4 +1,4 @@
-//! Post-summarizing rules: what a site changes in the records of its objects, by conditions on them.
+//! Post-summarizing rules: a site's changes to the records of its objects, by conditions on these.
 //!
 //! Source: the user's manual ("Post-summarizing: rule-based tuning of object summaries"); its rule files
 //! are read as they are:
@@ -13,19 +13,19 @@
 //!         delete()
 //! ```
 //!
-//! A condition begins in the first column, and what is done about records that meet it is indented below
-//! it. All rules are looked at, in order, each with what those before have left. `A == 'x'`, `A != 'x'`,
-//! `A ~ /re/` and `A !~ /re/` look at an attribute (nothing where there is none; `URL` is the object's);
-//! `&&` binds closer than `||`, and parentheses group. `A = "x"` sets an attribute (`""` takes it away),
-//! `A | command` has a command make its value from the old one, `A,B ! command` has a command read these
+//! A condition begins in the first column; the instructions for records that meet it are indented below it.
+//! All rules are applied, in order, each to the result of those before. `A == 'x'`, `A != 'x'`, `A ~ /re/`
+//! and `A !~ /re/` test an attribute (empty if there is none; `URL` is the object's); `&&` binds closer than
+//! `||`, and parentheses group. `A = "x"` sets an attribute (`""` removes it), `A | command` replaces its
+//! value by the output of a command that reads the old one, `A,B ! command` has a command read these
 //! attributes as SOIF and write attributes as SOIF, and `delete()` leaves the object out.
 //!
 //! # Differences from the paper
 //!
-//! * Indented by spaces or tabs; a quote or slash within quotes or slashes is written with a backslash.
-//! * A rule file with a mistake is refused as a whole, with every mistake's line.
-//! * Commands run behind fences, and one that fails leaves the record as it was, with a problem.
-//! * What identifies an object (`MD5`, `Gatherer-Id` …) cannot be set.
+//! * Spaces and tabs indent; a quote or slash within quotes or slashes is written with a backslash.
+//! * A rule file with a mistake is refused as a whole, with the line of every mistake.
+//! * Commands run behind fences. A command that fails leaves the record as it was, with a problem.
+//! * Identifying attributes (`MD5`, `Gatherer-Id` …) cannot be set.
 //!
 //! Sans-I/O.
 
@@ -44,19 +44,18 @@ pub const RULES_MAX: usize = 10_000;
 /// Longest value that a rule may give an attribute, in bytes.
 pub const VALUE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Attributes that say which object this is, and who has it: no rule changes them.
-pub const OURS: &[&str] =
+/// Attributes that identify the object and its gatherer: no rule changes them.
+pub const IDENTITY: &[&str] =
     &["MD5", "File-Size", "Gatherer-Id", "Gatherer-Root", "Origin-Version", "Update-Time"];
 
 /// The rules of a site, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// The file as it is written.
     text: String,
     rules: Vec<Rule>,
 }
 
-/// Equal when read from the same text.
+/// Two sets of rules are equal if they have the same text.
 impl PartialEq for Rules {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
@@ -65,35 +64,34 @@ impl PartialEq for Rules {
 
 impl Eq for Rules {}
 
-/// One condition, and what is done where it holds.
+/// A condition with the instructions for records that meet it.
 #[derive(Clone, Debug)]
 struct Rule {
     /// The condition's line in the file, from 1.
     line: usize,
-    /// The condition as it is written.
     text: String,
     condition: Condition,
     actions: Vec<Action>,
 }
 
-/// What is done about a record.
+/// Instruction for a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Sets an attribute; an empty value takes it away.
+    /// Sets an attribute; an empty value removes it.
     Set {
         /// The attribute.
         attribute: String,
         /// Its new value.
         value: String,
     },
-    /// Gives an attribute's value to a command, and takes what that writes for it.
+    /// Gives an attribute's value to a command, and sets the attribute to its output.
     Filter {
         /// The attribute.
         attribute: String,
         /// A command of the shell.
         command: String,
     },
-    /// Gives attributes to a command as SOIF, and takes the attributes that it writes as SOIF.
+    /// Gives attributes to a command as SOIF, and replaces them by the attributes in its output.
     Rewrite {
         /// The attributes.
         attributes: Vec<String>,
@@ -109,7 +107,7 @@ pub enum Action {
 pub struct Mistake {
     /// Its line, from 1.
     pub line: usize,
-    /// What is wrong, and what would be right.
+    /// The mistake, and what is expected.
     pub message: String,
 }
 
@@ -119,7 +117,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// What became of a record.
+/// Decision of the rules on a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is published.
@@ -128,50 +126,54 @@ pub enum Verdict {
     Deleted,
 }
 
-/// A rule that held for a record, to be explained.
+/// Rule that held for a record, for an explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Applied {
+pub struct AppliedRule {
     /// The rule's line, from 1.
     pub line: usize,
-    /// Its condition as it is written.
+    /// Text of its condition.
     pub condition: String,
-    /// What was done, and how it went.
+    /// Its instructions with their outcomes.
     pub done: Vec<(Action, Result<(), String>)>,
 }
 
-/// What runs a command of the shell: it is given the command and what it reads, and returns what it
-/// writes, or why that is not to be had.
-pub type Run<'a> = dyn FnMut(&str, &[u8]) -> Result<Vec<u8>, String> + 'a;
+/// Runner of shell commands: it gets the command and its input, and returns the output or the reason of a
+/// failure.
+pub type RunCommand<'a> = dyn FnMut(&str, &[u8]) -> Result<Vec<u8>, String> + 'a;
 
 impl Rules {
     /// Reads a rule file.
     ///
     /// # Errors
     ///
-    /// Every mistake in it, in the order of its lines.
+    /// Returns every mistake in it, in the order of its lines.
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         parse::parse(text).map(|rules| Self { text: text.to_owned(), rules })
     }
 
-    /// Returns the file as it is written.
+    /// Returns the text of the file.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Whether any of them has a command run.
+    /// Returns whether any rule runs a command.
     pub fn run_commands(&self) -> bool {
         let is_run = |it: &Action| matches!(it, Action::Filter { .. } | Action::Rewrite { .. });
         self.rules.iter().any(|rule| rule.actions.iter().any(is_run))
     }
 
-    /// Changes a record by every rule that holds for it. Returns those, in order, up to one that leaves
-    /// the object out.
-    pub fn apply(&self, record: &mut Record, run: &mut Run<'_>) -> (Verdict, Vec<Applied>) {
+    /// Changes a record by every rule that holds for it. Returns these rules, in order, up to the one that
+    /// leaves the object out.
+    pub fn apply(
+        &self,
+        record: &mut Record,
+        run: &mut RunCommand<'_>,
+    ) -> (Verdict, Vec<AppliedRule>) {
         let mut all = Vec::new();
         for rule in self.rules.iter() {
             if !rule.condition.holds(record) {
@@ -187,7 +189,7 @@ impl Rules {
                     break;
                 }
             }
-            all.push(Applied { line: rule.line, condition: rule.text.clone(), done });
+            all.push(AppliedRule { line: rule.line, condition: rule.text.clone(), done });
             if verdict == Verdict::Deleted {
                 return (verdict, all);
             }
@@ -197,13 +199,13 @@ impl Rules {
 }
 
 impl Action {
-    fn apply(&self, record: &mut Record, run: &mut Run<'_>) -> Result<(), String> {
+    fn apply(&self, record: &mut Record, run: &mut RunCommand<'_>) -> Result<(), String> {
         match self {
             Self::Set { attribute, value } => set(record, attribute, value.as_bytes()),
             Self::Filter { attribute, command } => {
                 let Some(old) = record.get(attribute).map(<[u8]>::to_vec) else { return Ok(()) };
                 let new = run(command, &old)?;
-                // Commands end what they write with a line's end.
+                // Commands end their output with a line end.
                 let new = new.strip_suffix(b"\n").filter(|_| !old.ends_with(b"\n")).unwrap_or(&new);
                 set(record, attribute, new)
             }
@@ -218,7 +220,7 @@ impl Action {
                 write_record(&mut text, &given);
                 let written = run(command, &text)?;
                 let written = parse_records(&written)
-                    .map_err(|error| format!("what `{command}` writes is no SOIF: {error}"))?;
+                    .map_err(|error| format!("the output of `{command}` is not SOIF: {error}"))?;
                 let written =
                     written.first().ok_or_else(|| format!("`{command}` writes nothing"))?;
                 let mut new = record.clone();
@@ -237,13 +239,13 @@ impl Action {
     }
 }
 
-/// Whether the attribute is one that no rule or annotation changes.
-pub fn is_ours(attribute: &str) -> bool {
-    OURS.iter().any(|it| it.eq_ignore_ascii_case(attribute))
+/// Returns whether no rule or annotation may change the attribute.
+pub fn is_identity(attribute: &str) -> bool {
+    IDENTITY.iter().any(|it| it.eq_ignore_ascii_case(attribute))
 }
 
 fn set(record: &mut Record, attribute: &str, value: &[u8]) -> Result<(), String> {
-    if is_ours(attribute) {
+    if is_identity(attribute) {
         return Err(format!("{attribute} cannot be changed"));
     }
     if VALUE_BYTES_MAX < value.len() {

@@ -1,20 +1,20 @@
-//! Candidate selection: which objects are summarized at all.
+//! Candidate selection: the choice of objects to summarize.
 //!
 //! Source: TR §4 ("candidate selection"), the stop list and allow list of the user's manual, and
 //! Essence's rule that object code beside its source says nothing new.
 //!
-//! By name, size, and whether there is source for it, an object is left out before it is read; by its
-//! type as soon as that is known, and with it whatever it holds. What is left out has no record, and
-//! one that it had goes.
+//! An object is left out before it is read by its name, its size, or because there is source for it. It
+//! is left out by its type as soon as that is known, with everything that it holds. An object that is
+//! left out has no record, and an earlier record is deleted.
 //!
 //! # Differences from the paper
 //!
-//! * Nothing is left out unless the site says so: the original's stop list had binaries, objects and
-//!   backups, which people look for by name.
+//! * Nothing is left out by default. The original's stop list had binaries, objects and backups, but
+//!   people look for these by name.
 //! * Stop list and allow list may be used together: the stop list wins.
-//! * The allow list does not keep packed files and archives from being opened, only from having
-//!   records of their own: what is in them may be on it.
-//! * Which names are made of which is the site's to say.
+//! * The allow list does not prevent packed files and archives from being opened, only from having
+//!   records of their own: their members may be on it.
+//! * The site names the pairs of source and product.
 //!
 //! Sans-I/O.
 
@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::glob;
 
-/// Why an object is left out.
+/// Reason that an object is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum LeftOut {
     /// Its type is on the stop list.
@@ -48,7 +48,7 @@ pub enum LeftOut {
 }
 
 impl LeftOut {
-    /// Returns the reason as counted, in kebab case.
+    /// Returns the name under which the reason is counted, in kebab case.
     pub fn name(self) -> &'static str {
         match self {
             Self::StoppedType => "stopped-type",
@@ -62,16 +62,16 @@ impl LeftOut {
     }
 }
 
-/// Names that are made of others in the same folder.
+/// Files that are made from others in the same folder, by names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceFor {
-    /// What is made: a name, with one `*` or none.
+    /// Name of the product, with one `*` or none.
     pub made: String,
-    /// Of what it is made, any one of these: names with a `*` where that has one.
+    /// Names of its possible sources, with a `*` if the product's has one.
     pub from: Vec<String>,
 }
 
-/// What is to be left out, as the settings say.
+/// Settings of the selection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
     /// Types that are left out.
@@ -86,11 +86,11 @@ pub struct Choice {
     pub size_min: u64,
     /// Largest size, in bytes.
     pub size_max: Option<u64>,
-    /// What need not be summarized where there is source for it.
+    /// Products that are left out if their source exists.
     pub source_for: Vec<SourceFor>,
 }
 
-/// A choice, ready to use.
+/// Selection with compiled patterns.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(into = "Choice", try_from = "Choice")]
 pub struct Selection {
@@ -115,11 +115,11 @@ impl TryFrom<Choice> for Selection {
 }
 
 impl Selection {
-    /// Returns the selection by a choice.
+    /// Compiles the settings.
     ///
     /// # Errors
     ///
-    /// The first pattern that is not a glob: the settings are to be corrected.
+    /// Returns the first pattern that is not a glob: the settings have to be corrected.
     pub fn new(choice: &Choice) -> Result<Self, Error> {
         let globs = |patterns: &[String]| {
             glob::globs(patterns).map_err(|(pattern, error)| Error::Pattern {
@@ -135,8 +135,8 @@ impl Selection {
         })
     }
 
-    /// Says why the object at `path` (below the top of its root, or in its container) with `size`
-    /// bytes is left out, whatever it is; `None` when it may be taken.
+    /// Returns why the object at `path` (below the top of its root, or in its container) with `size`
+    /// bytes is left out, whatever its type; `None` if it may be taken.
     pub fn by_name(&self, path: &Path, size: u64) -> Option<LeftOut> {
         if self.stop_names.is_match(path) {
             Some(LeftOut::StoppedName)
@@ -151,19 +151,19 @@ impl Selection {
         }
     }
 
-    /// Says why objects of this type are left out, with all that they hold.
+    /// Returns why objects of this type are left out with all that they hold; `None` if they are not.
     pub fn stops(&self, r#type: Type) -> Option<LeftOut> {
         self.choice.stop_types.contains(&r#type).then_some(LeftOut::StoppedType)
     }
 
-    /// Says why objects of this type have no records.
+    /// Returns why objects of this type have no records; `None` if they have.
     pub fn by_type(&self, r#type: Type) -> Option<LeftOut> {
         let allowed = &self.choice.allow_types;
         let not_allowed = !allowed.is_empty() && !allowed.contains(&r#type);
         self.stops(r#type).or_else(|| not_allowed.then_some(LeftOut::TypeNotAllowed))
     }
 
-    /// Returns the names of files in the same folder of any of which the file called `name` is made.
+    /// Returns the names of the possible sources of the file called `name`, in the same folder.
     pub fn sources_of(&self, name: &[u8]) -> Vec<Vec<u8>> {
         let pairs = self.choice.source_for.iter();
         pairs
@@ -171,7 +171,7 @@ impl Selection {
             .collect()
     }
 
-    /// Returns the names of files in the same folder that are made of the file called `name`.
+    /// Returns the names of the files that are made from the file called `name`, in the same folder.
     pub fn made_of(&self, name: &[u8]) -> Vec<Vec<u8>> {
         let pairs = self.choice.source_for.iter();
         pairs
@@ -180,10 +180,10 @@ impl Selection {
     }
 }
 
-/// Returns `name`, which `from` matches, as `to` has it; `None` when it does not match.
+/// Replaces the pattern `from` by the pattern `to` in `name`; `None` if `from` does not match.
 fn renamed(name: &[u8], from: &str, to: &str) -> Option<Vec<u8>> {
     let Some((before, after)) = from.split_once('*') else {
-        // Without a star in the one there may be one in the other, but no name for it.
+        // If only `to` has a star, there is no text for it.
         return (name == from.as_bytes() && !to.contains('*')).then(|| to.as_bytes().to_vec());
     };
     let stem = name.strip_prefix(before.as_bytes())?.strip_suffix(after.as_bytes())?;
@@ -191,7 +191,7 @@ fn renamed(name: &[u8], from: &str, to: &str) -> Option<Vec<u8>> {
     (!stem.is_empty()).then(|| [before.as_bytes(), stem, after.as_bytes()].concat())
 }
 
-/// Says what is wrong with a pair of names, if anything is.
+/// Returns the mistake in a pair of names, if there is one.
 pub fn mistake(made: &str, from: &str) -> Option<String> {
     let is_bad = |name: &str| {
         name.is_empty()
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_out_unless_said() {
+    fn nothing_is_left_out_by_default() {
         let selection = Selection::new(&Choice::default()).unwrap();
         for r#type in Type::ALL {
             assert_eq!(selection.by_type(*r#type), None);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_sizes() {
+    fn objects_are_left_out_by_name_and_size() {
         let choice = Choice {
             stop_names: texts(&["*.tmp", "/build"]),
             allow_names: texts(&["*.html", "*.tmp", "docs/"]),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn source_has_the_same_stem() {
+    fn sources_and_products_have_the_same_stem() {
         let pair = |made: &str, from: &[&str]| SourceFor { made: made.into(), from: texts(from) };
         let source_for = vec![
             pair("*.o", &["*.c", "*.cc"]),
@@ -275,17 +275,17 @@ mod tests {
             pair("parser.c", &["parser.y"]),
         ];
         let selection = Selection::new(&Choice { source_for, ..Choice::default() }).unwrap();
-        let said = |names: Vec<Vec<u8>>| {
+        let text = |names: Vec<Vec<u8>>| {
             names.iter().map(|it| String::from_utf8_lossy(it).into_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(said(selection.sources_of(b"a.b.o")), ["a.b.c", "a.b.cc"]);
-        assert_eq!(said(selection.sources_of(b"libx.html")), ["x.md"]);
-        assert_eq!(said(selection.sources_of(b"parser.c")), ["parser.y"]);
+        assert_eq!(text(selection.sources_of(b"a.b.o")), ["a.b.c", "a.b.cc"]);
+        assert_eq!(text(selection.sources_of(b"libx.html")), ["x.md"]);
+        assert_eq!(text(selection.sources_of(b"parser.c")), ["parser.y"]);
         assert!(selection.sources_of(b".o").is_empty());
         assert!(selection.sources_of(b"lib.html").is_empty());
-        assert_eq!(said(selection.made_of(b"x.md")), ["libx.html"]);
-        assert_eq!(said(selection.made_of(b"parser.c")), ["parser.o"]);
-        assert_eq!(said(selection.made_of(b"\xff.c")), ["\u{fffd}.o"]);
+        assert_eq!(text(selection.made_of(b"x.md")), ["libx.html"]);
+        assert_eq!(text(selection.made_of(b"parser.c")), ["parser.o"]);
+        assert_eq!(text(selection.made_of(b"\xff.c")), ["\u{fffd}.o"]);
     }
 
     #[test]

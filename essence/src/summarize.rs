@@ -1,7 +1,7 @@
 //! Summarizing by type: one object in, one record out.
 //!
-//! Source: TR §4. What is built in is read by [`formats`]; what the site has declared ([`quick`](crate::quick))
-//! comes in its place or is laid over it.
+//! Source: TR §4. [`formats`] has the built-in summarizers. A summarizer that the site has declared
+//! ([`quick`](crate::quick)) takes the place of the built-in one or is laid over it.
 //!
 //! Sans-I/O.
 
@@ -14,19 +14,18 @@ use serde::{Deserialize, Serialize};
 use crate::quick::Declared;
 use crate::typing::Recognizer;
 
-/// What a site's records say.
+/// Settings of a site's summaries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Recognizes types, and knows the names of the site's own.
+    /// Recognizer of types, with the names of the site's own.
     pub typing: Arc<Recognizer>,
     /// Summarizers that the site has declared.
     pub declared: Declared,
-    /// How much is read of each format, and said.
+    /// Settings of the formats: how much of each is read and written to records.
     pub formats: formats::Settings,
 }
 
 impl Settings {
-    /// Returns what there is to read of an object.
     pub(crate) fn input<'a>(
         &'a self,
         object: &'a Object,
@@ -36,20 +35,19 @@ impl Settings {
         Input { object, r#type, settings: &self.formats, cancelled }
     }
 
-    /// Says what there is to say about an object, by its type: as the site has declared, or as is built in.
+    /// Returns the draft of an object by the summarizer of its type, declared or built in.
     pub(crate) fn draft<'a>(&self, input: &Input<'a>) -> Draft<'a> {
         self.declared.draft(input, formats::draft)
     }
 
-    /// Makes a record of a draft.
     pub(crate) fn finish(&self, input: &Input<'_>, draft: Draft<'_>) -> Summary {
         let is_declared = |attribute: &str| self.declared.has(input.r#type, attribute);
         formats::summary(input, draft, self.typing.name(input.r#type), &is_declared)
     }
 }
 
-/// Summarizes `object` as what it is: a record with its content attributes. A type without a
-/// summarizer of its own gives a record by name.
+/// Summarizes `object` by its type, and returns a record with its content attributes. A type without
+/// a summarizer of its own gives a record by name.
 pub fn summarize(
     object: &Object,
     r#type: Type,
@@ -67,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_identifies_and_what_is_declared_is_in_every_record() {
+    fn identifiers_and_declared_attributes_are_in_records_of_every_detail() {
         let declared = "[[summarizer]]\ntype = 'Mail'\nbeside = true\n\
                         [[summarizer.attribute]]\nname = 'Invoice'\nmatch = 'invoice (\\d+)'\n";
         let declared = Declared::read(&[("q".into(), declared.to_owned())], None).unwrap();

@@ -1,4 +1,4 @@
-//! Type recognition: what an object is, from its URL, its name and the front of its content.
+//! Type recognition: the type of an object from its URL, its name and the front of its content.
 //!
 //! Source: TR §4 ("how object types are recognized, typically by examining file naming conventions
 //! and contents") and the list of Essence types in the user's manual, whose names are kept.
@@ -6,16 +6,15 @@
 //! In this order:
 //!
 //! 1. The site's own rules, by URL, name and content, in the order of its rule files; the first that
-//!    matches decides. [`Recognizer`] has them; what follows is built in.
-//! 2. Content that cannot be mistaken: signatures at the start. Where several types share one (zip,
-//!    OLE, gzip, ELF, `#!`), the name says which, else what the container holds first; in OLE files
-//!    what they hold comes before the name.
-//! 3. The name, unless it promises text where the content is binary or the other way around. Names
-//!    that say little (`.txt`, `.xml`, `.json`, `.eml`, `.1`, dot files) yield to what the text looks
-//!    like.
-//! 4. What the text looks like; for binary data a wider table of signatures, and the media type
+//!    matches decides. [`Recognizer`] has them; the next steps are built in.
+//! 2. Unmistakable content: signatures at the start. Where several types share one (zip, OLE, gzip,
+//!    ELF, `#!`), the name decides, else the first entries of the container; in OLE files the entries
+//!    come before the name.
+//! 3. The name, unless it promises text where the content is binary or the other way around. Vague
+//!    names (`.txt`, `.xml`, `.json`, `.eml`, `.1`, dot files) yield to the look of the text.
+//! 4. The look of the text; for binary data a wider table of signatures, and the media type
 //!    registered for the extension.
-//! 5. `Text` or `Binary`; `Unknown` for what is empty.
+//! 5. `Text` or `Binary`; `Unknown` for an empty object.
 //!
 //! # Differences from the paper
 //!
@@ -38,30 +37,30 @@ use formats::text::is_text;
 use formats::{Language, Type};
 
 pub(crate) use rules::expression_mistake;
-pub use rules::{By, Decision, Recognizer};
+pub use rules::{DecidedBy, Decision, Recognizer};
 
-/// Why the built-in recognition says what it says.
+/// Reason of a decision of the built-in recognition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// A signature that only this type has.
     Signature,
     /// A signature that several types have, told apart by the name.
     SignatureAndName,
-    /// A signature that several types have, told apart by what the container holds.
+    /// A signature that several types have, told apart by the entries of the container.
     SignatureAndInside,
     /// The name.
     Name,
-    /// What the text looks like.
+    /// The look of the text.
     Look,
     /// A wider table of signatures.
     Table,
     /// The media type that is registered for the extension.
     MediaType,
-    /// Nothing but that it is text.
+    /// Only that the content is text.
     Text,
-    /// Nothing but that it is not text.
+    /// Only that the content is not text.
     Binary,
-    /// Nothing at all.
+    /// Nothing: the object is empty.
     Empty,
 }
 
@@ -90,13 +89,12 @@ pub fn recognize(name: &str, head: &[u8]) -> Type {
     decide(name, head).0
 }
 
-/// Returns the names that objects of this type have, built in: extensions, and whole names; in lower case.
+/// Returns the built-in extensions and whole names of objects of this type, in lower case.
 pub fn names_of(r#type: Type) -> (Vec<&'static str>, Vec<&'static str>) {
     names::of(r#type)
 }
 
-/// Returns how the content of objects begins that is of this type whatever they are called, as far as
-/// that is a matter of a table.
+/// Returns the signatures in the table that decide on this type whatever the object's name.
 pub fn signatures_of(r#type: Type) -> Vec<&'static [u8]> {
     content::signatures(r#type)
 }
@@ -121,14 +119,14 @@ fn decide(name: &str, head: &[u8]) -> (Type, Reason) {
         .unwrap_or((Type::Binary, Reason::Binary))
 }
 
-/// Weighs what the name of a text promises against what the text looks like.
+/// Weighs the type that a text's name promises against the look of the text.
 fn of_text(by_name: Option<Type>, head: &[u8]) -> (Type, Reason) {
     let look = match by_name {
-        // These say little: what the text looks like may say more.
+        // These names are vague: the look of the text may be more exact.
         Some(Type::Text | Type::DotFile | Type::Xml | Type::Sgml) | None => looks::by_look(head),
         Some(Type::Json) => looks::json(head.trim_ascii_start()),
         Some(Type::Mail | Type::Mailbox) => looks::mail(head),
-        // `.mm` is C++ of Apple's, or a memorandum.
+        // `.mm` is Objective-C++, or a memorandum.
         Some(Type::Source(Language::Other)) => looks::by_look(head).filter(|it| *it == Type::Troff),
         Some(Type::ManPage) => match looks::by_look(head) {
             // Some programs write a page of definitions before the first telling macro.
@@ -151,7 +149,7 @@ fn of_text(by_name: Option<Type>, head: &[u8]) -> (Type, Reason) {
     }
 }
 
-/// Says which of several things with the same magic number this is.
+/// Chooses among the types that share a magic number.
 fn refine(found: Type, by_name: Option<Type>, name: &str, head: &[u8]) -> (Type, Reason) {
     let by = |it| (it, Reason::SignatureAndName);
     match (found, by_name) {
@@ -175,14 +173,14 @@ fn refine(found: Type, by_name: Option<Type>, name: &str, head: &[u8]) -> (Type,
         ) => by(named),
         (Type::Zip, _) => packed::in_zip(head)
             .map_or((Type::Zip, Reason::Signature), |it| (it, Reason::SignatureAndInside)),
-        // The old office formats share one container with much else.
+        // The old office formats share one container with many others.
         (Type::Word, named) => match (packed::in_ole(head), named) {
             (Some(inside), _) => (inside, Reason::SignatureAndInside),
             (None, Some(named)) if !named.is_text() => by(named),
             (None, Some(_)) => (Type::Binary, Reason::Binary),
             (None, None) => (Type::Word, Reason::Signature),
         },
-        // A `#!` line in a file that is called `.py` or `.pl`: the name knows better.
+        // For a file named `.py` or `.pl`, the name is more exact than the `#!` line.
         (Type::Source(_), Some(named @ Type::Source(_))) => by(named),
         (Type::Command, Some(named @ (Type::Object | Type::Font))) => by(named),
         _ => (found, Reason::Signature),
@@ -200,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_text() {
+    fn text_is_typed_by_its_name() {
         for (name, expected) in [
             ("notes.txt", "Text"),
             ("INDEX.HTM", "HTML"),
@@ -258,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_of_text_without_a_name() {
+    fn text_without_a_telling_name_is_typed_by_its_look() {
         check("x", b"#!/usr/bin/env python3\nprint()\n", "Python");
         check("x", b"#! /bin/sh -e\n", "ShellScript");
         check("x.pl", b"#!/bin/sh\n# perl\n", "Perl");
@@ -280,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_things() {
+    fn packed_files_are_typed_by_signature_and_name() {
         check("a.tar.gz", b"\x1f\x8b\x08\0\0\0\0\0", "GNUCompressedTar");
         check("a.tgz", b"\x1f\x8b\x08\0\0\0\0\0", "GNUCompressedTar");
         check("a.zip", b"PK\x03\x04\0\0", "PCCompressed");
@@ -293,7 +291,7 @@ mod tests {
         check("liba.a", b"!<arch>\na.o/ ", "Archive");
         check("a.pdf", b"!<symlink>../papers/a.pdf", "SymbolicLink");
         check("a", b"\xed\xab\xee\xdb\x03\0", "RPM");
-        // The name is no evidence of sources: what is inside may be.
+        // The name is no evidence of sources: the content may be.
         check("foo-1.2.tar.gz", b"\x1f\x8b\x08\0\0\0\0\0", "GNUCompressedTar");
         check("a.tar.xz", b"\xfd7zXZ\0\0", "CompressedTar");
         check("a.bz2", b"BZh91AY&SY", "Compressed");
@@ -306,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_say_little_yield_to_looks() {
+    fn vague_names_yield_to_looks() {
         check("a.json", b"{\"@context\": \"https://schema.org\"}", "JSON-LD");
         check("a.json", b"{\"a\": 1}", "JSON");
         check("a.xml", b"<?xml version='1.0'?><svg/>", "SVG");
@@ -322,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_with_an_agreed_content() {
+    fn containers_are_typed_by_their_entries() {
         let docx = b"PK\x03\x04\x14\0\0\0\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x05\0\0\0word/";
         check("letter", docx, "Word");
         check("letter.txt", docx, "Word");
@@ -358,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn binaries() {
+    fn binaries_and_empty_objects_have_types() {
         check("a.o", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x01\0", "Object");
         check("ls", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0", "Command");
         check("libc.so.6", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0", "Object");

@@ -1,25 +1,26 @@
-//! The worker: summarizing in a process of its own, behind fences, for types whose parsers are not
-//! safe in time and memory by construction, and for what is large and read as a whole.
+//! The worker: summarizing in a fenced process of its own. It reads types whose parsers are not safe in
+//! time and memory by construction, and large objects that are read as a whole.
 //!
 //! Source: TR §4 (Essence ran a program for each object); `landlock(7)`, `seccomp(2)`, `setrlimit(2)`.
 //!
-//! The daemon's own binary, started anew, reads objects from a socket and answers with summaries
-//! (`wire`). It gives up all that it does not need before it reads the first (`fence`): files, the
-//! network, other processes. The gatherer keeps as many workers as threads that summarize (`pool`), each
-//! for many objects, and ends one that crashes, grows or takes too long: the object's record is by name
-//! then, with a problem that says so, and the run goes on.
+//! A worker is the daemon's own binary, started anew. It reads objects from a socket and answers with
+//! summaries (`wire`). Before the first object, it gives up everything that it does not need (`fence`):
+//! files, the network, other processes. The gatherer keeps as many workers as threads that summarize
+//! (`pool`), each for many objects. It ends a worker that crashes, grows or takes too long: then the
+//! object's record is by name, with a problem that gives the reason, and the run goes on.
 //!
 //! # Differences from the paper
 //!
 //! * A process serves thousands of objects rather than one.
-//! * Text, pages, source and catalogs are summarized within the gatherer, in time and memory that grow
-//!   with the length of what is read, and no faster. Most of it is done by parsers of our own, which look
-//!   at the clock. Some libraries are trusted besides (pulldown-cmark, biblatex, serde_json, quick-xml,
-//!   csv, toml, regex): they are in Rust that is safe but for a few places, take what they are given in
-//!   one pass, and are given little at a time. Should one of them panic, the object has a record by name.
-//! * Catalogs and other text that is read from its beginning to its end go to a worker where they are long,
-//!   or packed, since then nobody knows how long they are.
+//! * Text, pages, source and catalogs are summarized within the gatherer, in time and memory that are
+//!   linear in the length of the input. Most of the parsers are our own and look at the clock. Some
+//!   libraries are trusted besides (pulldown-cmark, biblatex, serde_json, quick-xml, csv, toml, regex):
+//!   they are in Rust that is safe but for a few places, read their input in one pass, and get little at
+//!   a time. If one of them panics, the object has a record by name.
+//! * Catalogs and other text that is read from beginning to end go to a worker if they are long, or
+//!   packed, since then their length is unknown.
 
+pub mod budget;
 pub mod fence;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -27,7 +28,6 @@ pub mod library;
 pub mod pool;
 pub mod program;
 pub mod serve;
-pub mod spent;
 mod wire;
 
 use std::path::PathBuf;
@@ -42,20 +42,20 @@ use crate::extract::EssenceSettings;
 /// Longest object whose text is read as a whole within the gatherer, in bytes.
 const WITHIN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Tells the time: deadlines are moments of it.
+/// Clock by which deadlines are measured.
 pub type Clock = fn() -> Instant;
 
-/// How a worker is started.
+/// Command that starts a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The program: the daemon's own.
+    /// Path of the daemon's own binary.
     pub path: PathBuf,
-    /// What has it be a worker.
+    /// Arguments that make it a worker.
     pub arguments: Vec<String>,
 }
 
-/// Whether objects of this type are summarized by a worker: what opens them is a library that is not
-/// asked for the time, or that takes memory as the object says; or they may hold such objects.
+/// Returns whether a worker summarizes objects of this type. The library that opens them does not look at
+/// the clock, or takes as much memory as the object says; or they may hold such objects.
 pub fn is_for_worker(r#type: Type) -> bool {
     matches!(
         r#type,
@@ -94,15 +94,15 @@ pub fn is_for_worker(r#type: Type) -> bool {
     )
 }
 
-/// Whether all of an object of this type is read as text, however long it is, rather than its beginning.
+/// Returns whether an object of this type is read as text to its end, whatever its length.
 fn is_read_whole(r#type: Type) -> bool {
     explode::is_list(r#type)
         || matches!(r#type, Type::Json | Type::Notebook | Type::Rcs | Type::Sccs)
 }
 
-/// Whether the object goes to a worker: any that is opened does, as what it holds may be of any type, and
-/// what is long and read as a whole. What gzip holds is judged as it will be when it is opened, by its name
-/// and how it begins: where that is no text, or not to be seen yet, it may be anything.
+/// Returns whether the object goes to a worker. All objects that are opened do, since their content may have
+/// any type, and so do long objects that are read as a whole. The content of gzip is typed by its name and
+/// its beginning, as when it is opened; if that is not text, or not readable yet, it may have any type.
 pub(crate) fn wants_worker(object: &Object, settings: &EssenceSettings) -> bool {
     match settings.type_of(object) {
         Type::Gzip => {
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_hold_anything_is_opened_behind_fences() {
+    fn objects_that_may_hold_any_type_go_to_a_worker() {
         let wants = |name: &str, bytes: &[u8]| {
             let object = Object::whole(format!("http://h.example/{name}"), bytes.to_vec());
             wants_worker(&object, &EssenceSettings::default())
@@ -144,7 +144,7 @@ mod tests {
             encoder.finish().unwrap()
         };
         let shar = b"#!/bin/sh\n# This is a shell archive.\nsed 's/^X//' >a.pdf <<'E'\nX%PDF-\nE\n";
-        // Blocks that hold nothing.
+        // Blocks without content.
         let nothing = [&packed(b"")[..10], &b"\0\0\0\xff\xff".repeat(20_000)].concat();
         let entry = b"@book{a, title = {A}}\n";
         let long = |text: &[u8]| text.repeat(WITHIN_BYTES_MAX / text.len() + 1);

@@ -1,5 +1,4 @@
-//! What a process behind fences can no longer do: tried in processes of its own, since there is no way
-//! back.
+//! Tests of the fences: each runs in a process of its own, since fences cannot be removed.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may panic and print")]
 
@@ -8,22 +7,22 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use essence::worker::fence::{self, Program};
+use essence::worker::fence::{self, ProgramFence};
 
-/// The folder that a child may use, where this process is one.
+/// Variable with the folder that a child process may use.
 const FOLDER: &str = "HARVEST_TEST_FOLDER";
 
-/// Runs one of the tests below in a process of its own, and returns what it says.
-fn said_by(child: &str, folder: &Path) -> String {
+/// Runs one of the tests below in a process of its own, and returns its output.
+fn output_of(child: &str, folder: &Path) -> String {
     let program = std::env::current_exe().unwrap();
     let output = Command::new(program)
         .args([child, "--exact", "--nocapture"])
         .env(FOLDER, folder)
         .output()
         .unwrap();
-    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(output.status.success(), "{}{}", said(&output.stdout), said(&output.stderr));
-    said(&output.stdout)
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    text(&output.stdout)
 }
 
 fn folder() -> Option<PathBuf> {
@@ -34,9 +33,9 @@ fn folder() -> Option<PathBuf> {
 fn a_worker_can_compute_and_no_more() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("secret"), "x").unwrap();
-    let said = said_by("behind_the_worker_s_fences", folder.path());
+    let output = output_of("behind_the_worker_s_fences", folder.path());
     for line in ["read refused", "write refused", "listen refused", "start refused", "computed"] {
-        assert!(said.lines().any(|it| it == line), "{line} is missing in {said}");
+        assert!(output.lines().any(|it| it == line), "{line} is missing in {output}");
     }
 }
 
@@ -66,12 +65,12 @@ fn a_program_of_the_site_has_its_folders_and_no_network() {
         fs::create_dir(folder.path().join(name)).unwrap();
         fs::write(folder.path().join(name).join("file"), name).unwrap();
     }
-    let said = said_by("behind_a_program_s_fences", folder.path());
+    let output = output_of("behind_a_program_s_fences", folder.path());
     for line in ["input in", "wrote", "listen refused", "shell ran"] {
-        assert!(said.lines().any(|it| it == line), "{line} is missing in {said}");
+        assert!(output.lines().any(|it| it == line), "{line} is missing in {output}");
     }
-    let has_landlock = !said.contains("landlock");
-    assert_eq!(said.contains("secret refused"), has_landlock, "{said}");
+    let has_landlock = !output.contains("landlock");
+    assert_eq!(output.contains("secret refused"), has_landlock, "{output}");
 }
 
 #[test]
@@ -79,7 +78,7 @@ fn behind_a_program_s_fences() {
     let Some(folder) = folder() else { return };
     let system = ["/usr", "/bin", "/lib", "/lib64", "/etc", "/dev", "/proc"];
     let read = system.iter().map(PathBuf::from).chain([folder.join("in")]).collect();
-    let missing = fence::enclose_program(&Program {
+    let missing = fence::enclose_program(&ProgramFence {
         read,
         write: vec![folder.join("scratch"), "/dev/null".into()],
         memory_bytes_max: 1 << 30,

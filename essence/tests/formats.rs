@@ -1,4 +1,4 @@
-//! docs/formats.md says what the program does.
+//! Tests of docs/formats.md: it agrees with the program.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -19,7 +19,7 @@ fn every_type_has_a_sample_of_its_kind() {
 }
 
 #[test]
-fn the_page_says_what_the_program_does() {
+fn the_page_agrees_with_the_program() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/formats.md");
     let page = std::fs::read_to_string(path).unwrap_or_default();
     let made = table::page();

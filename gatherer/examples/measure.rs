@@ -1,14 +1,14 @@
-//! Measures the gatherer alone: no broker, no index. `benches/gatherer` runs it; see there.
+//! A measurement of the gatherer alone, without broker and index. `benches/gatherer` runs it.
 //!
-//! * `measure gather ROOT DATA [EXCLUDE…]`: a whole pass over ROOT in a new process, then a second
-//!   one in the same: files, bytes, CPU-seconds of each (user and system, all threads, and those of the
-//!   workers), seconds by the clock, and the most memory that was resident in it and in one worker.
+//! * `measure gather ROOT DATA [EXCLUDE…]`: a whole pass over ROOT in a new process, then a second one in
+//!   the same process: files, bytes, CPU-seconds of each pass (user and system, all threads, and those of
+//!   the workers), seconds by the clock, and the peak resident memory of the process and of one worker.
 //! * `measure types ROOT`: types, unnests and summarizes every file of ROOT on one thread: files,
 //!   bytes and CPU-seconds of each type.
-//! * `measure walk ROOT`: looks at the metadata of everything below ROOT on one thread.
+//! * `measure walk ROOT`: reads the metadata of everything below ROOT on one thread.
 //! * `measure files DIRECTORY COUNT`: makes COUNT small files to gather.
-//! * `measure records ROOT FILE`: writes what every file of ROOT gives to FILE, in the order of their
-//!   paths, to be compared with what another version gives.
+//! * `measure records ROOT FILE`: writes the records of every file of ROOT to FILE, in the order of their
+//!   paths, to be compared with those of another version.
 
 #![allow(clippy::print_stdout, reason = "it is there to print")]
 #![allow(clippy::unwrap_used, reason = "a measurement that fails may panic")]
@@ -32,17 +32,17 @@ use net::clock;
 use net::shutdown::Shutdown;
 use peak::{Watch, workers};
 
-/// As in `harvest`: it decides over time and memory.
+/// The allocator of `harvest`, since it determines time and memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Clock ticks a second in `/proc`.
 const TICKS: f64 = 100.0;
 
-/// How often workers are looked at: seldom, as that takes time too.
+/// Time between two checks of the workers; long, as checks take time too.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Files in one directory of those made.
+/// Files in one of the generated directories.
 const FILES_IN_DIRECTORY: usize = 100;
 
 fn main() {
@@ -73,7 +73,7 @@ fn gather(root: &str, data: &str, exclude: &[&str]) {
     for root in &mut config.roots {
         if let Root::Tree(tree) = root {
             tree.exclude = exclude.iter().map(ToString::to_string).collect();
-            // Every file is to count.
+            // Every file counts.
             tree.gitignore = false;
         }
     }
@@ -104,7 +104,7 @@ fn gather(root: &str, data: &str, exclude: &[&str]) {
     println!("worker {}", peak.workers >> 10);
 }
 
-/// Waits until this many passes are over.
+/// Waits until this number of passes are finished.
 async fn pass(handle: &Handle, count: u64) -> gatherer::Progress {
     let mut progress = handle.progress();
     let done = |it: &gatherer::Progress| it.phase == Phase::Idle && count <= it.passes_done;
@@ -157,11 +157,11 @@ fn walk(root: &Path) {
 
 fn files(directory: &Path, count: usize) {
     for number in 0..count {
-        let place = directory.join(format!("{:04}", number / FILES_IN_DIRECTORY));
+        let folder = directory.join(format!("{:04}", number / FILES_IN_DIRECTORY));
         if number % FILES_IN_DIRECTORY == 0 {
-            fs::create_dir_all(&place).unwrap();
+            fs::create_dir_all(&folder).unwrap();
         }
-        let path = place.join(format!("note-{number}.txt"));
+        let path = folder.join(format!("note-{number}.txt"));
         let mut file = fs::File::create(path).unwrap();
         writeln!(file, "Note {number}\n\nOf harvest {number} there is little to say.").unwrap();
         // A file that was written just now is read again by the next pass.

@@ -1,4 +1,4 @@
-//! A gatherer's annotations: read before each pass, and compared with what there is after it.
+//! A gatherer's annotations: read before each pass, and matched with its objects after it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,69 +14,69 @@ use crate::note::{self, ObjectNote};
 use crate::site::Site;
 use crate::spec;
 
-/// Kind of the problem of a file of annotations.
+/// Kind of the problems of files of annotations.
 const WRONG: &str = "annotation";
 
-/// Kind of the problem of a URL that no object has.
+/// Kind of the problem that no object has a URL.
 const UNMATCHED: &str = "annotation-unmatched";
 
-/// Most annotations about nothing that are named.
+/// Most annotations without an object that are reported.
 const UNMATCHED_MAX: usize = 100;
 
 impl Site {
-    /// Reads what has changed of the annotations at `paths`, and returns whether they say something else than
-    /// before. Blocks.
+    /// Reads changed files of annotations at `paths`, and returns whether the annotations have changed. Blocks.
     pub(crate) fn read_annotations(&self, paths: &[PathBuf]) -> bool {
         let own = &self.annotating;
-        let looked = lock(&own.sources).look(paths, clock::now_ms());
-        own.again.store(looked.again, Relaxed);
-        let is_new = looked.annotations.is_some();
-        if let Some(annotations) = looked.annotations {
+        let outcome = lock(&own.sources).look(paths, clock::now_ms());
+        own.again.store(outcome.again, Relaxed);
+        let is_new = outcome.annotations.is_some();
+        if let Some(annotations) = outcome.annotations {
             *lock(&own.current) = Arc::new(annotations);
         }
         let current = own.current();
         let mut counts = lock(&own.counts);
-        (counts.files, counts.wrong) = (looked.files, looked.wrong.len());
+        (counts.files, counts.wrong) = (outcome.files, outcome.problems.len());
         counts.annotations = current.len();
         drop(counts);
-        let wrong = looked.wrong.into_iter().map(|it| (spec::file_url(&it.path), it.message));
-        self.tell(WRONG, wrong.collect());
+        let problems =
+            outcome.problems.into_iter().map(|it| (spec::file_url(&it.path), it.message));
+        self.set_problems(WRONG, problems.collect());
         is_new
     }
 
-    /// Says which annotations are about nothing, after a pass over all roots. Blocks.
+    /// Reports annotations without an object, after a pass over all roots. Blocks.
     ///
     /// # Errors
     ///
     /// The collection cannot be read.
     pub(crate) fn match_annotations(&self) -> Result<(), collection::Error> {
         let current = self.annotating.current();
-        self.seek_members(&current)?;
+        self.note_members(&current)?;
         let unmatched = current.unmatched(|url| {
             let oid = Oid::new(&self.id, url);
             self.collection.serial(&oid).map(|serial| serial.is_some())
         })?;
         lock(&self.annotating.counts).unmatched = unmatched.len();
-        let mut places = BTreeMap::<&str, Vec<String>>::new();
+        let mut lines = BTreeMap::<&str, Vec<String>>::new();
         for it in unmatched.into_iter().take(UNMATCHED_MAX) {
-            places.entry(it.about()).or_default().push(it.to_string());
+            lines.entry(it.about()).or_default().push(it.to_string());
         }
-        let said = |(url, places): (&str, Vec<String>)| {
+        let problem = |(url, lines): (&str, Vec<String>)| {
             let message = format!(
                 "{}: no object has the URL {url} that is gathered from files and published: correct \
                  it, or delete it",
-                places.join(", ")
+                lines.join(", ")
             );
             (url.to_owned(), message)
         };
-        self.tell(UNMATCHED, places.into_iter().map(said).collect());
+        self.set_problems(UNMATCHED, lines.into_iter().map(problem).collect());
         Ok(())
     }
 
-    /// Looks for members that patterns are about among all that are published.
-    fn seek_members(&self, annotations: &Annotations) -> Result<(), collection::Error> {
-        let mut sought = annotations.sought();
-        if sought == 0 {
+    /// Notes the published members that patterns match.
+    fn note_members(&self, annotations: &Annotations) -> Result<(), collection::Error> {
+        let mut pending = annotations.pending_members();
+        if pending == 0 {
             return Ok(());
         }
         for root in self.known_roots()? {
@@ -84,9 +84,9 @@ impl Site {
                 let file = note::from_bytes::<ObjectNote>(&entry?.1);
                 let records = file.map(|it| it.records).unwrap_or_default();
                 for record in records {
-                    sought -= annotations.find(&record.url).min(sought);
+                    pending -= annotations.note_member(&record.url).min(pending);
                 }
-                if sought == 0 {
+                if pending == 0 {
                     return Ok(());
                 }
             }
@@ -94,11 +94,11 @@ impl Site {
         Ok(())
     }
 
-    /// Puts problems of one kind on the list, and takes those off that are no more.
-    fn tell(&self, kind: &'static str, now: Vec<(String, String)>) {
-        let mut told = lock(&self.annotating.told);
+    /// Sets the problems of one kind on the list, and removes earlier ones.
+    fn set_problems(&self, kind: &'static str, now: Vec<(String, String)>) {
+        let mut listed = lock(&self.annotating.listed);
         let is_now = |object: &str| now.iter().any(|(it, _)| it == object);
-        told.retain(|(object, of)| {
+        listed.retain(|(object, of)| {
             let stays = *of != kind || is_now(object);
             if !stays {
                 lock(&self.problems).cure(object, kind);
@@ -106,7 +106,7 @@ impl Site {
             stays
         });
         for (object, message) in now {
-            told.insert((object.clone(), kind));
+            listed.insert((object.clone(), kind));
             self.problem(object, kind, message);
         }
     }

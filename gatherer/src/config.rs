@@ -5,11 +5,11 @@
 //! data = "/var/lib/harvest/gatherer"
 //! # listen = "0.0.0.0:8500"          the page, the feed and objects
 //! # admin_listen = "127.0.0.1:9500"  status, metrics, administration
-//! # admin_read = "local"             or "token": to read them takes the token too
+//! # admin_read = "local"             or "token": reading them needs the token too
 //! # base_url = "https://docs.example.org/harvest/"   when behind a proxy
 //! # watch = "notify"                 or "poll" (every `poll`), or "off"
 //! # poll = "60 s"
-//! # rewalk = "1 h"                   walk everything this often whatever the watch says
+//! # rewalk = "1 h"                   interval of full walks, also with a watch
 //! # full_text = ["all"]              or names of types: ["Text", "HTML"]
 //! # ttl = "30 days"
 //! # refresh_rate = "7 days"
@@ -17,7 +17,7 @@
 //! # workers = 2                      threads that read and summarize; default: one a processor
 //!
 //! # [push]
-//! # hub = "self"                     tell subscribers of changes; or the URL of another hub that does
+//! # hub = "self"                     notify subscribers of changes; or the URL of another hub
 //!
 //! [[root]]
 //! url = "file:///srv/docs"
@@ -25,22 +25,22 @@
 //! # exclude = ["drafts/"]
 //! # hidden = false                   names that begin with a dot
 //! # gitignore = false                honor .gitignore and .ignore files
-//! # max_size = "1 GiB"               leave larger files out; default: none are
+//! # max_size = "1 GiB"               leave larger files out; default: no limit
 //! # symlinks = "skip"                or "follow" (inside the root), "record"
 //!
 //! [[root]]
 //! url = "https://archive.example.org/oai"
-//! access = "oai"                     an OAI-PMH repository, to be harvested
-//! # prefixes = ["oai_dc"]            the most wanted format first
+//! access = "oai"                     an OAI-PMH repository
+//! # prefixes = ["oai_dc"]            formats in order of preference
 //! # sets = ["physics"]               default: everything
-//! # from = "2020-01-31"              nothing that changed last before
+//! # from = "2020-01-31"              only records changed since this date
 //! # interval = "1 day"               from one harvest to the next
 //! # delay = "0 s"                    between an answer and the next request
-//! # keep_original = false            the metadata as they came, besides
+//! # keep_original = false            keep the original metadata as well
 //!
-//! # [oai]                            how it is a repository itself: docs/settings.md
+//! # [oai]                            the gatherer as a repository: docs/settings.md
 //!
-//! # [essence]                        rules of types, and what is left out: docs/essence.md
+//! # [essence]                        types, selection, summarizing: docs/essence.md
 //!
 //! [[map]]
 //! url_prefix = "https://docs.example.org/"
@@ -61,88 +61,88 @@ use settings::{Document, Mistake, Table};
 
 use crate::spec::{self, Map, Root, Tree};
 
-/// Where a gatherer serves its feed unless told otherwise.
+/// Default address of the feed.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8500);
 
-/// Where a gatherer is administered unless told otherwise: this machine only.
+/// Default address of the administration: this machine only.
 pub const ADMIN_LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9500);
 
-/// How long a record lives without being confirmed: one month, as in the original.
+/// Default lifetime of a record without confirmation: one month, as in the original.
 pub const TTL: Duration = Duration::from_secs(30 * 24 * 3_600);
 
-/// How often a record is expected to be confirmed: one week, as in the original.
+/// Default interval of confirmations: one week, as in the original.
 pub const REFRESH_RATE: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// How often every root is walked again although it is watched: what a watcher may have missed.
+/// Default interval of walks over watched roots, in case a watcher has missed changes.
 pub const REWALK: Duration = Duration::from_secs(3_600);
 
-/// How often a root that is polled is walked, unless told otherwise.
+/// Default interval of walks over polled roots.
 pub const POLL: Duration = Duration::from_secs(60);
 
-/// How much of one file is read, in bytes; of a larger one the beginning is summarized.
+/// Most bytes read of one file; the beginning of a larger one is summarized.
 pub const READ_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 /// Most threads that read and summarize.
 pub const WORKERS_MAX: u64 = 256;
 
-/// Shortest interval at which roots may be walked.
+/// Shortest interval between walks.
 const INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 /// Longest interval or lifetime: ten years.
 const INTERVAL_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 3_600);
 
-/// How the gatherer learns of changes between passes.
+/// Way in which the gatherer notices changes between passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
-    /// By the system's notifications; falls back to polling every [`POLL`] where there are none.
+    /// By the system's notifications; without them, by polling every [`POLL`].
     Notify,
-    /// By walking every root at this interval: for network file systems, which notify of nothing.
+    /// By walking every root at this interval: for network file systems, which send no notifications.
     Poll(Duration),
-    /// Not at all: passes happen at the start, at every `rewalk`, and when asked for.
+    /// Not at all: passes happen at the start, at every `rewalk`, and on request.
     Off,
 }
 
 /// A gatherer's settings, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// What people call it: the `Gatherer-Name` of its records.
+    /// Its name: the `Gatherer-Name` of its records.
     pub name: String,
-    /// Where it listens, and where it keeps what it has. The data folder is never gathered itself.
+    /// Listeners and data folder. The data folder is never gathered itself.
     pub daemon: daemon::Settings,
-    /// What to gather, each once; no tree lies inside another.
+    /// Roots, each once; no tree lies inside another.
     pub roots: Vec<Root>,
     /// Public URLs of directories.
     pub maps: Vec<Map>,
-    /// Which types carry their full text.
+    /// Types whose records have the full text.
     pub full_text: FullText,
-    /// What objects are, and which of them are summarized.
+    /// Settings of typing, selecting and summarizing.
     pub essence: Essence,
     /// The `Time-to-Live` of records.
     pub ttl: Duration,
     /// The `Refresh-Rate` of records.
     pub refresh_rate: Duration,
-    /// How changes are noticed.
+    /// Way of noticing changes.
     pub watch: Watch,
-    /// How often every root is walked whatever the watch says.
+    /// Interval of walks over every root, also with a watch.
     pub rewalk: Duration,
-    /// Who tells of its changes.
+    /// Settings of notifications.
     pub push: push::Settings,
-    /// How much of one file is read, in bytes.
+    /// Most bytes read of one file.
     pub read_bytes_max: u64,
-    /// How many threads read and summarize; at least 1.
+    /// Number of threads that read and summarize; at least 1.
     pub workers: usize,
-    /// How it is an OAI-PMH repository itself.
+    /// Settings of the gatherer as an OAI-PMH repository.
     pub oai: exchange::repository::Settings,
-    /// Whether a full disk is waited for. Otherwise it ends the run: for one that is to end by itself.
-    /// Not in the settings file.
+    /// Whether to wait while the disk is full. Otherwise a full disk ends the run, as for a gatherer that ends
+    /// after one pass. Not in the settings file.
     pub wait_for_space: bool,
-    /// What reads foreign bytes in processes of their own; `None`: everything is done in this one.
+    /// Command of the workers that read foreign bytes; `None`: this process reads everything.
     pub worker: Option<worker::Program>,
 }
 
 impl Config {
-    /// Reads a settings file's text, and the files that it names as they are called there.
+    /// Reads a settings file's text, and the files that it names from the disk.
     ///
     /// # Errors
     ///
@@ -151,11 +151,11 @@ impl Config {
         Self::parse_with(text, Files { read: &|path| fs::read_to_string(path), list: &list_folder })
     }
 
-    /// Reads a settings file's text, and by `files` what it names.
+    /// Reads a settings file's text, and by `files` the files that it names.
     ///
     /// # Errors
     ///
-    /// Every mistake of these files, with its line and what was expected: show them all.
+    /// Returns every mistake of these files, with its line and the expected form: show them all.
     pub fn parse_with(text: &str, files: Files<'_>) -> Result<Self, Vec<Mistake>> {
         let document = Document::parse(text)?;
         let root = document.root();
@@ -201,9 +201,9 @@ impl Config {
         if mistakes.is_empty() { Ok(config) } else { Err(mistakes) }
     }
 
-    /// Returns the settings for gathering `paths` (absolute) with everything stored in `data`, on
-    /// ports of this machine that the system chooses: what `harvest up` runs. `.gitignore` files are
-    /// honored: in a project's folder, what is built there is not what is looked for.
+    /// Returns the settings for gathering `paths` (absolute) with the data folder `data`, on ports of this
+    /// machine that the system chooses: `harvest up` uses them. `.gitignore` files are honored, since users
+    /// do not search for the build products of a project.
     pub fn for_paths(paths: &[PathBuf], data: &Path) -> Self {
         let local = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
         let mut trees: Vec<Tree> = Vec::new();
@@ -224,7 +224,7 @@ impl Config {
         }
     }
 
-    /// Returns what every record says of the gatherer, reached at `host` and `port`, in order.
+    /// Returns the attributes of the gatherer in every record, in order; `host` and `port` are public.
     pub(crate) fn attributes(&self, host: &str, port: u16) -> Vec<(&'static str, String)> {
         vec![
             ("Time-to-Live", self.ttl.as_secs().to_string()),
@@ -236,7 +236,7 @@ impl Config {
         ]
     }
 
-    /// Returns the default settings with everything stored in `data`, and no roots.
+    /// Returns the default settings with the data folder `data`, and no roots.
     pub fn new(data: impl Into<PathBuf>) -> Self {
         Self {
             name: String::new(),
@@ -259,7 +259,7 @@ impl Config {
     }
 }
 
-/// `full_text = ["HTML"]`: types, as `known` has them, or all.
+/// Reads `full_text = ["HTML"]`: types of `known`, or all.
 fn full_text(table: &Table<'_>, known: Option<&Recognizer>) -> FullText {
     if table.strings("full_text").iter().any(|it| it.eq_ignore_ascii_case("all")) {
         return FullText::All;
@@ -289,24 +289,24 @@ mod tests {
     use super::*;
     use crate::spec::{Repository, Symlinks};
 
-    /// Reads a file whose mistakes are `expected`: `LINE: part of the message`.
+    /// Checks that the mistakes of a file are `expected`: `LINE: part of the message`.
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
-        let said: Vec<String> = match Config::parse(text) {
+        let shown: Vec<String> = match Config::parse(text) {
             Ok(_) => Vec::new(),
             Err(mistakes) => mistakes.iter().map(ToString::to_string).collect(),
         };
-        assert_eq!(said.len(), expected.len(), "{said:#?}");
-        for (said, expected) in said.iter().zip(expected) {
+        assert_eq!(shown.len(), expected.len(), "{shown:#?}");
+        for (shown, expected) in shown.iter().zip(expected) {
             let (line, part) = expected.split_once(": ").unwrap();
-            assert!(said.starts_with(&format!("{line}:")) && said.contains(part), "{said}");
+            assert!(shown.starts_with(&format!("{line}:")) && shown.contains(part), "{shown}");
         }
     }
 
     const SMALL: &str = "name = \"a\"\ndata = \"/d\"\n[[root]]\nurl = \"file:///srv/docs\"\n";
 
     #[test]
-    fn it_is_a_repository_as_the_settings_say() {
+    fn settings_of_the_repository_are_read() {
         let config = Config::parse(&format!("{SMALL}[oai]\npage_records = 7\n")).unwrap();
         let expected = exchange::repository::Settings { page_records: 7, ..Default::default() };
         assert_eq!(config.oai, expected);
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_can_be_set() {
+    fn all_settings_can_be_set() {
         let config = Config::parse(
             "name = \"a\"\ndata = \"/d\"\nlisten = \"[::]:1\"\nadmin_listen = \"127.0.0.1:2\"\nadmin_read = \"token\"\n\
              base_url = \"https://h/x\"\nwatch = \"poll\"\npoll = \"5 s\"\nrewalk = \"2 h\"\n\
@@ -338,7 +338,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(config.daemon.admin_read, AdminRead::Token);
-        assert_eq!(config.push.teller, push::settings::Teller::Own);
+        assert_eq!(config.push.hub, push::settings::HubChoice::Own);
         assert_eq!(config.watch, Watch::Poll(Duration::from_secs(5)));
         assert_eq!(config.full_text, FullText::Types([Type::Text].into()));
         assert_eq!((config.read_bytes_max, config.workers), (1024 * 1024, 3));
@@ -403,9 +403,12 @@ mod tests {
         assert_eq!(config.roots, expected, "in the order of the settings");
         let text = |more: &str| format!("{SMALL}[[root]]\naccess = \"oai\"\n{more}");
         let one = "url = \"http://h/oai\"\n";
-        check(&text("url = \"http://h/oai?verb=Identify\"\n"), &["7: no base URL"]);
-        check(&text("url = \"file:///x\"\n"), &["7: no base URL"]);
-        check(&text("sets = [\"a b\"]\nfrom = \"x\"\n"), &["5: url", "7: \"a b\"", "8: no date"]);
+        check(&text("url = \"http://h/oai?verb=Identify\"\n"), &["7: not a base URL"]);
+        check(&text("url = \"file:///x\"\n"), &["7: not a base URL"]);
+        check(
+            &text("sets = [\"a b\"]\nfrom = \"x\"\n"),
+            &["5: url", "7: \"a b\"", "8: not a date"],
+        );
         check(&text(&format!("{one}hidden = true\n")), &["8: hidden"]);
         check(&text(&format!("{one}interval = \"31 days\"\n")), &["8: longer than ttl"]);
         check(&format!("{}[[root]]\naccess = \"oai\"\n{one}", text(one)), &["10: already"]);
@@ -423,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn full_text_is_of_types_that_there_are() {
+    fn full_text_takes_only_existing_types() {
         let full_text = |text: &str| {
             let text = format!("full_text = {text}\n{SMALL}[essence]\ntypes = ['types.toml']\n");
             let files = |path: &Path| match path.to_str() {
@@ -438,7 +441,7 @@ mod tests {
         assert_eq!(full_text("['html', 'recipe']"), Ok(types));
         assert_eq!(full_text("['All']"), Ok(FullText::All));
         assert_eq!(full_text("[]"), Ok(FullText::None));
-        let said = full_text("['HTML', 'Markdwn']").unwrap_err();
-        assert!(said.starts_with("1:22:") && said.contains("\"Markdown\""), "{said}");
+        let shown = full_text("['HTML', 'Markdwn']").unwrap_err();
+        assert!(shown.starts_with("1:22:") && shown.contains("\"Markdown\""), "{shown}");
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with a gatherer as a whole.
+//! Errors of a gatherer as a whole.
 //!
 //! A broken object is never an error of this kind: it is a [`Problem`](crate::problems::Problem)
 //! on a list, and the run goes on.
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why a gatherer cannot start, or cannot take what it was asked to.
+/// Reason that a gatherer cannot start, or cannot fulfill a request.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -17,7 +17,7 @@ pub enum Error {
     Data {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// The collection cannot be opened, read or written.
@@ -25,7 +25,7 @@ pub enum Error {
     Collection {
         /// The collection's directory.
         path: PathBuf,
-        /// What the collection said, and what to do.
+        /// Error of the collection, with advice.
         message: String,
     },
     /// A listener cannot be bound, or serving failed.
@@ -38,19 +38,19 @@ pub enum Error {
         root: String,
         /// The pattern as written.
         pattern: String,
-        /// What is wrong with it.
+        /// Mistake in it.
         message: String,
     },
-    /// The data folder, or a listener.
+    /// The data folder or a listener failed.
     #[error(transparent)]
     Daemon(#[from] daemon::Error),
-    /// How objects are to be summarized is not usable as written.
+    /// The settings of summarizing cannot be used.
     #[error(transparent)]
     Essence(#[from] essence::Error),
-    /// A root or a map is not usable as written.
+    /// A root or a map cannot be used.
     #[error("{0}")]
     Spec(String),
-    /// New settings differ from the running ones where only a restart can apply them.
+    /// New settings differ from the running ones, and only a restart can apply them.
     #[error("restart to apply: {}; everything else was kept as it was", .settings.join(", "))]
     NeedsRestart {
         /// The settings' names, as in the settings file.

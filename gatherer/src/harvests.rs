@@ -1,10 +1,9 @@
-//! When which repository is harvested, and what becomes of it: each root that is a repository has a
-//! schedule of its own, beside the passes over the trees.
+//! The schedule of harvests: each repository root has its own times, beside the passes over the trees.
 //!
-//! A harvest goes on from the checkpoint that the last one left in the collection. When one has come to
-//! its end, everything that its repository has is confirmed. One that could not be finished is tried
-//! again after a while, and goes on from where it came to; one that would lose much is held, as a tree's
-//! pass is, until an administrator confirms it.
+//! A harvest goes on from the checkpoint that the last one stored in the collection. At its end all live
+//! records of the repository are confirmed. A harvest that fails is repeated after a while, and goes on
+//! from its checkpoint. A harvest that would lose much is held, like a tree's pass, until an administrator
+//! confirms it.
 
 mod harvest;
 
@@ -19,7 +18,7 @@ use net::pace::Hosts;
 use net::shutdown::Shutdown;
 use tokio::task::{self, JoinError, JoinSet};
 
-use self::harvest::{Ended, Harvesting};
+use self::harvest::{HarvestEnd, HarvestJob};
 use crate::error::Error;
 use crate::lock::lock;
 use crate::problems::HARVEST_PROBLEM;
@@ -30,45 +29,40 @@ use crate::site::plan::{self, RepositoryPlan};
 /// Most repositories that are harvested at once.
 const HARVESTS_MAX: usize = 4;
 
-/// How long after a harvest that failed the next one begins; after each further one in a row it is twice
-/// as long as before.
+/// Wait after the first failed harvest; each further failure in a row doubles it.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// Longest wait for that, if the root's interval is not shorter.
+/// Longest wait after failures, if the root's interval is not shorter.
 const RETRY_MAX: Duration = Duration::from_secs(6 * 3_600);
 
-/// How long harvests under way are waited for at the end.
+/// Longest wait for harvests under way at the shutdown.
 const STOP_WAIT: Duration = Duration::from_millis(900);
 
-/// Longer than any harvest takes: when the next one is due is set at its end, unless it is asked for.
-const UNASKED: Duration = Duration::from_secs(365 * 24 * 3_600);
+/// Longer than any harvest: the due time of the next harvest is set at the end of one, or by a request.
+const FAR_FUTURE: Duration = Duration::from_secs(365 * 24 * 3_600);
 
-/// A repository and its schedule.
-struct Standing {
-    /// `None` when it is no longer in the settings: what it brought is to be deleted.
+struct Schedule {
+    /// `None` if it is no longer in the settings, and its records have to be deleted.
     plan: Option<RepositoryPlan>,
     due: Instant,
-    /// What stops the harvest under way, if one is.
+    /// Stops the harvest under way, if there is one.
     under_way: Option<Shutdown>,
     /// Harvests in a row that failed.
     failures: u32,
-    /// Whether an administrator has released what is held, until a harvest has finished.
+    /// Whether an administrator has released the hold, until a harvest has finished.
     confirmed: bool,
-    /// How many times somebody has begun to wait for its next harvest, and for the one under way.
-    awaited: (u64, u64),
+    /// Number of waiters for its next harvest, and for the one under way.
+    waiters: (u64, u64),
 }
 
-/// The loop's state.
 struct Harvests {
     shared: Arc<Shared>,
     shutdown: Shutdown,
     client: Client,
-    /// When hosts may be asked: roots share them.
+    /// Pacing of hosts, shared by all roots.
     hosts: Hosts,
-    /// By base URL.
-    standings: BTreeMap<String, Standing>,
-    tasks: JoinSet<Result<Ended, collection::Error>>,
-    /// Which repository a task is for.
+    schedules: BTreeMap<String, Schedule>,
+    tasks: JoinSet<Result<HarvestEnd, collection::Error>>,
     urls: HashMap<task::Id, String>,
 }
 
@@ -78,19 +72,19 @@ struct Harvests {
 ///
 /// The collection has failed and must be opened again: stop, and start anew.
 pub(crate) async fn run(shared: Arc<Shared>, shutdown: Shutdown) -> Result<(), Error> {
-    let client = Client::new(shared.control.calling());
+    let client = Client::new(shared.control.client_settings());
     let mut harvests = Harvests {
         shared,
         shutdown: shutdown.clone(),
         client,
         hosts: Hosts::default(),
-        standings: BTreeMap::new(),
+        schedules: BTreeMap::new(),
         tasks: JoinSet::new(),
         urls: HashMap::new(),
     };
-    harvests.stand();
-    let outcome = harvests.turn().await;
-    // What is under way sees the shutdown, and stops between two parts.
+    harvests.update_schedules();
+    let outcome = harvests.run_loop().await;
+    // Harvests under way see the shutdown, and stop between two parts.
     shutdown.start();
     let stopped = async { while harvests.tasks.join_next().await.is_some() {} };
     if tokio::time::timeout(STOP_WAIT, stopped).await.is_err() {
@@ -100,7 +94,7 @@ pub(crate) async fn run(shared: Arc<Shared>, shutdown: Shutdown) -> Result<(), E
 }
 
 impl Harvests {
-    async fn turn(&mut self) -> Result<(), Error> {
+    async fn run_loop(&mut self) -> Result<(), Error> {
         loop {
             self.handle_requests();
             self.start_due();
@@ -112,44 +106,44 @@ impl Harvests {
                 Some(ended) = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => {
                     self.handle_ended(ended)?;
                 }
-                () = shared.site.repositories.asked.notified() => {}
+                () = shared.site.repositories.requested.notified() => {}
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
         }
     }
 
-    /// When the next harvest is due that can begin.
+    /// Returns when the next harvest that can begin is due.
     fn next_wake(&self) -> Instant {
-        let waiting = self.standings.values().filter(|it| it.under_way.is_none());
+        let waiting = self.schedules.values().filter(|it| it.under_way.is_none());
         let due = waiting.map(|it| it.due).min().filter(|_| self.tasks.len() < HARVESTS_MAX);
-        due.unwrap_or_else(|| clock::monotonic() + UNASKED)
+        due.unwrap_or_else(|| clock::monotonic() + FAR_FUTURE)
     }
 
-    /// Sees which repositories there are: those of the settings, and others that were harvested before.
-    fn stand(&mut self) {
+    /// Updates the repositories: those of the settings, and others that were harvested before.
+    fn update_schedules(&mut self) {
         let (plans, now) = (self.shared.plans(), clock::monotonic());
-        let is_start = self.standings.is_empty();
+        let is_first = self.schedules.is_empty();
         let mut wanted: BTreeMap<String, Option<RepositoryPlan>> =
             self.shared.site.repositories.known().into_iter().map(|url| (url, None)).collect();
         wanted.extend(
             plan::repositories(&plans).map(|it| (it.repository.url().to_owned(), Some(it.clone()))),
         );
         for (url, plan) in wanted {
-            let standing = self.standings.entry(url).or_insert_with(|| Standing {
+            let schedule = self.schedules.entry(url).or_insert_with(|| Schedule {
                 plan: None,
                 due: now,
                 under_way: None,
                 failures: 0,
                 confirmed: false,
-                awaited: (u64::from(is_start && plan.is_some()), 0),
+                waiters: (u64::from(is_first && plan.is_some()), 0),
             });
-            let before = standing.plan.as_ref().map(|it| &it.repository);
+            let before = schedule.plan.as_ref().map(|it| &it.repository);
             if before != plan.as_ref().map(|it| &it.repository) {
-                (standing.due, standing.failures) = (now, 0);
-                // One under way is of other settings.
-                standing.under_way.iter().for_each(Shutdown::start);
+                (schedule.due, schedule.failures) = (now, 0);
+                // A harvest under way has the old settings.
+                schedule.under_way.iter().for_each(Shutdown::start);
             }
-            standing.plan = plan;
+            schedule.plan = plan;
         }
     }
 
@@ -158,42 +152,42 @@ impl Harvests {
         let Requests { gather, confirm, reload } =
             std::mem::take(&mut *lock(&repositories.requests));
         if reload {
-            self.stand();
+            self.update_schedules();
         }
-        // Of one that is forgotten no harvest is to come.
-        let forgotten = confirm.iter().filter(|it| !self.standings.contains_key(*it)).count();
+        // A forgotten repository will have no harvest.
+        let forgotten = confirm.iter().filter(|it| !self.schedules.contains_key(*it)).count();
         self.shared.site.repositories.ended(forgotten as u64);
         let now = clock::monotonic();
         let doubted = self.shared.site.repositories.doubted();
-        for (url, standing) in &mut self.standings {
-            standing.confirmed |= confirm.contains(url);
-            standing.awaited.0 += u64::from(confirm.contains(url));
-            let is_free = standing.under_way.is_none() && standing.failures == 0;
+        for (url, schedule) in &mut self.schedules {
+            schedule.confirmed |= confirm.contains(url);
+            schedule.waiters.0 += u64::from(confirm.contains(url));
+            let is_free = schedule.under_way.is_none() && schedule.failures == 0;
             if gather || confirm.contains(url) || (is_free && doubted.contains(url)) {
-                standing.due = standing.due.min(now);
+                schedule.due = schedule.due.min(now);
             }
         }
     }
 
     fn start_due(&mut self) {
         let now = clock::monotonic();
-        let mut waiting: Vec<(&String, &mut Standing)> = self
-            .standings
+        let mut waiting: Vec<(&String, &mut Schedule)> = self
+            .schedules
             .iter_mut()
             .filter(|(_, it)| it.under_way.is_none() && it.due <= now)
             .collect();
         waiting.sort_by_key(|(_, it)| it.due);
-        for (url, standing) in waiting {
+        for (url, schedule) in waiting {
             if HARVESTS_MAX <= self.tasks.len() {
                 break;
             }
             let (site, stop) = (self.shared.site.clone(), self.shutdown.child());
-            standing.under_way = Some(stop.clone());
-            standing.awaited.1 = std::mem::take(&mut standing.awaited.0);
-            // Whatever asks for a harvest from here on is not served by this one.
-            standing.due = now + UNASKED;
-            let confirmed = standing.confirmed;
-            let task = match standing.plan.clone() {
+            schedule.under_way = Some(stop.clone());
+            schedule.waiters.1 = std::mem::take(&mut schedule.waiters.0);
+            // Later requests are not served by this harvest.
+            schedule.due = now + FAR_FUTURE;
+            let confirmed = schedule.confirmed;
+            let task = match schedule.plan.clone() {
                 Some(plan) => {
                     let repository = &plan.repository;
                     let (token, shown) = (&repository.token, &repository.certificate);
@@ -201,10 +195,10 @@ impl Harvests {
                         exchange::source::credentials(token.as_ref(), shown.as_deref());
                     let access = repository.oai.access(credentials, repository.allow_private);
                     let base = repository.base_url.clone();
-                    let asking = harvester::Repository::new(self.client.clone(), base, access)
+                    let repository = harvester::Repository::new(self.client.clone(), base, access)
                         .pacing(self.hosts.clone(), repository.oai.delay);
-                    let harvesting = Harvesting { asking, plan, confirmed };
-                    self.tasks.spawn(harvest::harvest(site, harvesting, stop))
+                    let job = HarvestJob { repository, plan, confirmed };
+                    self.tasks.spawn(harvest::harvest(site, job, stop))
                 }
                 None => {
                     let url = url.clone();
@@ -217,7 +211,7 @@ impl Harvests {
 
     fn handle_ended(
         &mut self,
-        ended: Result<(task::Id, Result<Ended, collection::Error>), JoinError>,
+        ended: Result<(task::Id, Result<HarvestEnd, collection::Error>), JoinError>,
     ) -> Result<(), Error> {
         let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let Some(url) = self.urls.remove(&id) else { return Ok(()) };
@@ -226,47 +220,47 @@ impl Harvests {
             Ok((_, Err(error))) if error.may_pass() && self.shared.config().wait_for_space => {
                 tracing::error!(root = url, %error, "cannot commit a harvest; trying again");
                 self.shared.site.problem(url.clone(), HARVEST_PROBLEM, error.to_string());
-                Ended::Failed
+                HarvestEnd::Failed
             }
             Ok((_, Err(error))) => return Err(self.failed(&error)),
             Err(fault) => {
                 tracing::error!(root = url, %fault, "a harvest failed");
                 self.shared.site.problem(url.clone(), "fault", fault.to_string());
-                Ended::Failed
+                HarvestEnd::Failed
             }
         };
         let now = clock::monotonic();
-        let Some(standing) = self.standings.get_mut(&url) else { return Ok(()) };
-        standing.under_way = None;
-        self.shared.site.repositories.ended(std::mem::take(&mut standing.awaited.1));
-        let interval = standing.plan.as_ref().map_or(RETRY_MAX, |it| it.repository.interval);
+        let Some(schedule) = self.schedules.get_mut(&url) else { return Ok(()) };
+        schedule.under_way = None;
+        self.shared.site.repositories.ended(std::mem::take(&mut schedule.waiters.1));
+        let interval = schedule.plan.as_ref().map_or(RETRY_MAX, |it| it.repository.interval);
         let next = match ended {
-            Ended::Finished => {
-                (standing.failures, standing.confirmed) = (0, false);
+            HarvestEnd::Finished => {
+                (schedule.failures, schedule.confirmed) = (0, false);
                 interval
             }
-            Ended::Held => {
-                standing.failures = 0;
+            HarvestEnd::Held => {
+                schedule.failures = 0;
                 interval
             }
-            Ended::Failed => {
-                standing.failures = standing.failures.saturating_add(1);
-                retry_wait(standing.failures).min(interval)
+            HarvestEnd::Failed => {
+                schedule.failures = schedule.failures.saturating_add(1);
+                retry_wait(schedule.failures).min(interval)
             }
-            Ended::GoesOn => {
-                standing.failures = 0;
+            HarvestEnd::GoesOn => {
+                schedule.failures = 0;
                 Duration::ZERO
             }
-            // By a reload, which has said when the next one is due.
-            Ended::Stopped => UNASKED,
-            Ended::Forgotten => {
-                self.shared.site.repositories.ended(standing.awaited.0);
-                self.standings.remove(&url);
+            // A reload has stopped it, and has set the next due time.
+            HarvestEnd::Stopped => FAR_FUTURE,
+            HarvestEnd::Forgotten => {
+                self.shared.site.repositories.ended(schedule.waiters.0);
+                self.schedules.remove(&url);
                 self.shared.site.publish();
                 return Ok(());
             }
         };
-        standing.due = standing.due.min(now + next);
+        schedule.due = schedule.due.min(now + next);
         self.shared.site.publish();
         Ok(())
     }
@@ -277,7 +271,7 @@ impl Harvests {
     }
 }
 
-/// Returns how long to wait after this many failures in a row.
+/// Returns the wait after this number of failures in a row.
 fn retry_wait(failures: u32) -> Duration {
     RETRY.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(RETRY_MAX)
 }
@@ -287,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_failure_is_waited_for_longer_and_never_too_long() {
+    fn the_wait_doubles_with_each_failure_up_to_the_maximum() {
         let waits = [1, 2, 3, 9, 10, u32::MAX].map(|it| retry_wait(it).as_secs());
         assert_eq!(waits, [60, 120, 240, 15_360, 21_600, 21_600]);
     }

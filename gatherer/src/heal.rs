@@ -1,4 +1,4 @@
-//! Damage in the collection: what lived in it is gathered again, and nothing else is.
+//! The repair of damage in the collection: only the objects with damaged records are gathered again.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,27 +12,26 @@ use crate::note::{self, ObjectNote};
 use crate::progress::Hold;
 use crate::site::Site;
 
-/// How much of the log is checked at a time, in bytes.
+/// Bytes of the log that are checked at a time.
 const SCRUB_BYTES: u64 = 16 << 20;
 
-/// What a note says in the place of a fingerprint of settings when its file is to be published again
-/// whatever it has.
+/// Fingerprint of settings in the note of a file that has to be published again whatever its content.
 const DOUBTED: u64 = 0;
 
-/// What was done for the collection.
+/// Outcome of the maintenance of the collection.
 #[derive(Debug)]
-pub(crate) struct Tidied {
+pub(crate) struct TidyOutcome {
     compacted: Option<Compacted>,
-    /// Whether files are to be gathered again, since what they gave was damaged.
+    /// Whether files have to be gathered again, since their records were damaged.
     again: bool,
-    /// Why not all of it could be done.
+    /// Errors of the steps that failed.
     failed: Vec<collection::Error>,
 }
 
 impl Site {
-    /// Sees to damage, and rewrites the collection without what is superseded, if that is worth it:
-    /// each whatever becomes of the others, since a full disk needs just what gives space back. Blocks.
-    pub(crate) fn tidy(&self) -> Tidied {
+    /// Repairs damage, and compacts the collection if that is worth it. A failed step does not stop the
+    /// others, since a full disk needs the compaction that frees space. Blocks.
+    pub(crate) fn tidy(&self) -> TidyOutcome {
         let mut failed = Vec::new();
         let mut done = |outcome: Result<bool, collection::Error>| {
             outcome.unwrap_or_else(|error| {
@@ -41,32 +40,32 @@ impl Site {
             })
         };
         done(self.collection.scrub(SCRUB_BYTES).map(|()| false));
-        // What is damaged stays until the aftermath is over.
-        let again = done(self.face_aftermath()) | done(self.heal());
+        // Damaged members stay until the aftermath is over.
+        let again = done(self.handle_aftermath()) | done(self.heal());
         let compacted = self.collection.compact_if_due(now());
         let compacted = compacted.map_err(|error| failed.push(error)).ok().flatten();
-        Tidied { compacted, again, failed }
+        TidyOutcome { compacted, again, failed }
     }
 
-    /// Sees to what follows from lost records: every root is published again, and once that is done,
-    /// what no file has given is deleted. Returns whether a pass is due. Blocks.
+    /// Handles the loss of records: every root is published again, and then records that no file has given
+    /// are deleted. Returns whether a pass is due. Blocks.
     ///
     /// # Errors
     ///
     /// The collection cannot be read or written.
-    pub(crate) fn face_aftermath(&self) -> Result<bool, collection::Error> {
+    pub(crate) fn handle_aftermath(&self) -> Result<bool, collection::Error> {
         let Some(loss) = self.collection.aftermath()? else { return Ok(false) };
         let known = *lock(&self.distrusted) == Some(loss);
         let mut is_whole = true;
         for url in self.known_roots()? {
-            let tract = self.tract(&url)?;
-            let _still = lock(&tract.finish);
-            let mut note = lock(&tract.note);
+            let root_state = self.root_state(&url)?;
+            let _finish = lock(&root_state.finish);
+            let mut note = lock(&root_state.note);
             if !known && !note.regather {
                 note.regather = true;
                 self.remember_root(&url, &note)?;
             }
-            // What is no longer in the settings is gathered no more.
+            // A root that is no longer in the settings is not gathered any more.
             is_whole &= !note.regather || note.hold == Some(Hold::Removed);
         }
         if !known {
@@ -75,9 +74,10 @@ impl Site {
         *lock(&self.distrusted) = Some(loss);
         if known && is_whole {
             let look = || {
-                let given = self.given()?;
-                let is_known =
-                    move |oid: &Oid| oid.gatherer != self.id || given.contains(&print(&oid.url));
+                let published = self.published()?;
+                let is_known = move |oid: &Oid| {
+                    oid.gatherer != self.id || published.contains(&url_hash(&oid.url))
+                };
                 Ok(move |oid: &Oid| Ok(is_known(oid)))
             };
             self.collection.end_aftermath(look, now())?;
@@ -85,19 +85,17 @@ impl Site {
         Ok(!known)
     }
 
-    /// Returns the prints of all URLs that files have given.
-    fn given(&self) -> Result<HashSet<u64>, collection::Error> {
-        let mut given = HashSet::new();
+    fn published(&self) -> Result<HashSet<u64>, collection::Error> {
+        let mut published = HashSet::new();
         for entry in self.collection.notes(&note::every_object_prefix()) {
             let (_key, value) = entry?;
             let file: Option<ObjectNote> = note::from_bytes(&value);
-            given.extend(file.iter().flat_map(|it| &it.records).map(|it| print(&it.url)));
+            published.extend(file.iter().flat_map(|it| &it.records).map(|it| url_hash(&it.url)));
         }
-        Ok(given)
+        Ok(published)
     }
 
-    /// Sees to what is known to be damaged; returns whether a pass is due, since files are to be
-    /// gathered again. Blocks.
+    /// Repairs known damage; returns whether a pass is due, since files have to be gathered again. Blocks.
     ///
     /// # Errors
     ///
@@ -117,7 +115,7 @@ impl Site {
             tracing::warn!("{message}");
             self.problem("-".to_owned(), "damaged", message);
         }
-        // Without any object it is what was said of a root, and a pass says it again.
+        // Without a lost object the damage is in a root's confirmation, which a pass repeats.
         let mut is_due = lost.is_empty();
         if lost.iter().any(|it| it.gatherer != self.id) {
             self.repositories.doubt(&self.collection)?;
@@ -127,30 +125,30 @@ impl Site {
         for root in self.known_roots()? {
             is_due |= self.doubt(&root, &mut lost)?;
         }
-        // No file gives these any more.
+        // No file has these records any more.
         let delete = |url: String| Change::Delete(Oid::new(&self.id, &url));
         let changes = lost.into_iter().map(delete).collect();
         self.collection.commit(Batch { changes, notes: Vec::new() }, now())?;
         Ok(is_due)
     }
 
-    /// Has the files of a root that gave something of what is `lost` gathered again, and takes what
-    /// they gave off the list; returns whether there is any that was not doubted before.
+    /// Marks the files of a root with records in `lost` to be gathered again, and removes all records of
+    /// these files from `lost`. Returns whether any file was not marked before.
     pub(crate) fn doubt(
         &self,
         root: &str,
         lost: &mut HashSet<String>,
     ) -> Result<bool, collection::Error> {
-        let tract = self.tract(root)?;
+        let root_state = self.root_state(root)?;
         let mut any = false;
         for entry in self.collection.notes(&note::objects_prefix(root)) {
             let (key, value) = entry?;
-            let gave = |file: &ObjectNote| file.records.iter().any(|it| lost.contains(&it.url));
-            if !note::from_bytes(&value).is_some_and(|file| gave(&file)) {
+            let has_lost = |file: &ObjectNote| file.records.iter().any(|it| lost.contains(&it.url));
+            if !note::from_bytes(&value).is_some_and(|file| has_lost(&file)) {
                 continue;
             }
-            let _still = lock(&tract.commit);
-            // It may have been gathered anew just now.
+            let _commit = lock(&root_state.commit);
+            // The file may have been gathered anew just now.
             let stored = self.collection.note(&key)?;
             let Some(mut file) = stored.as_deref().and_then(note::from_bytes::<ObjectNote>) else {
                 continue;
@@ -163,7 +161,7 @@ impl Site {
                 file.settings = DOUBTED;
                 let value = Some(note::to_bytes(&file));
                 if let Some(url) = note::url_of(root, &key) {
-                    lock(&tract.known).doubt(&url);
+                    lock(&root_state.known).doubt(&url);
                 }
                 let notes = vec![Note { key, value }];
                 self.collection.commit(Batch { changes: Vec::new(), notes }, now())?;
@@ -173,15 +171,15 @@ impl Site {
     }
 }
 
-/// Logs what came of it, and returns whether files are to be gathered again.
-pub(crate) fn report_tidied(tidied: Result<Tidied, JoinError>) -> bool {
-    match tidied {
-        Ok(Tidied { compacted, again, failed }) => {
+/// Logs the outcome, and returns whether files have to be gathered again.
+pub(crate) fn report_tidied(outcome: Result<TidyOutcome, JoinError>) -> bool {
+    match outcome {
+        Ok(TidyOutcome { compacted, again, failed }) => {
             if let Some(done) = compacted {
                 let (before, after) = done.bytes;
                 tracing::info!(before, after, dropped = done.dropped, "collection compacted");
             }
-            // What is not done is tried again the next time.
+            // The next maintenance tries failed steps again.
             for error in failed {
                 tracing::warn!(%error, "the collection cannot be tidied");
             }
@@ -194,8 +192,8 @@ pub(crate) fn report_tidied(tidied: Result<Tidied, JoinError>) -> bool {
     }
 }
 
-/// A short form of a URL. Two that have the same are taken for one, which is rare and does no harm.
-fn print(url: &str) -> u64 {
+/// Returns a hash of a URL. Two URLs with one hash count as one, which is rare and does no harm.
+fn url_hash(url: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     url.hash(&mut hasher);
     hasher.finish()

@@ -1,13 +1,13 @@
-//! What is known of each object of a root, what a walk has seen, and what may therefore be deleted.
+//! The known set of a root: its objects' fingerprints, the walks that saw them, and the hold on deletions.
 //!
-//! An object is not read again while its fingerprint (that of its validator, and of the settings that
-//! its record depends on) stays the same. One that a finished pass has not seen has vanished, unless
+//! An object is not read again while its fingerprint (of its validator, and of the settings that its
+//! record depends on) stays the same. An object that a finished pass has not seen has vanished, unless
 //! the root is *held*: an empty mount point must not delete a collection.
 //!
 //! # Differences from the original
 //!
-//! The original ran from nothing each time and let records expire; here a deletion is published at
-//! once, which is why it needs the hold.
+//! The original started from scratch each time and let records expire. Here a deletion is published
+//! at once, and therefore needs the hold.
 //!
 //! Sans-I/O.
 
@@ -17,49 +17,49 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use crate::progress::Hold;
 use crate::validator::Validator;
 
-/// A pass that loses no more files than this is never held for it.
+/// Most files that a pass may lose without a hold.
 pub const LOST_FILES_MAX: u64 = 100;
 
 /// Share of a root's files, in percent, above which a loss is held.
 pub const LOST_PERCENT_MAX: u64 = 30;
 
-/// Identifies one walk over a root or a part of it; later walks have higher numbers.
+/// Number of a walk over a root or a part of it; later walks have higher numbers.
 pub type Walk = u32;
 
-/// What is known of an object: 16 bytes beside its hashed URL, so that ten million fit in memory.
+/// Entry for an object: 16 bytes beside its hashed URL, so that ten million fit in memory.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     /// Fingerprint of the object as last committed; [`UNSURE`] never matches.
-    print: u64,
+    fingerprint: u64,
     /// The last walk that has seen it.
     seen: Walk,
-    /// The walk by which it was committed.
+    /// The walk that committed it.
     committed: Walk,
 }
 
-/// The fingerprint of an object that is to be read again whatever its validator says.
+/// Fingerprint of an object that has to be read again whatever its validator.
 const UNSURE: u64 = 0;
 
-/// The objects of one root as last committed.
+/// Objects of one root as last committed.
 ///
-/// Two walks may be under way at once: a pass, and a look at what a watcher has named. The later one
-/// has the higher number and looked later, so what it has committed is not overtaken by the earlier.
+/// Two walks may be under way at once: a pass, and a look at paths of a watcher. The later one has the
+/// higher number and newer data, so the earlier one must not replace its commits.
 #[derive(Debug, Default)]
-pub struct Known {
-    objects: HashMap<Key, Mark, BuildHasherDefault<Half>>,
-    /// Objects deleted, and by which walk, since [`Known::handle_quiet`].
+pub struct KnownSet {
+    objects: HashMap<Key, Mark, BuildHasherDefault<KeyHasher>>,
+    /// Deleted objects with the walk that deleted them, since [`KnownSet::handle_quiet`].
     gone: HashMap<Key, Walk>,
-    prints: Prints,
+    hasher: ObjectHasher,
 }
 
-/// A URL, hashed with two random keys: names cannot be made to collide.
+/// URL hashed with two random keys, so that nobody can make names collide.
 type Key = u128;
 
-/// Hashes a [`Key`], which is random already, to half of itself.
+/// Hasher of a [`Key`], which is random already: returns half of it.
 #[derive(Debug, Default)]
-struct Half(u64);
+struct KeyHasher(u64);
 
-impl Hasher for Half {
+impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -73,37 +73,37 @@ impl Hasher for Half {
     }
 }
 
-/// Hashes URLs and validators for one [`Known`], with random keys of its own.
+/// Hasher of URLs and validators for one [`KnownSet`], with random keys of its own.
 #[derive(Clone, Debug, Default)]
-pub struct Prints {
+pub struct ObjectHasher {
     low: RandomState,
     high: RandomState,
 }
 
-/// An object that a walk has found, hashed.
+/// Hashed URL and fingerprint of an object.
 #[derive(Clone, Copy, Debug)]
-pub struct Found {
+pub struct HashedObject {
     key: Key,
-    print: u64,
+    fingerprint: u64,
 }
 
-impl Prints {
-    /// Returns what a [`Known`] needs of the object at `url`.
-    pub fn found(&self, url: &str, validator: &Validator, settings: u64) -> Found {
-        Found { key: self.key(url), print: self.print(validator, settings) }
+impl ObjectHasher {
+    /// Hashes the object at `url` for [`KnownSet::handle_object`].
+    pub fn hash(&self, url: &str, validator: &Validator, settings: u64) -> HashedObject {
+        HashedObject { key: self.key(url), fingerprint: self.fingerprint(validator, settings) }
     }
 
     fn key(&self, url: &str) -> Key {
         (Key::from(self.high.hash_one(url)) << 64) | Key::from(self.low.hash_one(url))
     }
 
-    fn print(&self, validator: &Validator, settings: u64) -> u64 {
+    fn fingerprint(&self, validator: &Validator, settings: u64) -> u64 {
         self.low.hash_one((validator, settings)).max(UNSURE + 1)
     }
 }
 
-impl Known {
-    /// Returns the number of objects known.
+impl KnownSet {
+    /// Returns the number of known objects.
     pub fn len(&self) -> u64 {
         self.objects.len() as u64
     }
@@ -113,20 +113,20 @@ impl Known {
         self.objects.is_empty()
     }
 
-    /// Notes that the object at `url` was committed as `validator` has it (`None`: it may have changed
-    /// while it was read, so the next walk shall read it again), seen by `walk`.
+    /// Notes that `walk` committed the object at `url` with this validator. With `None` it may have
+    /// changed while it was read, and the next walk reads it again.
     pub fn learn(&mut self, url: &str, validator: Option<&Validator>, settings: u64, walk: Walk) {
-        let print = validator.map_or(UNSURE, |it| self.prints.print(it, settings));
+        let fingerprint = validator.map_or(UNSURE, |it| self.hasher.fingerprint(it, settings));
         let key = self.key(url);
         let seen = self.objects.get(&key).map_or(walk, |mark| mark.seen.max(walk));
-        self.objects.insert(key, Mark { print, seen, committed: walk });
+        self.objects.insert(key, Mark { fingerprint, seen, committed: walk });
     }
 
     /// Has the next walk read an object again.
     pub fn doubt(&mut self, url: &str) {
         let key = self.key(url);
         if let Some(mark) = self.objects.get_mut(&key) {
-            mark.print = UNSURE;
+            mark.fingerprint = UNSURE;
         }
     }
 
@@ -137,7 +137,7 @@ impl Known {
             || self.gone.get(&key).is_some_and(|gone| walk < *gone)
     }
 
-    /// Returns the walk by which the object at `url` was committed; `None` when it is not known.
+    /// Returns the walk that committed the object at `url`; `None` if it is not known.
     pub fn committed(&self, url: &str) -> Option<Walk> {
         self.objects.get(&self.key(url)).map(|mark| mark.committed)
     }
@@ -147,18 +147,18 @@ impl Known {
         self.gone = HashMap::new();
     }
 
-    /// Returns what hashes for this: most of the work on an object, which many threads can do at once.
-    pub fn prints(&self) -> Prints {
-        self.prints.clone()
+    /// Returns the hasher of this set: hashing is most of the work on an object, and threads can share it.
+    pub fn hasher(&self) -> ObjectHasher {
+        self.hasher.clone()
     }
 
-    /// Takes an object that `walk` has found, and returns whether it is to be read.
-    pub fn handle_object(&mut self, found: Found, walk: Walk) -> bool {
-        match self.objects.get_mut(&found.key) {
+    /// Notes that `walk` has seen an object, and returns whether to read it.
+    pub fn handle_object(&mut self, object: HashedObject, walk: Walk) -> bool {
+        match self.objects.get_mut(&object.key) {
             None => true,
             Some(mark) => {
                 mark.seen = mark.seen.max(walk);
-                mark.print != found.print
+                mark.fingerprint != object.fingerprint
             }
         }
     }
@@ -170,7 +170,7 @@ impl Known {
         self.gone.insert(key, walk);
     }
 
-    /// Returns how many known objects neither `walk` nor a later one has seen.
+    /// Returns the number of known objects that neither `walk` nor a later one has seen.
     pub fn unseen(&self, walk: Walk) -> u64 {
         self.objects.values().filter(|mark| mark.seen < walk).count() as u64
     }
@@ -180,8 +180,8 @@ impl Known {
         self.objects.get(&self.key(url)).is_some_and(|mark| mark.seen < walk)
     }
 
-    /// Counts a known object as seen although the walk could not look: what lies below a directory
-    /// that cannot be read is not gone.
+    /// Counts a known object as seen although the walk could not look: objects below an unreadable
+    /// directory are not gone.
     pub fn spare(&mut self, url: &str, walk: Walk) {
         let key = self.key(url);
         if let Some(mark) = self.objects.get_mut(&key) {
@@ -190,36 +190,36 @@ impl Known {
     }
 
     fn key(&self, url: &str) -> Key {
-        self.prints.key(url)
+        self.hasher.key(url)
     }
 }
 
-/// What a walk found at a root's top.
+/// State of a root's top, as a walk found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Top {
-    /// Nothing, or nothing that can be read.
+    /// It does not exist, or cannot be read.
     Missing,
-    /// It is there.
+    /// It exists.
     Present {
         /// The number of the device that it is on.
         device: u64,
-        /// Whether a walk over the whole of it has found no file.
+        /// Whether a walk over the whole root has found no file.
         is_empty: bool,
     },
 }
 
-/// The losses that a deletion would make, and what they are measured against.
+/// Losses by a deletion, and the numbers that they are compared with.
 #[derive(Clone, Debug)]
 pub struct Losses<'a> {
-    /// What the walk found.
+    /// State of the root's top.
     pub top: Top,
     /// The device of earlier passes, if there were any.
     pub device: Option<u64>,
-    /// Most files that were known since the end of the last pass, at the end of an order.
+    /// Largest number of files at the end of an order since the end of the last pass.
     pub of: u64,
-    /// Files lost since then, those of now among them.
+    /// Number of files lost since then, including `now`.
     pub lost: u64,
-    /// Files to be deleted now.
+    /// Number of files to delete now.
     pub now: u64,
     /// The hold that is in force.
     pub held: Option<&'a Hold>,
@@ -227,10 +227,10 @@ pub struct Losses<'a> {
     pub confirmed: bool,
 }
 
-/// Decides whether the losses are to be held.
+/// Decides whether the losses are held.
 ///
-/// Once held, a root stays held until nothing is missing any more or an administrator confirms: a
-/// loss in slices is a loss too.
+/// A held root stays held until nothing is missing any more or an administrator confirms: a loss in
+/// several parts is a loss too.
 pub fn hold(losses: &Losses<'_>) -> Option<Hold> {
     if losses.now == 0 || losses.confirmed {
         return None;
@@ -259,13 +259,13 @@ mod tests {
     const STAT: Stat = Stat { size: 1, modified: 2, modified_nanos: 3, inode: 4 };
     const FILE: Validator = Validator::File(STAT);
 
-    fn handle(known: &mut Known, url: &str, stat: Stat, settings: u64, walk: Walk) -> bool {
-        known.handle_object(known.prints().found(url, &Validator::File(stat), settings), walk)
+    fn handle(known: &mut KnownSet, url: &str, stat: Stat, settings: u64, walk: Walk) -> bool {
+        known.handle_object(known.hasher().hash(url, &Validator::File(stat), settings), walk)
     }
 
     #[test]
     fn a_file_is_read_when_any_part_of_its_fingerprint_changes() {
-        let mut known = Known::default();
+        let mut known = KnownSet::default();
         assert!(handle(&mut known, "file:///a", STAT, 7, 1));
         known.learn("file:///a", Some(&FILE), 7, 1);
         assert!(!handle(&mut known, "file:///a", STAT, 7, 2));
@@ -283,15 +283,15 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_read_when_its_server_says_anything_else_of_it() {
+    fn a_page_is_read_when_any_part_of_its_validator_changes() {
         let page = |etag: &str, last_modified: &str, md5: &str| Validator::Http {
             etag: Some(etag.to_owned()),
             last_modified: Some(last_modified.to_owned()),
             md5: md5.to_owned(),
         };
-        let (mut known, url) = (Known::default(), "https://a.example/");
+        let (mut known, url) = (KnownSet::default(), "https://a.example/");
         known.learn(url, Some(&page("\"1\"", "now", "00")), 7, 1);
-        let mut is_read = |it| known.handle_object(known.prints().found(url, &it, 7), 2);
+        let mut is_read = |it| known.handle_object(known.hasher().hash(url, &it, 7), 2);
         assert!(!is_read(page("\"1\"", "now", "00")));
         assert!(is_read(page("\"2\"", "now", "00")));
         assert!(is_read(page("\"1\"", "then", "00")));
@@ -299,8 +299,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_walk_has_not_seen_is_unseen() {
-        let mut known = Known::default();
+    fn objects_that_a_walk_did_not_see_are_unseen() {
+        let mut known = KnownSet::default();
         for url in ["file:///a", "file:///b", "file:///c"] {
             known.learn(url, Some(&FILE), 0, 1);
         }
@@ -315,11 +315,11 @@ mod tests {
 
     #[test]
     fn a_later_walk_is_not_overtaken_by_an_earlier_one() {
-        let mut known = Known::default();
+        let mut known = KnownSet::default();
         known.learn("file:///a", Some(&FILE), 0, 2);
         known.learn("file:///b", Some(&FILE), 0, 1);
         known.forget("file:///c", 2);
-        let overtaken = |known: &Known, url| known.is_overtaken(url, 1);
+        let overtaken = |known: &KnownSet, url| known.is_overtaken(url, 1);
         assert!(overtaken(&known, "file:///a") && overtaken(&known, "file:///c"));
         assert!(!overtaken(&known, "file:///b") && !overtaken(&known, "file:///d"));
         assert!(!known.is_overtaken("file:///a", 2));
@@ -348,7 +348,7 @@ mod tests {
         check(&plain, None);
         check(&Losses { lost: 301, ..plain.clone() }, lost(301));
         check(&Losses { lost: 301, confirmed: true, ..plain.clone() }, None);
-        // In slices it is a loss too, and what came in for what went is none.
+        // A loss in several parts is a loss too; replaced files are none.
         check(&Losses { lost: 301, now: 1, ..plain.clone() }, lost(301));
         check(&Losses { lost: 0, ..plain.clone() }, None);
         check(&Losses { of: 110, lost: 100, ..plain.clone() }, None);

@@ -1,7 +1,7 @@
 //! The gatherer: walks trees beside the data, summarizes what changed, and serves it as one stream.
 //!
-//! Source: TR §3. [`Server`] is the daemon; [`Config`] is what it is told; `pipeline` names all
-//! stages of an object's route on one screen.
+//! Source: TR §3. [`Server`] is the daemon; [`Config`] has its settings; `pipeline` shows all stages
+//! of an object's route on one screen.
 
 mod annotating;
 pub mod config;

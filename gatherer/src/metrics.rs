@@ -1,5 +1,5 @@
-//! The gatherer's counters: each stage counts what came in, what went out, and what it dropped and
-//! why, so that nothing can get lost between two stages unseen.
+//! The gatherer's counters. Each stage counts the objects that came in, went out, and were dropped by
+//! reason, so that no object can get lost between two stages unnoticed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -18,12 +18,12 @@ impl Reasons {
         if count != 0 {
             let mut counts = self.lock();
             let sum = counts.entry(reason).or_default();
-            // Some of the counts come from workers.
+            // Some counts come from workers, which are not trusted.
             *sum = sum.saturating_add(count);
         }
     }
 
-    /// Returns the counts as they are now.
+    /// Returns the present counts.
     pub fn counts(&self) -> BTreeMap<&'static str, u64> {
         self.lock().clone()
     }
@@ -33,8 +33,8 @@ impl Reasons {
     }
 }
 
-/// One stage's counters, since the start. When nothing is under way, `entered` is `left` and what was
-/// dropped together.
+/// Counters of one stage, since the start. When nothing is under way, `entered` is the sum of `left` and
+/// `dropped`.
 #[derive(Debug, Default)]
 pub struct Stage {
     entered: AtomicU64,
@@ -42,21 +42,21 @@ pub struct Stage {
     dropped: Reasons,
 }
 
-/// A stage's counters as they were at one moment.
+/// Counters of a stage at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StageCount {
     /// The stage's name.
     pub stage: &'static str,
-    /// What came in.
+    /// Objects that came in.
     pub entered: u64,
-    /// What went on to the next stage.
+    /// Objects that went on to the next stage.
     pub left: u64,
-    /// What did not, by reason.
+    /// Objects that were dropped, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
 }
 
 impl StageCount {
-    /// Returns whether everything that came in went out or was dropped for a reason.
+    /// Returns whether every object that came in went out or was dropped for a reason.
     pub fn is_conserved(&self) -> bool {
         self.entered == self.left + self.dropped.values().sum::<u64>()
     }
@@ -96,19 +96,19 @@ impl Stage {
 /// All counters of a gatherer, since the start.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    /// Entries met by walks; on go the files to be read.
+    /// In: entries of walks. Out: files to be read.
     pub walk: Stage,
-    /// Files to be read; on go those with new content.
+    /// In: files to be read. Out: those with new content.
     pub fetch: Stage,
-    /// Files to be typed, unnested and summarized; on go those with records, and those of which
-    /// everything was left out by its type.
+    /// In: files to be typed, unnested and summarized. Out: those with records, and those whose content
+    /// was all left out by type.
     pub summarize: Stage,
-    /// Known files that a walk has not seen; on go those whose records are to be deleted.
+    /// In: known files that a walk has not seen. Out: those whose records are deleted.
     pub vanish: Stage,
-    /// Files to be committed: those with records, those whose content is the same under another
-    /// time, and vanished ones.
+    /// In: files to be committed: those with records, those with the same content but another time, and
+    /// vanished ones.
     pub commit: Stage,
-    /// Objects that selection left out, files and members of containers, by reason.
+    /// Files and members of containers that selection left out, by reason.
     pub left_out: Reasons,
     /// Bytes read.
     pub bytes: AtomicU64,
@@ -120,7 +120,7 @@ pub struct Metrics {
     pub deleted: AtomicU64,
     /// Passes over one root that finished.
     pub passes: AtomicU64,
-    /// Times that the watcher lost events or named too many paths.
+    /// Number of times that the watcher lost events or reported too many paths.
     pub overflows: AtomicU64,
 }
 
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_in_goes_out_or_is_dropped_for_a_reason() {
+    fn objects_that_come_in_go_out_or_are_dropped_for_a_reason() {
         let metrics = Metrics::default();
         metrics.walk.enter(3);
         metrics.walk.leave(1);

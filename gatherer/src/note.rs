@@ -1,7 +1,7 @@
-//! What is remembered of an object beside its records: a note in the gatherer's collection, by URL.
+//! Notes: the data that a gatherer stores about an object beside its records, by URL.
 //!
-//! A note is committed with the records it speaks of, so neither can be without the other. Its key is
-//! printable text, and its value a JSON object, so that an administrator can read both.
+//! A note is committed together with its object's records. Its key is printable text, and its value a
+//! JSON object, so that an administrator can read both.
 //!
 //! Sans-I/O.
 
@@ -9,7 +9,7 @@ mod root;
 
 use std::borrow::Cow;
 
-use essence::print::print_of;
+use essence::fingerprint::fingerprint_of;
 use serde::{Deserialize, Serialize};
 use soif::Record;
 use soif::digest::Md5;
@@ -20,13 +20,13 @@ pub use self::root::{
 };
 use crate::validator::{Stat, Validator};
 
-/// One record that an object gave.
+/// A record of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Published {
     /// The record's URL: the object's own, or a member's.
     #[serde(rename = "u")]
     pub url: String,
-    /// The `MD5` attribute of the record, if it had one: whether a member has changed.
+    /// The `MD5` attribute of the record, if it had one: it shows whether a member has changed.
     #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
     pub md5: Option<String>,
     /// Fingerprint of the annotations that were laid over it; 0 without any.
@@ -38,10 +38,10 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// What is remembered of an object.
+/// Note of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectNote {
-    /// What it looked like when it was read.
+    /// Validator when it was read.
     #[serde(flatten)]
     pub validator: Validator,
     /// Whether it may have changed while it was read.
@@ -50,7 +50,7 @@ pub struct ObjectNote {
     /// Fingerprint of the settings that its records depend on.
     #[serde(rename = "g")]
     pub settings: u64,
-    /// Fingerprint of the annotations about what it gave or might give; 0 without any.
+    /// Fingerprint of the annotations about the object and its possible members; 0 without any.
     #[serde(rename = "a", default, skip_serializing_if = "is_zero")]
     pub annotations: u64,
     /// MD5 of the bytes read, in hex.
@@ -59,24 +59,24 @@ pub struct ObjectNote {
     /// Whether there was not enough time for all of it.
     #[serde(rename = "l", default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
-    /// The records it gave, in order: its own first, then those of its members.
+    /// Its records, in order: its own first, then those of its members.
     #[serde(rename = "r")]
     pub records: Vec<Published>,
 }
 
 impl ObjectNote {
-    /// Returns what the object is known by; `None` if that cannot be relied on.
-    pub fn known_by(&self) -> Option<&Validator> {
+    /// Returns the validator; `None` if it cannot be relied on.
+    pub fn sure_validator(&self) -> Option<&Validator> {
         (!self.unsure).then_some(&self.validator)
     }
 
-    /// Returns a fingerprint of all that its records depend on beside its content.
-    pub fn print(&self) -> u64 {
-        basis_print(self.settings, self.annotations)
+    /// Returns the fingerprint of all that its records depend on beside its content.
+    pub fn basis_fingerprint(&self) -> u64 {
+        basis_fingerprint(self.settings, self.annotations)
     }
 
     /// Returns whether the object's content and settings are those of this note, so that its records
-    /// are as they were.
+    /// have not changed.
     pub fn is_of(&self, md5: &Md5, validator: &Validator, settings: u64) -> bool {
         self.settings == settings
             && self.validator.size() == validator.size()
@@ -84,8 +84,8 @@ impl ObjectNote {
     }
 }
 
-/// What says of an object's note whether the object has changed: reading no more of it is what lets a
-/// gatherer of many files start soon.
+/// The part of an object's note that shows whether the object has changed. Reading only this part lets
+/// a gatherer of many files start sooner.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Brief {
     #[serde(flatten)]
@@ -99,12 +99,12 @@ pub struct Brief {
 }
 
 impl Brief {
-    /// Reads what the value of a note says of it.
+    /// Reads it from the value of a note.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         Self::front(bytes).or_else(|| from_bytes(bytes))
     }
 
-    /// Reads the front of a file's value that [`to_bytes`] wrote: ten times as fast as all of its JSON is.
+    /// Reads the front of a value that [`to_bytes`] wrote for a file: ten times as fast as parsing its JSON.
     fn front(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
         let size = number(&mut rest, b"{\"s\":")?;
@@ -117,23 +117,23 @@ impl Brief {
         let settings = number(&mut rest, b",\"g\":")?;
         let annotated = rest.starts_with(b",\"a\":");
         let annotations = if annotated { number(&mut rest, b",\"a\":")? } else { 0 };
-        // A number that goes on is none of ours.
+        // Another byte after the last number means that the form is not ours.
         let validator = Validator::File(Stat { size, modified, modified_nanos, inode });
         rest.starts_with(b",\"d\":").then_some(Self { validator, unsure, settings, annotations })
     }
 
-    /// As [`ObjectNote::print`].
-    pub fn print(&self) -> u64 {
-        basis_print(self.settings, self.annotations)
+    /// Works as [`ObjectNote::basis_fingerprint`].
+    pub fn basis_fingerprint(&self) -> u64 {
+        basis_fingerprint(self.settings, self.annotations)
     }
 
-    /// As [`ObjectNote::known_by`].
-    pub fn known_by(&self) -> Option<&Validator> {
+    /// Works as [`ObjectNote::sure_validator`].
+    pub fn sure_validator(&self) -> Option<&Validator> {
         (!self.unsure).then_some(&self.validator)
     }
 }
 
-/// Takes `before` and the whole number after it off the front of `rest`.
+/// Removes `before` and the whole number after it from the front of `rest`, and returns the number.
 fn number<T: std::str::FromStr>(rest: &mut &[u8], before: &[u8]) -> Option<T> {
     let text = rest.strip_prefix(before)?;
     let is_part = |it: &u8| it.is_ascii_digit() || *it == b'-';
@@ -143,10 +143,10 @@ fn number<T: std::str::FromStr>(rest: &mut &[u8], before: &[u8]) -> Option<T> {
     std::str::from_utf8(number).ok()?.parse().ok()
 }
 
-/// Begins the key of every object's note.
+/// Beginning of the key of every object's note.
 const OBJECT: &str = "file ";
 
-/// Left out of the URLs of files in keys.
+/// Beginning of the URLs of files, which keys leave out.
 const FILE: &str = "file://";
 
 /// Returns the key of the note of the object at `url` under the root with that URL.
@@ -154,17 +154,17 @@ pub fn object_key(root: &str, url: &str) -> Vec<u8> {
     format!("{OBJECT}{root} {}", url.strip_prefix(FILE).unwrap_or(url)).into_bytes()
 }
 
-/// Returns what the keys of all objects' notes begin with, whatever their root.
+/// Returns the beginning of the keys of all objects' notes, of any root.
 pub fn every_object_prefix() -> Vec<u8> {
     OBJECT.as_bytes().to_vec()
 }
 
-/// Returns what the keys of all objects' notes of a root begin with.
+/// Returns the beginning of the keys of all objects' notes of a root.
 pub fn objects_prefix(root: &str) -> Vec<u8> {
     format!("{OBJECT}{root} ").into_bytes()
 }
 
-/// Returns what the keys of the objects below a URL begin with.
+/// Returns the beginning of the keys of the objects below a URL.
 pub fn below_prefix(root: &str, url: &str) -> Vec<u8> {
     let mut key = object_key(root, url);
     if key.last() != Some(&b'/') {
@@ -173,7 +173,7 @@ pub fn below_prefix(root: &str, url: &str) -> Vec<u8> {
     key
 }
 
-/// Returns the URL that an object's key under this root names.
+/// Returns the URL in an object's key under this root.
 pub fn url_of(root: &str, key: &[u8]) -> Option<String> {
     let rest = std::str::from_utf8(key).ok()?.strip_prefix(OBJECT)?;
     let name = rest.strip_prefix(root)?.strip_prefix(' ')?;
@@ -181,41 +181,41 @@ pub fn url_of(root: &str, key: &[u8]) -> Option<String> {
     Some([scheme, name].concat())
 }
 
-/// Returns a note's value as stored.
+/// Returns a note's value in stored form.
 pub fn to_bytes(note: &impl Serialize) -> Vec<u8> {
     // A structure of numbers and texts always has a JSON form.
     serde_json::to_vec(note).unwrap_or_default()
 }
 
-/// Returns the note that a stored value holds; `None` for one of another release or a damaged one,
-/// which counts as none: the object is read again.
+/// Reads a note from a stored value; `None` for a damaged note or one of another release: the object is
+/// read again.
 pub fn from_bytes<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Option<T> {
     serde_json::from_slice(bytes).ok()
 }
 
-/// What an object's new records change.
+/// Differences of an object's new records from the old ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Records that are new or have changed.
+    /// New and changed records.
     pub updated: Vec<Record>,
-    /// URLs of records that are no more.
+    /// URLs of records that no longer exist.
     pub deleted: Vec<String>,
-    /// What to remember of the records.
+    /// Entries for the object's note.
     pub records: Vec<Published>,
 }
 
-/// What an object's new records were made of.
+/// Basis of an object's new records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Basis {
     /// Fingerprint of the settings.
     pub settings: u64,
-    /// Whether the object itself is as its old note has it, and only what is said of it may differ.
+    /// Whether the object's content is that of its old note, so that only annotations may differ.
     pub same_content: bool,
 }
 
-/// Compares an object's new records, each with the fingerprint of its annotations, with what its old
-/// note says it gave. A member whose MD5 and annotations are the same is not published again, unless the
-/// settings have changed.
+/// Compares an object's new records, each with the fingerprint of its annotations, with those in its old
+/// note. A member whose MD5 and annotations are the same is not published again, unless the settings
+/// have changed.
 pub fn compare(old: Option<&ObjectNote>, basis: Basis, records: Vec<(Record, u64)>) -> Difference {
     let before = old.map(|note| note.records.as_slice()).unwrap_or_default();
     let same_settings = old.is_some_and(|note| note.settings == basis.settings);
@@ -223,15 +223,15 @@ pub fn compare(old: Option<&ObjectNote>, basis: Basis, records: Vec<(Record, u64
         before.iter().map(|it| (it.url.as_str(), it)).collect();
     let mut now = std::collections::HashSet::new();
     let (mut updated, mut published) = (Vec::new(), Vec::new());
-    for (place, (record, annotations)) in records.into_iter().enumerate() {
+    for (index, (record, annotations)) in records.into_iter().enumerate() {
         if !now.insert(record.url.clone()) {
             continue;
         }
         let md5 = record.text("MD5").map(Cow::into_owned);
         let it = Published { url: record.url.clone(), md5, annotations };
-        // The object's own record is first: it also says when the object was modified.
+        // The object's own record is first: it also has the object's time of modification.
         let same = same_settings
-            && (basis.same_content || 0 < place && it.md5.is_some())
+            && (basis.same_content || 0 < index && it.md5.is_some())
             && by_url.get(it.url.as_str()).is_some_and(|before| **before == it);
         if !same {
             updated.push(record);
@@ -242,12 +242,12 @@ pub fn compare(old: Option<&ObjectNote>, basis: Basis, records: Vec<(Record, u64
     Difference { updated, deleted: deleted.collect(), records: published }
 }
 
-/// Returns a fingerprint of settings, and of annotations (0: there are none).
-pub(crate) fn basis_print(settings: u64, annotations: u64) -> u64 {
+/// Returns the fingerprint of settings and of annotations (0: there are none).
+pub(crate) fn basis_fingerprint(settings: u64, annotations: u64) -> u64 {
     if annotations == 0 {
         return settings;
     }
-    print_of(&[&settings.to_be_bytes(), &annotations.to_be_bytes()])
+    fingerprint_of(&[&settings.to_be_bytes(), &annotations.to_be_bytes()])
 }
 
 #[cfg(test)]
@@ -264,7 +264,7 @@ mod tests {
         record
     }
 
-    /// Of a file that has changed, by these settings.
+    /// Returns the basis of a changed file, by these settings.
     fn basis(settings: u64) -> Basis {
         Basis { settings, same_content: false }
     }
@@ -282,7 +282,7 @@ mod tests {
         }
     }
 
-    /// Compares as `url md5` pairs; gives what is updated and what is deleted.
+    /// Compares records given as pairs of URL and MD5, and checks the URLs updated and deleted.
     #[track_caller]
     fn check(old: &[(&str, &str)], new: &[(&str, &str)], updated: &[&str], deleted: &[&str]) {
         let new = new.iter().map(|(url, md5)| (record(url, md5), 0)).collect();
@@ -316,12 +316,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_annotated_otherwise_is_published_and_nothing_else() {
+    fn only_records_with_changed_annotations_are_published() {
         let mut old = note(7, &[("f", "1"), ("f#a", "2"), ("f#b", ""), ("f#c", "3")]);
         old.records[3].annotations = 5;
-        let check = |same_content, said: [u64; 4], expected: &[&str]| {
+        let check = |same_content, annotations: [u64; 4], expected: &[&str]| {
             let all = [("f", "1"), ("f#a", "2"), ("f#b", ""), ("f#c", "3")];
-            let new = all.iter().zip(said).map(|((url, md5), said)| (record(url, md5), said));
+            let new = all.iter().zip(annotations).map(|((url, md5), it)| (record(url, md5), it));
             let basis = Basis { settings: 7, same_content };
             let difference = compare(Some(&old), basis, new.collect());
             let updated: Vec<_> = difference.updated.iter().map(|it| it.url.as_str()).collect();
@@ -333,13 +333,13 @@ mod tests {
         check(true, [9, 0, 0, 0], &["f", "f#c"]);
         check(true, [0, 0, 1, 6], &["f#b", "f#c"]);
         check(false, [0, 0, 0, 5], &["f", "f#b"]);
-        assert_eq!(basis_print(7, 0), 7);
-        assert_ne!(basis_print(7, 1), basis_print(7, 2));
+        assert_eq!(basis_fingerprint(7, 0), 7);
+        assert_ne!(basis_fingerprint(7, 1), basis_fingerprint(7, 2));
     }
 
     proptest! {
         #[test]
-        fn the_front_of_a_note_says_what_all_of_it_does(
+        fn the_front_of_a_note_gives_the_same_as_all_of_it(
             size in any::<u64>(),
             modified in any::<i64>(),
             modified_nanos in any::<u32>(),
@@ -355,8 +355,9 @@ mod tests {
             let bytes = to_bytes(&note);
             let brief = Brief::front(&bytes).unwrap();
             prop_assert_eq!(from_bytes::<Brief>(&bytes), Some(brief.clone()));
-            prop_assert_eq!((brief.known_by(), brief.print()), (note.known_by(), note.print()));
-            // What is cut short says the same or nothing.
+            prop_assert_eq!(brief.sure_validator(), note.sure_validator());
+            prop_assert_eq!(brief.basis_fingerprint(), note.basis_fingerprint());
+            // A note that is cut short gives the same or nothing.
             let part = Brief::front(&bytes[..cut.min(bytes.len())]);
             prop_assert!(part.is_none_or(|it| it == brief));
         }
@@ -364,17 +365,17 @@ mod tests {
 
     #[test]
     fn a_note_in_another_order_is_read_too() {
-        let said = br#"{"t":-2,"s":1,"i":4,"g":7,"n":3}"#;
-        let brief = Brief::of(said).unwrap();
-        assert_eq!((Brief::front(said), brief.settings), (None, 7));
-        assert_eq!(brief.known_by(), note(7, &[]).known_by());
+        let stored = br#"{"t":-2,"s":1,"i":4,"g":7,"n":3}"#;
+        let brief = Brief::of(stored).unwrap();
+        assert_eq!((Brief::front(stored), brief.settings), (None, 7));
+        assert_eq!(brief.sure_validator(), note(7, &[]).sure_validator());
         assert_eq!(Brief::of(b"{\"s\":1.5,\"t\":2,\"n\":3,\"i\":4,\"g\":7}"), None);
         assert_eq!(Brief::of(b"{\"s\":1,"), None);
     }
 
-    /// What is stored stays as it is: by another form every gatherer would read everything again.
+    /// The stored form must not change: with another form every gatherer would read everything again.
     #[test]
-    fn notes_of_before_are_those_of_now() {
+    fn the_stored_form_of_notes_does_not_change() {
         let stored = br#"{"s":1,"t":-2,"n":3,"i":4,"g":9223372036854775808,"d":"9dd4e461268c8034f5c8564e155c67a6","r":[{"u":"file:///a","m":"00"}]}"#;
         let note = note(1 << 63, &[("file:///a", "00")]);
         assert_eq!(from_bytes::<ObjectNote>(stored).as_ref(), Some(&note));
@@ -401,7 +402,8 @@ mod tests {
             let stored = to_bytes(&note);
             assert_eq!(from_bytes::<ObjectNote>(&stored).as_ref(), Some(&note));
             let brief = Brief::of(&stored).unwrap();
-            assert_eq!((brief.known_by(), brief.print()), (note.known_by(), note.print()));
+            assert_eq!(brief.sure_validator(), note.sure_validator());
+            assert_eq!(brief.basis_fingerprint(), note.basis_fingerprint());
             assert!(!is_of(&note, b"x"), "another kind of object");
         }
         for (root, url) in [

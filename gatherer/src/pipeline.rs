@@ -1,11 +1,11 @@
 //! The route of an object, all stages on one screen: walk → fetch → summarize → commit.
 //!
 //! Owned values go down; only back-pressure goes up. The two channels are bounded, and stand where
-//! concurrency changes: from the walk's threads to the workers, and from these to the one that
-//! commits. Every stage counts what it takes in, passes on and drops.
+//! concurrency changes: from the walk's threads to the workers, and from these to the one thread that
+//! commits. Every stage counts the objects that it takes in, passes on and drops.
 //!
-//! One call is one *order*: a whole root, or some paths of it that a watcher has named. Whatever is
-//! known and lies within the order, but was not seen, has vanished.
+//! One call is one *order*: a whole root, or some paths of it from a watcher. A known object within the
+//! order that was not seen has vanished.
 
 mod commit;
 mod prepare;
@@ -25,48 +25,48 @@ pub(crate) use self::run::Order;
 use self::run::{Candidate, Prepared, Run};
 use crate::lock::lock;
 use crate::site::plan::TreePlan;
-use crate::site::{Site, Tract};
+use crate::site::{RootState, Site};
 
-/// Most files found that wait to be read.
+/// Most files that wait to be read.
 const CANDIDATES_MAX: usize = 1_024;
 
-/// Most files read and summarized that wait to be committed.
+/// Most summarized files that wait to be committed.
 const PREPARED_MAX: usize = 64;
 
-/// Most bytes of what they hold; a larger file waits alone.
+/// Most bytes of these; a larger file waits alone.
 const PREPARED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Carries out an order. Blocks until everything found is committed, or `stop` says so.
+/// Executes an order. Blocks until all its files are committed, or `stop` returns true.
 ///
 /// # Errors
 ///
-/// The collection failed: what was committed stays, and the same order may be given again.
+/// The collection failed: earlier commits stay, and the same order may be repeated.
 pub(crate) fn run(
     site: &Site,
     plan: &TreePlan,
-    tract: &Tract,
+    root: &RootState,
     order: &Order,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<(), collection::Error> {
     let walk = site.next_walk();
-    // After the walk has its number: a later one knows no older annotations.
+    // After the walk has its number, so that a later walk has no older annotations.
     let annotations = site.annotating.current();
     let (room, failed) = (Room::new(PREPARED_BYTES_MAX), AtomicBool::new(false));
     let real = without_links(&plan.tree.directory);
     let own = without_links(&plan.data);
-    let regather = lock(&tract.note).regather;
-    let prints = lock(&tract.known).prints();
+    let regather = lock(&root.note).regather;
+    let hasher = lock(&root.known).hasher();
     let run = Run {
         site,
         plan,
-        tract,
+        root,
         walk,
         real,
         own,
         room,
         regather,
         annotations,
-        prints,
+        hasher,
         stop,
         failed,
     };
@@ -74,25 +74,25 @@ pub(crate) fn run(
     let (prepared, to_commit) = sync_channel::<Prepared>(PREPARED_MAX);
     let to_read = Arc::new(Mutex::new(to_read));
     let mut committer = Committer::new(&run);
-    let seen = thread::scope(|scope| {
+    let walked = thread::scope(|scope| {
         let walker = scope.spawn(|| run.walk(order, candidates));
-        for _ in 0..plan.making.workers {
+        for _ in 0..plan.summarizing.workers {
             let (to_read, prepared) = (to_read.clone(), prepared.clone());
             let run = &run;
             scope.spawn(move || run.fetch_and_summarize(&to_read, prepared));
         }
-        // The walk must not wait for workers that are no more.
+        // Otherwise the walk would wait for workers that have ended.
         drop((to_read, prepared));
         let outcome = committer.commit_all(&to_commit);
         run.failed.store(outcome.is_err(), Relaxed);
-        // Those who wait to send learn that nobody commits any more.
+        // Threads that wait to send get an error, since nobody commits any more.
         drop(to_commit);
-        let seen = walker.join();
-        // A fault of the walk is one of the whole order.
-        let seen = seen.unwrap_or_else(|fault| std::panic::resume_unwind(fault));
-        outcome.map(|()| seen)
+        let walked = walker.join();
+        // A panic of the walk is one of the whole order.
+        let walked = walked.unwrap_or_else(|fault| std::panic::resume_unwind(fault));
+        outcome.map(|()| walked)
     })?;
-    if seen.finished { committer.finish(order, &seen) } else { Ok(()) }
+    if walked.finished { committer.finish(order, &walked) } else { Ok(()) }
 }
 
 impl Run<'_> {
@@ -120,7 +120,7 @@ impl Run<'_> {
             };
             match ready.map(send) {
                 Some(true) => {}
-                // Nobody commits any more: what was summarized is dropped there.
+                // Nobody commits any more: the summaries are dropped there.
                 Some(false) => {
                     self.site.metrics.commit.enter(1);
                     self.site.metrics.commit.drop_one("stopped");
@@ -133,7 +133,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the path without links; as it is if nothing is there.
+/// Returns the path without links; unchanged if it does not exist.
 fn without_links(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_gone| path.to_path_buf())
 }
@@ -145,7 +145,6 @@ mod tests {
     use crate::validator::{Stat, Validator};
     use crate::{Config, Server, spec};
 
-    /// Writes a tar file with these members.
     fn archive(path: &Path, members: &[(&str, &str)]) {
         let mut builder = tar::Builder::new(std::fs::File::create(path).unwrap());
         for (name, content) in members {
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_an_earlier_walk_commits_meanwhile_leaves_nothing_behind() {
+    async fn a_file_that_an_earlier_walk_commits_meanwhile_leaves_no_old_members() {
         let folder = tempfile::tempdir().unwrap();
         let root = std::fs::canonicalize(folder.path()).unwrap().join("root");
         std::fs::create_dir(&root).unwrap();
@@ -172,18 +171,18 @@ mod tests {
         let shared = Server::bind(config).await.unwrap().handle().shared;
         let (site, plans, path) = (&shared.site, shared.plans(), root.join("a.tar"));
         let Plan::Tree(plan) = &plans[0] else { panic!("{plans:?}") };
-        let tract = site.tract(&plan.url).unwrap();
+        let state = site.root_state(&plan.url).unwrap();
         let walk = || Run {
             site,
             plan,
-            tract: &tract,
+            root: &state,
             walk: site.next_walk(),
             real: root.clone(),
             own: without_links(&plan.data),
             room: Room::new(PREPARED_BYTES_MAX),
             regather: false,
             annotations: Arc::default(),
-            prints: lock(&tract.known).prints(),
+            hasher: lock(&state.known).hasher(),
             stop: &|| false,
             failed: AtomicBool::new(false),
         };

@@ -1,7 +1,7 @@
-//! The list of objects that could not be gathered as they should: bounded, newest kept, counted.
+//! The list of problems with objects: bounded to the newest, with counts of all.
 //!
-//! A problem is data, never an aborted run. The counts are of all problems since the start; the list
-//! holds the newest ones, each object at most once.
+//! A problem is data, never an aborted run. The counts include all problems since the start; the list
+//! has the newest ones, each at most once for an object and a kind.
 //!
 //! Sans-I/O.
 
@@ -11,78 +11,78 @@ use serde::Serialize;
 
 use crate::known::Walk;
 
-/// How many problems are kept with their names. The counts go on beyond it.
+/// Most problems on the list. The counts go on beyond it.
 pub const PROBLEMS_MAX: usize = 1_000;
 
-/// Kind of the problem of a root that is not there.
+/// Kind of the problem that a root is missing.
 pub const ROOT_PROBLEM: &str = "root-missing";
 
 /// Kind of the problem that a repository could not be harvested to its end.
 pub const HARVEST_PROBLEM: &str = "harvest";
 
-/// Longest message kept, in bytes; of a longer one the middle is left out.
+/// Longest message, in bytes; the middle of a longer one is left out.
 const MESSAGE_BYTES_MAX: usize = 500;
 
-/// Longest name of an object kept, in bytes; of a longer one the middle is left out.
+/// Longest name of an object, in bytes; the middle of a longer one is left out.
 const OBJECT_BYTES_MAX: usize = 1_000;
 
-/// One thing that went wrong with one object.
+/// Problem with one object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
     /// URL of the object (a file, a directory or a member of a container).
     pub object: String,
     /// The kind of problem, in kebab case, such as `unreadable`, `link-loop` or `truncated`.
     pub kind: String,
-    /// What happened, and where it helps, what to do.
+    /// The problem in words, with advice where it helps.
     pub message: String,
-    /// When, in Unix seconds.
+    /// Time, in Unix seconds.
     pub at: u64,
 }
 
-/// A problem on the list.
 #[derive(Clone, Debug)]
-struct Kept {
+struct ListedProblem {
     entry: Entry,
-    /// The walk that has met it, and at which URL, if a walk over that place tells whether it is cured.
-    met: Option<(Walk, String)>,
+    /// Walk that found it, and its URL, if a later walk can show that it is cured.
+    found_by: Option<(Walk, String)>,
 }
 
 /// The problems of a gatherer.
 #[derive(Clone, Debug, Default)]
 pub struct Problems {
-    newest: VecDeque<Kept>,
-    /// How many of `newest` each object has; members count with their container.
+    newest: VecDeque<ListedProblem>,
+    /// Number of entries in `newest` by object; members count with their container.
     objects: HashMap<String, usize>,
     by_kind: BTreeMap<String, u64>,
     total: u64,
 }
 
 impl Problems {
-    /// Adds a problem. The same problem of the same object again takes the older one's place.
+    /// Adds a problem. It replaces an older one of the same kind and object.
     pub fn push(&mut self, entry: Entry) {
-        self.keep(entry, None);
+        self.add(entry, None);
     }
 
-    /// Adds a problem of an object that `walk` has met at its place; see [`Problems::settle`].
-    pub fn push_met(&mut self, entry: Entry, walk: Walk) {
-        let place = entry.object.clone();
-        self.keep(entry, Some((walk, place)));
+    /// Adds a problem that `walk` found at the object's URL; see [`Problems::settle`].
+    pub fn push_from_walk(&mut self, entry: Entry, walk: Walk) {
+        let url = entry.object.clone();
+        self.add(entry, Some((walk, url)));
     }
 
-    fn keep(&mut self, mut entry: Entry, met: Option<(Walk, String)>) {
+    fn add(&mut self, mut entry: Entry, found_by: Option<(Walk, String)>) {
         entry.message = shortened(&entry.message, MESSAGE_BYTES_MAX).into_owned();
         entry.object = shortened(&entry.object, OBJECT_BYTES_MAX).into_owned();
-        let same = |it: &Kept| it.entry.object == entry.object && it.entry.kind == entry.kind;
+        let same =
+            |it: &ListedProblem| it.entry.object == entry.object && it.entry.kind == entry.kind;
         let whole = container(&entry.object);
         let seen = self.objects.contains_key(whole);
-        if let Some(place) = seen.then(|| self.newest.iter().position(same)).flatten() {
-            self.newest.remove(place);
+        if let Some(position) = seen.then(|| self.newest.iter().position(same)).flatten() {
+            self.newest.remove(position);
         } else {
             self.total += 1;
             *self.by_kind.entry(entry.kind.clone()).or_default() += 1;
             *self.objects.entry(whole.to_owned()).or_default() += 1;
         }
-        self.newest.push_back(Kept { entry, met });
+        self.newest.push_back(ListedProblem { entry, found_by });
         if PROBLEMS_MAX < self.newest.len()
             && let Some(oldest) = self.newest.pop_front()
         {
@@ -90,21 +90,21 @@ impl Problems {
         }
     }
 
-    /// Takes off the list what earlier walks than `walk`, which is over, have met at places where it
-    /// has looked too: it is cured, or was met again.
+    /// Removes the problems that walks before `walk`, which has ended, found at URLs where `walk` has
+    /// looked too: they are cured, or were found again.
     pub fn settle(&mut self, walk: Walk, has_looked: impl Fn(&str) -> bool) {
-        self.take_off(|it| {
-            it.met.as_ref().is_some_and(|(met, url)| *met < walk && has_looked(url))
+        self.remove(|it| {
+            it.found_by.as_ref().is_some_and(|(found_by, url)| *found_by < walk && has_looked(url))
         });
     }
 
-    /// Takes one problem of an object off the list.
+    /// Removes one problem of an object from the list.
     pub fn cure(&mut self, object: &str, kind: &str) {
         let object = shortened(object, OBJECT_BYTES_MAX);
-        self.take_off(|it| it.entry.object == object && it.entry.kind == kind);
+        self.remove(|it| it.entry.object == object && it.entry.kind == kind);
     }
 
-    fn take_off(&mut self, is_over: impl Fn(&Kept) -> bool) {
+    fn remove(&mut self, is_over: impl Fn(&ListedProblem) -> bool) {
         let mut over = Vec::new();
         self.newest.retain(|it| {
             let is_over = is_over(it);
@@ -118,7 +118,7 @@ impl Problems {
         }
     }
 
-    /// Takes the problems of an object, and of its members, off the list: it was gathered anew. The
+    /// Removes the problems of an object and of its members from the list, since it was gathered anew. The
     /// counts stay.
     pub fn resolve(&mut self, object: &str) {
         let object = &*shortened(object, OBJECT_BYTES_MAX);
@@ -136,7 +136,7 @@ impl Problems {
         }
     }
 
-    /// Returns the number of problems so far, beyond those that are kept too.
+    /// Returns the number of problems so far, including those no longer on the list.
     pub fn total(&self) -> u64 {
         self.total
     }
@@ -146,13 +146,13 @@ impl Problems {
         &self.by_kind
     }
 
-    /// Returns the kept problems, newest first.
+    /// Returns the problems on the list, newest first.
     pub fn newest(&self) -> impl Iterator<Item = &Entry> {
         self.newest.iter().rev().map(|it| &it.entry)
     }
 }
 
-/// Returns `text`, its middle left out where it is longer than `bytes_max`.
+/// Returns `text`, without its middle if it is longer than `bytes_max`.
 pub(crate) fn shortened(text: &str, bytes_max: usize) -> std::borrow::Cow<'_, str> {
     if text.len() <= bytes_max {
         return text.into();
@@ -163,7 +163,7 @@ pub(crate) fn shortened(text: &str, bytes_max: usize) -> std::borrow::Cow<'_, st
     format!("{front}…{end}").into()
 }
 
-/// Returns the URL of the file that an object is, or is a member of.
+/// Returns the URL of an object's file: its own, or that of its container.
 fn container(object: &str) -> &str {
     object.split_once('#').map_or(object, |(file, _member)| file)
 }
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_gathered_anew_is_off_the_list() {
+    fn problems_of_an_object_gathered_anew_are_removed() {
         let mut problems = Problems::default();
         for object in ["file:///a", "file:///a#b", "file:///ab", "file:///a"] {
             problems.push(entry(object, "broken", 1));
@@ -214,17 +214,17 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_walk_does_not_meet_again_is_cured() {
+    fn a_problem_that_a_later_walk_does_not_find_is_removed() {
         let mut problems = Problems::default();
-        let met = |problems: &mut Problems, name: &str, walk| {
+        let found = |problems: &mut Problems, name: &str, walk| {
             let entry = entry(&format!("file:///r/{name}"), "link-broken", 1);
-            problems.push_met(entry, walk);
+            problems.push_from_walk(entry, walk);
         };
-        met(&mut problems, "a", 1);
-        met(&mut problems, "b", 1);
-        met(&mut problems, "d/c", 1);
+        found(&mut problems, "a", 1);
+        found(&mut problems, "b", 1);
+        found(&mut problems, "d/c", 1);
         problems.push(entry("file:///r/a", "broken", 1));
-        met(&mut problems, "b", 2);
+        found(&mut problems, "b", 2);
         problems.settle(2, |url| url.starts_with("file:///r/d"));
         assert_eq!(problems.newest().count(), 3, "only what lies there");
         problems.settle(2, |_| true);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_shortened_in_the_middle_between_characters() {
+    fn long_texts_are_shortened_in_the_middle_between_characters() {
         let mut problems = Problems::default();
         let long = format!("file:///{}/end", "x".repeat(4_000));
         problems.push(Entry { message: "é".repeat(400), ..entry(&long, "x", 1) });

@@ -1,25 +1,25 @@
-//! How far a gatherer is, and its status for the page, the command line and the administrator.
+//! The progress and status of a gatherer, for the page, the command line and the administrator.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use collection::Takedowns;
-use daemon::Listening;
+use daemon::ListenerStatus;
 use daemon::health::Readiness;
 use serde::Serialize;
 
-/// What the gatherer is doing.
+/// Activity of the gatherer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// Not yet begun.
     #[default]
     Starting,
-    /// Walking a root, while what is new or changed is read and summarized: the number of files is
-    /// not known yet.
+    /// Walking a root, while new and changed files are read and summarized: the number of files is not
+    /// known yet.
     Walking,
-    /// The walk is over; what it found is still being read and summarized.
+    /// The walk is over; its files are still being read and summarized.
     Gathering,
     /// Everything found is committed; waiting for changes.
     Idle,
@@ -27,17 +27,17 @@ pub enum Phase {
     Stopped,
 }
 
-/// How far a gatherer is. Counts are of the pass under way, or of the last one when idle, unless they
-/// say otherwise.
+/// Progress of a gatherer. Unless noted otherwise, counts are of the pass under way, or of the last one
+/// when idle.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Progress {
-    /// What it is doing.
+    /// Activity.
     pub phase: Phase,
-    /// Passes over all roots finished since the start; 1 means that everything was looked at once.
+    /// Passes over all roots finished since the start; 1 means that everything was visited once.
     pub passes_done: u64,
     /// Files found by the walk.
     pub files_seen: u64,
-    /// Files that are done with: unchanged, committed, or problems.
+    /// Finished files: unchanged, committed, or problems.
     pub files_done: u64,
     /// Bytes read of new or changed files.
     pub bytes: u64,
@@ -51,18 +51,18 @@ pub struct Progress {
     pub deleted: u64,
     /// Files that had not changed.
     pub unchanged: u64,
-    /// Harvests of repositories that have yet to end, whatever comes of them: the first one of each since
-    /// the start, and those that were confirmed.
+    /// Harvests of repositories that have not ended, in any way: the first one of each since the start,
+    /// and the confirmed ones.
     pub harvests_due: u64,
 }
 
-/// Why nothing is deleted under a root although objects are gone.
+/// Reason that nothing is deleted under a root although objects are gone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "why")]
 pub enum Hold {
-    /// The root is not there.
+    /// The root does not exist.
     Missing,
-    /// The root is there, and nothing is in it.
+    /// The root exists, and is empty.
     Empty,
     /// The root is on another device than before.
     OtherDevice,
@@ -70,32 +70,32 @@ pub enum Hold {
     Lost {
         /// Files gone.
         lost: u64,
-        /// Of how many.
+        /// Total of files.
         of: u64,
     },
     /// The root is no longer in the settings.
     Removed,
 }
 
-/// A root, as status shows it.
+/// Status of a root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RootStatus {
     /// The root's URL.
     pub url: String,
-    /// Files known under it; of a repository, records.
+    /// Known files under it; of a repository, records.
     pub files: u64,
     /// When its last finished pass or harvest ended, in Unix seconds.
     pub confirmed: Option<u64>,
-    /// Why deletions are held, if they are; `POST /confirm?root=URL` releases them.
+    /// Reason of a hold on deletions, if there is one; `POST /confirm?root=URL` releases it.
     pub hold: Option<Hold>,
-    /// How many files are gone while held.
+    /// Number of files gone while held.
     pub held: u64,
 }
 
-/// How changes are noticed just now, whatever the settings ask for.
+/// Present way of noticing changes, which may differ from the settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Watching {
-    /// Watches are being placed.
+    /// Watches are being set.
     #[default]
     Starting,
     /// By the system's notifications.
@@ -107,7 +107,7 @@ pub(crate) enum Watching {
 }
 
 impl fmt::Display for Watching {
-    /// As [`Status::watch`] has it.
+    /// Formats as [`Status::watch`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Starting => f.write_str("starting"),
@@ -118,63 +118,63 @@ impl fmt::Display for Watching {
     }
 }
 
-/// Annotations, counted.
+/// Counts of annotations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Annotated {
-    /// Files of annotations that are there.
+pub struct AnnotationCounts {
+    /// Files of annotations.
     pub files: usize,
     /// Annotations in them; one about several objects counts for each.
     pub annotations: usize,
-    /// Files and folders with something wrong; each is a problem.
+    /// Files and folders with mistakes; each is a problem.
     pub wrong: usize,
-    /// Annotations that were about no object after the last pass; the first are problems.
+    /// Annotations without an object after the last pass; the first of them are problems.
     pub unmatched: usize,
 }
 
-/// Everything an administrator asks first.
+/// Status for an administrator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Status {
     /// The gatherer's name.
     pub name: String,
-    /// Its id: 16 hex digits, made once.
+    /// Its id: 16 hex digits, generated once.
     pub id: String,
     /// The version of the software.
     pub software: String,
-    /// When it started, in Unix seconds.
+    /// Its start, in Unix seconds.
     pub started: u64,
     /// Its collection's version: `EPOCH-SERIAL`.
     pub version: String,
     /// Live objects in its collection.
     pub objects: u64,
-    /// How changes are noticed: `notify`, `poll SECONDS`, `off`, or `starting`.
+    /// Way of noticing changes: `notify`, `poll SECONDS`, `off`, or `starting`.
     pub watch: String,
-    /// What its listeners met.
+    /// Status of its listeners.
     #[serde(flatten)]
-    pub listening: Listening,
-    /// Whether it can do what it is for.
+    pub listening: ListenerStatus,
+    /// Readiness.
     pub ready: Readiness,
-    /// Why its collection takes no changes just now, if so.
+    /// Why its collection refuses changes at present, if so.
     pub collection_problem: Option<String>,
-    /// Members of its collection that are damaged and not yet replaced: file, byte and what is wrong;
-    /// at most 100 are listed.
+    /// Damaged members of its collection that are not yet replaced: file, byte and damage; at most 100
+    /// are listed.
     pub damaged: Vec<String>,
     /// Members found damaged since the start.
     pub damaged_total: u64,
-    /// What the system lacks to fence in what reads foreign bytes, in words.
+    /// Missing fences of the processes that read foreign bytes, in words.
     pub fences_missing: Vec<String>,
-    /// How many processes that read objects were ended since the start: they crashed, or took too much
-    /// time or memory; each is a problem of its object.
+    /// Number of processes that were ended since the start because they crashed, or took too much time or
+    /// memory; each is a problem of its object.
     pub workers_ended: u64,
-    /// What people say of its objects.
-    pub annotations: Annotated,
-    /// What is suppressed, refused, and not genuine.
+    /// Counts of annotations.
+    pub annotations: AnnotationCounts,
+    /// Counts of suppressed objects, refusals, and invalid notices.
     pub takedowns: Takedowns,
-    /// Whom it tells of its changes.
+    /// Status of its notifications.
     pub push: exchange::push::Status,
-    /// How far it is.
+    /// Progress.
     pub progress: Progress,
     /// Problems since the start by kind.
     pub problems: BTreeMap<String, u64>,
-    /// The roots, in the order of the settings; removed ones that are held last.
+    /// Roots, in the order of the settings; then removed ones that are held.
     pub roots: Vec<RootStatus>,
 }

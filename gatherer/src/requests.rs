@@ -1,16 +1,16 @@
-//! What an administrator has asked for: of those who walk trees, and of those who harvest repositories.
+//! Requests of an administrator to the loops that walk trees and harvest repositories.
 //!
 //! Sans-I/O.
 
 use std::collections::BTreeSet;
 
-/// What has been asked for and is still to be done.
+/// Requests that are not yet fulfilled.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    /// Everything is to be gathered.
+    /// Whether to gather everything.
     pub(crate) gather: bool,
     /// Roots whose held deletions are released.
     pub(crate) confirm: BTreeSet<String>,
-    /// New settings are in force.
+    /// Whether new settings are in force.
     pub(crate) reload: bool,
 }

@@ -1,7 +1,7 @@
-//! What a gatherer does when: passes over all roots, looks at what the watcher names, requests.
+//! The loop of a gatherer's work on trees: passes over all roots, looks at changed paths, and requests.
 //!
-//! Two things may be under way at once, one of each kind: a pass, and a look at touched paths, so that
-//! a file saved during a long pass is published within a second or two all the same.
+//! One pass and one look may be under way at once, so that a file saved during a long pass is published
+//! within a second or two.
 
 mod pass;
 mod reading;
@@ -18,97 +18,93 @@ use net::clock;
 use net::shutdown::Shutdown;
 use tokio::task::{self, JoinError, JoinSet};
 
-use self::pass::{Asked, look, pass};
+use self::pass::{PassRequest, look, pass};
 use self::retry::retry_wait;
 use self::tidying::{HEAL_PAUSE_MIN, TIDY_EVERY};
 use crate::config::{POLL, Watch};
 use crate::error::Error;
-use crate::heal::Tidied;
+use crate::heal::TidyOutcome;
 use crate::lock::lock;
 use crate::progress::{Phase, Watching};
 use crate::shared::Shared;
 use crate::tree::debounce::Touched;
-use crate::tree::watch::{Inbox, Places, Vigil, Watcher};
+use crate::tree::watch::{Inbox, WatchSession, WatchedInodes, Watcher};
 
-/// How often it is looked whether the roots are still those that are watched.
+/// Time between two checks whether the watched roots were replaced.
 const ROOT_CHECK: Duration = Duration::from_secs(10);
 
 /// Kind of the problem that the collection takes no changes.
 const NOT_ACCEPTING: &str = "not-accepting";
 
-/// How often those who watch the progress hear of it.
+/// Time between two updates of the progress.
 const PUBLISH: Duration = Duration::from_millis(100);
 
-/// How long walks and files under way are waited for at the end.
+/// Longest wait for walks and files under way at the shutdown.
 const STOP_WAIT: Duration = Duration::from_millis(900);
 
-/// Longer than any pass takes: when the next one is due is set at its end, unless it is asked for.
-const UNASKED: Duration = Duration::from_secs(365 * 24 * 3_600);
+/// Longer than any pass: the due time of the next pass is set at the end of one, or by a request.
+const FAR_FUTURE: Duration = Duration::from_secs(365 * 24 * 3_600);
 
-/// What has come to its end.
 enum Done {
     Pass(Result<(), collection::Error>),
     Look(Result<(), collection::Error>),
-    /// Annotations were read; whether they say something new.
+    /// Annotations were read; whether they have changed.
     Read(bool),
-    /// A new watcher, or why there is none; with the number of the settings it is for.
-    Placed(Result<Watcher, watcher::Error>, u64),
+    /// A new watcher, or why there is none; with the number of its settings.
+    Started(Result<Watcher, watcher::Error>, u64),
     /// The watcher after a check, and whether a root has gone, come back or been replaced.
     Checked(Result<Watcher, watcher::Error>, bool, u64),
 }
 
-/// What a task is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Job {
     Pass,
     Look,
     Read,
-    Place,
+    StartWatch,
     Check,
 }
 
-/// The loop's state.
 struct Rounds {
     shared: Arc<Shared>,
     shutdown: Shutdown,
     inbox: Arc<Inbox>,
-    /// `None` while it is placed or checked, and when there is none.
+    /// `None` while it is started or checked, and if there is none.
     watcher: Option<Watcher>,
-    /// Counts the settings: a watcher for others than the present ones is dropped.
+    /// Number of the settings: a watcher for earlier ones is dropped.
     settings: u64,
     tasks: JoinSet<Done>,
     jobs: HashMap<task::Id, Job>,
     /// Repair and compaction, one at a time.
-    tidying: JoinSet<Tidied>,
+    tidying: JoinSet<TidyOutcome>,
     tidy_due: Instant,
-    /// How long after that it is done again while something is damaged.
+    /// Pause before the next repair while there is damage.
     heal_pause: Duration,
     passing: bool,
     looking: bool,
-    /// Annotations are being read: no pass begins before, or it would take those that are no more.
+    /// Annotations are being read: no pass begins before the end, or it would use outdated ones.
     reading: bool,
-    /// When annotations are to be read by themselves.
+    /// Time to read annotations outside of a pass.
     read_due: Option<Instant>,
-    /// Watches are being placed: no pass begins before, or it would miss what happens meanwhile.
-    placing: bool,
+    /// Watches are being set: no pass begins before the end, or it would miss changes meanwhile.
+    starting_watch: bool,
     checking: bool,
-    /// What is watched for each root; `None` when nothing is.
-    placed: Option<Places>,
-    /// The watch under which the pass under way began.
-    vigil: Option<Vigil>,
-    /// The watch has stood since before the last finished pass.
+    /// Watched device and inode of each root; `None` if nothing is watched.
+    watched: Option<WatchedInodes>,
+    session: Option<WatchSession>,
+    /// Whether the session began before the last finished pass.
     steady: bool,
     /// Roots whose held deletions are released, until a pass has finished.
     releases: BTreeSet<String>,
-    /// A look is under way with the settings before: no pass begins before it has ended, or it could
-    /// bring back what the pass forgets.
+    /// A look with the earlier settings is under way: no pass begins before its end, or it could bring
+    /// back objects that the pass deletes.
     outdated: bool,
-    /// When the next pass is due; while one is under way: when one has to follow it.
+    /// Due time of the next pass; while one is under way, of the one after it.
     pass_due: Instant,
     check_due: Instant,
-    /// Something could not be committed, and is to be tried again.
+    /// A commit has failed, and has to be tried again.
     missed: bool,
-    /// Passes in a row that were refused, or ended by a fault.
+    /// Number of passes in a row that failed by a refused commit or a panic.
     refusals: u32,
 }
 
@@ -120,9 +116,9 @@ struct Rounds {
 pub(crate) async fn run(shared: Arc<Shared>, shutdown: Shutdown) -> Result<(), Error> {
     let mut rounds = Rounds::new(shared, shutdown.clone(), clock::monotonic());
     rounds.start_watching();
-    let outcome = rounds.turn().await;
-    // What is under way sees the shutdown and stops by itself. A file that takes its time over that
-    // must not hold up the stop: being cut off there is no worse than a kill.
+    let outcome = rounds.run_loop().await;
+    // Tasks under way see the shutdown and stop by themselves. A slow file must not delay the stop:
+    // cutting it off is no worse than a kill.
     shutdown.start();
     rounds.shared.site.collection.begin_close();
     let stopped = async { while rounds.tasks.join_next().await.is_some() {} };
@@ -150,10 +146,10 @@ impl Rounds {
             looking: false,
             reading: false,
             read_due: None,
-            placing: false,
+            starting_watch: false,
             checking: false,
-            placed: None,
-            vigil: None,
+            watched: None,
+            session: None,
             steady: false,
             releases: BTreeSet::new(),
             outdated: false,
@@ -164,7 +160,7 @@ impl Rounds {
         }
     }
 
-    async fn turn(&mut self) -> Result<(), Error> {
+    async fn run_loop(&mut self) -> Result<(), Error> {
         loop {
             self.start_what_is_due();
             let wake = self.next_wake();
@@ -181,8 +177,8 @@ impl Rounds {
                 Some(tidied) = self.tidying.join_next(), if !self.tidying.is_empty() => {
                     self.handle_tidied(tidied, clock::monotonic());
                 }
-                () = self.shared.asked.notified() => {}
-                () = self.inbox.heard() => {}
+                () = self.shared.requested.notified() => {}
+                () = self.inbox.wait() => {}
                 () = tokio::time::sleep_until(wake.into()) => self.shared.site.publish(),
             }
         }
@@ -191,14 +187,14 @@ impl Rounds {
     fn next_wake(&self) -> Instant {
         let now = clock::monotonic();
         let mut wake = self.check_due.min(self.tidy_due).max(now);
-        if !self.passing && !self.placing && !self.outdated && !self.reading {
+        if !self.passing && !self.starting_watch && !self.outdated && !self.reading {
             wake = wake.min(self.pass_due);
         }
         if let Some(touched) = self.inbox.poll_timeout().filter(|_| !self.looking) {
             wake = wake.min(touched);
         }
-        let annotated = [self.inbox.annotated(), self.reading_due()];
-        wake = annotated.into_iter().flatten().fold(wake, Instant::min);
+        let annotations = [self.inbox.annotations_due(), self.reading_due()];
+        wake = annotations.into_iter().flatten().fold(wake, Instant::min);
         if self.passing || self.looking {
             wake = wake.min(now + PUBLISH);
         }
@@ -213,10 +209,10 @@ impl Rounds {
             self.outdated = self.looking;
             self.start_watching();
         }
-        if !self.passing && !self.placing && !self.outdated && !self.reading {
+        if !self.passing && !self.starting_watch && !self.outdated && !self.reading {
             let mut requests = lock(&self.shared.requests);
-            let asked = std::mem::take(&mut requests.gather) || !requests.confirm.is_empty();
-            if asked || self.pass_due <= now {
+            let is_requested = std::mem::take(&mut requests.gather) || !requests.confirm.is_empty();
+            if is_requested || self.pass_due <= now {
                 let confirmed = std::mem::take(&mut requests.confirm);
                 drop(requests);
                 self.start_pass(confirmed);
@@ -242,7 +238,6 @@ impl Rounds {
         }
     }
 
-    /// Starts a watcher for the roots as they are now.
     fn start_watching(&mut self) {
         self.watcher = None;
         self.forget_watch();
@@ -252,14 +247,14 @@ impl Rounds {
             Watch::Off => Watching::Off,
             Watch::Poll(interval) => Watching::Poll(interval),
             Watch::Notify => {
-                self.placing = true;
+                self.starting_watch = true;
                 let (site, inbox) = (self.shared.site.clone(), self.inbox.clone());
                 let (plans, settings) = (self.shared.plans(), self.settings);
                 let annotations = self.shared.config().essence.annotations.clone();
-                self.spawn(Job::Place, move || {
-                    let placed = Watcher::start(site, &plans, annotations, inbox)
-                        .and_then(|mut watcher| watcher.place(&plans).map(|()| watcher));
-                    Done::Placed(placed, settings)
+                self.spawn(Job::StartWatch, move || {
+                    let started = Watcher::start(site, &plans, annotations, inbox)
+                        .and_then(|mut watcher| watcher.update(&plans).map(|()| watcher));
+                    Done::Started(started, settings)
                 });
                 Watching::Starting
             }
@@ -267,7 +262,7 @@ impl Rounds {
         *lock(&self.shared.watching) = watching;
     }
 
-    /// Returns how long after a pass the next one is due.
+    /// Returns the time from the end of a pass to the next one.
     fn interval(&self) -> Duration {
         let config = self.shared.config();
         match config.watch {
@@ -284,19 +279,19 @@ impl Rounds {
     fn start_pass(&mut self, confirmed: BTreeSet<String>) {
         (self.passing, self.read_due) = (true, None);
         self.releases.extend(confirmed);
-        // Whatever asks for a pass from here on is not served by this one.
-        self.pass_due = clock::monotonic() + self.interval() + UNASKED;
+        // Later requests are not served by this pass.
+        self.pass_due = clock::monotonic() + self.interval() + FAR_FUTURE;
         self.missed = false;
-        self.vigil = self.placed.clone().map(|placed| Vigil::begin(&self.inbox, placed));
-        let vigil = self.vigil.clone().filter(|_| self.steady);
+        self.session = self.watched.clone().map(|it| WatchSession::begin(&self.inbox, it));
+        let session = self.session.clone().filter(|_| self.steady);
         let (site, plans) = (self.shared.site.clone(), self.shared.plans());
         let shutdown = self.shutdown.clone();
         site.counts.clear();
         site.enter(Phase::Walking);
         let annotations = self.shared.config().essence.annotations.clone();
-        let asked = Asked { confirmed: self.releases.clone(), annotations, vigil };
+        let request = PassRequest { confirmed: self.releases.clone(), annotations, session };
         self.spawn(Job::Pass, move || {
-            Done::Pass(pass(&site, &plans, &asked, &|| shutdown.is_started()))
+            Done::Pass(pass(&site, &plans, &request, &|| shutdown.is_started()))
         });
     }
 
@@ -319,11 +314,11 @@ impl Rounds {
         self.checking = true;
         let (plans, settings) = (self.shared.plans(), self.settings);
         self.spawn(Job::Check, move || {
-            if !watcher.is_misplaced(&plans) {
+            if !watcher.is_outdated(&plans) {
                 return Done::Checked(Ok(watcher), false, settings);
             }
-            let placed = watcher.place(&plans).map(|()| watcher);
-            Done::Checked(placed, true, settings)
+            let updated = watcher.update(&plans).map(|()| watcher);
+            Done::Checked(updated, true, settings)
         });
     }
 
@@ -340,12 +335,12 @@ impl Rounds {
             Done::Pass(outcome) => {
                 self.passing = false;
                 self.pass_due = self.pass_due.min(now + self.interval());
-                match (&outcome, self.vigil.take()) {
-                    (Ok(()), vigil) => {
-                        self.steady = vigil.is_some();
+                match (&outcome, self.session.take()) {
+                    (Ok(()), session) => {
+                        self.steady = session.is_some();
                         self.releases.clear();
                     }
-                    (Err(_), vigil) => vigil.iter().for_each(Vigil::give_up),
+                    (Err(_), session) => session.iter().for_each(WatchSession::give_up),
                 }
                 self.wait_for_quiet(now);
                 let is_refused = outcome.is_err();
@@ -365,13 +360,13 @@ impl Rounds {
                 }
             }
             Done::Read(is_new) => self.handle_read(is_new, now),
-            Done::Placed(placed, settings) => {
-                self.placing &= settings != self.settings;
-                self.handle_watcher(placed, settings);
+            Done::Started(started, settings) => {
+                self.starting_watch &= settings != self.settings;
+                self.handle_watcher(started, settings);
             }
-            Done::Checked(checked, misplaced, settings) => {
+            Done::Checked(checked, was_outdated, settings) => {
                 self.checking = false;
-                if misplaced && settings == self.settings {
+                if was_outdated && settings == self.settings {
                     self.forget_watch();
                     self.pass_due = now;
                 }
@@ -390,7 +385,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// A fault of ours: the run goes on, and looks at everything again.
+    /// Handles a panic of a task: the run goes on, and looks at everything again.
     fn handle_fault(&mut self, error: &JoinError, now: Instant) {
         tracing::error!(%error, "a walk failed");
         self.shared.site.problem("-".to_owned(), "fault", error.to_string());
@@ -398,14 +393,14 @@ impl Rounds {
             Some(Job::Pass) => {
                 self.passing = false;
                 self.refusals = self.refusals.saturating_add(1);
-                self.vigil.take().iter().for_each(Vigil::give_up);
+                self.session.take().iter().for_each(WatchSession::give_up);
             }
             Some(Job::Look) => {
                 (self.looking, self.outdated) = (false, false);
                 self.inbox.note_lost();
             }
             Some(Job::Read) => self.reading = false,
-            Some(Job::Place) => self.placing = false,
+            Some(Job::StartWatch) => self.starting_watch = false,
             Some(Job::Check) => {
                 self.checking = false;
                 self.forget_watch();
@@ -415,12 +410,12 @@ impl Rounds {
         self.pass_due = now + retry_wait(self.refusals);
     }
 
-    /// What may pass, as a full disk, is waited for, where that is wanted; after any other failure the collection must
-    /// be opened again.
+    /// Handles the outcome of commits. After a temporary failure, such as a full disk, waits if the settings say so;
+    /// after any other failure the collection must be opened again.
     fn handle_outcome(&mut self, outcome: Result<(), collection::Error>) -> Result<(), Error> {
         match outcome {
             Ok(()) => {
-                // A look that found nothing to commit says nothing of the collection.
+                // A look without a commit gives no information about the collection.
                 if self.shared.site.collection.health().refusing.is_none() {
                     lock(&self.shared.site.problems).cure("-", NOT_ACCEPTING);
                 }
@@ -457,27 +452,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_watched_is_polled() {
+    async fn roots_that_cannot_be_watched_are_polled() {
         let folder = tempfile::tempdir().unwrap();
         let mut rounds = rounds(&folder).await;
         rounds.handle_watcher(Err(watcher::Error::new(watcher::ErrorKind::MaxFilesWatch)), 0);
         assert_eq!(lock(&rounds.shared.watching).to_string(), "poll 60");
         assert_eq!(rounds.interval(), POLL);
         assert_eq!(lock(&rounds.shared.site.problems).by_kind()["unwatched"], 1);
-        // A watcher that stands, but cannot watch what has come since.
+        // A watcher that works, but cannot watch new folders.
         *lock(&rounds.shared.watching) = Watching::Notify;
         rounds.inbox.fail(&watcher::Error::new(watcher::ErrorKind::MaxFilesWatch));
         rounds.handle_failure();
         assert_eq!(lock(&rounds.shared.watching).to_string(), "poll 60");
         assert_eq!(rounds.interval(), POLL);
-        // Word of earlier settings changes nothing.
+        // A watcher for earlier settings changes nothing.
         rounds.settings = 1;
         *lock(&rounds.shared.watching) = Watching::Starting;
         rounds.handle_watcher(Err(watcher::Error::generic("late")), 0);
         assert_eq!(lock(&rounds.shared.watching).to_string(), "starting");
     }
 
-    /// Takes what comes to its end until `is_over`.
+    /// Handles finished tasks until `is_over`.
     async fn run_until(rounds: &mut Rounds, is_over: impl Fn(&Rounds) -> bool) {
         while !is_over(rounds) {
             let done = rounds.tasks.join_next_with_id().await.unwrap();
@@ -489,13 +484,13 @@ mod tests {
         rounds.start_pass(BTreeSet::new());
         run_until(rounds, |it| !it.passing).await;
         let plan = &rounds.shared.plans()[0];
-        let tract = rounds.shared.site.tract(plan.url()).unwrap();
-        lock(&tract.note).hold.clone()
+        let root_state = rounds.shared.site.root_state(plan.url()).unwrap();
+        lock(&root_state.note).hold.clone()
     }
 
-    /// Replaces most files of a watched root by others, loses the events, and makes a pass. The
-    /// watch is heard by nobody: what it names is not looked at.
-    async fn replace_unheard(before: impl Fn(&mut Rounds, &std::path::Path)) -> Option<Hold> {
+    /// Replaces most files of a watched root by others, and makes a pass after `before`. The test does not
+    /// handle the watcher's events.
+    async fn replace_files(before: impl Fn(&mut Rounds, &std::path::Path)) -> Option<Hold> {
         let folder = tempfile::tempdir().unwrap();
         let mut rounds = rounds(&folder).await;
         let root = folder.path().join("root");
@@ -506,7 +501,7 @@ mod tests {
         };
         write(1);
         rounds.start_watching();
-        run_until(&mut rounds, |it| !it.placing).await;
+        run_until(&mut rounds, |it| !it.starting_watch).await;
         assert_eq!(make_pass(&mut rounds).await, None);
         for n in 0..300 {
             std::fs::remove_file(root.join(format!("1-{n}.txt"))).unwrap();
@@ -517,16 +512,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pass_in_place_of_lost_events_counts_on_balance() {
-        assert_eq!(replace_unheard(|rounds, _| rounds.inbox.overflow()).await, None);
+    async fn a_pass_that_replaces_lost_events_counts_the_balance() {
+        assert_eq!(replace_files(|rounds, _| rounds.inbox.overflow()).await, None);
     }
 
     #[tokio::test]
-    async fn any_other_pass_counts_whatever_is_gone() {
+    async fn any_other_pass_counts_all_files_gone() {
         let all = Some(Hold::Lost { lost: 300, of: 300 });
-        assert_eq!(replace_unheard(|_, _| ()).await, all);
-        // What was watched is not what is there now.
-        let swapped = replace_unheard(|rounds, root| {
+        assert_eq!(replace_files(|_, _| ()).await, all);
+        // The root's directory was replaced.
+        let swapped = replace_files(|rounds, root| {
             let aside = root.with_file_name("aside");
             std::fs::create_dir(&aside).unwrap();
             for entry in std::fs::read_dir(root).unwrap().map(Result::unwrap) {
@@ -537,13 +532,13 @@ mod tests {
             rounds.inbox.overflow();
         });
         assert_eq!(swapped.await, all);
-        // Not all of it was watched.
-        let failed = replace_unheard(|rounds, _| {
+        // Not all of the root was watched.
+        let failed = replace_files(|rounds, _| {
             rounds.inbox.fail(&watcher::Error::new(watcher::ErrorKind::MaxFilesWatch));
         });
         assert_eq!(failed.await, all);
-        // Another watch than that of the pass before.
-        let anew = replace_unheard(|rounds, _| {
+        // The watch session began after the previous pass.
+        let anew = replace_files(|rounds, _| {
             rounds.start_watching();
             rounds.inbox.overflow();
         });
@@ -551,12 +546,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_disk_does_not_make_a_replacement_a_loss() {
-        let kept = replace_unheard(|rounds, _| {
+    async fn replaced_files_are_no_loss_after_a_full_disk() {
+        let kept = replace_files(|rounds, _| {
             rounds.inbox.overflow();
-            rounds.vigil = rounds.placed.clone().map(|it| Vigil::begin(&rounds.inbox, it));
+            rounds.session =
+                rounds.watched.clone().map(|it| WatchSession::begin(&rounds.inbox, it));
             rounds.handle_done(Ok(Done::Pass(Err(full())))).unwrap();
-            assert!(rounds.vigil.is_none());
+            assert!(rounds.session.is_none());
         });
         assert_eq!(kept.await, None);
     }
@@ -567,7 +563,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_asked_during_a_pass_is_done_after_it() {
+    async fn requests_during_a_pass_are_served_after_it() {
         let folder = tempfile::tempdir().unwrap();
         let mut rounds = rounds(&folder).await;
         let due_after = |rounds: &mut Rounds| {
@@ -585,7 +581,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn annotations_that_say_nothing_new_have_nothing_walked() {
+    async fn unchanged_annotations_cause_no_walk() {
         let folder = tempfile::tempdir().unwrap();
         let notes = folder.path().join("notes.soif");
         let root = folder.path().join("root");
@@ -607,7 +603,7 @@ mod tests {
         ] {
             write(text);
             let now = clock::monotonic();
-            rounds.pass_due = now + UNASKED;
+            rounds.pass_due = now + FAR_FUTURE;
             rounds.read_due = Some(now);
             rounds.start_what_is_due();
             assert!(rounds.reading && !rounds.passing);
@@ -617,7 +613,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fault_in_a_look_ends_that_look_alone() {
+    async fn a_panic_in_a_look_ends_only_that_look() {
         let folder = tempfile::tempdir().unwrap();
         let mut rounds = rounds(&folder).await;
         (rounds.passing, rounds.looking) = (true, true);
@@ -628,7 +624,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fault_in_every_pass_is_met_ever_less_often() {
+    async fn passes_that_panic_are_repeated_after_longer_waits() {
         let folder = tempfile::tempdir().unwrap();
         let mut rounds = rounds(&folder).await;
         for waited in [RETRY, 2 * RETRY, 4 * RETRY] {
@@ -660,7 +656,7 @@ mod tests {
         rounds.looking = true;
         lock(&rounds.shared.requests).reload = true;
         rounds.start_what_is_due();
-        run_until(&mut rounds, |it| !it.placing).await;
+        run_until(&mut rounds, |it| !it.starting_watch).await;
         rounds.start_what_is_due();
         assert!(!rounds.passing);
         rounds.handle_done(Ok(Done::Look(Ok(())))).unwrap();
@@ -677,12 +673,12 @@ mod tests {
         let wait = rounds.pass_due.duration_since(clock::monotonic());
         assert!(wait <= RETRY, "{wait:?}");
         assert_eq!(lock(&rounds.shared.site.problems).by_kind()[NOT_ACCEPTING], 1);
-        rounds.pass_due += UNASKED;
+        rounds.pass_due += FAR_FUTURE;
         rounds.handle_done(Ok(Done::Pass(Err(full())))).unwrap();
         let wait = rounds.pass_due.duration_since(clock::monotonic());
         assert!(RETRY < wait && wait <= 2 * RETRY, "{wait:?}");
         let failed = collection::Error::Stopped { dir: "x".into() };
-        let said = rounds.handle_done(Ok(Done::Look(Err(failed)))).unwrap_err().to_string();
-        assert!(said.contains("open it again"), "{said}");
+        let text = rounds.handle_done(Ok(Done::Look(Err(failed)))).unwrap_err().to_string();
+        assert!(text.contains("open it again"), "{text}");
     }
 }

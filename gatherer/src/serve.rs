@@ -1,7 +1,7 @@
-//! What a gatherer answers: its page, the feed, `/oai` and objects to everybody; status, problems, metrics
-//! and requests to its administrator.
+//! The routes of a gatherer: its page, the feed, `/oai` and objects for everybody; status, problems, metrics
+//! and requests for its administrator.
 //!
-//! The public listener names no local folder: roots and problems are for the admin listener alone.
+//! The public listener shows no local folder: roots and problems are only on the admin listener.
 
 pub(crate) mod describe;
 mod overview;
@@ -32,7 +32,7 @@ use crate::progress::Status;
 use crate::server::Handle;
 use crate::shared::Shared;
 
-/// The pages that are only ours.
+/// Templates of the gatherer.
 pub(crate) const TEMPLATES: &[Source] =
     &[Source { name: "gatherer.html", text: include_str!("../templates/gatherer.html") }];
 
@@ -71,7 +71,7 @@ pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Rou
     pages.frame(router)
 }
 
-/// Returns the routes of the admin listener, of which the guard lets ask.
+/// Returns the routes of the admin listener, behind the guard.
 pub(crate) fn admin(shared: Arc<Shared>, guard: Guard, feed: FeedServer, pages: &Pages) -> Router {
     let admin = Admin { handle: Handle { shared }, feed, pages: pages.clone() };
     let router = Router::new()
@@ -85,7 +85,7 @@ pub(crate) fn admin(shared: Arc<Shared>, guard: Guard, feed: FeedServer, pages: 
         .route("/confirm", post(confirm))
         .with_state(admin.clone())
         .merge(exchange::takedown::routes(admin));
-    // The guard stands in front of the frame: what changes state is refused before it is looked for.
+    // The guard is outside the frame: it refuses requests that change state before their route is searched.
     pages.frame(router).layer(axum::middleware::from_fn_with_state(guard, auth::guard))
 }
 
@@ -107,7 +107,7 @@ async fn page(State(public): State<Public>) -> Response {
 }
 
 async fn admin_page(State(Admin { handle, pages, .. }): State<Admin>) -> Response {
-    let about = describe::known(&handle.shared).lines();
+    let about = describe::settings_facts(&handle.shared).lines();
     let look = move || overview::overview(&handle.status(), about, handle.problems());
     match tokio::task::spawn_blocking(look).await {
         Ok(overview) => pages.respond(StatusCode::OK, "overview.html", &overview),
@@ -123,8 +123,8 @@ struct ObjectQuery {
     oid: Option<String>,
 }
 
-/// Answers with one object's record as SOIF. Its `oid` is the object's URL; a gatherer's id may follow after
-/// a space: that of a repository's records is not ours.
+/// Answers with one object's record as SOIF. Its `oid` is the object's URL; a gatherer's id may follow after a
+/// space, since a repository's records have an id of their own.
 async fn object(
     State(public): State<Public>,
     Query(query): Query<ObjectQuery>,
@@ -135,15 +135,15 @@ async fn object(
         return fail(Failure::bad_request("The parameter oid is missing: /object?oid=URL."));
     };
     let is_id = |it: &str| it.len() == 16 && it.bytes().all(|it| it.is_ascii_hexdigit());
-    let named = oid.trim().rsplit_once(' ').filter(|(_, id)| is_id(id));
-    let (url, id) = named.unwrap_or_else(|| (oid.trim(), public.handle.id()));
+    let with_id = oid.trim().rsplit_once(' ').filter(|(_, id)| is_id(id));
+    let (url, id) = with_id.unwrap_or_else(|| (oid.trim(), public.handle.id()));
     let oid = Oid::new(id, url.trim_end());
     let collection = public.handle.shared.site.collection.clone();
     match tokio::task::spawn_blocking(move || collection.get(&oid)).await {
         Ok(Ok(Some(stored))) => {
             let mut body = Vec::new();
             soif::write_record(&mut body, &stored.record);
-            // A browser would save what it does not know: show it as text.
+            // A browser would save an unknown media type: send text instead.
             let accept = headers.get(ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
             let text = "text/plain; charset=utf-8";
             let media = if accept.contains("text/html") { text } else { SOIF };

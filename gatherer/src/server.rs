@@ -1,4 +1,4 @@
-//! The daemon: opens what is stored, binds both listeners, and runs until it is told to stop.
+//! The daemon: opens the stored data, binds both listeners, and runs until the shutdown.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use collection::{Author, Collection, Options, Recovery, SUPPRESSED_FILE, Stamp, 
 use daemon::auth::{AdminToken, Guard};
 use daemon::describe::Describer;
 use daemon::health::Readiness;
-use daemon::{Control, Data, Fronts};
+use daemon::{Control, Data, Listeners};
 use essence::worker::program::Programs;
 use exchange::push::Notifier;
 use net::clock;
@@ -35,44 +35,43 @@ use crate::{harvests, serve};
 /// Name of the collection's directory within the data directory.
 const COLLECTION: &str = "collection";
 
-/// The folder in which programs of the site work.
+/// Name of the folder in which programs of the site work.
 const SCRATCH: &str = "scratch";
 
-/// Most damaged members that status names.
+/// Most damaged members in the status.
 const DAMAGED_MAX: usize = 100;
 
-/// How long requests in progress may go on after the shutdown starts.
+/// Longest time for requests in progress after the shutdown starts.
 const REQUESTS_DRAIN: Duration = Duration::from_millis(1_000);
 
-/// How long a commit under way may take at the end; then it is left to end by itself.
+/// Longest wait for a commit under way at the end.
 const CLOSE: Duration = Duration::from_millis(600);
 
 /// A gatherer, bound and ready to run.
 #[derive(Debug)]
 pub struct Server {
     handle: Handle,
-    fronts: Fronts,
+    fronts: Listeners,
     token: AdminToken,
     pages: Pages,
-    /// Those of the administration.
     admin_pages: Pages,
 }
 
 impl Server {
-    /// Opens or makes the data directory and binds both listeners.
+    /// Opens or creates the data directory and binds both listeners.
     ///
     /// # Errors
     ///
-    /// The folder cannot be used, the collection is in use or damaged, a port is taken, or a pattern
-    /// is wrong; the message says what to do.
+    /// The folder cannot be used, the collection is in use or damaged, a port is taken, or a pattern is
+    /// not valid; the message says what to do.
     pub async fn bind(config: Config) -> Result<Self, Error> {
-        let fronts = Fronts::bind(&config.daemon).await?;
+        let fronts = Listeners::bind(&config.daemon).await?;
         let (port, at) = (fronts.public_addr().port(), fronts.admin_addr());
         let control = fronts.control();
         let opened = tokio::task::spawn_blocking(move || {
             let settings = config.daemon.clone();
             let opened = open(config, port, control)?;
-            settings.write_whereabouts(at)?;
+            settings.write_admin_address(at)?;
             Ok::<_, Error>(opened)
         });
         let opened = fronts.meanwhile("gatherer", opened).await;
@@ -91,13 +90,13 @@ impl Server {
         self.fronts.admin_addr()
     }
 
-    /// Returns a handle on the server, also for while it runs.
+    /// Returns a handle on the server, which stays usable while it runs.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Gathers and serves until the shutdown starts, then stops within two seconds. The data directory
-    /// is free then, although handles may be about.
+    /// Gathers and serves until the shutdown starts, then stops within two seconds. Then the data
+    /// directory is free, even if handles still exist.
     ///
     /// # Errors
     ///
@@ -105,7 +104,7 @@ impl Server {
     pub async fn run(self, shutdown: Shutdown) -> Result<(), Error> {
         let shared = self.handle.shared;
         let collection = shared.site.collection.clone();
-        // What ends first, for whatever reason, ends the others.
+        // The first task that ends, for any reason, ends the others.
         let child = shutdown.child();
         let owner = Some(format!("{} {}", shared.author.id, shared.author.identity.key()));
         let options = FeedOptions { shutdown: child.clone(), owner, ..FeedOptions::default() };
@@ -144,14 +143,14 @@ impl Server {
     }
 }
 
-/// A handle on a gatherer: cheap to clone, usable while it runs and after.
+/// Handle on a gatherer: cheap to clone, usable while it runs and afterwards.
 #[derive(Clone, Debug)]
 pub struct Handle {
     pub(crate) shared: Arc<Shared>,
 }
 
 impl Handle {
-    /// Returns a receiver of the progress; it hears of news at most ten times a second.
+    /// Returns a receiver of the progress, which is updated at most ten times a second.
     pub fn progress(&self) -> watch::Receiver<Progress> {
         self.shared.site.progress.subscribe()
     }
@@ -171,7 +170,7 @@ impl Handle {
         &self.shared.site.id
     }
 
-    /// Returns everything an administrator asks first.
+    /// Returns the status for an administrator.
     pub fn status(&self) -> Status {
         let (shared, site) = (&self.shared, &self.shared.site);
         let health = site.collection.health();
@@ -199,8 +198,8 @@ impl Handle {
         }
     }
 
-    /// Returns whether the gatherer can do what it is for. One that gathers for the first time is ready: it
-    /// serves what it has. A held root is for the administrator. Blocks for a moment.
+    /// Returns whether the gatherer is ready. A gatherer in its first pass is ready, since it serves its
+    /// records so far; a held root does not count, since it is the administrator's matter. Blocks for a moment.
     pub fn ready(&self) -> Readiness {
         Readiness::new(exchange::ready::checks(&self.shared.site.collection))
     }
@@ -215,16 +214,16 @@ impl Handle {
         self.shared.site.metrics.stages()
     }
 
-    /// Asks for a pass over all roots, and a harvest of all repositories; each begins at once, or after
-    /// the one under way.
+    /// Requests a pass over all roots, and a harvest of all repositories; each begins at once, or after the
+    /// one under way.
     pub fn gather(&self) {
         lock(&self.shared.requests).gather = true;
-        self.shared.asked.notify_one();
-        self.shared.site.repositories.ask(|it| it.gather = true);
+        self.shared.requested.notify_one();
+        self.shared.site.repositories.request(|it| it.gather = true);
     }
 
-    /// Releases what is held under `root` (a URL as status shows it; `None`: under every root) and
-    /// asks for a pass, which deletes what is still missing then. Returns the roots released.
+    /// Releases the hold on `root` (a URL from the status; `None`: on every root) and requests a pass,
+    /// which deletes the objects still missing then. Returns the released roots.
     pub fn confirm(&self, root: Option<&str>) -> Vec<String> {
         let held: Vec<String> = self
             .status()
@@ -238,7 +237,7 @@ impl Handle {
             held.iter().cloned().partition(|url| known.contains(url));
         if !walked.is_empty() {
             lock(&self.shared.requests).confirm.extend(walked);
-            self.shared.asked.notify_one();
+            self.shared.requested.notify_one();
         }
         self.shared.site.repositories.confirm(harvested);
         self.shared.site.publish();
@@ -250,8 +249,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// Something is wrong with the settings, or they differ where only a restart helps; then nothing
-    /// is changed.
+    /// The settings have mistakes, or differences that need a restart; then nothing is changed.
     pub fn reload(&self, config: Config) -> Result<(), Error> {
         let shared = &self.shared;
         let before = shared.config();
@@ -271,14 +269,14 @@ impl Handle {
         *lock(&shared.plans) = Arc::new(plans);
         *lock(&shared.config) = Arc::new(config);
         lock(&shared.requests).reload = true;
-        shared.asked.notify_one();
-        shared.site.repositories.ask(|it| it.reload = true);
+        shared.requested.notify_one();
+        shared.site.repositories.request(|it| it.reload = true);
         Ok(())
     }
 }
 
-/// Puts what the opening found on the list of problems.
-fn tell(site: &Site, recovery: &Recovery) {
+/// Reports the problems found when the collection was opened.
+fn report_recovery(site: &Site, recovery: &Recovery) {
     for cut in &recovery.cut {
         let object = spec::file_url(&cut.file);
         let what = "an unfinished commit was cut off";
@@ -288,13 +286,13 @@ fn tell(site: &Site, recovery: &Recovery) {
     }
     if let Some(first) = recovery.damaged.first() {
         let count = recovery.damaged.len();
-        let message = format!("{first}; {count} in all; what was there is gathered again");
+        let message = format!("{first}; {count} in all; their objects are gathered again");
         tracing::warn!("{message}");
         site.problem("-".to_owned(), "damaged", message);
     }
 }
 
-/// Opens everything stored. Blocks.
+/// Opens all stored data. Blocks.
 fn open(
     config: Config,
     port: u16,
@@ -308,7 +306,7 @@ fn open(
         exchange::repository::site(&config.name, config.daemon.base_url.as_ref(), &config.oai);
     let pages =
         Pages::new(seen, serve::TEMPLATES, None).map_err(|error| Error::Spec(error.to_string()))?;
-    // The administration is not what `base_url` names.
+    // `base_url` does not apply to the administration.
     let admin_pages = Pages::new(web::Site::new(&*config.name), daemon::overview::TEMPLATES, None)
         .map_err(|error| Error::Spec(error.to_string()))?;
     let host = config.daemon.proxy().unwrap_or_else(host_name);
@@ -331,20 +329,20 @@ fn open(
     });
     let site = Site::new(id, collection, &config.roots, (config.worker.clone(), programs));
     site.probe_fences(&plans);
-    tell(&site, &recovery);
-    // Before the first look at a file, or it would be published without them.
+    report_recovery(&site, &recovery);
+    // Before the first file is read, or it would be published without annotations.
     site.read_annotations(&config.essence.annotations);
     for plan in plan::trees(&plans) {
-        site.tract(&plan.url).map_err(failed)?;
+        site.root_state(&plan.url).map_err(failed)?;
     }
     let wanted = plan::repositories(&plans).count();
     site.repositories.load(&site.collection, wanted).map_err(failed)?;
-    // Before the first pass, which then gathers again what was damaged.
-    let faced = site.follow_lifts().and_then(|()| site.face_aftermath());
-    match faced.and_then(|_| site.heal()) {
-        // A disk that is full, say; it is tried again with every tidying.
+    // Before the first pass, which then gathers damaged objects again.
+    let handled = site.follow_lifts().and_then(|()| site.handle_aftermath());
+    match handled.and_then(|_| site.heal()) {
+        // For example a full disk; every maintenance of the collection tries again.
         Err(error) if error.may_pass() => tracing::warn!(%error, "not all is gathered again yet"),
-        faced => drop(faced.map_err(failed)?),
+        outcome => drop(outcome.map_err(failed)?),
     }
     let started = now.0 / 1_000;
     let daemon = serve::repository::daemon(&config, &site.id, started);
@@ -360,7 +358,7 @@ fn open(
         config: Mutex::new(Arc::new(config)),
         plans: Mutex::new(Arc::new(plans)),
         requests: Mutex::default(),
-        asked: Notify::new(),
+        requested: Notify::new(),
         watching: Mutex::default(),
         notifier,
         control,
@@ -373,7 +371,6 @@ fn open(
     Ok((shared, token, pages, admin_pages))
 }
 
-/// Returns this machine's name.
 fn host_name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();

@@ -1,4 +1,4 @@
-//! What the server, its loops, its handles and its pages share.
+//! The state shared by the server, its loops, its handles and its pages.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,30 +15,25 @@ use crate::requests::Requests;
 use crate::site::Site;
 use crate::site::plan::Plan;
 
-/// What the server, its loops, its handles and its pages share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) site: Arc<Site>,
-    /// Id and key.
     pub(crate) author: Author,
     pub(crate) config: Mutex<Arc<Config>>,
     pub(crate) plans: Mutex<Arc<Vec<Plan>>>,
     pub(crate) requests: Mutex<Requests>,
-    /// Wakes the rounds when something has been asked for.
-    pub(crate) asked: Notify,
-    /// How changes are noticed.
+    /// Wakes the rounds after a request.
+    pub(crate) requested: Notify,
+    /// Present way of noticing changes.
     pub(crate) watching: Mutex<Watching>,
-    /// Tells subscribers of changes.
     pub(crate) notifier: Notifier,
-    /// Its listeners.
     pub(crate) control: Control,
-    /// Tells what the gatherer is.
+    /// Description of the gatherer for everybody.
     pub(crate) describer: Describer,
-    /// What it is to harvesters.
+    /// Its collection as an OAI-PMH repository.
     pub(crate) repository: exchange::repository::Repository,
-    /// When the server started, in Unix seconds.
+    /// Start of the server, in Unix seconds.
     pub(crate) started: u64,
-    /// Host and port that others reach it at.
     pub(crate) host: String,
     pub(crate) port: u16,
 }

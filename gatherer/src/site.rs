@@ -1,5 +1,5 @@
-//! What all parts of a running gatherer share: the collection, what is known of each root, counters,
-//! problems, and the progress that others watch.
+//! The shared state of a running gatherer: the collection, the state of each root, counters, problems, and
+//! the published progress.
 
 mod annotations;
 mod fingerprint;
@@ -19,10 +19,10 @@ use essence::worker::program::Programs;
 use net::clock;
 use tokio::sync::watch;
 
-use self::annotations::Annotating;
+use self::annotations::AnnotationState;
 use self::plan::Plan;
 use self::repositories::Repositories;
-use crate::known::{Known, Walk};
+use crate::known::{KnownSet, Walk};
 use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::note::{self, Brief, RootNote};
@@ -30,18 +30,18 @@ use crate::problems::{Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
 use crate::spec::Root;
 
-/// Notes that are read at once when a root's are loaded, and how often that before they are looked at.
+/// Notes in a chunk when a root's notes are loaded.
 const CHUNK_NOTES: usize = 1_024;
+/// Most chunks that wait to be parsed.
 const CHUNKS_MAX: usize = 16;
 
-/// What is known of a root.
 #[derive(Debug, Default)]
-pub(crate) struct Tract {
-    pub(crate) known: Mutex<Known>,
+pub(crate) struct RootState {
+    pub(crate) known: Mutex<KnownSet>,
     pub(crate) note: Mutex<RootNote>,
-    /// Held while a batch is committed: what is compared with what is known stays true until then.
+    /// Held while a batch is committed, so that comparisons with the known set stay valid.
     pub(crate) commit: Mutex<()>,
-    /// Held while an order ends: one at a time changes the root's note.
+    /// Held while an order ends, so that only one order at a time changes the root's note.
     pub(crate) finish: Mutex<()>,
 }
 
@@ -58,7 +58,6 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Starts again from nothing.
     pub(crate) fn clear(&self) {
         let all =
             [&self.seen, &self.done, &self.bytes, &self.updated, &self.deleted, &self.unchanged];
@@ -69,7 +68,6 @@ impl Counts {
     }
 }
 
-/// What all parts of a running gatherer share.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) id: String,
@@ -80,24 +78,22 @@ pub(crate) struct Site {
     pub(crate) progress: watch::Sender<Progress>,
     pub(crate) passes: AtomicU64,
     pub(crate) repositories: Repositories,
-    /// Where objects are summarized.
     pub(crate) workers: Pool,
-    /// What runs the site's programs; `None` where this program does not know how to start them.
+    /// Runner of the site's programs; `None` if this process cannot start them.
     pub(crate) programs: Option<Programs>,
-    pub(crate) annotating: Annotating,
+    pub(crate) annotating: AnnotationState,
     phase: Mutex<Phase>,
     walks: AtomicU32,
-    /// The loss for which every root is published again: the epoch that began with it.
+    /// Epoch that began with the loss for which every root is published again.
     pub(crate) distrusted: Mutex<Option<Version>>,
-    /// The roots of the settings that were not gone through to their end since the collection was opened.
-    unseen: Mutex<BTreeSet<String>>,
-    /// By root URL.
-    tracts: Mutex<BTreeMap<String, Arc<Tract>>>,
+    /// Roots of the settings without a finished pass since the collection was opened.
+    unfinished: Mutex<BTreeSet<String>>,
+    root_states: Mutex<BTreeMap<String, Arc<RootState>>>,
 }
 
 impl Site {
-    /// Returns the shared state of the gatherer `id` with this collection, which gathers those `roots`, and whose
-    /// workers are started so.
+    /// Returns the shared state of the gatherer `id` with this collection and these `roots`; `worker` starts its
+    /// workers.
     pub(crate) fn new(
         id: String,
         collection: Collection,
@@ -115,74 +111,74 @@ impl Site {
             repositories: Repositories::default(),
             workers: Pool::new(worker, clock::monotonic),
             programs,
-            annotating: Annotating::default(),
+            annotating: AnnotationState::default(),
             phase: Mutex::default(),
             walks: AtomicU32::new(0),
             distrusted: Mutex::default(),
-            unseen: Mutex::new(roots.iter().map(Root::url).collect()),
-            tracts: Mutex::default(),
+            unfinished: Mutex::new(roots.iter().map(Root::url).collect()),
+            root_states: Mutex::default(),
         }
     }
 
-    /// Takes in that a root was gone through to its end, and nothing of it is held. Once all were, what the last stop
-    /// may have lost is there again. Blocks.
+    /// Notes that a pass or harvest of a root has finished without a hold. After all roots, records that the last
+    /// stop may have lost are in the collection again. Blocks.
     ///
     /// # Errors
     ///
     /// The collection cannot be written.
-    pub(crate) fn handle_seen(&self, root: &str) -> Result<(), collection::Error> {
+    pub(crate) fn handle_finished_root(&self, root: &str) -> Result<(), collection::Error> {
         let is_all = {
-            let mut unseen = lock(&self.unseen);
-            unseen.remove(root);
-            unseen.is_empty()
+            let mut unfinished = lock(&self.unfinished);
+            unfinished.remove(root);
+            unfinished.is_empty()
         };
         if is_all { self.collection.handle_caught_up() } else { Ok(()) }
     }
 
-    /// Sees which fences there are where programs of the site are run: workers may never be needed.
-    /// Blocks.
+    /// Finds out which fences the system has if programs of the site are run, since a worker may never be
+    /// needed. Blocks.
     pub(crate) fn probe_fences(&self, plans: &[Plan]) {
-        let making = plan::trees(plans).map(|it| &it.making).find(|it| it.runs_programs());
-        if let Some(making) = making {
-            self.workers.probe(&making.essence, making.settings);
+        let summarizing =
+            plan::trees(plans).map(|it| &it.summarizing).find(|it| it.runs_programs());
+        if let Some(summarizing) = summarizing {
+            self.workers.probe(&summarizing.essence, summarizing.settings);
         }
     }
 
-    /// Returns the number of the next walk.
     pub(crate) fn next_walk(&self) -> Walk {
         self.walks.fetch_add(1, Relaxed) + 1
     }
 
-    /// Returns what is known of a root, read from its notes the first time. Blocks.
+    /// Returns the state of a root, which is read from its notes the first time. Blocks.
     ///
     /// # Errors
     ///
     /// The collection cannot be read or written.
-    pub(crate) fn tract(&self, url: &str) -> Result<Arc<Tract>, collection::Error> {
-        if let Some(tract) = lock(&self.tracts).get(url) {
-            return Ok(tract.clone());
+    pub(crate) fn root_state(&self, url: &str) -> Result<Arc<RootState>, collection::Error> {
+        if let Some(root_state) = lock(&self.root_states).get(url) {
+            return Ok(root_state.clone());
         }
         let stored = self.collection.note(&note::root_key(url))?;
         let root: Option<RootNote> = stored.as_deref().and_then(note::from_bytes);
         let known = self.known(url)?;
         if root.is_none() {
-            // So that the root is known by name should its first pass never finish.
+            // The root is then known even if its first pass never finishes.
             self.remember_root(url, &RootNote::default())?;
         }
         let root = root.unwrap_or_default();
-        let tract = Arc::new(Tract {
+        let root_state = Arc::new(RootState {
             known: Mutex::new(known),
             note: Mutex::new(root),
-            ..Tract::default()
+            ..RootState::default()
         });
-        lock(&self.tracts).insert(url.to_owned(), tract.clone());
-        Ok(tract)
+        lock(&self.root_states).insert(url.to_owned(), root_state.clone());
+        Ok(root_state)
     }
 
-    /// Reads what the notes of a root's objects say: one thread reads them, another makes sense of them,
-    /// since a new gatherer of many objects waits for this.
-    fn known(&self, url: &str) -> Result<Known, collection::Error> {
-        let mut known = Known::default();
+    /// Reads the notes of a root's objects: one thread reads them, another parses them, since a starting
+    /// gatherer of many objects waits for this.
+    fn known(&self, url: &str) -> Result<KnownSet, collection::Error> {
+        let mut known = KnownSet::default();
         let (sender, chunks) = sync_channel(CHUNKS_MAX);
         let mut notes = self.collection.notes(&note::objects_prefix(url)).fuse();
         let read = move || -> Result<(), collection::Error> {
@@ -198,7 +194,7 @@ impl Site {
             for (key, value) in chunks.iter().flatten() {
                 let object = note::url_of(url, &key);
                 if let (Some(object), Some(brief)) = (object, Brief::of(&value)) {
-                    known.learn(&object, brief.known_by(), brief.print(), 0);
+                    known.learn(&object, brief.sure_validator(), brief.basis_fingerprint(), 0);
                 }
             }
             reader.join().unwrap_or_else(|fault| std::panic::resume_unwind(fault))
@@ -206,9 +202,8 @@ impl Site {
         Ok(known)
     }
 
-    /// Forgets a root that was removed.
-    pub(crate) fn forget_tract(&self, url: &str) {
-        lock(&self.tracts).remove(url);
+    pub(crate) fn forget_root_state(&self, url: &str) {
+        lock(&self.root_states).remove(url);
     }
 
     /// Commits a root's note alone. Blocks.
@@ -227,12 +222,12 @@ impl Site {
 
     /// Notes that no walk is under way.
     pub(crate) fn handle_quiet(&self) {
-        for tract in lock(&self.tracts).values() {
-            lock(&tract.known).handle_quiet();
+        for root_state in lock(&self.root_states).values() {
+            lock(&root_state.known).handle_quiet();
         }
     }
 
-    /// Returns the URLs of all roots that the collection knows, by URL. Blocks.
+    /// Returns the URLs of all roots in the collection, in order. Blocks.
     ///
     /// # Errors
     ///
@@ -245,18 +240,23 @@ impl Site {
         Ok(urls)
     }
 
-    /// Puts a problem on the list.
     pub(crate) fn problem(&self, object: String, kind: &str, message: String) {
         lock(&self.problems).push(entry(object, kind, message));
     }
 
-    /// Puts a problem of an object on the list that `walk` has met, until a later one does not.
-    pub(crate) fn problem_met(&self, walk: Walk, object: String, kind: &str, message: String) {
-        lock(&self.problems).push_met(entry(object, kind, message), walk);
+    /// Puts a problem found by `walk` on the list, until a later walk does not find it.
+    pub(crate) fn problem_from_walk(
+        &self,
+        walk: Walk,
+        object: String,
+        kind: &str,
+        message: String,
+    ) {
+        lock(&self.problems).push_from_walk(entry(object, kind, message), walk);
     }
 
-    /// Takes the problems of the object at `url`, which is published as `public`, off the list: it is
-    /// gathered anew, or gone.
+    /// Removes the problems of the object at `url`, which is published as `public`: it is gathered anew,
+    /// or gone.
     pub(crate) fn resolve(&self, url: &str, public: &str) {
         let mut problems = lock(&self.problems);
         problems.resolve(url);
@@ -265,13 +265,13 @@ impl Site {
         }
     }
 
-    /// Says what the gatherer does now, and tells those who watch.
+    /// Sets the phase, and publishes it.
     pub(crate) fn enter(&self, phase: Phase) {
         *lock(&self.phase) = phase;
         self.publish();
     }
 
-    /// Tells those who watch how far the gatherer is, if there is news.
+    /// Publishes the progress if it has changed.
     pub(crate) fn publish(&self) {
         let now = self.count();
         self.progress.send_if_modified(|seen| {
@@ -299,14 +299,14 @@ impl Site {
         }
     }
 
-    /// Returns the status of all roots: those of the plans in their order, then what is left of others.
+    /// Returns the status of all roots: those of the plans in their order, then the remains of others.
     pub(crate) fn roots(&self, plans: &[Plan]) -> Vec<RootStatus> {
         let planned = plans.iter().map(|plan| match plan {
             Plan::Tree(plan) => self.tree(&plan.url),
             Plan::Repository(plan) => self.repository(plan.repository.url()),
         });
         let is_left = |url: &String| plans.iter().all(|plan| plan.url() != url);
-        let trees: Vec<String> = lock(&self.tracts).keys().cloned().collect();
+        let trees: Vec<String> = lock(&self.root_states).keys().cloned().collect();
         let trees = trees.into_iter().filter(is_left).map(|url| self.tree(&url));
         let repositories = self.repositories.known().into_iter().filter(is_left);
         let repositories = repositories.map(|url| self.repository(&url));
@@ -314,11 +314,11 @@ impl Site {
     }
 
     fn tree(&self, url: &str) -> RootStatus {
-        let tract = lock(&self.tracts).get(url).cloned().unwrap_or_default();
-        let note = lock(&tract.note).clone();
+        let root_state = lock(&self.root_states).get(url).cloned().unwrap_or_default();
+        let note = lock(&root_state.note).clone();
         RootStatus {
             url: url.to_owned(),
-            files: lock(&tract.known).len(),
+            files: lock(&root_state.known).len(),
             confirmed: note.confirmed.map(|ms| ms / 1_000),
             hold: note.hold,
             held: note.held,
@@ -329,19 +329,19 @@ impl Site {
         let note = self.repositories.note(url);
         RootStatus {
             url: url.to_owned(),
-            files: self.held_of(url).unwrap_or_default(),
+            files: self.count_records_of(url).unwrap_or_default(),
             confirmed: note.confirmed.map(|ms| ms / 1_000),
             hold: note.hold,
             held: note.held,
         }
     }
 
-    /// Returns how many objects a repository has brought that live.
+    /// Returns the number of live records of a repository.
     ///
     /// # Errors
     ///
     /// The collection cannot be read.
-    pub(crate) fn held_of(&self, url: &str) -> Result<u64, collection::Error> {
+    pub(crate) fn count_records_of(&self, url: &str) -> Result<u64, collection::Error> {
         let sources = self.collection.sources()?;
         Ok(sources.into_iter().find(|it| it.source == url).map_or(0, |it| it.objects))
     }
@@ -352,7 +352,7 @@ fn entry(object: String, kind: &str, message: String) -> Entry {
     Entry { object, kind: kind.to_owned(), message, at: clock::now_ms() / 1_000 }
 }
 
-/// Returns a root's note as a collection takes it.
+/// Returns a root's note in the form of a collection.
 pub(crate) fn root_note(url: &str, root: &RootNote) -> Note {
     Note { key: note::root_key(url), value: Some(note::to_bytes(root)) }
 }

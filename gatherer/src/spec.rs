@@ -1,10 +1,10 @@
-//! What to gather: the roots, and the maps that give files public URLs.
+//! The roots to gather, and the maps that give files public URLs.
 //!
 //! Source: TR §3 and the manual's RootNodes (`URL Access=types Delay=seconds …`).
 //!
 //! # Differences from the original
 //!
-//! * `Access` names one way to reach a root, and each has settings of its own.
+//! * `Access` names one way to reach a root, and each way has settings of its own.
 //!
 //! Sans-I/O.
 
@@ -21,7 +21,7 @@ pub use self::tree::{Symlinks, Tree};
 pub(crate) use self::urls::upwards;
 pub use self::urls::{Map, file_path, file_url, path_of, public_url};
 
-/// Where objects are gathered from.
+/// Root whose objects are gathered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Root {
     /// Files, to be walked.
@@ -39,7 +39,7 @@ impl Root {
         }
     }
 
-    /// Reads a `[[root]]`, recording what is wrong with it. What is confirmed lives for `ttl`.
+    /// Reads a `[[root]]`, and records its mistakes. Confirmed records live for `ttl`.
     pub(crate) fn read(table: &Table<'_>, interval_max: Duration, ttl: Duration) -> Option<Self> {
         if is_repository(table) {
             return Repository::read(table, interval_max, ttl).map(Self::Repository);
@@ -52,13 +52,13 @@ impl Root {
     }
 }
 
-/// Whether a `[[root]]` is one of a repository.
+/// Returns whether a `[[root]]` is a repository.
 pub(crate) fn is_repository(table: &Table<'_>) -> bool {
     table.string("access").is_some_and(|it| it.eq_ignore_ascii_case("oai"))
 }
 
-/// Says which roots and maps cannot stand beside each other: a tree inside another would be
-/// gathered twice under one URL. Empty when all is well.
+/// Returns messages about roots and maps that are in conflict: a tree inside another would be
+/// gathered twice under one URL. Empty if there are none.
 pub fn conflicts(roots: &[Root], maps: &[Map]) -> Vec<String> {
     let trees: Vec<&Tree> = trees(roots).collect();
     let mut found = Vec::new();
@@ -85,7 +85,6 @@ pub fn conflicts(roots: &[Root], maps: &[Map]) -> Vec<String> {
     found
 }
 
-/// Returns the roots that are trees.
 pub(crate) fn trees(roots: &[Root]) -> impl Iterator<Item = &Tree> {
     roots.iter().filter_map(|it| match it {
         Root::Tree(tree) => Some(tree),
@@ -102,8 +101,8 @@ mod tests {
     #[test]
     fn trees_inside_trees_are_conflicts() {
         let roots = ["/a", "/a/b", "/ab", "/a"].map(|it| Root::Tree(Tree::new(it)));
-        let said = conflicts(&roots, &[]);
-        assert_eq!(said.len(), 3, "{said:?}");
+        let shown = conflicts(&roots, &[]);
+        assert_eq!(shown.len(), 3, "{shown:?}");
         let map = |url_prefix: &str, directory: &str| Map {
             url_prefix: Url::parse(url_prefix).unwrap(),
             directory: directory.into(),

@@ -1,8 +1,8 @@
-//! A tree's own part: which of its files are gathered, how they are found, watched and read.
+//! Trees of files: filtering, walking, watching and reading.
 
 pub mod debounce;
 pub mod file;
 pub mod filter;
-pub mod gathered;
+pub mod selection;
 pub mod walk;
 pub(crate) mod watch;

@@ -1,12 +1,12 @@
-//! What an object looked like when it was last read: while it looks the same, it need not be read again.
+//! Validators: cheap signs that an object is unchanged and need not be read again.
 //!
-//! A validator is stored in the object's note, so the names and forms of its parts stay.
+//! A validator is stored in the object's note, so the names and forms of its parts must not change.
 //!
 //! Sans-I/O.
 
 use serde::{Deserialize, Serialize};
 
-/// What one look at a file's metadata says.
+/// A file's metadata.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stat {
     /// Size in bytes.
@@ -23,28 +23,28 @@ pub struct Stat {
     pub inode: u64,
 }
 
-/// What an object looked like, as the kind of its root can tell.
+/// Validator of an object, by the kind of its root.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Validator {
     /// A file's metadata.
     File(Stat),
-    /// What a web server said of it.
+    /// Answer of a web server.
     Http {
-        /// The entity tag as it came, quotes and all (RFC 9110 §8.8.3).
+        /// The entity tag as received, with its quotes (RFC 9110 §8.8.3).
         #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
         etag: Option<String>,
-        /// The date of its last modification as it came.
+        /// The date of its last modification as received.
         #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
         last_modified: Option<String>,
-        /// MD5 of what came, in hex: all there is where the server says neither.
+        /// MD5 of the received bytes, in hex: the only sign if the server gives no other.
         #[serde(rename = "h")]
         md5: String,
     },
 }
 
 impl Validator {
-    /// Returns the object's size in bytes, where it is known without reading all of it.
+    /// Returns the object's size in bytes, if it is known without reading all of it.
     pub fn size(&self) -> Option<u64> {
         match self {
             Self::File(stat) => Some(stat.size),
@@ -52,7 +52,7 @@ impl Validator {
         }
     }
 
-    /// Returns whether both give the object the same date, which its record tells.
+    /// Returns whether both give the object the same date, which is in its record.
     pub fn is_dated_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File(own), Self::File(other)) => own.modified == other.modified,

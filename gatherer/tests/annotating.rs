@@ -1,4 +1,4 @@
-//! What people say of objects is laid over their records, kept apart, and outlives every gathering.
+//! Tests of annotations: they are laid over records, stored apart, and kept when objects are gathered again.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -14,7 +14,7 @@ use gatherer::{Config, spec};
 use soif::{Record, write_record};
 use support::{Bench, Tree};
 
-/// A tree with a folder of annotations beside it, and a gatherer that watches nothing unless told.
+/// A tree with a folder of annotations beside it, and a gatherer, by default without a watch.
 struct Desk {
     bench: Bench,
 }
@@ -23,11 +23,11 @@ fn notes(tree: &Tree) -> PathBuf {
     tree.folder.path().join("annotations")
 }
 
-/// Writes a file of annotations, changed long ago: a gatherer does not wait for it to be quiet.
+/// Writes a file of annotations with an old time, so that the gatherer does not wait for the quiet time.
 fn annotate(tree: &Tree, name: &str, text: &str) {
     let path = notes(tree).join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    // Another inode each time: a change is seen whatever the clock says.
+    // A new inode each time: the change is noticed whatever the time.
     let beside = path.with_file_name(".new");
     std::fs::write(&beside, text).unwrap();
     let file = std::fs::File::options().write(true).open(&beside).unwrap();
@@ -63,7 +63,7 @@ impl Desk {
         member.map_or_else(|| url.clone(), |member| format!("{url}#{member}"))
     }
 
-    /// Gathers, and returns how many records that has changed.
+    /// Gathers, and returns the number of changed records.
     async fn gather(&self) -> u64 {
         let progress = self.bench.gather().await;
         progress.updated + progress.deleted
@@ -75,14 +75,14 @@ impl Desk {
         record.text(attribute).map(|it| it.replace('\n', "|"))
     }
 
-    /// Asserts what the object's `Title` and `Subject` are.
+    /// Checks the object's `Title` and `Subject`.
     async fn check(&self, name: &str, title: &str, subject: Option<&str>) {
         assert_eq!(self.text(name, "Title").await.as_deref(), Some(title), "{name}");
         assert_eq!(self.text(name, "Subject").await.as_deref(), subject, "{name}");
     }
 }
 
-/// A tree of old files, none of which is read twice without need.
+/// Returns a tree of old files, which are not read twice without need.
 fn tree() -> Tree {
     let tree = Tree::new();
     tree.write("a.txt", "Note a\n\nabout this\n");
@@ -118,7 +118,7 @@ async fn an_annotation_is_laid_over_changed_and_taken_away() {
     assert_eq!(desk.text("a.txt", "Keywords").await, Some(format!("{made}|zebra")));
     desk.check("b.txt", "Note b", None).await;
     assert_eq!(desk.bench.read(), read + 1);
-    // What says nothing else changes nothing.
+    // A new file with the same statements changes nothing.
     annotate(
         tree,
         "a.soif",
@@ -129,7 +129,7 @@ async fn an_annotation_is_laid_over_changed_and_taken_away() {
     assert_eq!(desk.gather().await, 1);
     desk.check("a.txt", "Said better", None).await;
     assert_eq!(desk.text("a.txt", "Description").await, None);
-    // A gathering of new content keeps it.
+    // New content keeps the annotation.
     tree.write("a.txt", "Note c\n\nanew\n");
     tree.date("a.txt", 2_000_001);
     assert_eq!(desk.gather().await, 1);
@@ -168,7 +168,7 @@ async fn members_and_entries_are_annotated_one_by_one() {
     desk.check("list.bib#one", "One", None).await;
     desk.check("a.txt", "Note a", Some("Data")).await;
     assert_eq!(desk.text("a.txt", "Subject-Code").await.as_deref(), Some("LCC:QA76"));
-    // A file that comes later is met by the pattern.
+    // The pattern matches a later file.
     tree.write("c.txt", "Note c\n");
     tree.date("c.txt", 2_000_000);
     assert_eq!(desk.gather().await, 1);
@@ -184,7 +184,7 @@ async fn members_and_entries_are_annotated_one_by_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_half_written_unpublishes_nothing() {
+async fn a_half_written_file_removes_no_annotations() {
     let desk = Desk::start(tree()).await;
     let tree = &desk.bench.tree;
     let whole = soif(&desk.url("a.txt"), &[("Title", "Said")]);
@@ -198,16 +198,19 @@ async fn a_file_that_is_half_written_unpublishes_nothing() {
         assert_eq!(desk.bench.problems(), ["annotation a.soif"]);
         assert_eq!(desk.bench.handle.status().annotations.wrong, 1);
     }
-    let said = desk.bench.handle.problems().remove(0).message;
-    assert!(said.starts_with("line 1:1:") && said.contains("what it said before counts"), "{said}");
-    // One that has a mistake is refused as a whole, and others go on.
+    let text = desk.bench.handle.problems().remove(0).message;
+    assert!(
+        text.starts_with("line 1:1:") && text.contains("its earlier annotations count"),
+        "{text}"
+    );
+    // A file with a mistake is refused as a whole, and others count.
     annotate(tree, "a.soif", &soif(&desk.url("a.txt"), &[("Title", "x"), ("Note+", "")]));
     annotate(tree, "b.soif", &soif(&desk.url("b.txt"), &[("Title", "Said anew")]));
     assert_eq!(desk.gather().await, 1);
     desk.check("a.txt", "Said", None).await;
     desk.check("b.txt", "Said anew", None).await;
-    let said = desk.bench.handle.problems().remove(0).message;
-    assert!(said.starts_with("line 3:1: nothing is added to Note"), "{said}");
+    let text = desk.bench.handle.problems().remove(0).message;
+    assert!(text.starts_with("line 3:1: nothing is added to Note"), "{text}");
     annotate(tree, "a.soif", &whole);
     assert_eq!(desk.gather().await, 0);
     assert_eq!(desk.bench.problems(), [""; 0]);
@@ -215,7 +218,7 @@ async fn a_file_that_is_half_written_unpublishes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_annotation_about_nothing_is_named_until_there_is_something() {
+async fn an_annotation_without_an_object_is_reported_until_there_is_one() {
     let desk = Desk::start(tree()).await;
     let tree = &desk.bench.tree;
     let later = desk.url("later.txt");
@@ -223,11 +226,11 @@ async fn an_annotation_about_nothing_is_named_until_there_is_something() {
     assert_eq!(desk.gather().await, 0);
     let problems = desk.bench.handle.problems();
     assert_eq!((problems.len(), problems[0].kind.as_str()), (1, "annotation-unmatched"));
-    let place =
+    let expected =
         format!("{}:2: no object has the URL {later} ", notes(tree).join("x.soif").display());
-    assert!(problems[0].message.starts_with(&place), "{problems:?}");
+    assert!(problems[0].message.starts_with(&expected), "{problems:?}");
     assert_eq!(desk.bench.handle.status().annotations.unmatched, 1);
-    // Two about one URL are named both; and a pattern that no member has, though it is about an archive.
+    // Two annotations about one URL are both reported, and so is a pattern of members that matches only the archive.
     annotate(tree, "y.soif", &soif(&later, &[("Title", "Said")]));
     let members = desk.url("box.tar#out/*.txt");
     annotate(tree, "z.toml", &format!("[[term]]\nlabel = 'L'\nobjects = ['{members}']\n"));
@@ -249,7 +252,7 @@ async fn an_annotation_about_nothing_is_named_until_there_is_something() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gatherer_that_starts_anew_finds_nothing_changed() {
+async fn a_new_start_finds_no_changes() {
     let tree = tree();
     let url = spec::file_url(&tree.path("a.txt"));
     std::fs::create_dir_all(notes(&tree)).unwrap();
@@ -296,7 +299,7 @@ async fn a_watched_folder_is_read_when_it_changes() {
     let mut config = Config { rewalk: Duration::from_secs(86_400), ..tree.config() };
     config.essence.annotations = vec![notes(&tree)];
     let bench = Bench::start_with(tree, config).await;
-    // As an editor writes it, just now.
+    // With the present time, as an editor writes it.
     let path = notes(&bench.tree).join("a.soif");
     std::fs::write(&path, soif(&url, &[("Title", "Said")])).unwrap();
     bench.until_text("a.txt", "Said").await;

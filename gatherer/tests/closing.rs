@@ -1,4 +1,4 @@
-//! A gatherer that is stopped in the middle of its work frees its data directory at once.
+//! Tests of a stop in the middle of the work: it frees the data directory at once.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -28,7 +28,7 @@ async fn stopped_at_work_the_data_directory_is_free_at_once() {
         let (handle, shutdown) = (server.handle(), Shutdown::new());
         let (mut versions, mut progress) = (handle.versions(), handle.progress());
         let running = tokio::spawn(server.run(shutdown.clone()));
-        // Among the files, or just after a commit.
+        // In the middle of the files, or just after a commit.
         let busy = async {
             match round % 2 {
                 0 => progress.wait_for(|it| 0 < it.files_seen).await.map(drop),

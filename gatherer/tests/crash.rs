@@ -1,6 +1,6 @@
-//! kill -9 at a random moment of a pass: the next start goes on, and ends as if nothing had happened.
+//! Tests of kill -9 at a random moment of a pass: the next start goes on, with the same result.
 //!
-//! `HARVEST_CRASH_ROUNDS` says how many kills (default 6); `HARVEST_CRASH_SEED` repeats a run.
+//! `HARVEST_CRASH_ROUNDS` is the number of kills (default 6); `HARVEST_CRASH_SEED` repeats a run.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ use net::clock;
 use net::shutdown::Shutdown;
 use support::{Bench, Tree};
 
-/// Says to the test binary, started again, that it is the one to be killed: the tree's folder.
+/// Variable with the tree's folder for the test binary that is started again and killed.
 const VICTIM: &str = "HARVEST_TEST_VICTIM";
 
 /// Files of the tree.
@@ -28,10 +28,10 @@ const FILES: usize = 3_000;
 
 /// Kills before the last start on one tree.
 const KILLS: u64 = 6;
-/// About as long as a pass over the tree takes, in milliseconds: kills fall into that.
+/// Approximate time of a pass over the tree, in milliseconds: kills happen within it.
 const PASS_MS: u64 = 600;
 
-/// The child process: gathers until it is killed. Without the variable there is nothing to gather.
+/// Is the child process, which gathers until it is killed. Does nothing without the variable.
 #[tokio::test(flavor = "multi_thread")]
 async fn victim() {
     let Ok(folder) = env::var(VICTIM) else { return };
@@ -78,7 +78,7 @@ async fn kill_and_go_on(delays: Vec<u64>) {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // The moment itself is what the test varies: from before the first commit to after the last.
+        // The test varies the moment: from before the first commit to after the last.
         tokio::time::sleep(Duration::from_millis(delay)).await;
         child.kill().unwrap();
         child.wait().unwrap();

@@ -1,5 +1,5 @@
-//! A gatherer whose disk is full says so, and goes on once there is room again; a run that is to end by
-//! itself ends.
+//! Tests of a full disk: the gatherer reports it, and goes on when there is space again; a run that ends by
+//! itself ends with an error.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,14 +16,14 @@ use gatherer::{Config, Server};
 use net::shutdown::Shutdown;
 use support::{Bench, Tree};
 
-/// Says to the test binary, started again with little space, which folder to use.
+/// Variable with the folder for the test binary that is started again with little space.
 const VICTIM: &str = "HARVEST_TEST_VICTIM";
 
-/// How large a file may become, in the shell's blocks of 512 or 1,024 bytes: smaller than the
-/// collection of the tree.
+/// Largest size of a file, in the shell's blocks of 512 or 1,024 bytes: smaller than the collection of
+/// the tree.
 const BLOCKS: usize = 2_048;
 
-/// The child process: gathers until there is no space. Without the variable there is nothing to gather.
+/// Is the child process, which gathers until there is no space. Does nothing without the variable.
 #[tokio::test(flavor = "multi_thread")]
 async fn victim() {
     let Ok(folder) = std::env::var(VICTIM) else { return };
@@ -35,7 +35,7 @@ async fn victim() {
     println!("passes {}; stopped: {error}", handle.progress().borrow().passes_done);
 }
 
-/// Returns words that no compression makes much smaller.
+/// Returns words that cannot be compressed much.
 fn noise(word: &mut u64) -> String {
     let next = |_| {
         *word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -56,14 +56,14 @@ fn without_space_the_run_ends_with_one_message() {
     command.args(["-c", &limited]).arg(std::env::current_exe().unwrap());
     command.args(["--exact", "victim", "--nocapture"]).env(VICTIM, tree.folder.path());
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("passes 0; stopped: ") && said.contains("no space left"), "{said}");
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("passes 0; stopped: ") && text.contains("no space left"), "{text}");
 }
 
-/// Set for the child on a small disk: where that is.
+/// Variable with the path of the small disk for the child process.
 const DISK: &str = "HARVEST_SMALL_DISK";
 
-/// Takes all space that is left, in the file at `path`.
+/// Fills all free space with the file at `path`.
 fn fill(path: &std::path::Path) {
     use std::io::Write as _;
     let mut file = std::fs::File::create(path).unwrap();
@@ -72,20 +72,20 @@ fn fill(path: &std::path::Path) {
     }
 }
 
-/// Waits until the gatherer's status says that it takes changes, or why it does not.
+/// Waits until the gatherer accepts changes, or does not; returns why not.
 async fn until_accepting(bench: &Bench, accepting: bool) -> Option<String> {
     let status = bench.status(|it| it.collection_problem.is_none() == accepting).await;
     let (_, text) = bench.get_admin("metrics").await;
     let line = format!("harvest_ready_check{{check=\"takes-changes\"}} {}\n", u8::from(accepting));
     assert!(text.contains(&line), "{text}");
-    let (code, said) = bench.get("readyz").await;
-    assert_eq!(code, if accepting { 200 } else { 503 }, "{said}");
-    assert_eq!(said.contains("free some space"), !accepting, "{said}");
+    let (code, text) = bench.get("readyz").await;
+    assert_eq!(code, if accepting { 200 } else { 503 }, "{text}");
+    assert_eq!(text.contains("free some space"), !accepting, "{text}");
     assert_eq!(bench.get("healthz").await.0, 200);
     status.collection_problem
 }
 
-/// The child process, on a small disk.
+/// Is the child process on a small disk.
 #[tokio::test(flavor = "multi_thread")]
 async fn small_disk() {
     let Some(disk) = std::env::var_os(DISK).map(PathBuf::from) else { return };
@@ -98,30 +98,30 @@ async fn small_disk() {
     let (other, aside) = (disk.join("other"), disk.join("aside"));
     let bench = Bench::start(tree).await;
     bench.passes(1).await;
-    // A new file comes when somebody else has taken all there is.
+    // A new file is written after another process has filled the disk.
     std::fs::write(&aside, noise(&mut word)).unwrap();
     fill(&other);
     std::fs::rename(&aside, bench.tree.path("new.txt")).unwrap();
-    let said = until_accepting(&bench, false).await.unwrap();
-    assert!(said.starts_with("not accepting changes: free "), "{said}");
+    let text = until_accepting(&bench, false).await.unwrap();
+    assert!(text.starts_with("not accepting changes: free "), "{text}");
     assert_eq!(bench.handle.status().objects, 300);
     std::fs::remove_file(&other).unwrap();
     bench.handle.gather();
     until_accepting(&bench, true).await;
     assert!(bench.file("new.txt").await.text("File-Size").is_some());
     let (tree, _) = bench.stop().await;
-    // One that is to end by itself does not wait.
+    // A run that ends by itself does not wait.
     let server = Server::bind(Config { wait_for_space: false, ..tree.config() }).await.unwrap();
     std::fs::write(&aside, noise(&mut word)).unwrap();
     fill(&other);
     std::fs::rename(&aside, tree.path("newer.txt")).unwrap();
-    let said = server.run(Shutdown::new()).await.unwrap_err().to_string();
-    assert!(said.contains("not accepting changes: free "), "{said}");
-    println!("stopped: {said}");
+    let text = server.run(Shutdown::new()).await.unwrap_err().to_string();
+    assert!(text.contains("not accepting changes: free "), "{text}");
+    println!("stopped: {text}");
 }
 
 #[test]
-fn on_a_small_disk_nothing_is_taken_until_there_is_room() {
+fn on_a_full_disk_changes_wait_for_space() {
     let folder = tempfile::tempdir().unwrap();
     let script = format!(
         "mount -t tmpfs -o size=24m none \"${DISK}\" && exec \"$0\" small_disk --exact --nocapture"
@@ -130,10 +130,10 @@ fn on_a_small_disk_nothing_is_taken_until_there_is_room() {
     command.args(["-rm", "sh", "-c", &script]).arg(std::env::current_exe().unwrap());
     let output = command.env(DISK, folder.path()).output();
     let output = output.expect("it needs unshare: apt-get install util-linux");
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.success() && said.contains("stopped: "),
-        "{said}\n(it needs a kernel that lets users mount: sysctl user.max_user_namespaces, and \
+        output.status.success() && text.contains("stopped: "),
+        "{text}\n(it needs a kernel that lets users mount: sysctl user.max_user_namespaces, and \
          kernel.apparmor_restrict_unprivileged_userns=0)"
     );
 }

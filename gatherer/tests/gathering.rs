@@ -1,4 +1,4 @@
-//! Gathering real trees: what is found, what is read again, what is a problem, what is never lost.
+//! Tests of gathering real trees: walks, repeated reads, problems, and stops.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use collection::pull::{Asking, PullLimits, Puller};
+use collection::pull::{FeedClient, PullLimits, Puller};
 use collection::{Collection, Oid, Options};
 use gatherer::Config;
 use gatherer::config::Watch;
@@ -20,7 +20,7 @@ use support::{Bench, Tree, settings_of};
 use url::Url;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_record_says_where_it_is_from() {
+async fn every_record_names_its_origin() {
     let tree = Tree::with(&["a.txt"]);
     let config = Config { name: "Docs".into(), ..tree.config() };
     let bench = Bench::start_with(tree, config).await;
@@ -54,7 +54,7 @@ async fn a_second_start_reads_only_what_has_changed() {
     fs::remove_file(tree.path("d1/f1.txt")).unwrap();
     tree.date("d0/f0.txt", 2_000_000);
     tree.date("new.txt", 2_000_000);
-    // The same content with another time is read, and published no more than before.
+    // The same content with another time is read, but not published again.
     tree.date("d2/f2.txt", 0);
 
     let bench = Bench::start(tree).await;
@@ -75,7 +75,7 @@ async fn a_second_start_reads_only_what_has_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_dated_in_the_future_is_read_again_and_remembered_once() {
+async fn a_file_dated_in_the_future_is_read_again_and_noted_once() {
     let tree = Tree::with(&["a.txt", "b.txt"]);
     tree.date("a.txt", 9_000_000_000);
     tree.date("b.txt", 1_000_000);
@@ -93,7 +93,7 @@ async fn a_file_dated_in_the_future_is_read_again_and_remembered_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_is_in_a_tree_it_is_gathered_or_named() {
+async fn every_entry_of_a_tree_is_gathered_or_reported() {
     let tree = Tree::with(&["plain.txt", ".hidden", ".git/config", "skip.o"]);
     let odd: Vec<PathBuf> = [
         &b"line\nfeed"[..],
@@ -142,7 +142,7 @@ async fn whatever_is_in_a_tree_it_is_gathered_or_named() {
     for (why, count) in [("special", 2), ("hidden", 2), ("excluded", 1), ("link", 1)] {
         assert_eq!(walk.dropped.get(why), Some(&count), "{why}: {walk:?}");
     }
-    // What is cured is off the list.
+    // Cured problems are removed from the list.
     fs::write(bench.tree.path("nowhere"), "somewhere").unwrap();
     for name in ["zero", "loop", "fifo", "socket"] {
         fs::remove_file(bench.tree.path(name)).unwrap();
@@ -156,7 +156,7 @@ async fn whatever_is_in_a_tree_it_is_gathered_or_named() {
 async fn a_file_that_cannot_be_read_is_a_problem_and_stops_nothing() {
     let tree = Tree::with(&["a.txt"]);
     let mut config = tree.config();
-    // A regular file that refuses to be read, even by root.
+    // A regular file that even root cannot read.
     config.roots.push(Root::Tree(spec::Tree::new("/proc/self/mem")));
     let bench = Bench::start_with(tree, config).await;
     bench.file("a.txt").await;
@@ -166,7 +166,7 @@ async fn a_file_that_cannot_be_read_is_a_problem_and_stops_nothing() {
     bench.assert_conserved();
 }
 
-/// Writes a tar file whose members hold these words.
+/// Writes a tar file whose members have these words as content.
 fn write_tar(tree: &Tree, name: &str, members: &[(&str, &str)]) {
     let mut builder = tar::Builder::new(fs::File::create(tree.path(name)).unwrap());
     for (path, words) in members {
@@ -193,7 +193,7 @@ async fn members_of_an_archive_come_change_and_go_with_it() {
     write_tar(&bench.tree, "x.tar", &[("one.txt", "one"), ("two.txt", "2"), ("four.txt", "four")]);
     bench.until_url(&member("four.txt"), |it| it.is_some()).await;
     bench.until_url(&member("three.txt"), |it| it.is_none()).await;
-    // The archive itself, two, four, and the end of three; one is as it was.
+    // The archive itself, two, four, and the deletion of three; one has not changed.
     assert_eq!(bench.handle.version().serial, before + 4);
     fs::remove_file(bench.tree.path("x.tar")).unwrap();
     bench.until_url(&member("one.txt"), |it| it.is_none()).await;
@@ -202,7 +202,7 @@ async fn members_of_an_archive_come_change_and_go_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_an_archive_of_endless_names_so_many_are_taken_as_a_note_holds() {
+async fn members_with_long_names_are_bounded_by_the_size_of_a_note() {
     let tree = Tree::with(&["a.txt"]);
     let file = fs::File::create(tree.path("names.tar.gz")).unwrap();
     let packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
@@ -225,10 +225,10 @@ async fn of_an_archive_of_endless_names_so_many_are_taken_as_a_note_holds() {
     bench.assert_conserved();
 }
 
-/// Says to the test binary, started again as a user without rights, which folder to use.
+/// Variable with the folder for the test binary that is started again as a user without rights.
 const VISITOR: &str = "HARVEST_TEST_VISITOR";
 
-/// The body of the next test, for a user whom permissions stop; without the variable, nothing.
+/// Is the body of the next test, for a user without permissions. Does nothing without the variable.
 #[tokio::test(flavor = "multi_thread")]
 async fn visitor() {
     let Ok(folder) = std::env::var(VISITOR) else { return };
@@ -261,8 +261,8 @@ async fn visitor() {
 }
 
 #[test]
-fn what_may_not_be_read_is_named_and_nothing_below_it_counts_as_gone() {
-    // Permissions do not stop root: run as nobody then, from a copy that nobody may read.
+fn unreadable_paths_are_reported_and_nothing_below_them_is_deleted() {
+    // Permissions do not stop root: run as `nobody` then, from a copy of the program that this user may read.
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let copy = folder.path().join("copy");
@@ -274,8 +274,8 @@ fn what_may_not_be_read_is_named_and_nothing_below_it_counts_as_gone() {
         std::os::unix::process::CommandExt::uid(&mut command, 65_534);
     }
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -307,7 +307,7 @@ async fn a_map_gives_objects_their_public_urls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_lies_in_the_data_directory_is_not_gathered() {
+async fn the_data_directory_is_not_gathered() {
     let tree = Tree::with(&["a.txt"]);
     let data = tree.path("var/data");
     let mut config = tree.config();
@@ -318,9 +318,9 @@ async fn what_lies_in_the_data_directory_is_not_gathered() {
     assert_eq!(bench.handle.status().objects, 1);
 }
 
-/// As after an upgrade that tells settings in another way: everything is read, and consumers get nothing.
+/// The state after an upgrade with another form of settings: everything is read, but nothing is published.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_other_settings_leave_as_it_is_is_read_again_and_not_published() {
+async fn records_unchanged_by_new_settings_are_not_published_again() {
     let tree = Tree::with(&["a.txt", "b.md"]);
     let mut config = tree.config();
     let bench = Bench::start_with(tree, config.clone()).await;
@@ -339,7 +339,7 @@ async fn what_other_settings_leave_as_it_is_is_read_again_and_not_published() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn new_settings_apply_without_a_restart_or_say_that_they_need_one() {
+async fn new_settings_apply_without_a_restart_or_ask_for_one() {
     let tree = Tree::with(&["a.txt", "b.md"]);
     let other = tempfile::tempdir().unwrap();
     fs::write(other.path().join("c.txt"), "c").unwrap();
@@ -358,14 +358,14 @@ async fn new_settings_apply_without_a_restart_or_say_that_they_need_one() {
 
     let mut listen = new.clone();
     listen.daemon.listen = "127.0.0.1:1".parse().unwrap();
-    let said = bench.handle.reload(listen).unwrap_err().to_string();
-    assert!(said.contains("listen") && said.contains("restart"), "{said}");
+    let text = bench.handle.reload(listen).unwrap_err().to_string();
+    assert!(text.contains("listen") && text.contains("restart"), "{text}");
     let mut bad = new.clone();
     settings_of(&mut bad).include = vec!["a[".into()];
-    let said = bench.handle.reload(bad).unwrap_err().to_string();
-    assert!(said.contains("\"a[\""), "{said}");
+    let text = bench.handle.reload(bad).unwrap_err().to_string();
+    assert!(text.contains("\"a[\""), "{text}");
 
-    // A root that is no longer there takes its few objects with it.
+    // The few objects of a removed root are deleted.
     bench.handle.reload(config).unwrap();
     bench.until("b.md", true).await;
     bench.until_url(&spec::file_url(&other.path().join("c.txt")), |it| it.is_none()).await;
@@ -403,7 +403,7 @@ async fn pages_and_administration_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_gathered_can_be_pulled_and_a_waiting_pull_hears_of_a_change() {
+async fn gathered_records_can_be_pulled_and_a_long_poll_gets_changes() {
     let bench = Bench::start(Tree::with(&["a.txt", "b.txt"])).await;
     let folder = tempfile::tempdir().unwrap();
     let now = collection::Stamp(net::clock::now_ms());
@@ -411,7 +411,7 @@ async fn what_was_gathered_can_be_pulled_and_a_waiting_pull_hears_of_a_change() 
     let client = Client::new(Settings { allow_private: true, ..Settings::default() });
     let base = bench.public.clone();
     let limits = PullLimits::default();
-    let ask = Asking::new(client, base, "docs").allow_private(true);
+    let ask = FeedClient::new(client, base, "docs").allow_private(true);
     let puller = Puller::new(ask, copy.clone(), limits);
     let summary = puller.pull(None).await.unwrap();
     assert_eq!((summary.objects, copy.len()), (2, 2));
@@ -432,16 +432,16 @@ async fn what_was_gathered_can_be_pulled_and_a_waiting_pull_hears_of_a_change() 
 async fn the_id_stays_and_a_second_gatherer_on_the_same_data_is_refused() {
     let bench = Bench::start(Tree::with(&["a.txt"])).await;
     let id = bench.handle.id().to_owned();
-    let said = gatherer::Server::bind(bench.tree.config()).await.unwrap_err().to_string();
-    assert!(said.contains("in use"), "{said}");
+    let text = gatherer::Server::bind(bench.tree.config()).await.unwrap_err().to_string();
+    assert!(text.contains("in use"), "{text}");
     let (tree, _) = bench.stop().await;
     let bench = Bench::start(tree).await;
     assert_eq!(bench.handle.id(), id);
     assert_eq!(id.len(), 16);
     let (tree, _) = bench.stop().await;
     fs::write(tree.data().join("id"), "nonsense").unwrap();
-    let said = gatherer::Server::bind(tree.config()).await.unwrap_err().to_string();
-    assert!(said.contains("does not hold an id"), "{said}");
+    let text = gatherer::Server::bind(tree.config()).await.unwrap_err().to_string();
+    assert!(text.contains("does not hold an id"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! Roots that are OAI-PMH repositories: harvested, followed, held, resumed and forgotten.
+//! Tests of OAI-PMH repositories as roots: harvested, followed, held, resumed and forgotten.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -26,7 +26,7 @@ async fn start(tree: Tree, archive: &Archive) -> Bench {
     bench
 }
 
-/// Waits until no harvest is waited for.
+/// Waits until all due harvests have ended.
 async fn harvested(bench: &Bench) {
     bench.progress(|it| it.harvests_due == 0).await;
 }
@@ -36,13 +36,13 @@ fn root(bench: &Bench, archive: &Archive) -> RootStatus {
     roots.into_iter().find(|it| it.url == archive.url.as_str()).unwrap()
 }
 
-/// The OID of a record as `/object` takes it.
+/// Returns the OID of a record in the form of `/object`.
 fn oid(archive: &Archive, number: u32) -> String {
     let id = SourceIdentity::new(archive.url.as_str()).gatherer_id;
     format!("{} {id}", Archive::object(number))
 }
 
-/// Asks for a harvest, and waits until `is_over`.
+/// Requests a harvest, and waits until `is_over`.
 async fn again(bench: &Bench, is_over: impl Fn(&gatherer::Status) -> bool) {
     let before = bench.handle.status().version;
     bench.handle.gather();
@@ -70,8 +70,8 @@ async fn a_repository_is_gathered_and_followed() {
     assert_eq!(text("Time-to-Live").as_deref(), Some("2592000"));
     assert_eq!(text("Update-Time").as_deref(), Some("1767225600"));
 
-    // What changes, comes and goes is found by the next harvest, which asks for nothing else.
-    archive.asked();
+    // The next harvest finds changed, new and deleted records, and requests no others.
+    archive.take_queries();
     archive.set(7, Some("Another title"));
     archive.set(8, None);
     archive.set(100, Some("New"));
@@ -81,7 +81,7 @@ async fn a_repository_is_gathered_and_followed() {
     bench.until_url(&oid(&archive, 7), |it| it.is_some_and(title)).await;
     assert!(bench.object(&oid(&archive, 100)).await.is_some());
     let lists: Vec<String> =
-        archive.asked().into_iter().filter(|it| it.contains("ListRecords")).collect();
+        archive.take_queries().into_iter().filter(|it| it.contains("ListRecords")).collect();
     assert!(lists.iter().all(|it| it.contains("from=")), "{lists:?}");
     assert_eq!(bench.handle.progress().borrow().updated, 2, "the others are as they were");
     bench.assert_conserved();
@@ -89,7 +89,7 @@ async fn a_repository_is_gathered_and_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_finished_harvest_confirms_what_lives() {
+async fn a_finished_harvest_confirms_live_records() {
     let archive = Archive::start(3).await;
     let (tree, _) = start(Tree::new(), &archive).await.stop().await;
     let (dir, now) = (tree.data().join("collection"), Stamp(net::clock::now_ms()));
@@ -111,15 +111,15 @@ async fn a_stop_amid_a_harvest_is_quick_and_the_next_start_goes_on() {
     let config = config(&tree, &archive);
     let bench = Bench::start_with(tree, config).await;
     archive.stalled().await;
-    // What came before is published already.
+    // Records received before the stop are published already.
     bench.status(|it| it.objects == 30).await;
     let (tree, took) = bench.stop().await;
     assert!(took.as_secs() < 2, "{took:?}");
     archive.stall(None);
-    let first = archive.asked();
+    let first = archive.take_queries();
     let bench = start(tree, &archive).await;
     assert_eq!(bench.handle.status().objects, 45);
-    let second = archive.asked();
+    let second = archive.take_queries();
     assert!(first.last().is_some_and(|it| it.contains("resumptionToken")), "{first:?}");
     assert_eq!(first.last(), second.first(), "it goes on with the page that was not answered");
     bench.stop().await;
@@ -130,7 +130,7 @@ async fn a_large_loss_is_held_until_it_is_confirmed() {
     let archive = Archive::start(150).await;
     let bench = start(Tree::with(&["a.txt"]), &archive).await;
     archive.lose(|number| 5 <= number);
-    // Other records are to be made of the same metadata: everything is harvested again.
+    // Other records are made of the same metadata: everything is harvested again.
     let mut settings = config(&bench.tree, &archive);
     let mut repository = Repository::new(archive.url.clone());
     repository.oai.keep_original = true;
@@ -140,11 +140,11 @@ async fn a_large_loss_is_held_until_it_is_confirmed() {
     bench.status(|it| it.roots.iter().any(|it| it.hold == hold)).await;
     assert_eq!(bench.handle.status().objects, 151, "nothing is deleted");
     assert_eq!(root(&bench, &archive).held, 145);
-    let (_, said) = bench.get_admin("problems").await;
-    assert!(said.contains("145 of 150 records are gone"), "{said}");
+    let (_, text) = bench.get_admin("problems").await;
+    assert!(text.contains("145 of 150 records are gone"), "{text}");
 
-    let (status, said) = bench.post(&format!("confirm?root={}", archive.url)).await;
-    assert_eq!(status, 202, "{said}");
+    let (status, text) = bench.post(&format!("confirm?root={}", archive.url)).await;
+    assert_eq!(status, 202, "{text}");
     harvested(&bench).await;
     assert_eq!(bench.handle.status().objects, 6);
     assert_eq!(root(&bench, &archive).hold, None);
@@ -154,7 +154,7 @@ async fn a_large_loss_is_held_until_it_is_confirmed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repository_that_fails_is_named_and_holds_up_nothing() {
+async fn a_repository_that_fails_is_reported_and_delays_nothing() {
     let archive = Archive::start(5).await;
     archive.fail(Some(404));
     let bench = start(Tree::with(&["a.txt"]), &archive).await;
@@ -163,7 +163,7 @@ async fn a_repository_that_fails_is_named_and_holds_up_nothing() {
     assert_eq!(problem.object, archive.url.as_str());
     assert!(problem.message.contains("404"), "{}", problem.message);
     assert_eq!(root(&bench, &archive).confirmed, None);
-    // Once it is well again, the problem is off the list.
+    // When it works again, the problem is removed from the list.
     archive.fail(None);
     again(&bench, |it| it.objects == 6).await;
     bench.status(|it| it.roots.iter().all(|it| it.confirmed.is_some())).await;
@@ -194,8 +194,8 @@ async fn a_repository_that_is_no_longer_a_root_is_forgotten() {
     bench.stop().await;
 }
 
-/// Has `bench` harvest, again and again, until it has so many objects: a repository does not tell of what it
-/// has committed within the same second.
+/// Requests harvests repeatedly until the number of objects is reached: a repository does not list changes of
+/// the present second.
 async fn until_objects(bench: &Bench, count: u64) {
     let tick = std::cell::Cell::new(0_u32);
     bench
@@ -220,13 +220,13 @@ async fn a_gatherer_is_a_root_of_another() {
     settings.roots.push(Root::Repository(soif));
     let bench = Bench::start_with(tree, settings).await;
     until_objects(&bench, 3).await;
-    // It is the same object, and says what it says at its origin.
+    // It is the same object, with the same record as at its origin.
     let url = gatherer::spec::file_url(&origin.tree.path("a.txt"));
     let there = origin.object(&url).await.unwrap();
     let mut here = bench.object(&format!("{url} {}", origin.handle.id())).await.unwrap();
     assert_eq!(here.remove("Origin-Version"), 1);
     let mut expected = there.clone();
-    // Nobody here confirms it: it lives until its repository says otherwise.
+    // This gatherer does not confirm it: it lives until its repository deletes it.
     expected.set("Time-to-Live", (100 * 365 * 86_400_u64).to_string());
     assert_eq!(here, expected);
 

@@ -1,4 +1,4 @@
-//! The hold: a mass deletion is not published before it is confirmed.
+//! Tests of the hold: a mass deletion is not published before it is confirmed.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -37,14 +37,14 @@ async fn a_large_loss_is_held_until_it_is_confirmed() {
     let (_, text) = bench.get_admin("status").await;
     assert!(text.contains("\"why\":\"lost\""), "{text}");
     let (status, page) = bench.get_admin("").await;
-    let told = "120 objects would be deleted";
+    let expected = "120 objects would be deleted";
     assert!(
-        status == 200 && page.contains(told) && page.contains("confirm --root file:"),
+        status == 200 && page.contains(expected) && page.contains("confirm --root file:"),
         "{page}"
     );
     assert!(!page.contains("style="), "{page}");
 
-    // Held across a restart, and after a part has come back.
+    // The hold lasts over a restart, and after a part is back.
     let (tree, _) = bench.stop().await;
     for n in (1..239).step_by(2) {
         tree.write(&format!("d1/f{n}.txt"), &format!("file {n}"));
@@ -99,7 +99,7 @@ async fn a_watched_loss_is_held_too() {
     let bench = Bench::start(many(400)).await;
     fs::remove_dir_all(bench.tree.path("d0")).unwrap();
     fs::remove_dir_all(bench.tree.path("d1")).unwrap();
-    // What was lost before the limit was passed is gone; the rest is held.
+    // Files lost before the limit was reached are deleted; the others are held.
     bench.gather().await;
     let objects = bench.handle.status().objects;
     assert!(280 <= objects, "{objects} of 400 are left");

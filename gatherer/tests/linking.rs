@@ -1,4 +1,4 @@
-//! What is gathered of symbolic links where the site wants to know of them.
+//! Tests of symbolic links that are gathered as such.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -11,7 +11,7 @@ use gatherer::spec::Symlinks;
 use support::{Bench, Tree, settings_of};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_has_a_record_that_says_where_it_leads() {
+async fn a_link_has_a_record_with_its_target() {
     let tree = Tree::with(&["papers/one.txt", "two.txt"]);
     symlink("papers/one.txt", tree.path("newest.txt")).unwrap();
     symlink("papers", tree.path("all")).unwrap();
@@ -34,7 +34,7 @@ async fn a_link_has_a_record_that_says_where_it_leads() {
     bench.gather().await;
     assert!(bench.read() <= read + 4, "what has not changed is not read at every pass");
 
-    // Another link takes its place, and then a file.
+    // Another link replaces it, and then a file.
     fs::remove_file(bench.tree.path("newest.txt")).unwrap();
     symlink("two.txt", bench.tree.path("newest.txt")).unwrap();
     bench.until_text("newest.txt", "two").await;

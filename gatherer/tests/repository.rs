@@ -1,4 +1,4 @@
-//! A gatherer as an OAI-PMH repository: what it gathers is listed, what goes is listed as deleted.
+//! Tests of a gatherer as an OAI-PMH repository: it lists gathered objects, and deleted ones as deleted.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -11,8 +11,8 @@ use gatherer::Config;
 use gatherer::config::Watch;
 use support::{Bench, PATIENCE, Tree};
 
-/// Asks `/oai` until lists can be made.
-async fn ask(bench: &Bench, query: &str) -> String {
+/// Queries `/oai` until it can make lists.
+async fn query_oai(bench: &Bench, query: &str) -> String {
     let end = net::clock::monotonic() + PATIENCE;
     loop {
         let (status, body) = bench.get(&format!("oai?{query}")).await;
@@ -26,11 +26,11 @@ async fn ask(bench: &Bench, query: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_gathered_can_be_harvested() {
+async fn gathered_objects_can_be_harvested() {
     let tree = Tree::with(&["a.txt", "b.txt"]);
     let config = Config { name: "Docs".into(), watch: Watch::Off, ..tree.config() };
     let bench = Bench::start_with(tree, config).await;
-    let identify = ask(&bench, "verb=Identify").await;
+    let identify = query_oai(&bench, "verb=Identify").await;
     let base = format!("<baseURL>{}oai</baseURL>", bench.public);
     let id = format!("<repositoryIdentifier>harvest-{}.invalid<", bench.handle.id());
     for part in [
@@ -38,20 +38,20 @@ async fn what_is_gathered_can_be_harvested() {
         base.as_str(),
         id.as_str(),
         "<totalElements>2</totalElements>",
-        // Every hour, as `rewalk` is.
+        // Every hour, by `rewalk`.
         "<updatePeriod>hourly</updatePeriod><updateFrequency>1</updateFrequency><updateBase>20",
     ] {
         assert!(identify.contains(part), "{part} is not in {identify}");
     }
-    let list = ask(&bench, "verb=ListRecords&metadataPrefix=oai_dc").await;
+    let list = query_oai(&bench, "verb=ListRecords&metadataPrefix=oai_dc").await;
     assert_eq!(list.matches("<record>").count(), 2);
     assert!(list.contains("a.txt</"), "{list}");
-    let sets = ask(&bench, "verb=ListSets").await;
+    let sets = query_oai(&bench, "verb=ListSets").await;
     assert!(sets.contains(&format!("<setSpec>gatherer:{}</setSpec>", bench.handle.id())));
 
     fs::remove_file(bench.tree.path("a.txt")).unwrap();
     bench.gather().await;
-    let list = ask(&bench, "verb=ListIdentifiers&metadataPrefix=soif").await;
+    let list = query_oai(&bench, "verb=ListIdentifiers&metadataPrefix=soif").await;
     assert_eq!((list.matches("<header>").count(), list.matches("<header status").count()), (1, 1));
     let (_, page) = bench.get("").await;
     assert!(page.contains("<a href=\"/oai?verb=Identify\">OAI-PMH</a>"), "{page}");
@@ -69,9 +69,9 @@ async fn what_is_gathered_can_be_harvested() {
     let mut on = bench.tree.config();
     on.oai.repository_name = Some("Other".to_owned());
     bench.handle.reload(on).unwrap();
-    let list = ask(&bench, "verb=ListRecords&metadataPrefix=oai_dc").await;
+    let list = query_oai(&bench, "verb=ListRecords&metadataPrefix=oai_dc").await;
     assert_eq!(list.matches("<record>").count(), 2);
-    let identify = ask(&bench, "verb=Identify").await;
+    let identify = query_oai(&bench, "verb=Identify").await;
     assert!(identify.contains("<repositoryName>Other</repositoryName>"), "{identify}");
     bench.stop().await;
 }

@@ -1,5 +1,5 @@
-//! A byte of the gatherer's data that changes between two runs: what was lost is gathered again, and
-//! nothing else is.
+//! Tests of damage: after a byte of the gatherer's data has changed between two runs, only lost records are
+//! gathered again.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -18,7 +18,7 @@ use support::{Bench, Tree};
 
 const FILES: u64 = 400;
 
-/// Opens the collection of a gatherer that does not run; `seal`: and ends its segment.
+/// Opens the collection of a gatherer that does not run; with `seal` also ends its segment.
 fn look(data: &Path, seal: bool) -> usize {
     let (collection, _) =
         Collection::open(&data.join("collection"), Options::default(), Stamp(clock::now_ms()))
@@ -30,7 +30,7 @@ fn look(data: &Path, seal: bool) -> usize {
     collection.verify().unwrap().problems.len()
 }
 
-/// Changes a byte of the first member that has several changes: not just what is said of a root.
+/// Changes a byte of the first member with several changes, so that it is not a root's confirmation.
 fn flip(data: &Path) {
     let files = fs::read_dir(data.join("collection")).unwrap().map(|it| it.unwrap().path());
     let mut segments: Vec<_> =
@@ -58,7 +58,7 @@ async fn check(sealed: bool) {
 
     let bench = Bench::start(tree).await;
     bench.passes(1).await;
-    // What was damaged is named, gathered again, and left out of the log.
+    // Damaged objects are reported, gathered again, and left out of the log.
     let status = bench.status(|it| it.damaged_total == 1 && it.damaged.is_empty()).await;
     assert_eq!(status.problems["damaged"], 1);
     let gathered = bench.handle.stages().iter().find(|it| it.stage == "summarize").unwrap().left;
@@ -71,17 +71,17 @@ async fn check(sealed: bool) {
     assert_eq!(look(&tree.data(), false), 0);
 }
 
-/// What `/readyz` says of a check: the status, and what is wrong with it.
-fn found((status, body): (u16, String), check: &str) -> (u16, Option<String>) {
-    let said: daemon::health::Readiness = serde_json::from_str(&body).unwrap();
-    assert_eq!(said.ready, status == 200, "{body}");
-    let check = said.checks.into_iter().find(|it| it.name == check).unwrap();
+/// Returns the status of `/readyz`, and the message of a check.
+fn readiness((status, body): (u16, String), check: &str) -> (u16, Option<String>) {
+    let text: daemon::health::Readiness = serde_json::from_str(&body).unwrap();
+    assert_eq!(text.ready, status == 200, "{body}");
+    let check = text.checks.into_iter().find(|it| it.name == check).unwrap();
     assert_eq!(check.ok, check.message.is_none());
     (status, check.detail.or(check.message))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gatherer_whose_feed_is_not_whole_is_not_ready_until_it_is() {
+async fn a_gatherer_with_a_damaged_feed_is_not_ready_until_repaired() {
     let tree = Tree::new();
     for n in 0..FILES {
         tree.write(&format!("{n}.txt"), &format!("number {n} {:032x}", n.wrapping_mul(n) << 17));
@@ -90,21 +90,21 @@ async fn a_gatherer_whose_feed_is_not_whole_is_not_ready_until_it_is() {
     assert_eq!(look(&tree.data(), true), 0);
     let bench = Bench::start(tree).await;
     let feed = "serves-whole-feed";
-    assert_eq!(found(bench.get("readyz").await, feed), (200, None));
-    // So that it cannot be gathered again for now.
+    assert_eq!(readiness(bench.get("readyz").await, feed), (200, None));
+    // The file cannot be gathered again for now.
     let aside = bench.tree.folder.path().join("aside");
     fs::rename(bench.tree.root(), &aside).unwrap();
     flip(&bench.tree.data());
-    // What is damaged is found as it is read, if not before: the answer breaks off there.
+    // The damage is found when it is read, if not before: the answer breaks off there.
     let client = Client::new(Settings { allow_private: true, ..Settings::default() });
     let ask = async || client.send(Request::get(bench.public.join("feed").unwrap())).await.unwrap();
     drop(ask().await.bytes(1 << 20).await);
     assert!(ask().await.header("harvest-missing").is_some(), "there is a snapshot of the rest");
-    let (status, said) = found(bench.get("readyz").await, feed);
-    let (said, folder) = (said.unwrap(), bench.tree.folder.path().display().to_string());
-    assert!(status == 503 && said.contains("damaged") && !said.contains(&folder), "{said}");
-    let (status, said) = found(bench.get_admin("readyz").await, feed);
-    assert!(status == 503 && said.clone().unwrap().contains(&folder), "{said:?}");
+    let (status, text) = readiness(bench.get("readyz").await, feed);
+    let (text, folder) = (text.unwrap(), bench.tree.folder.path().display().to_string());
+    assert!(status == 503 && text.contains("damaged") && !text.contains(&folder), "{text}");
+    let (status, text) = readiness(bench.get_admin("readyz").await, feed);
+    assert!(status == 503 && text.clone().unwrap().contains(&folder), "{text:?}");
     let (_, text) = bench.get_admin("metrics").await;
     for line in ["harvest_ready 0", "harvest_ready_check{check=\"serves-whole-feed\"} 0"] {
         assert!(text.lines().any(|it| it == line), "{line} is not in {text}");
@@ -117,11 +117,11 @@ async fn a_gatherer_whose_feed_is_not_whole_is_not_ready_until_it_is() {
         passes += 1;
         assert!(passes < 100, "{:#?}", bench.handle.status());
     }
-    assert_eq!(found(bench.get("readyz").await, feed), (200, None));
+    assert_eq!(readiness(bench.get("readyz").await, feed), (200, None));
     assert_eq!(bench.get("feed").await.0, 200);
 }
 
-/// Copies a folder as it is.
+/// Copies a folder.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
@@ -134,19 +134,19 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_last_stop_has_lost_is_released_by_nobody_until_all_was_gone_through() {
+async fn records_lost_by_the_last_stop_are_not_released_before_a_full_pass() {
     let tree = Tree::new();
     tree.write("kept.txt", "kept");
     let bench = Bench::start(tree).await;
     bench.passes(1).await;
-    // What a power cut leaves of a disk that forgets the commits after this.
+    // The state after a power cut on a disk that loses later commits.
     let (collection, before) =
         (bench.tree.data().join("collection"), bench.tree.folder.path().join("before"));
     copy(&collection, &before);
     bench.tree.write("lost.txt", "lost");
     bench.gather().await;
     bench.file("lost.txt".to_owned()).await;
-    let told = bench.handle.version();
+    let published = bench.handle.version();
     let (tree, _) = bench.stop().await;
     fs::remove_dir_all(&collection).unwrap();
     copy(&before, &collection);
@@ -155,7 +155,8 @@ async fn what_the_last_stop_has_lost_is_released_by_nobody_until_all_was_gone_th
     fs::rename(tree.root(), &aside).unwrap();
     let bench = Bench::start(tree).await;
     let client = Client::new(Settings { allow_private: true, ..Settings::default() });
-    let feed = bench.public.join(&format!("feed?since={}&epoch={}", told.serial, told.epoch));
+    let feed =
+        bench.public.join(&format!("feed?since={}&epoch={}", published.serial, published.epoch));
     let feed = feed.unwrap();
     let missing = async || {
         let response = client.send(Request::get(feed.clone())).await.unwrap();
@@ -170,7 +171,7 @@ async fn what_the_last_stop_has_lost_is_released_by_nobody_until_all_was_gone_th
     assert_eq!(missing().await, None);
 }
 
-/// The same with records that were harvested.
+/// Checks the same with harvested records.
 async fn check_harvested(sealed: bool) {
     let archive = Archive::start(u32::try_from(FILES).unwrap()).await;
     let start = async |tree: Tree| {
@@ -182,7 +183,7 @@ async fn check_harvested(sealed: bool) {
     };
     let (tree, _) = start(Tree::new()).await.stop().await;
     assert_eq!(look(&tree.data(), sealed), 0);
-    archive.asked();
+    archive.take_queries();
     flip(&tree.data());
 
     let bench = start(tree).await;
@@ -190,18 +191,18 @@ async fn check_harvested(sealed: bool) {
     let asked = std::cell::RefCell::new(Vec::new());
     bench
         .status(|it| {
-            asked.borrow_mut().extend(archive.asked());
+            asked.borrow_mut().extend(archive.take_queries());
             it.objects == FILES && asked.borrow().iter().any(is_full)
         })
         .await;
-    // What is damaged is left out of the log soon after all has come again.
+    // Damaged members are left out of the log soon after all records are back.
     bench.status(|it| it.damaged.is_empty()).await;
     let (tree, _) = bench.stop().await;
     assert_eq!(look(&tree.data(), false), 0);
 }
 
-/// Changes a byte in the header of the member that has a delete, after ending its segment, and removes
-/// the key index, which knows of it.
+/// Changes a byte in the header of the member with a delete, after ending its segment, and removes the
+/// key index, which has the delete too.
 fn lose_delete(data: &Path) {
     let folder = data.join("collection");
     let options = Options { segment_bytes_max: 1, ..Options::default() };
@@ -224,7 +225,7 @@ fn lose_delete(data: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_whose_deletion_was_lost_goes_again() {
+async fn a_file_whose_deletion_was_lost_is_deleted_again() {
     let bench = Bench::start(Tree::with(&["a.txt", "b.txt", "c.txt"])).await;
     bench.passes(1).await;
     let (tree, _) = bench.stop().await;
@@ -234,7 +235,7 @@ async fn a_file_whose_deletion_was_lost_goes_again() {
     let (tree, _) = bench.stop().await;
     lose_delete(&tree.data());
     {
-        // Whoever opens it first: the gatherer learns of it all the same.
+        // The gatherer notices the loss even if another process opens the collection first.
         let folder = tree.data().join("collection");
         let (collection, recovery) =
             Collection::open(&folder, Options::default(), Stamp(clock::now_ms())).unwrap();

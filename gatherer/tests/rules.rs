@@ -1,5 +1,4 @@
-//! A site's rules change what is published, by programs as well; and a gatherer whose worker is gone goes
-//! on.
+//! Tests of a site's rules: they change published records, also by commands; and of workers that fail.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -23,8 +22,8 @@ Type == 'Text'
 \tTitle | exit 7
 ";
 
-/// Is what the gatherer starts, where standard input is a file or a socket of its; ends at once in a
-/// usual run.
+/// Is the process that the gatherer starts if standard input is its file or socket; does nothing in a usual
+/// run.
 #[test]
 fn started_by_a_gatherer() {
     let input = std::fs::read_link("/proc/self/fd/0").unwrap_or_default();
@@ -71,8 +70,8 @@ async fn a_stop_while_a_rule_s_command_runs_publishes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn missing_fences_are_told_where_only_commands_run() {
-    // Is a worker without any object, that says what is missing: 17 bytes of JSON.
+async fn missing_fences_are_reported_if_only_commands_run() {
+    // The command is a worker that only answers with its missing fences: 17 bytes of JSON.
     let says = r#"printf '\021\0\0\0\0\0\0\0\0\0\0\0{"missing":["x"]}' >&0; cat >/dev/null"#;
     let arguments = ["-c", says].map(str::to_owned).to_vec();
     for (rules, expected) in [
@@ -95,7 +94,7 @@ async fn missing_fences_are_told_where_only_commands_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_commands_may_read_changes_while_it_runs() {
+async fn paths_for_commands_may_change_while_it_runs() {
     let tree = Tree::new();
     tree.write("a.txt", "A name\n\nof somebody\n");
     let list = tree.folder.path().join("names");
@@ -112,7 +111,7 @@ async fn what_commands_may_read_changes_while_it_runs() {
     bench.stop().await;
 }
 
-/// A frame of what a worker answers.
+/// Returns a frame of a worker's answer.
 fn frame(head: &str, body: &str) -> Vec<u8> {
     let lengths = u32::try_from(head.len()).unwrap().to_le_bytes().into_iter();
     let lengths = lengths.chain((body.len() as u64).to_le_bytes()).collect();
@@ -120,15 +119,15 @@ fn frame(head: &str, body: &str) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_took_too_long_is_tried_once_more_and_takes_nothing_away_until_then() {
+async fn late_objects_are_tried_once_more_and_keep_their_records_until_then() {
     let tree = Tree::new();
     let shar = |word: &str| {
         format!("#!/bin/sh\n# This is a shell archive.\nsed 's/^X//' >b.txt <<'E'\nX{word}\nE\n")
     };
     tree.write("a.shar", &shar("first"));
     tree.date("a.shar", 1);
-    // A worker that has no time while its answer is there: that of one that it had.
-    let said = tree.folder.path().join("late");
+    // While this file with an answer exists, the worker sends that answer and is late.
+    let late = tree.folder.path().join("late");
     let url = spec::file_url(&tree.path("a.shar"));
     let problem = format!(r#"{{"object":"{url}","kind":"Time","message":"late"}}"#);
     let summary = format!(r#"{{"Summary":{{"problems":[{problem}],"given":null}}}}"#);
@@ -139,13 +138,13 @@ async fn what_took_too_long_is_tried_once_more_and_takes_nothing_away_until_then
     ];
     let usual = worker();
     let script = format!(
-        "if [ -e {said} ]; then cat {said} >&0; cat >/dev/null; else exec {} {}; fi",
+        "if [ -e {late} ]; then cat {late} >&0; cat >/dev/null; else exec {} {}; fi",
         usual.path.display(),
         usual.arguments.join(" "),
-        said = said.display(),
+        late = late.display(),
     );
     let late = |is_late| {
-        if is_late { std::fs::write(&said, answer.concat()) } else { std::fs::remove_file(&said) }
+        if is_late { std::fs::write(&late, answer.concat()) } else { std::fs::remove_file(&late) }
             .unwrap();
     };
     let worker = Program { path: "/bin/sh".into(), arguments: vec!["-c".into(), script] };
@@ -187,14 +186,14 @@ async fn what_took_too_long_is_tried_once_more_and_takes_nothing_away_until_then
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_started_is_tried_again_and_takes_nothing_away() {
+async fn commands_that_cannot_start_are_tried_again_and_keep_records() {
     let tree = Tree::new();
     tree.write("a.txt", "A name\n\nof somebody\n");
     let mut config = ruled(&tree, "Type == 'Text'\n\tTitle | echo other\n");
     let title = async |bench: &Bench| {
         bench.file("a.txt").await.text("Title").unwrap().lines().next_back().unwrap().to_owned()
     };
-    // A file where the folder for commands is to be.
+    // A file in the place of the folder for commands.
     let scratch = tree.data().join("scratch");
     std::fs::create_dir_all(tree.data()).unwrap();
     std::fs::write(&scratch, "").unwrap();
@@ -217,7 +216,7 @@ async fn what_cannot_be_started_is_tried_again_and_takes_nothing_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn records_are_published_as_the_rules_of_the_site_have_them() {
+async fn rules_of_the_site_change_published_records() {
     let tree = Tree::new();
     tree.write("a.txt", "A note\n\nabout this\n");
     tree.write("b.txt", "A secret\n\nabout that\n");
@@ -228,11 +227,13 @@ async fn records_are_published_as_the_rules_of_the_site_have_them() {
     let value = |name: &str| record.text(name).unwrap().into_owned();
     assert_eq!(value("Time-to-Live"), "60");
     assert!(value("Partial-Text").contains("A NOTE"), "{record:?}");
-    // Before it becomes another program, a test program says that it is one.
+    // A test program prints a header before it becomes another program.
     assert!(value("Title").ends_with("A NOTE"), "{record:?}");
     let problems = bench.handle.problems();
-    let said: Vec<&str> = problems.iter().map(|it| it.message.as_str()).collect();
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].contains("rule of line 3: `Title | exit 7`: /bin/sh fails (exit status: 7)"));
+    let messages: Vec<&str> = problems.iter().map(|it| it.message.as_str()).collect();
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(
+        messages[0].contains("rule of line 3: `Title | exit 7`: /bin/sh fails (exit status: 7)")
+    );
     bench.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Which files are gathered as what: the site's rules of types, and what selection leaves out.
+//! Tests of the site's rules of types, and of selection.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -25,13 +25,13 @@ fn pair(made: &str, from: &str) -> SourceFor {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_made_of_something_comes_and_goes_with_it() {
+async fn products_are_gathered_only_without_their_source() {
     let tree = Tree::with(&["a.md", "a.html", "d/b.html", "c.md", "c.html"]);
     let choice = Choice { source_for: vec![pair("*.html", "*.md")], ..Choice::default() };
     let mut config = with_choice(&tree.config(), choice);
     settings_of(&mut config).exclude = vec!["c.md".into()];
     let bench = Bench::start_with(tree, config).await;
-    // A source that is excluded is not gathered, so that what is made of it is.
+    // A source that is excluded is not gathered, and therefore its product is.
     assert_eq!(bench.handle.status().objects, 3);
     bench.until("a.html", false).await;
     let (_, metrics) = bench.get_admin("metrics").await;
@@ -47,7 +47,7 @@ async fn what_is_made_of_something_comes_and_goes_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_selection_takes_records_away_and_brings_them_back() {
+async fn a_new_selection_deletes_records_and_brings_them_back() {
     let tree = Tree::with(&["a.txt", "b.c", "c.tmp"]);
     let config = tree.config();
     let bench = Bench::start_with(tree, config.clone()).await;

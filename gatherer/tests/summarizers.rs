@@ -1,5 +1,4 @@
-//! Summarizers made by the site: programs called after types, as 1995 had them, and what it declares by
-//! expressions.
+//! Tests of the site's own summarizers: programs named after types, as in 1995, and expressions.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -31,7 +30,7 @@ const TYPES: &str = "[[type]]\nname = 'Recipe'\nby_name = '[.]recipe$'\n\
 const QUICK: &str = "[[summarizer]]\ntype = 'Recipe'\nbeside = true\n\
                      [[summarizer.attribute]]\nname = 'Serves'\nmatch = '^Serves (\\d+)'\n";
 
-/// In Perl 4, with the library for SOIF that lies beside it: the manual's example of a summarizer.
+/// The manual's example of a summarizer, in Perl 4, with the library for SOIF beside it.
 const REFER: &str = r#"#!/usr/bin/perl
 $ENV{'HARVEST_HOME'} = "/usr/local/harvest" if (!defined($ENV{'HARVEST_HOME'}));
 unshift(@INC, "$ENV{'HARVEST_HOME'}/lib");
@@ -59,13 +58,13 @@ sub soif_print {
 1;
 "#;
 
-/// As simple as they came: no wrapping, and what it calls lies beside it.
+/// A simple summarizer: no wrapping, and the program that it calls is beside it.
 const RECIPE: &str = "#!/bin/sh\ntitle=`head -1 \"$1\" | shout`\n\
                       printf 'Title{%d}:\\t%s\\n' ${#title} \"$title\"\n\
                       printf 'Argument{%d}:\\t%s\\n' ${#1} \"$1\"\n";
 
-/// Is what the gatherer starts, where standard input is a file or a socket of its; ends at once in a
-/// usual run.
+/// Is the process that the gatherer starts if standard input is its file or socket; does nothing in a usual
+/// run.
 #[test]
 fn started_by_a_gatherer() {
     let input = fs::read_link("/proc/self/fd/0").unwrap_or_default();
@@ -136,7 +135,7 @@ async fn programs_of_1995_run_unchanged() {
     assert_eq!(text("Title"), "Computer Networks");
     assert_eq!(text("Author"), "A. S. Tanenbaum\nD. J. Wetherall");
     assert_eq!([text("Type"), text("Nested-Filename")], ["Refer", "in/b.referbib"]);
-    // What it does not say, or may not, is what is built in.
+    // Attributes that it does not write, or may not, come from the built-in summarizer.
     assert!(text("Partial-Text").contains("%A A. S."), "{refer:?}");
     assert_eq!(text("MD5").len(), 32);
     for (record, title, argument, serves) in [
@@ -149,7 +148,7 @@ async fn programs_of_1995_run_unchanged() {
         ),
     ] {
         let text = |name: &str| record.text(name).unwrap_or_default().into_owned();
-        // What is declared is built in, as it were.
+        // A declared summarizer works like a built-in one.
         assert_eq!([text("Title"), text("Argument")], [title, argument]);
         assert_eq!(text("Serves"), serves);
     }
@@ -157,7 +156,7 @@ async fn programs_of_1995_run_unchanged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_goes_wrong_costs_its_own_word() {
+async fn a_program_that_fails_loses_only_its_own_attributes() {
     let tree = Tree::new();
     put(&library(&tree), "Fails.sum", "#!/bin/sh\necho no such luck >&2\nexit 3\n");
     put(&library(&tree), "Floods.sum", "#!/bin/sh\ncat /dev/zero\n");
@@ -173,7 +172,7 @@ async fn one_that_goes_wrong_costs_its_own_word() {
     let mut problems = bench.handle.problems();
     problems.sort_by(|a, b| a.message.cmp(&b.message));
     let expected = [
-        "Babbles.sum writes what is no SOIF",
+        "Babbles.sum does not write SOIF",
         "Fails.sum fails (exit status: 3): no such luck",
         "Floods.sum writes too much; it was ended",
     ];
@@ -185,7 +184,7 @@ async fn one_that_goes_wrong_costs_its_own_word() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_hangs_is_ended_and_soon_not_run_again() {
+async fn a_program_that_hangs_is_ended_and_soon_not_run_again() {
     let tree = Tree::new();
     put(&library(&tree), "Hangs.sum", "#!/bin/sh\nsleep 1000 & sleep 1000\n");
     let names: Vec<String> = (0..9).map(|n| format!("{n}.hangs")).collect();
@@ -196,7 +195,7 @@ async fn one_that_hangs_is_ended_and_soon_not_run_again() {
     config.essence.programs = Some(SitePrograms { folder: library(&tree), time_max });
     let began = clock::monotonic();
     let bench = Bench::start_with(tree, config).await;
-    // Three of the nine are waited for.
+    // Three of the nine run until their deadline.
     assert!(clock::monotonic() - began < 5 * 3 * time_max);
     assert_eq!(bench.handle.status().objects, 1 + 9);
     let problems = bench.handle.problems();

@@ -1,4 +1,4 @@
-//! Takedown at a gatherer: what is lifted without it is gathered again.
+//! Tests of takedowns at a gatherer: lifted objects are gathered again.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -11,7 +11,7 @@ use net::identity::Identity;
 use support::{Bench, Tree};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_lifted_while_it_does_not_run_is_gathered_again() {
+async fn objects_lifted_while_it_does_not_run_are_gathered_again() {
     let tree = Tree::with(&["a.txt", "b.txt"]);
     for name in ["a.txt", "b.txt"] {
         tree.date(name, 1_000_000_000);
@@ -38,7 +38,7 @@ async fn what_is_lifted_while_it_does_not_run_is_gathered_again() {
     let bench = Bench::start(tree).await;
     assert_eq!(bench.handle.status().objects, 2);
     assert!(bench.object(&url).await.is_some());
-    // It is done once.
+    // The lift is followed up only once.
     let (tree, _) = bench.stop().await;
     let bench = Bench::start(tree).await;
     assert_eq!((bench.handle.status().objects, bench.read()), (2, 0));

@@ -1,4 +1,4 @@
-//! Watching: what happens in a tree is published within two seconds, files and directories alike.
+//! Tests of the watch: changes of files and directories are published within two seconds.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -11,7 +11,7 @@ use gatherer::Config;
 use gatherer::config::Watch;
 use support::{Bench, Tree};
 
-/// What a user may expect.
+/// Longest time until a change is published.
 const SOON: Duration = Duration::from_secs(2);
 
 #[track_caller]
@@ -31,7 +31,7 @@ async fn files_come_change_move_and_go() {
     assert_soon(bench.until("d/b.txt", false).await);
     fs::remove_file(bench.tree.path("c.txt")).unwrap();
     assert_soon(bench.until("c.txt", false).await);
-    // As editors save: the new content takes the old one's place.
+    // Editors save by replacing the file.
     bench.tree.write(".a.txt.swp", "saved over");
     fs::rename(bench.tree.path(".a.txt.swp"), bench.tree.path("a.txt")).unwrap();
     assert_soon(bench.until_text("a.txt", "saved over").await);
@@ -41,11 +41,11 @@ async fn files_come_change_move_and_go() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn directories_come_move_and_go_with_all_that_is_in_them() {
+async fn directories_come_move_and_go_with_their_content() {
     let bench = Bench::start(Tree::with(&["keep.txt"])).await;
     bench.tree.write("x/y/z/1.txt", "1");
     assert_soon(bench.until("x/y/z/1.txt", true).await);
-    // The directory that came is watched too.
+    // The new directory is watched too.
     bench.tree.write("x/y/z/2.txt", "2");
     assert_soon(bench.until("x/y/z/2.txt", true).await);
     fs::rename(bench.tree.path("x/y"), bench.tree.path("moved")).unwrap();
@@ -67,7 +67,7 @@ async fn directories_come_move_and_go_with_all_that_is_in_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_to_be_ignored_is_heard_of_too() {
+async fn changes_of_gitignore_files_are_noticed() {
     let bench = Bench::start(Tree::with(&["a.o", "d/b.o", "d/e/c.o", "keep.txt"])).await;
     bench.tree.write("d/.gitignore", "*.o\n");
     assert_soon(bench.until("d/b.o", false).await);
@@ -81,7 +81,7 @@ async fn what_is_to_be_ignored_is_heard_of_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_takes_a_directory_s_place() {
+async fn a_file_may_replace_a_directory() {
     let bench = Bench::start(Tree::with(&["d/a.txt"])).await;
     fs::remove_dir_all(bench.tree.path("d")).unwrap();
     bench.tree.write("d", "now a file");

@@ -1,8 +1,7 @@
-//! Writes what the built-in types are, how they are recognized and what is read of each, as in
-//! docs/formats.md:
+//! The generator of docs/formats.md: the built-in types, how they are recognized and what is read of each.
 //!
 //! * `cargo run -p essence --example formats > docs/formats.md`
-//! * `… --example formats -- seeds fuzz/seeds`: writes the samples as what fuzzing begins with.
+//! * `… --example formats -- seeds fuzz/seeds`: writes the samples as seeds of the fuzz targets.
 
 #![allow(clippy::unwrap_used, reason = "samples are made like tests")]
 #![allow(clippy::print_stdout, reason = "it is there to print")]
@@ -17,7 +16,7 @@ use std::path::Path;
 fn main() {
     assert!(
         table::missing().is_empty() && table::faults().is_empty(),
-        "the test says what is wrong"
+        "samples are missing or wrong: run essence/tests/formats.rs for a list"
     );
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -27,12 +26,10 @@ fn main() {
     }
 }
 
-/// Writes each sample behind a line that says what it is: its type for the one target, its name for the
-/// other.
+/// Writes each sample after a line with its type for the target `summarize`, with its name for `essence`.
 fn seeds(folder: &Path) {
     for sample in samples::all() {
-        let named = [("summarize", sample.r#type.name()), ("essence", sample.name)];
-        for (target, line) in named {
+        for (target, line) in [("summarize", sample.r#type.name()), ("essence", sample.name)] {
             let folder = folder.join(target);
             std::fs::create_dir_all(&folder).unwrap();
             let seed = [line.as_bytes(), b"\n", &sample.bytes].concat();

@@ -1,26 +1,26 @@
-//! The page: one row for each type, made of what the chain says of its sample.
+//! The page docs/formats.md: one row for each type, made from the records of its sample.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use essence::extract::{EssenceSettings, extract};
-use essence::typing::{self, By, Reason, Recognizer};
+use essence::typing::{self, DecidedBy, Reason, Recognizer};
 use formats::object::{Object, Summary};
 use formats::{HEAD_BYTES, Type};
 
 use crate::samples::{self, Sample};
 
-/// A name that says nothing.
+/// Name that matches no rule.
 const BARE: &str = "x";
-/// Text that says nothing.
+/// Text that matches no rule.
 const WORDS: &[u8] = b"some words\nin lines\n";
 /// Longest beginning that is shown as a signature, in bytes.
 const SIGNATURE_BYTES_MAX: usize = 32;
 /// Longest value that is shown, in bytes.
 const VALUE_BYTES_MAX: usize = 160;
-/// What every record has, or nearly every one.
+/// Attributes of all, or nearly all, records.
 const COMMON: &[&str] = &["Title", "Type", "File-Size", "MD5", "Keywords"];
-/// What of these is not shown in a sample: it says little, or depends on who has packed it.
+/// Attributes that are not shown in samples: they tell little, or depend on the packing program.
 const UNSHOWN: &[&str] = &["File-Size", "MD5", "Keywords"];
 
 const HEAD: &str = "# Formats
@@ -42,8 +42,7 @@ pub(crate) fn page() -> String {
     let mut page = HEAD.to_owned();
     page.push_str("| Type | Recognized by | Attributes | Sample |\n|---|---|---|---|\n");
     for sample in &samples {
-        let found = found(sample);
-        let (name, attributes) = (sample.r#type.name(), attributes(&found));
+        let (name, attributes) = (sample.r#type.name(), attributes(&summaries(sample)));
         let anchor = name.to_lowercase().replace('+', "");
         let ways = ways(sample).join("; ");
         let _ =
@@ -56,34 +55,34 @@ pub(crate) fn page() -> String {
         "\n# Sample records\n\nWithout `File-Size`, `MD5` and `Keywords`; long values are cut.\n",
     );
     for sample in &samples {
-        let _ = write!(page, "\n## {}\n\n{}", sample.r#type.name(), shown(&found(sample)));
+        let _ = write!(page, "\n## {}\n\n{}", sample.r#type.name(), rendered(&summaries(sample)));
     }
     page
 }
 
-/// Returns what is wrong with a sample: it is not of its type.
+/// Returns the samples that are not of their type.
 pub(crate) fn faults() -> Vec<String> {
     let wrong = |sample: &Sample| {
         let found = explain(sample.name, &sample.bytes).0;
-        let summary = self::found(sample);
-        let inside = summary.first()?.record.text("Type")?.into_owned();
+        let summaries = summaries(sample);
+        let inside = summaries.first()?.record.text("Type")?.into_owned();
         let is_right = found == sample.r#type || inside == sample.r#type.name();
         (!is_right).then(|| format!("{} is {}", sample.name, found.name()))
     };
     samples::all().iter().filter_map(wrong).collect()
 }
 
-/// Returns the types that have no sample, and are not said to need none.
+/// Returns the types that have no sample and are not listed in [`samples::UNSEEN`].
 pub(crate) fn missing() -> Vec<&'static str> {
     let samples = samples::all();
-    let is_there = |it: &Type| {
+    let has_sample = |it: &Type| {
         samples.iter().any(|sample| sample.r#type == *it)
             || samples::UNSEEN.iter().any(|(unseen, _)| unseen == it)
     };
-    Type::ALL.iter().filter(|it| !is_there(it)).map(|it| it.name()).collect()
+    Type::ALL.iter().filter(|it| !has_sample(it)).map(|it| it.name()).collect()
 }
 
-fn found(sample: &Sample) -> Vec<Summary> {
+fn summaries(sample: &Sample) -> Vec<Summary> {
     let url = format!("http://h.example/d/{}", sample.name);
     let object =
         Object { name: sample.name.to_owned(), ..Object::whole(url, sample.bytes.clone()) };
@@ -95,8 +94,8 @@ fn explain(name: &str, bytes: &[u8]) -> (Type, Reason) {
     let recognizer = Recognizer::default();
     let decision = recognizer.explain("http://h.example/d/x", name, head);
     match decision.by {
-        By::BuiltIn(reason) => (decision.r#type, reason),
-        By::Rule { .. } => unreachable!("there are no rules"),
+        DecidedBy::BuiltIn(reason) => (decision.r#type, reason),
+        DecidedBy::Rule { .. } => unreachable!("there are no rules"),
     }
 }
 
@@ -133,27 +132,27 @@ fn ways(sample: &Sample) -> Vec<String> {
     ways
 }
 
-/// Returns the shortest beginning by which the sample is known, unless that is long.
+/// Returns the shortest beginning by which the sample is recognized, unless that is long.
 fn signature(sample: &Sample) -> Option<&[u8]> {
     let mut fronts = (1..=SIGNATURE_BYTES_MAX).filter_map(|it| sample.bytes.get(..it));
     fronts.find(|it| explain(BARE, it) == (sample.r#type, Reason::Signature))
 }
 
-fn attributes(found: &[Summary]) -> String {
-    let Some(own) = found.first() else { return String::new() };
+fn attributes(summaries: &[Summary]) -> String {
+    let Some(own) = summaries.first() else { return String::new() };
     let names = own.record.attributes().iter().map(|it| it.name.as_str());
     let names: BTreeSet<&str> = names.filter(|it| !COMMON.contains(it)).collect();
     let mut names: Vec<String> = names.into_iter().map(|it| format!("`{it}`")).collect();
-    if 1 < found.len() {
+    if 1 < summaries.len() {
         names.push("a record for each that is in it".to_owned());
     }
     names.join(", ")
 }
 
 /// Renders the records.
-fn shown(found: &[Summary]) -> String {
+fn rendered(summaries: &[Summary]) -> String {
     let mut text = "```\n".to_owned();
-    for summary in found {
+    for summary in summaries {
         let _ = writeln!(text, "@{} {{ {}", summary.record.template, summary.record.url);
         for it in summary.record.attributes() {
             if UNSHOWN.contains(&it.name.as_str()) {

@@ -1,13 +1,14 @@
-//! Measures what is read of papers in PDF, against truths that do not come from the PDF.
+//! A measurement of what is read of papers in PDF, against truths from other sources.
 //!
 //! * `papers titles SITE-LIBRARY`: title and first author of the vignettes in the packages that
 //!   `packages.txt` names, unpacked so that `SITE-LIBRARY/PKG/doc` has the PDF beside its source. Prints
-//!   the share of titles that are right to the letter and after normalization (letters and digits
-//!   only, small, without accents), of first authors after normalization, and as the yardstick what
-//!   the embedded title alone gives; for both halves, split by a hash of the package's name: the rules
-//!   were made on `tuned`, `held out` was not looked at. With `-v` what is wrong in `tuned`.
+//!   the share of titles that are exactly right and that are right after normalization (letters and
+//!   digits only, lower case, without accents), the share of first authors after normalization, and for
+//!   comparison the shares of the embedded title alone. Prints these for two halves, split by a hash of
+//!   the package's name: the rules were made on `tuned`, `held out` was not looked at. `-v` also prints
+//!   the errors in `tuned`.
 //! * `papers classes ROOT…`: `Document-Class` of the documents that `labels.txt` names, as a table of
-//!   label by answer. A document is looked for under each ROOT (Debian packages unpacked).
+//!   label by answer. Documents are searched under each ROOT (Debian packages unpacked).
 
 #![allow(clippy::print_stdout, reason = "it is there to print")]
 #![allow(clippy::unwrap_used, reason = "a measurement that fails may panic")]
@@ -24,7 +25,7 @@ use formats::object::Object;
 use hayro_syntax::Pdf;
 use soif::Record;
 
-/// As in `harvest`: it decides over time.
+/// The allocator of `harvest`, since it determines the time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -109,7 +110,7 @@ fn same(one: &str, other: &str) -> bool {
     truth::normalized(one) == truth::normalized(other)
 }
 
-/// Returns the PDFs of a folder that lie beside their source.
+/// Returns the PDFs of a folder with the source beside each.
 fn pairs(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
     let files = fs::read_dir(folder).into_iter().flatten().map(|it| it.unwrap().path());
     let files: BTreeSet<PathBuf> = files.collect();
@@ -130,7 +131,7 @@ fn record(path: &Path, bytes: Vec<u8>) -> Record {
     extract(object, &EssenceSettings::default(), &|| false).remove(0).record
 }
 
-/// The yardstick: the title in the document information, as it is.
+/// Returns the title in the document information unchanged, for comparison.
 fn embedded_title(bytes: Vec<u8>) -> String {
     let Ok(pdf) = Pdf::new(bytes) else { return String::new() };
     let title = pdf.metadata().title.clone().unwrap_or_default();
@@ -143,7 +144,7 @@ fn embedded_title(bytes: Vec<u8>) -> String {
     }
 }
 
-/// FNV-1a.
+/// Returns the FNV-1a hash.
 fn hash(text: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)

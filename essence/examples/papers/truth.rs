@@ -1,11 +1,11 @@
-//! What a vignette's source says its title and its first author are.
+//! Title and first author of a vignette by its source.
 //!
-//! Independent of the summarizers: it reads LaTeX (or the front matter of R Markdown) as text. Where
-//! the source leaves the value to R, to a macro with arguments, or says none, there is no truth.
+//! It is independent of the summarizers: it reads LaTeX (or the front matter of R Markdown) as text. If
+//! the source leaves the value to R, to a macro with arguments, or has none, there is no truth.
 
 use std::collections::BTreeMap;
 
-/// Title and first author, each where the source says it.
+/// Title and first author, each if the source has it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Truth {
     pub(crate) title: Option<String>,
@@ -17,7 +17,7 @@ pub(crate) fn read(source: &str, extension: &str) -> Truth {
     if extension.eq_ignore_ascii_case("rmd") { markdown(source) } else { latex(source) }
 }
 
-/// Letters and digits only, small, without accents.
+/// Returns letters and digits only, in lower case, without accents.
 pub(crate) fn normalized(text: &str) -> String {
     let mut out = String::new();
     for char in text.chars().flat_map(char::to_lowercase) {
@@ -89,7 +89,7 @@ fn latex(source: &str) -> Truth {
     Truth { title, author: author.and_then(|it| first(&it)) }
 }
 
-/// Returns where a command stands, not one whose name only begins so.
+/// Returns the position of a command, but not of one whose name is longer.
 fn find_command(text: &str, command: &str) -> Option<usize> {
     text.match_indices(command).map(|(at, _)| at).find(|at| {
         let next = text.get(at + command.len()..).and_then(|it| it.chars().next());
@@ -119,7 +119,7 @@ fn without_comments(source: &str) -> String {
             before.bytes().rev().take_while(|it| *it == b'\\').count() % 2 == 0
         });
         out.push_str(line.get(..end.unwrap_or(line.len())).unwrap_or_default());
-        // A comment takes the end of its line with it.
+        // A comment includes the end of its line.
         if end.is_none() {
             out.push('\n');
         }
@@ -156,7 +156,7 @@ fn argument(source: &str, commands: &[&str]) -> Option<String> {
     group(rest).map(|it| it.0)
 }
 
-/// Returns what stands in the braces at the front, and what follows them.
+/// Returns the text in the braces at the front, and the text after them.
 fn group(text: &str) -> Option<(String, &str)> {
     let mut depth = 0_usize;
     let mut escaped = false;
@@ -178,10 +178,10 @@ fn group(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// Returns LaTeX as readers see it; `None` when only TeX or R can tell.
+/// Returns LaTeX as readers see it; `None` if only TeX or R can evaluate it.
 fn plain(latex: &str, macros: &BTreeMap<String, String>) -> Option<String> {
     let mut text = latex.to_owned();
-    // Macros in macros, but not for ever.
+    // Macros in macros, up to four levels.
     for _ in 0..4 {
         for (name, value) in macros {
             let command = format!("\\{name}");
@@ -219,7 +219,7 @@ fn render(latex: &str, out: &mut String) {
     }
 }
 
-/// Renders the command whose name is at the front; returns what follows.
+/// Renders the command whose name is at the front; returns the text after it.
 fn command<'a>(rest: &'a str, out: &mut String) -> &'a str {
     let letters = rest.find(|it: char| !it.is_ascii_alphabetic()).unwrap_or(rest.len());
     let length = if letters == 0 { rest.chars().next().map_or(0, char::len_utf8) } else { letters };
@@ -268,7 +268,7 @@ fn command<'a>(rest: &'a str, out: &mut String) -> &'a str {
             render(&first, out);
             group(rest).map_or(rest, |(_, rest)| rest)
         }
-        // Of all others the argument, if there is one, is what is seen.
+        // Of all other commands, readers see the argument, if there is one.
         _ => after,
     }
 }

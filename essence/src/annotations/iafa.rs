@@ -1,7 +1,7 @@
-//! Annotations as IAFA templates: a template says of the objects that its `URI` fields name what it says.
+//! Annotations as IAFA templates: a template states its fields about the objects of its `URI` fields.
 //!
-//! A template without a `URI` is about no object (a person, an archive), and says nothing here; nor does
-//! a field that is left empty. Variants of `URI` are objects of which the template says the same.
+//! A template without a `URI` is about no object (a person, an archive), and is ignored, as are empty
+//! fields. Variants of `URI` are several objects with the same statements.
 //!
 //! Sans-I/O.
 
@@ -24,12 +24,12 @@ pub(super) fn read(text: &str) -> Result<Vec<Annotation>, Vec<Mistake>> {
             let expected = String::new();
             mistakes.push(Mistake { file: None, line, column: 1, message, expected });
         };
-        let Some(said) = template.said() else {
+        let Some(fields) = template.attributes() else {
             wrong("the template is too long".to_owned());
             continue;
         };
         let mut statements = Vec::new();
-        for (name, value) in said {
+        for (name, value) in fields {
             match Statement::new(&name, value) {
                 Ok(statement) => statements.push(statement),
                 Err(message) => wrong(message),

@@ -1,4 +1,4 @@
-//! Lays statements over a record.
+//! Laying statements over a record.
 //!
 //! Sans-I/O.
 
@@ -7,19 +7,19 @@ use std::collections::HashSet;
 
 use ::soif::Record;
 
-use super::{How, Statement, VALUE_BYTES_MAX};
+use super::{Effect, Statement, VALUE_BYTES_MAX};
 
-/// What an attribute is while statements are laid over it.
+/// Value of an attribute while statements are laid over it.
 #[derive(Debug, Default)]
 struct Value<'s> {
     all: Option<Vec<u8>>,
-    /// Its lines, once some are added.
+    /// Its lines, if some were added.
     lines: Option<HashSet<Cow<'s, [u8]>>>,
 }
 
 impl<'s> Value<'s> {
     fn change(&mut self, it: &'s Statement) {
-        if it.how == How::Replace {
+        if it.effect == Effect::Replace {
             let all = (!it.value.is_empty()).then(|| it.value.clone());
             *self = Self { all, lines: None };
             return;
@@ -44,8 +44,8 @@ fn lines(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|it| *it == b'\n')
 }
 
-/// Changes a record as statements say, one after the other. Attributes stay where they are; new ones come
-/// last, in the order in which they are said.
+/// Applies statements to a record, one after the other. Attributes keep their order; new ones come last, in
+/// the order of the statements.
 pub(super) fn lay_over<'s>(statements: impl Iterator<Item = &'s Statement>, record: &mut Record) {
     let mut values: Vec<(String, Value<'s>)> = Vec::new();
     for it in statements {

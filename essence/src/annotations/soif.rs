@@ -1,4 +1,4 @@
-//! Annotations as SOIF: a record says of the object with its URL what its attributes say.
+//! Annotations as SOIF: a record states its attributes about the object with its URL.
 //!
 //! ```text
 //! @FILE { https://docs.example.org/a.pdf
@@ -8,8 +8,8 @@
 //! }
 //! ```
 //!
-//! A tab stands behind the colon. Attributes that say which object this is, or who has it, say nothing here:
-//! a record as a gatherer prints it is read as it is.
+//! A tab follows the colon. Attributes that identify the object or its gatherer are ignored, so that a record
+//! printed by a gatherer can be read unchanged.
 //!
 //! Sans-I/O.
 
@@ -19,7 +19,7 @@ use soif::{Event, Limits, Mode, NO_URL, Reader, RecordRef, Section};
 
 use super::{ANNOTATIONS_MAX, Annotation, Statement, VALUE_BYTES_MAX, is_protected, mistake_at};
 
-/// Most attributes that are told to be wrong.
+/// Most mistakes that are reported.
 const MISTAKES_MAX: usize = 100;
 
 const LIMITS: Limits = Limits {
@@ -36,7 +36,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<Annotation>, Vec<Mistake>> {
     let mut lines = Lines { bytes, at: 0, line: 1 };
     let mut outside = None;
     let read = Reader::over(bytes, Mode::Strict, LIMITS, |event| match event {
-        // One too many says that there are too many.
+        // One annotation above the maximum shows that there are too many.
         Event::Record(record) if annotations.len() <= ANNOTATIONS_MAX => {
             annotations.extend(annotation(&record, &mut lines, &mut mistakes));
         }
@@ -78,7 +78,7 @@ fn annotation(
         match Statement::new(name, text(value)) {
             Ok(statement) => statements.push(statement),
             Err(message) => {
-                // Names are borrowed from the bytes of the file.
+                // Names are slices of the file's bytes.
                 let at = name.as_ptr().addr().saturating_sub(lines.bytes.as_ptr().addr());
                 wrong(lines.mistake_at(at, &message, ""));
             }
@@ -93,13 +93,13 @@ fn text(value: &[u8]) -> Vec<u8> {
     if std::str::from_utf8(value).is_ok() {
         return value.to_vec();
     }
-    // Without an end of the line its last letter would count as one that is cut.
+    // Without a line end the last letter would count as cut.
     let ended = [value, b"\n"].concat();
     let text = decode(&ended, None);
     text.strip_suffix('\n').unwrap_or(&text).as_bytes().to_vec()
 }
 
-/// Counts lines from one place to the next: a file of many records is gone through once.
+/// Line counter that goes from one offset to the next, so that a file of many records is read once.
 struct Lines<'b> {
     bytes: &'b [u8],
     at: usize,
@@ -107,7 +107,7 @@ struct Lines<'b> {
 }
 
 impl Lines<'_> {
-    /// Returns the line of a place that is not before the one asked for last.
+    /// Returns the line at an offset, which must not be before the previous one.
     fn line_of(&mut self, at: usize) -> usize {
         let between = self.bytes.get(self.at..at).unwrap_or_default();
         self.line += memchr::memchr_iter(b'\n', between).count();
@@ -115,7 +115,7 @@ impl Lines<'_> {
         self.line
     }
 
-    /// Returns the mistake at a place that is not before the one asked for last.
+    /// Returns the mistake at an offset, which must not be before the previous one.
     fn mistake_at(&mut self, at: usize, message: &str, expected: &str) -> Mistake {
         let line = self.line_of(at);
         let before = self.bytes.get(..at).unwrap_or(self.bytes);

@@ -1,9 +1,9 @@
-//! The files of annotations on disk, as they were when they were last right.
+//! Files of annotations on disk, each as it was when it was last valid.
 //!
-//! A file is read again when its size, time or inode has changed, once it has been quiet for a moment. A
-//! file that is wrong, or has become empty, or cannot be read counts as it was before, and so do the files
-//! of a folder that cannot be read: an editor that is in the middle of a save takes nothing from anybody's
-//! records. What is deleted goes.
+//! A file is read again when its size, time or inode has changed and it has been quiet for a moment. A file
+//! that has mistakes, has become empty or cannot be read keeps its last valid content, and so do the files
+//! of a folder that cannot be read: an editor in the middle of a save removes nothing from the records. The
+//! annotations of a deleted file are removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, Metadata};
@@ -23,12 +23,12 @@ pub const FILES_MAX: usize = 10_000;
 pub const BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Most folders within folders.
 const DEPTH_MAX: usize = 8;
-/// How long a file must not have changed before it is read again.
+/// Time without changes before a file is read again.
 pub const QUIET: Duration = Duration::from_secs(1);
-/// Most mistakes of one file that are told.
+/// Most mistakes of one file that are reported.
 const MISTAKES_MAX: usize = 5;
 
-/// What tells that a file has changed.
+/// Size, time and inode of a file, which show that it has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     bytes: u64,
@@ -46,26 +46,26 @@ impl Stamp {
     }
 }
 
-/// A file as it was when it was last looked at.
+/// A file with its last valid content.
 #[derive(Clone, Debug, Default)]
 struct Source {
-    /// What it was when it was last read.
+    /// Its stamp when it was last read.
     stamp: Option<Stamp>,
-    /// The device that it was on then.
+    /// Its device at that time.
     device: Option<u64>,
-    /// What it says, or said when it was last right, and how many bytes that took.
-    said: Arc<[Annotation]>,
+    /// Its annotations when it was last valid, and its length then, in bytes.
+    annotations: Arc<[Annotation]>,
     bytes: u64,
-    /// What is wrong with it now.
+    /// Present mistake, with its consequence.
     wrong: Option<String>,
 }
 
-/// What a file or folder cannot be used for, in words.
+/// Problem with a file or folder of annotations.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct FileProblem {
     /// The file or folder.
     pub path: PathBuf,
-    /// What is wrong and where, and what counts meanwhile.
+    /// The mistake, its line, and what counts meanwhile.
     pub message: String,
 }
 
@@ -73,96 +73,99 @@ pub struct Wrong {
 #[derive(Debug, Default)]
 pub struct Sources {
     files: BTreeMap<PathBuf, Source>,
-    /// Their order.
+    /// Files in order of precedence.
     order: Vec<PathBuf>,
     /// Whether they have been read once.
     begun: bool,
 }
 
-/// What came of a look at the files.
+/// Outcome of a look at the files.
 #[derive(Debug)]
-pub struct Looked {
-    /// What they say, if that is not what it was.
+pub struct LookOutcome {
+    /// The annotations, if they have changed.
     pub annotations: Option<Annotations>,
-    /// What is wrong with them, by path.
-    pub wrong: Vec<Wrong>,
-    /// How many files count.
+    /// Problems, by path.
+    pub problems: Vec<FileProblem>,
+    /// Number of files that count.
     pub files: usize,
-    /// Whether a file has changed so lately that it is to be looked at again after [`QUIET`].
+    /// Whether a file has changed so recently that another look is needed after [`QUIET`].
     pub again: bool,
 }
 
 impl Sources {
-    /// Looks at the files at `paths` (files, and folders with all files in them whose names end as those of
-    /// annotations do), and reads those that have changed. Those named first count first; in a folder, they
-    /// are in the order of their paths. `now_ms` is in Unix milliseconds. Blocks.
-    pub fn look(&mut self, paths: &[PathBuf], now_ms: u64) -> Looked {
-        let mut found = Found::default();
+    /// Looks at the files at `paths` (files, and folders with all their files whose names end as those of
+    /// annotations do), and reads those that have changed. Their order is that of `paths`, and within a
+    /// folder that of their paths. `now_ms` is in Unix milliseconds. Blocks.
+    pub fn look(&mut self, paths: &[PathBuf], now_ms: u64) -> LookOutcome {
+        let mut listing = Listing::default();
         for path in paths {
-            found.add(path, &self.files);
+            listing.add(path, &self.files);
         }
         let mut before = std::mem::take(&mut self.files);
-        let mut changed = self.order != found.files;
-        let (mut looked, mut budget) = (Vec::new(), Budget::default());
+        let mut changed = self.order != listing.files;
+        let (mut all, mut totals) = (Vec::new(), Totals::default());
         let mut again = false;
-        for path in &found.files {
+        for path in &listing.files {
             let old = before.remove(path);
             let source = match source(path, old.clone(), self.begun.then_some(now_ms)) {
-                Read::Same(source) => source,
-                Read::Fresh(source) => {
+                ReadOutcome::Unchanged(source) => source,
+                ReadOutcome::Changing(source) => {
                     again = true;
                     source
                 }
-                Read::Anew(source) => source,
+                ReadOutcome::Read(source) => source,
             };
-            let source = budget.take(source, old.as_ref());
-            changed |= old.is_none_or(|old| !Arc::ptr_eq(&old.said, &source.said));
+            let source = totals.take(source, old.as_ref());
+            changed |= old.is_none_or(|old| !Arc::ptr_eq(&old.annotations, &source.annotations));
             if let Some(message) = &source.wrong {
-                found.wrong.push(Wrong { path: path.clone(), message: message.clone() });
+                listing.problems.push(FileProblem { path: path.clone(), message: message.clone() });
             }
-            looked.push((Arc::from(path.as_path()), source.said.clone()));
+            all.push((Arc::from(path.as_path()), source.annotations.clone()));
             self.files.insert(path.clone(), source);
         }
-        self.order = found.files;
+        self.order = listing.files;
         let is_first = !std::mem::replace(&mut self.begun, true);
-        found.wrong.sort_by(|a, b| a.path.cmp(&b.path));
-        Looked {
-            annotations: (changed || is_first).then(|| Annotations::new(looked)),
-            wrong: found.wrong,
+        listing.problems.sort_by(|a, b| a.path.cmp(&b.path));
+        LookOutcome {
+            annotations: (changed || is_first).then(|| Annotations::new(all)),
+            problems: listing.problems,
             files: self.files.len(),
             again,
         }
     }
 }
 
-/// The files that are there, in order, each once.
+/// Existing files in order, each once, and problems.
 #[derive(Default)]
-struct Found {
+struct Listing {
     files: Vec<PathBuf>,
     seen: BTreeSet<PathBuf>,
-    wrong: Vec<Wrong>,
+    problems: Vec<FileProblem>,
 }
 
-impl Found {
+impl Listing {
+    fn problem(&mut self, path: &Path, message: String) {
+        self.problems.push(FileProblem { path: path.to_path_buf(), message });
+    }
+
     fn add(&mut self, path: &Path, known: &BTreeMap<PathBuf, Source>) {
         let known = known.iter().filter(|(it, _)| it.starts_with(path));
         let mut files = Vec::new();
-        let found = match fs::metadata(path) {
+        let outcome = match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => list(path, 0, &mut files).and_then(|()| {
                 let devices: BTreeSet<_> = known.clone().map(|(_, it)| it.device).collect();
                 let is_here = |it: &Option<u64>| it.is_none_or(|it| it == metadata.dev());
                 if !files.is_empty() || devices.is_empty() || devices.iter().any(is_here) {
                     return Ok(());
                 }
-                let unmounted = "it is empty and on another device, as what is not mounted is (to \
-                                 take away what it said, take it out of the settings)";
+                let unmounted = "it is empty and on another device, like an unmounted folder (to \
+                                 remove its annotations, remove it from the settings)";
                 Err(io::Error::other(unmounted))
             }),
             Ok(_) if Sort::of(path).is_none() => {
                 let message =
                     "is no file of annotations: name one that ends in .soif, .iafa or .toml";
-                self.wrong.push(Wrong { path: path.to_path_buf(), message: message.to_owned() });
-                return;
+                return self.problem(path, message.to_owned());
             }
             Ok(_) => {
                 files.push(path.to_path_buf());
@@ -170,19 +173,19 @@ impl Found {
             }
             Err(error) => Err(error),
         };
-        if let Err(error) = found {
-            // What lay there may be back soon.
+        if let Err(error) = outcome {
+            // Its files may be back soon.
             files.extend(known.map(|(it, _)| it.clone()));
             files.sort();
             files.dedup();
-            let message = format!("cannot be read: {error}; what it said before counts until then");
-            self.wrong.push(Wrong { path: path.to_path_buf(), message });
+            let before = "its earlier annotations count until then";
+            self.problem(path, format!("cannot be read: {error}; {before}"));
         }
         files.retain(|it| !self.seen.contains(it));
         let room = FILES_MAX.saturating_sub(self.files.len());
         if room < files.len() {
             let message = format!("has too many files: with it there are more than {FILES_MAX}");
-            self.wrong.push(Wrong { path: path.to_path_buf(), message });
+            self.problem(path, message);
             files.truncate(room);
         }
         self.seen.extend(files.iter().cloned());
@@ -196,7 +199,7 @@ fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()>
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let (path, name) = (entry.path(), entry.file_name());
-        // What editors keep beside a file.
+        // Hidden files are often an editor's.
         if name.as_encoded_bytes().starts_with(b".") || FILES_MAX < files.len() {
             continue;
         }
@@ -211,113 +214,114 @@ fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()>
     Ok(())
 }
 
-/// What came of a look at one file.
-enum Read {
+enum ReadOutcome {
     /// It has not changed.
-    Same(Source),
-    /// It has, and may go on changing.
-    Fresh(Source),
-    /// It was read.
-    Anew(Source),
+    Unchanged(Source),
+    /// It has changed, and may go on changing.
+    Changing(Source),
+    /// It was read, or is known to be unreadable.
+    Read(Source),
 }
 
-/// Looks at a file; without `now_ms` one that changes at this moment is read as well.
-fn source(path: &Path, old: Option<Source>, now_ms: Option<u64>) -> Read {
+/// Reads a file if it has changed; without `now_ms` also a file that is still changing.
+fn source(path: &Path, old: Option<Source>, now_ms: Option<u64>) -> ReadOutcome {
     let mut source = old.unwrap_or_default();
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
-        Err(error) => return Read::Anew(source.unread(&error)),
+        Err(error) => return ReadOutcome::Read(source.unread(&error)),
     };
     if !metadata.is_file() {
-        // A pipe would be waited for.
-        return Read::Anew(source.unread(&io::Error::other("it is no regular file")));
+        // Reading a pipe would block.
+        return ReadOutcome::Read(source.unread(&io::Error::other("it is no regular file")));
     }
     let stamp = Stamp::of(&metadata);
     if source.stamp == Some(stamp) {
-        return Read::Same(source);
+        return ReadOutcome::Unchanged(source);
     }
     let modified_ms = metadata.mtime() * 1_000 + metadata.mtime_nsec() / 1_000_000;
     let age_ms = |now: u64| now.checked_sub(u64::try_from(modified_ms).ok()?);
     if now_ms.and_then(age_ms).is_some_and(|age| Duration::from_millis(age) < QUIET) {
-        return Read::Fresh(source);
+        return ReadOutcome::Changing(source);
     }
     let bytes = match read_file(path) {
         Ok(bytes) => bytes,
-        Err(error) => return Read::Anew(source.unread(&error)),
+        Err(error) => return ReadOutcome::Read(source.unread(&error)),
     };
     source.stamp = Some(stamp);
     if BYTES_MAX < bytes.len() as u64 {
-        return Read::Anew(source.kept(&format!("is longer than {BYTES_MAX} bytes")));
+        return ReadOutcome::Read(source.reject(&format!("is longer than {BYTES_MAX} bytes")));
     }
     match read(path, &bytes) {
-        Ok(said) if said.is_empty() && !source.said.is_empty() => {
-            Read::Anew(source.kept("is empty: to take away what it said, delete it"))
+        Ok(new) if new.is_empty() && !source.annotations.is_empty() => {
+            ReadOutcome::Read(source.reject("is empty: delete it to remove its annotations"))
         }
-        Ok(said) => {
-            let said = said.into();
-            let (stamp, bytes) = (Some(stamp), bytes.len() as u64);
-            Read::Anew(Source { stamp, device: Some(metadata.dev()), said, bytes, wrong: None })
-        }
-        Err(mistakes) => Read::Anew(source.kept(&told(&mistakes))),
+        Ok(new) => ReadOutcome::Read(Source {
+            stamp: Some(stamp),
+            device: Some(metadata.dev()),
+            annotations: new.into(),
+            bytes: bytes.len() as u64,
+            wrong: None,
+        }),
+        Err(mistakes) => ReadOutcome::Read(source.reject(&describe(&mistakes))),
     }
 }
 
-/// Reads a file, and no more of it than shows that it is too long.
+/// Reads a file, at most one byte more than [`BYTES_MAX`].
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-fn told(mistakes: &[Mistake]) -> String {
-    let mut said: Vec<String> =
+fn describe(mistakes: &[Mistake]) -> String {
+    let mut texts: Vec<String> =
         mistakes.iter().take(MISTAKES_MAX).map(ToString::to_string).collect();
     if MISTAKES_MAX < mistakes.len() {
-        said.push("and more".to_owned());
+        texts.push("and more".to_owned());
     }
-    format!("line {}", said.join("; line "))
+    format!("line {}", texts.join("; line "))
 }
 
 impl Source {
-    /// Returns it as it was, with what is wrong with it now.
-    fn kept(self, wrong: &str) -> Self {
-        let meanwhile = if self.said.is_empty() {
+    /// Keeps the last valid content, with the mistake of the new one.
+    fn reject(self, wrong: &str) -> Self {
+        let meanwhile = if self.annotations.is_empty() {
             "nothing of it counts"
         } else {
-            "what it said before counts"
+            "its earlier annotations count"
         };
         Self { wrong: Some(format!("{wrong}; {meanwhile} until then")), ..self }
     }
 
-    /// As [`Source::kept`], for one to be read whatever its time is.
+    /// Works as [`Source::reject`], and has the file read at the next look.
     fn unread(self, error: &io::Error) -> Self {
-        Self { stamp: None, ..self }.kept(&format!("cannot be read: {error}"))
+        Self { stamp: None, ..self }.reject(&format!("cannot be read: {error}"))
     }
 }
 
-/// How much there is of all files before one.
+/// Totals of the files before one.
 #[derive(Default)]
-struct Budget {
+struct Totals {
     bytes: u64,
     annotations: usize,
     patterns: usize,
 }
 
-impl Budget {
-    /// Returns the file as it counts: if it is too much, as it was before.
+impl Totals {
+    /// Returns the file with its new content, or with its old one if the new one is too much.
     fn take(&mut self, source: Source, old: Option<&Source>) -> Source {
         if let Err(wrong) = self.try_take(&source) {
             let kept = old.filter(|it| self.try_take(it).is_ok()).cloned().unwrap_or_default();
-            // There may be room for it next time, although it is as it is now.
-            return Source { stamp: None, ..kept }.kept(&wrong);
+            // There may be room for it at the next look, even if it does not change.
+            return Source { stamp: None, ..kept }.reject(&wrong);
         }
         source
     }
 
     fn try_take(&mut self, source: &Source) -> Result<(), String> {
         let bytes = self.bytes + source.bytes;
-        let annotations = self.annotations + source.said.len();
-        let patterns = self.patterns + source.said.iter().filter(|it| it.is_pattern).count();
+        let annotations = self.annotations + source.annotations.len();
+        let patterns = self.patterns + source.annotations.iter().filter(|it| it.is_pattern).count();
         let too_much = |what: &str, most: u64| {
             Err(format!("is too much: with it there are more than {most} {what} of annotations"))
         };
@@ -335,11 +339,11 @@ impl Budget {
     }
 }
 
-/// Returns what files of annotations say, and what is wrong with them, for whoever looks once. `now_ms` is in
-/// Unix milliseconds. Blocks.
-pub fn read_once(paths: &[PathBuf], now_ms: u64) -> (Annotations, Vec<Wrong>) {
-    let looked = Sources::default().look(paths, now_ms);
-    (looked.annotations.unwrap_or_default(), looked.wrong)
+/// Reads files of annotations once, and returns their annotations and problems. `now_ms` is in Unix
+/// milliseconds. Blocks.
+pub fn read_once(paths: &[PathBuf], now_ms: u64) -> (Annotations, Vec<FileProblem>) {
+    let outcome = Sources::default().look(paths, now_ms);
+    (outcome.annotations.unwrap_or_default(), outcome.problems)
 }
 
 #[cfg(test)]

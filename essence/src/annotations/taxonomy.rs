@@ -1,4 +1,4 @@
-//! Annotations as terms of taxonomies: each says which objects it is about.
+//! Annotations as terms of taxonomies: each term lists its objects.
 //!
 //! ```toml
 //! [[term]]
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use settings::{Document, Mistake, Table};
 
-use super::{Annotation, How, Statement, no_pattern};
+use super::{Annotation, Effect, Statement, pattern_mistake};
 
 /// Reads annotations; see [`super::read`].
 pub(super) fn read(text: &str) -> Result<Vec<Annotation>, Vec<Mistake>> {
@@ -42,26 +42,26 @@ fn term(table: &Table<'_>, annotations: &mut Vec<Annotation>) {
     if label.is_empty() && code.is_empty() {
         table.mistake("", "the term has no name", "label = \"…\", code = \"…\" or both");
     }
-    let named = if code.is_empty() { &label } else { &code };
+    let term = if code.is_empty() { &label } else { &code };
     let coded = match (scheme.is_empty(), code.is_empty()) {
         (true, true) => String::new(),
         (true, false) => code.clone(),
-        (false, _) => format!("{scheme}:{named}"),
+        (false, _) => format!("{scheme}:{term}"),
     };
-    let said =
-        [("Subject", if label.is_empty() { named } else { &label }), ("Subject-Code", &coded)];
-    let said = said.into_iter().filter(|(_, value)| !value.is_empty());
-    let statements: Arc<[Statement]> = said
+    let values =
+        [("Subject", if label.is_empty() { term } else { &label }), ("Subject-Code", &coded)];
+    let values = values.into_iter().filter(|(_, value)| !value.is_empty());
+    let statements: Arc<[Statement]> = values
         .map(|(attribute, value)| Statement {
             attribute: attribute.to_owned(),
-            how: How::Add,
+            effect: Effect::Add,
             value: value.clone().into_bytes(),
         })
         .collect();
     table.require("objects", "[\"https://docs.example.org/a.pdf\"]");
     for (i, about) in table.one_or_more("objects").into_iter().enumerate() {
         let is_pattern = about.contains('*');
-        let wrong = if is_pattern { no_pattern(&about) } else { None };
+        let wrong = if is_pattern { pattern_mistake(&about) } else { None };
         let is_url = about.contains(':') && !about.contains(char::is_whitespace);
         if let Some(why) = wrong.or_else(|| (!is_url).then(|| "is no URL".to_owned())) {
             table.mistake_in(

@@ -5,9 +5,9 @@ use net::clock;
 use proptest::prelude::*;
 
 use super::*;
-use crate::rules::OURS;
+use crate::rules::IDENTITY;
 
-fn said(written: &str, value: &str) -> Statement {
+fn statement(written: &str, value: &str) -> Statement {
     Statement::new(written, value).unwrap()
 }
 
@@ -17,22 +17,21 @@ fn record(url: &str, attributes: &[(&str, &str)]) -> Record {
     record
 }
 
-fn told(record: &Record) -> Vec<String> {
+fn render(record: &Record) -> Vec<String> {
     let value = |it: &[u8]| String::from_utf8_lossy(it).replace('\n', "|");
     record.attributes().iter().map(|it| format!("{}={}", it.name, value(&it.value))).collect()
 }
 
-/// Reads the files `NAME: text`, which are right.
+/// Reads valid files, each with its name and text.
 fn annotations(files: &[(&str, &str)]) -> Annotations {
     let read = |(name, text): &(&str, &str)| {
         let path: Arc<Path> = Path::new(name).into();
-        let said = read(&path, text.as_bytes()).unwrap_or_else(|wrong| panic!("{wrong:?}"));
-        (path, Arc::from(said))
+        let read = read(&path, text.as_bytes()).unwrap_or_else(|wrong| panic!("{wrong:?}"));
+        (path, Arc::from(read))
     };
     Annotations::new(files.iter().map(read))
 }
 
-/// Writes a record as SOIF.
 fn soif_of(url: &str, attributes: &[(&str, &str)]) -> String {
     let mut text = Vec::new();
     ::soif::write_record(&mut text, &record(url, attributes));
@@ -44,8 +43,8 @@ fn a_statement_replaces_adds_or_takes_away() {
     let before = [("Title", "Old"), ("Keywords", "a\nb"), ("Note", "one"), ("Note", "two")];
     let check = |written, value, expected: &[&str]| {
         let mut record = record("file:///a", &before);
-        lay_over([said(written, value)].iter(), &mut record);
-        assert_eq!(told(&record), expected, "{written} {value}");
+        lay_over([statement(written, value)].iter(), &mut record);
+        assert_eq!(render(&record), expected, "{written} {value}");
     };
     check("title", "New", &["Title=New", "Keywords=a|b", "Note=one", "Note=two"]);
     check("Title", "", &["Keywords=a|b", "Note=one", "Note=two"]);
@@ -60,13 +59,13 @@ fn a_statement_replaces_adds_or_takes_away() {
 #[test]
 fn many_lines_are_added_in_time_by_their_number() {
     let many = (0..130_000).map(|it| format!("{it:x}\n")).collect::<String>();
-    let several = (0..20_000).map(|it| said("Keywords+", &format!("-{it}")));
+    let several = (0..20_000).map(|it| statement("Keywords+", &format!("-{it}")));
     let statements: Vec<Statement> =
-        [said("Keywords+", &many)].into_iter().chain(several).collect();
+        [statement("Keywords+", &many)].into_iter().chain(several).collect();
     let mut record = record("file:///a", &[("Keywords", "0\n1")]);
     let begun = clock::monotonic();
     lay_over(statements.iter(), &mut record);
-    // A comparison of each with each takes minutes.
+    // Comparing each line with all others would take minutes.
     assert!(clock::monotonic() - begun < Duration::from_secs(10));
     let keywords = record.text("Keywords").unwrap();
     assert_eq!(keywords.lines().count(), 150_000);
@@ -74,8 +73,8 @@ fn many_lines_are_added_in_time_by_their_number() {
 }
 
 #[test]
-fn what_says_which_object_it_is_cannot_be_said() {
-    for name in OURS.iter().chain(&["gatherer-name", "Gatherer-Host", "md5", "MD5+", "MD5="]) {
+fn identifying_attributes_cannot_be_changed() {
+    for name in IDENTITY.iter().chain(&["gatherer-name", "Gatherer-Host", "md5", "MD5+", "MD5="]) {
         assert!(Statement::new(name, "x").unwrap_err().contains("cannot be changed"), "{name}");
     }
     for name in ["", "a b", "@a", "a{b", "+", "a+b"] {
@@ -85,7 +84,7 @@ fn what_says_which_object_it_is_cannot_be_said() {
     assert!(
         Statement::new("Title", vec![b'x'; VALUE_BYTES_MAX + 1]).unwrap_err().contains("longer")
     );
-    assert_eq!(said("Gatherers", "x").attribute, "Gatherers");
+    assert_eq!(statement("Gatherers", "x").attribute, "Gatherers");
 }
 
 #[test]
@@ -110,10 +109,10 @@ fn an_object_has_what_all_files_say_of_it_in_order() {
     let check = |url: &str, expected: &[&str]| {
         let mut record = record(url, &[("Title", "Made"), ("Keywords", "w")]);
         assert_eq!(all.lay_over(&mut record) == 0, expected.is_empty(), "{url}");
-        let told = told(&record);
-        assert_eq!(told.len() == 2 && told[0] == "Title=Made", expected.is_empty(), "{url}");
+        let lines = render(&record);
+        assert_eq!(lines.len() == 2 && lines[0] == "Title=Made", expected.is_empty(), "{url}");
         for it in expected {
-            assert!(told.iter().any(|line| line == it), "{url}: {told:?}");
+            assert!(lines.contains(&(*it).to_owned()), "{url}: {lines:?}");
         }
     };
     check(
@@ -141,29 +140,33 @@ fn an_object_has_what_all_files_say_of_it_in_order() {
 }
 
 #[test]
-fn a_fingerprint_is_of_what_is_said_and_not_of_where() {
+fn a_fingerprint_depends_on_statements_and_not_on_lines() {
     let one = soif_of("http://h/a", &[("Title", "T")]);
     let member = soif_of("http://h/a#m", &[("Title", "T")]);
-    let print = |text: &str| annotations(&[("x.soif", text)]).print_of_file("http://h/a");
-    assert_ne!(print(&one), 0);
-    assert_eq!(print(&one), print(&format!("\n\n{one}")));
-    assert_eq!(print(&one), print(&format!("{}{one}", soif_of("http://h/b", &[("Title", "x")]))));
+    let fingerprint =
+        |text: &str| annotations(&[("x.soif", text)]).fingerprint_of_file("http://h/a");
+    assert_ne!(fingerprint(&one), 0);
+    assert_eq!(fingerprint(&one), fingerprint(&format!("\n\n{one}")));
+    assert_eq!(
+        fingerprint(&one),
+        fingerprint(&format!("{}{one}", soif_of("http://h/b", &[("Title", "x")])))
+    );
     let all = [
-        print(&one),
-        print(&member),
-        print(&one.replace("\tT\n", "\tU\n")),
-        print(&one.replace("Title{", "Title+{")),
-        print(&format!("{one}{member}")),
-        print(&format!("{one}{one}")),
-        print(""),
+        fingerprint(&one),
+        fingerprint(&member),
+        fingerprint(&one.replace("\tT\n", "\tU\n")),
+        fingerprint(&one.replace("Title{", "Title+{")),
+        fingerprint(&format!("{one}{member}")),
+        fingerprint(&format!("{one}{one}")),
+        fingerprint(""),
     ];
     let different: HashSet<u64> = all.into();
     assert_eq!(different.len(), all.len());
-    assert_eq!(print(""), 0);
+    assert_eq!(fingerprint(""), 0);
 }
 
 #[test]
-fn what_is_about_nothing_is_told() {
+fn annotations_without_an_object_are_unmatched() {
     let all = annotations(&[
         (
             "x.soif",
@@ -174,39 +177,39 @@ fn what_is_about_nothing_is_told() {
             "[[term]]\nlabel = 'L'\nobjects = ['http://h/*.c', 'http://h/*.d', 'http://h/a']\n",
         ),
     ]);
-    all.print_of_file("http://h/x.c");
+    all.fingerprint_of_file("http://h/x.c");
     let unmatched = |all: &Annotations| -> Vec<String> {
         let found = all.unmatched(|url| Ok::<_, ()>(url == "http://h/a")).unwrap();
         found.iter().map(|it| format!("{it} {}", it.about())).collect()
     };
     assert_eq!(unmatched(&all), ["x.soif:4 http://h/b#m", "y.toml:1 http://h/*.d"]);
-    all.forget_met();
+    all.reset_matches();
     assert_eq!(unmatched(&all).len(), 3);
     assert_eq!(all.unmatched(|_| Err("gone")).unwrap_err(), "gone");
 }
 
 #[test]
-fn a_pattern_of_members_is_about_nothing_until_one_is_found() {
+fn a_pattern_of_members_is_unmatched_until_a_member_is_noted() {
     let text = "[[term]]\nlabel = 'L'\nobjects = ['http://h/*.tar#src/*.c']\n";
     let all = annotations(&[("a.toml", text)]);
     let unmatched = || all.unmatched(|_| Ok::<_, ()>(true)).unwrap().len();
-    assert_eq!((all.sought(), unmatched()), (0, 1));
-    all.print_of_file("http://h/x.tar");
-    assert_eq!((all.sought(), unmatched()), (1, 1));
-    assert_eq!(["http://h/x.tar", "http://h/x.tar#src/a.h"].map(|it| all.find(it)), [0, 0]);
-    assert_eq!(["http://h/x.tar#src/a.c"; 2].map(|it| all.find(it)), [1, 0]);
-    assert_eq!((all.sought(), unmatched()), (0, 0));
+    assert_eq!((all.pending_members(), unmatched()), (0, 1));
+    all.fingerprint_of_file("http://h/x.tar");
+    assert_eq!((all.pending_members(), unmatched()), (1, 1));
+    assert_eq!(["http://h/x.tar", "http://h/x.tar#src/a.h"].map(|it| all.note_member(it)), [0, 0]);
+    assert_eq!(["http://h/x.tar#src/a.c"; 2].map(|it| all.note_member(it)), [1, 0]);
+    assert_eq!((all.pending_members(), unmatched()), (0, 0));
 }
 
 #[test]
-fn every_mistake_is_told_with_its_line() {
+fn every_mistake_has_its_line() {
     let check = |name: &str, text: &str, expected: &[&str]| {
         let found = read(Path::new(name), text.as_bytes()).unwrap_err();
-        let said: Vec<String> = found.iter().map(ToString::to_string).collect();
-        assert_eq!(said.len(), expected.len(), "{said:?}");
-        for (said, expected) in said.iter().zip(expected) {
-            let (place, part) = expected.split_once(' ').unwrap();
-            assert!(said.starts_with(place) && said.contains(part), "{said}");
+        let shown: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(shown.len(), expected.len(), "{shown:?}");
+        for (shown, expected) in shown.iter().zip(expected) {
+            let (position, part) = expected.split_once(' ').unwrap();
+            assert!(shown.starts_with(position) && shown.contains(part), "{shown}");
         }
     };
     let good = soif_of("http://h/a", &[("Title", "T")]);
@@ -240,7 +243,7 @@ fn every_mistake_is_told_with_its_line() {
 }
 
 #[test]
-fn a_record_as_a_gatherer_prints_it_is_an_annotation() {
+fn a_record_printed_by_a_gatherer_can_be_read() {
     let mut object =
         formats::object::Object::whole("http://h/a.txt", &b"A note\n\nOf wells.\n"[..]);
     object.modified = Some(1);
@@ -249,14 +252,14 @@ fn a_record_as_a_gatherer_prints_it_is_an_annotation() {
     assert!(summary.record.get("MD5").is_some() && summary.record.get("File-Size").is_some());
     let mut printed = Vec::new();
     ::soif::write_record(&mut printed, &summary.record);
-    let said = read(Path::new("a.soif"), &printed).unwrap();
-    let names: Vec<&str> = said[0].statements.iter().map(|it| it.attribute.as_str()).collect();
+    let read = read(Path::new("a.soif"), &printed).unwrap();
+    let names: Vec<&str> = read[0].statements.iter().map(|it| it.attribute.as_str()).collect();
     assert!(names.contains(&"Title") && names.contains(&"Type"), "{names:?}");
-    assert!(!names.iter().any(|it| OURS.contains(it)), "{names:?}");
+    assert!(!names.iter().any(|it| IDENTITY.contains(it)), "{names:?}");
 }
 
 #[test]
-fn no_more_is_kept_of_a_file_than_is_taken_of_all() {
+fn one_file_gives_no_more_than_all_may_have() {
     let texts = [("a.soif", "@FILE { u:/\n}\n"), ("a.iafa", "Template-Type: A\nURI: u:/\n\n")];
     for (name, one) in texts {
         let read = read(Path::new(name), one.repeat(ANNOTATIONS_MAX + 9).as_bytes()).unwrap();
@@ -265,14 +268,14 @@ fn no_more_is_kept_of_a_file_than_is_taken_of_all() {
 }
 
 #[test]
-fn what_is_not_utf_8_is_made_so() {
+fn other_encodings_are_decoded() {
     let text = b"@FILE { http://h/a\nTitle{4}:\tCaf\xe9\n}\n";
-    let said = read(Path::new("a.soif"), text).unwrap();
-    assert_eq!(said[0].statements[0].value, "Caf\u{e9}".as_bytes());
+    let read = read(Path::new("a.soif"), text).unwrap();
+    assert_eq!(read[0].statements[0].value, "Caf\u{e9}".as_bytes());
 }
 
 #[test]
-fn many_mistakes_take_no_more_time_than_few() {
+fn many_mistakes_take_linear_time() {
     let wrong = soif_of("http://h/b", &[("Note", "x"), ("B+", "")]);
     let text = wrong.repeat(200_000);
     let began = clock::monotonic();
@@ -311,20 +314,20 @@ proptest! {
     }
 
     #[test]
-    fn what_identifies_an_object_never_changes(
+    fn identifying_attributes_never_change(
         written in "[A-Za-z0-9-]{1,16}[+=]?",
-        ours in prop::sample::select(OURS.to_vec()),
+        name in prop::sample::select(IDENTITY.to_vec()),
         mark in prop::sample::select(vec!["", "+", "="]),
         value in "[a-z\n]{0,9}",
     ) {
-        let protected = Statement::new(&format!("{ours}{mark}"), value.as_str());
+        let protected = Statement::new(&format!("{name}{mark}"), value.as_str());
         prop_assert!(protected.is_err());
-        let identity: Vec<(&str, &str)> = OURS.iter().map(|it| (*it, "1")).collect();
+        let identity: Vec<(&str, &str)> = IDENTITY.iter().map(|it| (*it, "1")).collect();
         let mut record = record("http://h/a", &identity);
         if let Ok(statement) = Statement::new(&written, value.as_str()) {
             lay_over([statement].iter(), &mut record);
         }
-        for name in OURS {
+        for name in IDENTITY {
             prop_assert_eq!(record.get(name), Some(&b"1"[..]));
         }
         prop_assert_eq!(record.url, "http://h/a");
@@ -338,12 +341,12 @@ proptest! {
         }
         let cut = cut.min(whole.len());
         let read = read(Path::new("a.soif"), &whole.as_bytes()[..cut]);
-        // A record that is cut says nothing at all.
+        // A record that is cut gives no annotation.
         prop_assert!(read.map_or(true, |it| it.is_empty() == whole[..cut].trim_end().is_empty() ));
     }
 
     #[test]
-    fn what_is_written_as_soif_comes_back(list in prop::collection::vec(("[a-z]{1,5}", "[A-Z][a-z]{1,5}", "[a-zé\n]{1,9}"), 0..5)) {
+    fn annotations_written_as_soif_are_read_unchanged(list in prop::collection::vec(("[a-z]{1,5}", "[A-Z][a-z]{1,5}", "[a-zé\n]{1,9}"), 0..5)) {
         let text: String = list.iter().map(|(url, name, value)| soif_of(&format!("http://h/{url}"), &[(name, value)])).collect();
         let back = read(Path::new("a.soif"), text.as_bytes()).unwrap();
         prop_assert_eq!(back.len(), list.len());

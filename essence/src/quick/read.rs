@@ -1,4 +1,4 @@
-//! Reads files of declared summarizers.
+//! The reader of files of declared summarizers.
 //!
 //! Sans-I/O.
 
@@ -9,19 +9,19 @@ use formats::unnest::is_opened;
 use settings::{Document, Mistake, Table, nearest};
 
 use super::{Attribute, Expression, Summarizer};
-use crate::rules::OURS;
+use crate::rules::IDENTITY;
 use crate::typing::{Recognizer, expression_mistake};
 
 /// Most expressions in all files together.
 const EXPRESSIONS_MAX: usize = 1_000;
-/// Most memory of all of them compiled, in bytes: a worker holds them, and may take some times as much.
+/// Most memory of all compiled expressions, in bytes: a worker holds them, and may use several times as much.
 const EXPRESSIONS_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Most attributes of one summarizer.
 const ATTRIBUTES_MAX: usize = 64;
 /// Longest name of an attribute, in bytes.
 const NAME_BYTES_MAX: usize = 64;
-/// Attributes besides [`OURS`] that say which object this is, and whose.
-const GIVEN: &[&str] = &[
+/// Attributes beside [`IDENTITY`] that summarizers may not set.
+const RESERVED: &[&str] = &[
     "Type",
     "Last-Modification-Time",
     "Nested-Filename",
@@ -34,16 +34,15 @@ const GIVEN: &[&str] = &[
     "Gatherer-Version",
 ];
 
-/// What has been read so far.
 struct Reading<'t> {
     typing: Option<&'t Recognizer>,
     all: Vec<Summarizer>,
     expressions: usize,
-    /// How much memory they take.
+    /// Memory of the expressions, in bytes.
     bytes: usize,
 }
 
-/// See [`super::Declared::read`].
+/// Reads files; see [`super::Declared::read`].
 pub(super) fn read(
     files: &[(PathBuf, String)],
     typing: Option<&Recognizer>,
@@ -52,13 +51,13 @@ pub(super) fn read(
     let mut mistakes = Vec::new();
     for (path, text) in files {
         if let Err(found) = reading.read_file(text) {
-            mistakes.extend(found.into_iter().map(|it| named(it, path)));
+            mistakes.extend(found.into_iter().map(|it| in_file(it, path)));
         }
     }
     if mistakes.is_empty() { Ok(reading.all) } else { Err(mistakes) }
 }
 
-fn named(mistake: Mistake, path: &Path) -> Mistake {
+fn in_file(mistake: Mistake, path: &Path) -> Mistake {
     Mistake { file: Some(path.to_path_buf()), ..mistake }
 }
 
@@ -77,7 +76,6 @@ impl Reading<'_> {
         document.finish()
     }
 
-    /// Returns the type that a summarizer is for.
     fn r#type(&self, table: &Table<'_>) -> Option<Type> {
         let name = table.required_string("type");
         if name.is_empty() {
@@ -97,8 +95,8 @@ impl Reading<'_> {
             return None;
         };
         if is_opened(found) {
-            let message = format!("{name:?} is opened, and what it holds summarized");
-            table.mistake("type", message, "the type of what it holds");
+            let message = format!("{name:?} is opened, and its members are summarized");
+            table.mistake("type", message, "the type of its members");
         } else if self.all.iter().any(|it| it.r#type == found) {
             let message = format!("{name:?} has a summarizer already");
             table.mistake("type", message, "one for each type");
@@ -115,16 +113,17 @@ impl Reading<'_> {
         let mut attributes: Vec<Attribute> = Vec::new();
         for table in &tables {
             let name = table.required_string("name");
-            let is_there = |it: &Attribute| it.name.eq_ignore_ascii_case(&name);
-            let is_of_others = OURS.iter().chain(GIVEN).any(|it| name.eq_ignore_ascii_case(it));
+            let is_same = |it: &Attribute| it.name.eq_ignore_ascii_case(&name);
+            let is_reserved =
+                IDENTITY.iter().chain(RESERVED).any(|it| name.eq_ignore_ascii_case(it));
             if name.is_empty() {
-                // This was said.
+                // The missing name is reported already.
             } else if !is_name(&name) {
                 let message = format!("{name:?} is no name of an attribute");
                 table.mistake("name", message, "letters, digits, \"-\", \"_\" and \".\"");
-            } else if is_of_others {
-                table.mistake("name", format!("{name:?} is not said by summarizers"), "another");
-            } else if attributes.iter().any(is_there) {
+            } else if is_reserved {
+                table.mistake("name", format!("{name:?} cannot be set by summarizers"), "another");
+            } else if attributes.iter().any(is_same) {
                 let message = format!("{name:?} is there already");
                 table.mistake("name", message, "each once; match may be a list");
             } else if attributes.len() == ATTRIBUTES_MAX {

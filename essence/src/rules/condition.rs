@@ -1,20 +1,19 @@
-//! Conditions on records: comparisons, and what joins them.
+//! Conditions on records: comparisons, joined by "and" and "or".
 
 use std::borrow::Cow;
 
 use regex::bytes::Regex;
 use soif::Record;
 
-/// What a record has to be like.
 #[derive(Clone, Debug)]
 pub(super) enum Condition {
-    /// An attribute is, or is not, this.
+    /// An attribute is, or is not, this value.
     Is { attribute: String, value: String, negated: bool },
-    /// An attribute matches, or does not.
+    /// An attribute matches, or does not match, this pattern.
     Matches { attribute: String, pattern: Regex, negated: bool },
-    /// All of these.
+    /// All of these hold.
     All(Vec<Self>),
-    /// At least one of these.
+    /// At least one of these holds.
     Any(Vec<Self>),
 }
 
@@ -33,7 +32,7 @@ impl Condition {
     }
 }
 
-/// The attribute's value; nothing where there is none. The object's URL is an attribute here.
+/// Returns the attribute's value; empty if there is none. The object's URL is an attribute here.
 fn value_of<'r>(record: &'r Record, attribute: &str) -> Cow<'r, [u8]> {
     if attribute.eq_ignore_ascii_case("URL") {
         return Cow::Borrowed(record.url.as_bytes());

@@ -1,23 +1,23 @@
-//! Reading rule files.
+//! The parser of rule files.
 
 use regex::bytes::RegexBuilder;
 
 use super::condition::Condition;
-use super::{Action, Mistake, RULES_MAX, Rule, is_ours};
+use super::{Action, Mistake, RULES_MAX, Rule, is_identity};
 
 /// Deepest nesting of parentheses.
 const DEPTH_MAX: usize = 50;
 /// Largest compiled expression, in bytes.
 const PATTERN_BYTES_MAX: usize = 1024 * 1024;
-/// Most mistakes that are named.
+/// Most mistakes that are reported.
 const MISTAKES_MAX: usize = 20;
 
-/// Reads the rules of a file; see the module above.
+/// Reads the rules of a file; see the parent module.
 pub(super) fn parse(text: &str) -> Result<Vec<Rule>, Vec<Mistake>> {
     let (mut rules, mut mistakes): (Vec<Rule>, Vec<Mistake>) = (Vec::new(), Vec::new());
-    // A condition with a mistake has what is below it belong to nothing.
+    // Whether the last condition has a mistake: the instructions below it are only checked.
     let mut is_broken = false;
-    // The line of a condition below which nothing stands yet.
+    // Line of a condition that has no instructions yet.
     let mut bare = None;
     for (number, line) in (1..).zip(text.lines()) {
         if line.trim().is_empty() || line.trim_start().starts_with('#') {
@@ -25,7 +25,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Rule>, Vec<Mistake>> {
         }
         let is_indented = line.starts_with([' ', '\t']);
         if !is_indented {
-            mistakes.extend(bare.replace(number).filter(|_| !is_broken).map(nothing_done));
+            mistakes.extend(bare.replace(number).filter(|_| !is_broken).map(no_instructions));
         } else {
             bare = None;
         }
@@ -33,11 +33,9 @@ pub(super) fn parse(text: &str) -> Result<Vec<Rule>, Vec<Mistake>> {
             match rules.last_mut() {
                 _ if is_broken => action(line.trim()).map(|_ignored| ()),
                 Some(rule) => action(line.trim()).map(|it| rule.actions.push(it)),
-                None => {
-                    Err("what is to be done comes below a condition, which begins in the first \
-                             column"
-                        .to_owned())
-                }
+                None => Err("an instruction comes below a condition, which begins in the first \
+                            column"
+                    .to_owned()),
             }
         } else if rules.len() == RULES_MAX {
             Err(format!("there are more than {RULES_MAX} rules"))
@@ -53,18 +51,17 @@ pub(super) fn parse(text: &str) -> Result<Vec<Rule>, Vec<Mistake>> {
             mistakes.push(Mistake { line: number, message });
         }
     }
-    mistakes.extend(bare.filter(|_| !is_broken).map(nothing_done));
+    mistakes.extend(bare.filter(|_| !is_broken).map(no_instructions));
     mistakes.sort_by_key(|it| it.line);
     mistakes.truncate(MISTAKES_MAX);
     if mistakes.is_empty() { Ok(rules) } else { Err(mistakes) }
 }
 
-fn nothing_done(line: usize) -> Mistake {
-    let message = "nothing is done about it: indent instructions below the condition".to_owned();
+fn no_instructions(line: usize) -> Mistake {
+    let message = "the condition has no instructions: indent them below it".to_owned();
     Mistake { line, message }
 }
 
-/// Reads a condition.
 fn condition(text: &str) -> Result<Condition, String> {
     let mut cursor = Cursor { text, depth: 0 };
     let condition = cursor.any()?;
@@ -76,7 +73,6 @@ fn condition(text: &str) -> Result<Condition, String> {
     }
 }
 
-/// Reads an instruction.
 fn action(text: &str) -> Result<Action, String> {
     if text.strip_prefix("delete").map(str::trim_start).is_some_and(|it| it.trim() == "()") {
         return Ok(Action::Delete);
@@ -91,7 +87,7 @@ fn action(text: &str) -> Result<Action, String> {
             front(text)
         ));
     }
-    if let Some(name) = names.iter().find(|it| is_ours(it)) {
+    if let Some(name) = names.iter().find(|it| is_identity(it)) {
         return Err(format!("{name} cannot be changed: it says which object this is"));
     }
     let one = |names: Vec<String>| match <[String; 1]>::try_from(names) {
@@ -120,7 +116,6 @@ fn action(text: &str) -> Result<Action, String> {
     }
 }
 
-/// What is left of a line.
 struct Cursor<'t> {
     text: &'t str,
     depth: usize,
@@ -143,7 +138,7 @@ impl<'t> Cursor<'t> {
         while self.take("||") {
             any.push(self.all()?);
         }
-        Ok(joined(any, Condition::Any))
+        Ok(join_all(any, Condition::Any))
     }
 
     fn all(&mut self) -> Result<Condition, String> {
@@ -151,7 +146,7 @@ impl<'t> Cursor<'t> {
         while self.take("&&") {
             all.push(self.one()?);
         }
-        Ok(joined(all, Condition::All))
+        Ok(join_all(all, Condition::All))
     }
 
     fn one(&mut self) -> Result<Condition, String> {
@@ -196,7 +191,7 @@ impl<'t> Cursor<'t> {
         Ok(read.replace(&escaped, quote.encode_utf8(&mut [0; 4])))
     }
 
-    /// Reads a regular expression between slashes; `i` behind it has letters match in either case.
+    /// Reads a regular expression between slashes; an `i` after it ignores case.
     fn pattern(&mut self) -> Result<regex::bytes::Regex, String> {
         if !self.rest().starts_with('/') {
             return Err("a regular expression between slashes is missing".to_owned());
@@ -214,7 +209,7 @@ impl<'t> Cursor<'t> {
         })
     }
 
-    /// Reads what stands between two of `sign`, with backslashes as they are.
+    /// Reads the text between two of `sign`, with its backslashes.
     fn enclosed(&mut self, sign: char) -> Result<&'t str, String> {
         let inner = self.text.strip_prefix(sign).unwrap_or_default();
         let mut is_escaped = false;
@@ -234,7 +229,7 @@ impl<'t> Cursor<'t> {
     }
 }
 
-fn joined(mut several: Vec<Condition>, join: fn(Vec<Condition>) -> Condition) -> Condition {
+fn join_all(mut several: Vec<Condition>, join: fn(Vec<Condition>) -> Condition) -> Condition {
     match several.pop() {
         Some(only) if several.is_empty() => only,
         Some(last) => {
@@ -249,7 +244,7 @@ fn is_name(it: char) -> bool {
     it.is_alphanumeric() || matches!(it, '-' | '_' | '.')
 }
 
-/// The front of what is wrong, to be shown.
+/// Returns the first 30 characters of wrong text, for a message.
 fn front(text: &str) -> &str {
     text.char_indices().nth(30).map_or(text, |(at, _)| text.split_at(at).0)
 }

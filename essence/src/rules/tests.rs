@@ -12,7 +12,7 @@ fn record() -> Record {
 }
 
 fn no_command(command: &str, _input: &[u8]) -> Result<Vec<u8>, String> {
-    panic!("{command} is not to be run");
+    panic!("{command} must not be run");
 }
 
 fn holds(condition: &str) -> bool {
@@ -95,7 +95,10 @@ fn a_command_that_fails_leaves_the_record() {
     assert_eq!(changed, record());
     let done = &applied[0].done;
     assert_eq!(done[0].1, Err("exit status 1".to_owned()));
-    assert!(done[1].1.as_ref().unwrap_err().contains("`garbled` writes is no SOIF"), "{done:?}");
+    assert!(
+        done[1].1.as_ref().unwrap_err().contains("output of `garbled` is not SOIF"),
+        "{done:?}"
+    );
     assert_eq!(done[2].1, Ok(()));
 }
 
@@ -107,14 +110,14 @@ fn mistakes_name_their_lines() {
     let mistakes = Rules::parse(text).unwrap_err();
     let shown: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
     let expected = [
-        "line 1: what is to be done comes below a condition",
+        "line 1: an instruction comes below a condition",
         "line 2: `==`, `!=`, `~` or `!~` is missing behind `Type`",
         "line 4: a string in quotes is missing",
         "line 5: /(/ is no regular expression",
         "line 6: `X y` is no instruction",
         "line 7: `Type == 'y'` is not expected here",
         "line 8: `)` is missing",
-        "line 9: nothing is done about it",
+        "line 9: the condition has no instructions",
         "line 11: MD5 cannot be changed",
         "line 12: one attribute, not 2",
         "line 13: a command is missing",
@@ -145,7 +148,7 @@ proptest! {
 }
 
 #[test]
-fn a_command_that_writes_what_is_refused_changes_nothing() {
+fn a_command_with_refused_output_changes_nothing() {
     let rules = Rules::parse("Type == 'HTML'\n\tTitle,City ! script\n").unwrap();
     for written in ["Title{1}:\tx\nMD5{1}:\t0\n".to_owned(), {
         let long = "x".repeat(VALUE_BYTES_MAX + 1);

@@ -1,4 +1,4 @@
-//! Typing by content: magic numbers, and whether it is text at all.
+//! Typing by content: magic numbers, and a wider table of signatures.
 //!
 //! Source: the formats' own definitions; ISO 2709 (1996) for the leader of MARC.
 //!
@@ -9,7 +9,7 @@ use formats::code::link::LINK_MARK;
 use formats::text::is_text;
 use formats::{Language, Type};
 
-/// Signatures at the start that nothing else has.
+/// Signatures at the start of the content that are unmistakable.
 const MAGIC: &[(&[u8], Type)] = &[
     (b"\x1f\x8b", Type::Gzip),
     (b"PK\x03\x04", Type::Zip),
@@ -70,10 +70,9 @@ const MAGIC: &[(&[u8], Type)] = &[
     (b"\x1aE\xdf\xa3", Type::Video),
 ];
 
-/// Where the header of a PDF may begin at the latest, in bytes (PDF reference 1.7, appendix H).
+/// Largest offset of the header of a PDF, in bytes (PDF reference 1.7, appendix H).
 const PDF_START_MAX: usize = 1024;
 
-/// Returns the magic numbers of this type.
 pub(super) fn signatures(r#type: Type) -> Vec<&'static [u8]> {
     MAGIC.iter().filter(|(_, it)| *it == r#type).map(|(magic, _)| *magic).collect()
 }
@@ -97,7 +96,7 @@ pub(super) fn by_magic(head: &[u8]) -> Option<Type> {
     if head.get(257..262) == Some(b"ustar") {
         return Some(Type::Tar);
     }
-    // A sum of five digits; the control characters that follow would make it no text.
+    // A checksum of five digits. The control characters after it would make the file no text.
     if head.starts_with(b"\x01h")
         && head.get(2..7).is_some_and(|it| it.iter().all(u8::is_ascii_digit))
         && memchr::memchr(0, head).is_none()
@@ -129,8 +128,8 @@ fn is_bzip2(head: &[u8]) -> bool {
         && head.get(4..10).is_none_or(|it| it == b"1AY&SY" || it == b"\x17rE8P\x90")
 }
 
-/// Whether this is the leader of a MARC record: its length, five codes, where its data begin, and how
-/// its directory is written, which is always the same.
+/// Returns whether this is the leader of a MARC record: its length, five codes, the start of its data,
+/// and the fixed map of its directory.
 fn is_marc(head: &[u8]) -> bool {
     let Some(leader) = head.get(..24) else { return false };
     let number = |from: usize| {
@@ -147,7 +146,7 @@ fn is_marc(head: &[u8]) -> bool {
         && ends_directory
 }
 
-/// Returns what a wider table of signatures says about binary data.
+/// Returns the type of binary data by a wider table of signatures.
 pub(super) fn by_signature(head: &[u8]) -> Option<Type> {
     let front = head.get(..head.len().min(PDF_START_MAX)).unwrap_or_default();
     if memchr::memmem::find(front, b"%PDF-").is_some() {
@@ -165,7 +164,7 @@ pub(super) fn by_signature(head: &[u8]) -> Option<Type> {
     }
 }
 
-/// `#!/usr/bin/env -S python3 -u` names Python.
+/// Returns the type of a script by its first line: `#!/usr/bin/env -S python3 -u` names Python.
 fn shebang(line: &[u8]) -> Option<Type> {
     let line = String::from_utf8_lossy(line.get(2..).unwrap_or_default()).into_owned();
     let mut words = line.split_whitespace();
@@ -201,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shebangs() {
+    fn the_interpreter_decides_on_a_script() {
         assert_eq!(
             shebang(b"#!/usr/bin/env -S FOO=1 python3.11 -u"),
             Some(Type::Source(Language::Python))
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn leaders() {
+    fn leaders_of_marc_are_recognized() {
         // The directory has one entry (12 bytes), so that the data begin at 24 + 12 + 1.
         let record = b"00047nam a2200037 a 4500245000900000\x1e10\x1faTitl\x1e\x1d";
         assert!(is_marc(record));

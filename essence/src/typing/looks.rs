@@ -1,4 +1,4 @@
-//! Typing by looks: what text is whose name says little.
+//! Typing by looks: the type of a text with a vague name.
 //!
 //! Source: RFC 5322 and RFC 5536 (mail, news), RFC 4155 (mailboxes), RIS, the CSL-JSON schema, the
 //! DataCite schema 4, JSON-LD 1.1, nbformat 4, the LSM and IAFA templates, docutils and AsciiDoc.
@@ -7,7 +7,7 @@
 
 use formats::Type;
 
-/// Lines that a mail message's head is made of.
+/// Header fields of mail messages, in lower case.
 const MAIL_FIELDS: &[&[u8]] = &[
     b"from:",
     b"to:",
@@ -27,46 +27,46 @@ const MAIL_FIELDS: &[&[u8]] = &[
     b"sender:",
 ];
 
-/// Days and months as lines between the messages of a mailbox have them.
+/// Days and months as the separator lines of a mailbox write them.
 const DAYS: &[u8] = b"MonTueWedThuFriSatSun";
 const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
 
-/// Most words of such a line that are looked at, behind `From` and the first of the address.
+/// Most words of a separator line that are read after `From` and the first word of the address.
 const SEPARATOR_WORDS_MAX: usize = 12;
 
-/// Lines looked at to see what text is.
+/// Lines that are read to recognize a text.
 const LOOK_LINES: usize = 60;
 
-/// Lines among which the head of a memo stands.
+/// Lines that may hold the head of a memo.
 const MEMO_LINES: usize = 20;
 
-/// How much of the front of markup is searched for what names its vocabulary, in bytes.
+/// Bytes at the front of markup that are searched for the name of its vocabulary.
 const MARKUP_BYTES: usize = 1024;
 
 /// Comments, declarations and instructions that may stand before the first element.
 const PROLOG_PARTS_MAX: usize = 32;
 
-/// Overstruck characters that make text one for a printer.
+/// Least number of overstruck characters in a text for a printer.
 const OVERSTRUCK_MIN: usize = 5;
 
-/// Macros, or half as many comments, that make text one for troff.
+/// Least number of macros, or of half as many comments, in a text for troff.
 const TROFF_MIN: usize = 4;
 
-/// Least lines, and least columns in each, that make a table.
+/// Least lines of a table, and least columns in each.
 const TABLE_LINES_MIN: usize = 5;
 const TABLE_COLUMNS_MIN: usize = 3;
 
-/// Returns what text looks like, or `None` when it looks like no more than text.
+/// Returns the type that a text looks like, or `None` if it looks like plain text.
 pub(super) fn by_look(head: &[u8]) -> Option<Type> {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let front = head.trim_ascii_start();
     markup(front)
         .or_else(|| first_line(front))
         .or_else(|| mail(head))
-        .or_else(|| overstruck(head).then_some(Type::FormattedText))
+        .or_else(|| is_overstruck(head).then_some(Type::FormattedText))
         .or_else(|| by_lines(head))
         .or_else(|| json(front))
-        .or_else(|| table(head).then_some(Type::Csv))
+        .or_else(|| is_table(head).then_some(Type::Csv))
 }
 
 fn markup(front: &[u8]) -> Option<Type> {
@@ -105,7 +105,7 @@ fn markup(front: &[u8]) -> Option<Type> {
     None
 }
 
-/// Returns the name of the first element, with its prefix; empty where there is none.
+/// Returns the name of the first element, with its prefix; empty if there is none.
 fn root(front: &[u8]) -> &[u8] {
     let mut rest = front;
     for _ in 0..PROLOG_PARTS_MAX {
@@ -128,7 +128,7 @@ fn root(front: &[u8]) -> &[u8] {
     b""
 }
 
-/// What the first line that is not empty says.
+/// Returns the type by the first line that is not empty.
 fn first_line(front: &[u8]) -> Option<Type> {
     let mut lines = front.split(|byte| *byte == b'\n');
     let line = lines.next().unwrap_or_default().trim_ascii_end();
@@ -156,14 +156,14 @@ fn first_line(front: &[u8]) -> Option<Type> {
         return Some(Type::ChangeLog);
     }
     if line.starts_with(b"= ") {
-        // A line of the document's head, or a section, tells it from decoration.
+        // A line of the document's head, or a section, tells a title from decoration.
         let mut more = lines.take(LOOK_LINES);
         return more.any(|it| it.starts_with(b"== ") || is_attribute(it)).then_some(Type::AsciiDoc);
     }
     None
 }
 
-/// `@FILE { http://…`, or one of the sections of a stream: `@UPDATE {`.
+/// Returns whether the line begins SOIF: `@FILE { http://…`, or a section of a stream: `@UPDATE {`.
 fn is_soif(line: &[u8]) -> bool {
     let Some(rest) = line.strip_prefix(b"@") else { return false };
     let Some(brace) = memchr::memchr(b'{', rest) else { return false };
@@ -174,12 +174,13 @@ fn is_soif(line: &[u8]) -> bool {
         return false;
     }
     let url = url.get(1..).unwrap_or_default().trim_ascii();
-    // The key of an entry of BibTeX may be a URL, too; a comma follows it.
+    // The key of a BibTeX entry may be a URL, too; a comma follows it.
     memchr::memmem::find(url, b":/").is_some() && !url.ends_with(b",")
         || url.is_empty() && matches!(template, b"UPDATE" | b"DELETE" | b"REFRESH")
 }
 
-/// `package (1.2-3) unstable; urgency=low`, or `2001-02-03  Name  <address>`.
+/// Returns whether the line heads a change: `package (1.2-3) unstable; urgency=low`, or
+/// `2001-02-03  Name  <address>`.
 fn is_change(line: &[u8]) -> bool {
     if line.first().is_some_and(u8::is_ascii_lowercase) {
         return memchr::memchr(b'(', line).is_some()
@@ -196,7 +197,7 @@ fn is_change(line: &[u8]) -> bool {
         && rest.ends_with(b">")
 }
 
-/// `:toc: left`
+/// Returns whether the line is an attribute of AsciiDoc: `:toc: left`.
 fn is_attribute(line: &[u8]) -> bool {
     let Some(rest) = line.strip_prefix(b":") else { return false };
     let Some(colon) = memchr::memchr(b':', rest) else { return false };
@@ -205,7 +206,7 @@ fn is_attribute(line: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(is_name) && value.get(1).is_none_or(u8::is_ascii_whitespace)
 }
 
-/// A mailbox, or at least three mail fields before the first empty line.
+/// Recognizes a mailbox, or at least three mail fields before the first empty line.
 pub(super) fn mail(head: &[u8]) -> Option<Type> {
     let mut lines = head.split(|byte| *byte == b'\n');
     let first = lines.next().unwrap_or_default();
@@ -232,8 +233,8 @@ pub(super) fn mail(head: &[u8]) -> Option<Type> {
     (3 <= known).then_some(if groups { Type::News } else { Type::Mail })
 }
 
-/// `From address Mon Jan  1 00:00:00 2024`, not a sentence: who sent it, a day of the week, a month and a
-/// time of the day, in whatever order.
+/// Returns whether the line is `From address Mon Jan  1 00:00:00 2024` and not a sentence: it has a
+/// sender, a day of the week, a month and a time of the day, in any order.
 fn is_separator(line: &[u8]) -> bool {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).skip(2);
     let is_of = |names: &[u8], word: &[u8]| {
@@ -241,7 +242,7 @@ fn is_separator(line: &[u8]) -> bool {
         let word = word.strip_suffix(b",").unwrap_or(word);
         word.len() == 3 && names.chunks_exact(3).any(|it| it == word)
     };
-    // The address may be of several words.
+    // The address may have several words.
     let (mut day, mut month, mut time) = (false, false, false);
     for word in words.by_ref().take(SEPARATOR_WORDS_MAX) {
         day |= is_of(DAYS, word);
@@ -257,8 +258,8 @@ fn is_field(line: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
 }
 
-/// Whether characters are struck twice, or over an underscore.
-fn overstruck(head: &[u8]) -> bool {
+/// Returns whether characters are struck twice, or over an underscore.
+fn is_overstruck(head: &[u8]) -> bool {
     let is_struck = |at: &usize| {
         let before = at.checked_sub(1).and_then(|it| head.get(it));
         let after = head.get(at + 1);
@@ -273,7 +274,7 @@ fn by_lines(head: &[u8]) -> Option<Type> {
         if line.starts_with(b".TH ") || line.starts_with(b".Dd ") || line.starts_with(b".so man") {
             return Some(Type::ManPage);
         }
-        // Half as sure as comments.
+        // A macro counts half as much as a comment.
         troff += usize::from(is_macro(line));
         troff += 2 * usize::from(line.starts_with(b".\\\"") || line.starts_with(b"'\\\""));
         if line.starts_with(b"\\documentclass")
@@ -317,7 +318,7 @@ fn by_lines(head: &[u8]) -> Option<Type> {
     (TROFF_MIN <= troff).then_some(Type::Troff)
 }
 
-/// A line of a paper in troff: title, author, section, paragraph.
+/// Returns whether the line is a macro of a paper in troff: title, author, section, paragraph.
 fn is_macro(line: &[u8]) -> bool {
     const MACROS: &[&[u8]] = &[
         b"TL", b"AU", b"AI", b"AB", b"AE", b"NH", b"SH", b"PP", b"LP", b"IP", b"DS", b"DE", b"nr",
@@ -329,7 +330,7 @@ fn is_macro(line: &[u8]) -> bool {
     MACROS.contains(&name) && rest.first().is_none_or(u8::is_ascii_whitespace)
 }
 
-/// `.. contents::` and other directives of reStructuredText.
+/// Returns whether the line is a directive of reStructuredText, such as `.. contents::`.
 fn is_directive(line: &[u8]) -> bool {
     let Some(rest) = line.strip_prefix(b".. ") else { return false };
     let Some(colons) = memchr::memmem::find(rest, b"::") else { return false };
@@ -339,7 +340,7 @@ fn is_directive(line: &[u8]) -> bool {
         && after.get(2).is_none_or(u8::is_ascii_whitespace)
 }
 
-/// What a line of the head of a memo says: of the RFC series, or a draft for it.
+/// Returns the type by a line of a memo's head: one of the RFC series, or a draft for it.
 fn memo(line: &[u8], head: &[u8]) -> Option<Type> {
     let number = line.strip_prefix(b"Request for Comments: ");
     if number.is_some_and(|it| it.first().is_some_and(u8::is_ascii_digit)) {
@@ -352,7 +353,7 @@ fn memo(line: &[u8], head: &[u8]) -> Option<Type> {
         .then_some(Type::InternetDraft)
 }
 
-/// `@article{key,`
+/// Returns whether the line begins a BibTeX entry: `@article{key,`.
 fn is_entry(line: &[u8]) -> bool {
     let Some(rest) = line.strip_prefix(b"@") else { return false };
     let Some(brace) = memchr::memchr(b'{', rest) else { return false };
@@ -377,7 +378,7 @@ fn is_entry(line: &[u8]) -> bool {
     )
 }
 
-/// An object or array whose first thing is a JSON token, and what its members' names say it is.
+/// Recognizes a JSON object or array by its first token, and its kind by the names of its members.
 pub(super) fn json(front: &[u8]) -> Option<Type> {
     let is_json = match front.split_first() {
         Some((b'{', rest)) => matches!(rest.trim_ascii_start(), [b'"' | b'}', ..]),
@@ -405,9 +406,9 @@ pub(super) fn json(front: &[u8]) -> Option<Type> {
     })
 }
 
-/// Whether every line has as many fields as the first, by one separator, and there are enough of both
-/// for that to be no accident. What stands in quotes is not looked into: such tables go by their name.
-fn table(head: &[u8]) -> bool {
+/// Returns whether every line has as many fields as the first, by one separator, and both counts are
+/// too high for an accident. Quotes are not interpreted: tables with quotes are typed by their name.
+fn is_table(head: &[u8]) -> bool {
     // The last line may be cut.
     let whole = memchr::memrchr(b'\n', head).and_then(|end| head.get(..end)).unwrap_or_default();
     [b'\t', b';', b','].into_iter().any(|separator| {
@@ -415,7 +416,7 @@ fn table(head: &[u8]) -> bool {
             whole.split(|byte| *byte == b'\n').take(LOOK_LINES).map(<[u8]>::trim_ascii_end);
         let separators = |line: &[u8]| memchr::memchr_iter(separator, line).count();
         let Some(first) = lines.next() else { return false };
-        // Names of columns are not empty, and no sentence.
+        // Names of columns are neither empty nor a sentence.
         let named = first.split(|byte| *byte == separator).all(|it| {
             let name = it.trim_ascii();
             !name.is_empty() && name.len() <= 40 && !name.ends_with(b".")
@@ -456,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn catalogues_say_what_they_are_in_their_first_line() {
+    fn catalogs_are_typed_by_their_first_line() {
         check("Begin3\nTitle: x\n", Some(Type::Lsm));
         check("\n\nTemplate-Type: DOCUMENT\nTitle: x\n", Some(Type::Iafa));
         check("Archive-Name: editor-faq/sed\nPosting-Frequency: monthly\n", Some(Type::Faq));
@@ -478,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn mail_mailboxes_and_news() {
+    fn mail_mailboxes_and_news_are_told_apart() {
         check("Package: x\nVersion: 1\nSection: y\n\n", None);
         check("Date: x\nFrom: y\nSubject: z\n folded\n\n", Some(Type::Mail));
         check("Path: h!x\nFrom: y\nNewsgroups: comp.text\nSubject: z\n\n", Some(Type::News));
@@ -496,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn documents() {
+    fn documents_are_typed_by_telling_lines() {
         check("\n(This file must be converted with BinHex 4.0)\n:x", Some(Type::MacCompressed));
         check("@c x\n@setfilename x.info\n@settitle X\n", Some(Type::Texinfo));
         check("\\input texinfo @c\n", Some(Type::Texinfo));

@@ -1,4 +1,4 @@
-//! Typing by name: extensions, and names that are special as a whole.
+//! Typing by name: extensions and special whole names.
 //!
 //! Source: the naming conventions of Essence (`byname.cf` in the user's manual), continued.
 //!
@@ -8,7 +8,7 @@ use formats::Type;
 
 use super::tables::{EXTENSIONS, SPECIAL};
 
-/// Returns what the name alone promises.
+/// Returns the type that the name alone promises.
 pub(super) fn by_name(name: &str) -> Option<Type> {
     let name = name.to_lowercase();
     if name.ends_with('~') || (name.starts_with('#') && name.ends_with('#')) {
@@ -43,7 +43,7 @@ pub(super) fn of(r#type: Type) -> (Vec<&'static str>, Vec<&'static str>) {
     (all(EXTENSIONS), all(SPECIAL))
 }
 
-/// Documents whose name starts with a word that says what they are.
+/// Returns the type of a document whose name starts with a telling word.
 fn document(name: &str, stem: &str) -> Option<Type> {
     if name.starts_with("readme") || name.starts_with("read.me") || name.starts_with("00readme") {
         return Some(Type::Readme);
@@ -73,7 +73,7 @@ fn document(name: &str, stem: &str) -> Option<Type> {
     None
 }
 
-/// `rfc822`, `rfc-822`.
+/// Returns whether the stem is a series with a number: `rfc822`, `rfc-822`.
 fn is_numbered(stem: &str, series: &str) -> bool {
     let number = stem.strip_prefix(series).map(|rest| rest.trim_start_matches('-'));
     number.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
@@ -87,7 +87,7 @@ fn fallback(name: &str, extension: Option<&str>) -> Option<Type> {
     name.starts_with('.').then_some(Type::DotFile)
 }
 
-/// Returns what the registered media types say about the extension: only their first half is used.
+/// Returns the type by the registered media type of the extension, of which only the first half is used.
 pub(super) fn by_media(name: &str) -> Option<Type> {
     let guess = mime_guess::from_path(name).first()?;
     match guess.type_().as_str() {

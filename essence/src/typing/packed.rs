@@ -1,4 +1,4 @@
-//! Typing of what shares a container: zip files with an agreed content, and OLE compound files.
+//! Typing of formats that share a container: zip files with agreed entries, and OLE compound files.
 //!
 //! Source: APPNOTE.TXT (zip, 4.3.7); ECMA-376 part 2 (OOXML packages); ODF 1.2 part 3 and EPUB OCF
 //! 3.3 (the first member `mimetype`); MS-CFB (compound files, 2.2 and 2.6.1).
@@ -10,27 +10,27 @@ use std::io::Read;
 use flate2::read::DeflateDecoder;
 use formats::Type;
 
-/// Most members of a zip file whose names are looked at; they all stand in the head.
+/// Most members of a zip file whose names are read; only those in the head count.
 const MEMBERS_MAX: usize = 64;
 
-/// How much of a package's list of content types is unpacked, in bytes.
+/// Most bytes of a package's list of content types that are unpacked.
 const CONTENT_TYPES_BYTES: u64 = 16 * 1024;
 
-/// Most entries of a compound file's directory that are looked at; they all stand in the head.
+/// Most entries of a compound file's directory that are read; only those in the head count.
 const ENTRIES_MAX: usize = 64;
 
-/// Where a zip file's member has its name, from its header on.
+/// Offset of a member's name from its header, in bytes.
 const NAME: usize = 30;
 
 /// A member of a zip file whose header stands in the head.
 struct Member<'a> {
     name: &'a [u8],
     is_packed: bool,
-    /// What follows the header, to the head's end.
+    /// Bytes from the end of the header to the end of the head.
     rest: &'a [u8],
 }
 
-/// Returns what the first members of a zip file say that it is.
+/// Returns the type of a zip file by the names of its first members.
 pub(super) fn in_zip(head: &[u8]) -> Option<Type> {
     let members = || memchr::memmem::find_iter(head, b"PK\x03\x04").take(MEMBERS_MAX);
     let mut types = None;
@@ -77,7 +77,7 @@ fn by_mimetype(content: &[u8]) -> Option<Type> {
     }
 }
 
-/// The list of content types names the main part, wherever that is in the file.
+/// Returns the type of a package by its list of content types, which names the main part.
 fn by_content_types(member: &Member<'_>) -> Option<Type> {
     let mut list = Vec::new();
     let outcome = if member.is_packed {
@@ -85,7 +85,7 @@ fn by_content_types(member: &Member<'_>) -> Option<Type> {
     } else {
         member.rest.take(CONTENT_TYPES_BYTES).read_to_end(&mut list)
     };
-    // The head may end within it: what came out before is as good.
+    // The head may end within the list: the bytes before that still count.
     let (Ok(_) | Err(_)) = outcome;
     let parts: [(&[u8], Type); 3] = [
         (b"\"/word/", Type::Word),
@@ -96,8 +96,8 @@ fn by_content_types(member: &Member<'_>) -> Option<Type> {
     parts.into_iter().find(|(part, _)| has(part)).map(|(_, found)| found)
 }
 
-/// Returns what the names in the directory of a compound file say that it is, as far as they stand in
-/// the head; where they do not, how its first stream begins.
+/// Returns the type of a compound file by the names in its directory. If the directory is not in the
+/// head, the beginning of the first stream decides.
 pub(super) fn in_ole(head: &[u8]) -> Option<Type> {
     in_directory(head).or_else(|| {
         let stream = head.get(512..)?;
@@ -126,7 +126,7 @@ fn in_directory(head: &[u8]) -> Option<Type> {
     let mut names = entries.map(|entry| {
         let name = entry.get(..64).unwrap_or_default();
         let units = name.chunks_exact(2).take_while(|it| *it != [0, 0]);
-        // Names beyond ASCII are none of those that are looked for.
+        // The names looked for are all ASCII.
         units
             .map(|it| if it.get(1) == Some(&0) { it.first().copied() } else { None })
             .collect::<Option<Vec<u8>>>()
@@ -204,8 +204,8 @@ mod tests {
         file[0x30..0x34].copy_from_slice(&sector.to_le_bytes());
         for (number, name) in names.iter().enumerate() {
             let at = 512 * (sector as usize + 1) + 128 * number;
-            for (place, unit) in name.encode_utf16().enumerate() {
-                file[at + 2 * place..at + 2 * place + 2].copy_from_slice(&unit.to_le_bytes());
+            for (index, unit) in name.encode_utf16().enumerate() {
+                file[at + 2 * index..at + 2 * index + 2].copy_from_slice(&unit.to_le_bytes());
             }
         }
         file

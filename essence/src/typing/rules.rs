@@ -1,4 +1,4 @@
-//! The site's own rules of what objects are, and the one that recognizes by them.
+//! The site's own rules of types, and the recognizer that applies them.
 //!
 //! Source: TR §4 and the user's manual (`byurl.cf`, `byname.cf`, `bycontent.cf`). A rule file:
 //!
@@ -9,20 +9,19 @@
 //!
 //! [[type]]
 //! name = "Minutes"
-//! by_url = '/minutes/\d{4}/'             # and
+//! by_url = '/minutes/\d{4}/'             # both conditions must hold
 //! by_content = '(?i)^minutes of the'     # the front of the content
 //! ```
 //!
-//! All the conditions of a rule must hold; a list holds when one of its expressions matches. The
-//! first rule that matches decides, whatever is built in. Expressions match anywhere unless they are
-//! anchored; `by_content` sees the first [`HEAD_BYTES`] as bytes (`\xff` is one), and `^` is their
-//! beginning.
+//! All conditions of a rule must hold; a list holds if one of its expressions matches. The first rule
+//! that matches decides, before the built-in rules. Expressions match anywhere unless they are anchored.
+//! `by_content` sees the first [`HEAD_BYTES`] as bytes (`\xff` is one), and `^` is their beginning.
 //!
 //! # Differences from the paper
 //!
 //! * Rules of all kinds stand in one order, and may have several conditions; the original went
 //!   through all URLs first, then all names, then all contents.
-//! * `by_content` sees the bytes themselves, not what file(1) says of them.
+//! * `by_content` sees the bytes themselves, not the output of file(1).
 //!
 //! Sans-I/O.
 
@@ -43,14 +42,13 @@ const RULES_MAX: usize = 10_000;
 /// Longest name of a type, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// The conditions that a rule may have, as written.
+/// Keys of the conditions that a rule may have.
 const CONDITIONS: [&str; 3] = ["by_url", "by_name", "by_content"];
 
-/// A rule as read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Rule {
     r#type: Type,
-    /// The expressions of each of [`CONDITIONS`]; none where the rule does not have it.
+    /// The expressions of each of [`CONDITIONS`]; none if the rule does not have it.
     conditions: [Vec<String>; 3],
     file: String,
     line: usize,
@@ -60,13 +58,13 @@ struct Rule {
 #[derive(Clone, Debug, Default)]
 struct Condition {
     expressions: RegexSet,
-    /// The expressions of each rule.
-    places: Vec<Range<usize>>,
+    /// Ranges of each rule's expressions.
+    ranges: Vec<Range<usize>>,
 }
 
-/// Says what objects are: by the site's rules, then by the built-in ones.
+/// Recognizer of types, by the site's rules, then by the built-in ones.
 #[derive(Clone, Default, Serialize, Deserialize)]
-#[serde(into = "Written", try_from = "Written")]
+#[serde(into = "RecognizerRules", try_from = "RecognizerRules")]
 pub struct Recognizer {
     rules: Vec<Rule>,
     /// The names of the site's own types, by number.
@@ -76,55 +74,55 @@ pub struct Recognizer {
     contents: Condition,
 }
 
-/// A recognizer as it is sent to a worker.
+/// Recognizer in the form that is sent to a worker.
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct RecognizerRules {
     rules: Vec<Rule>,
     names: Vec<String>,
 }
 
-impl From<Recognizer> for Written {
+impl From<Recognizer> for RecognizerRules {
     fn from(it: Recognizer) -> Self {
         Self { rules: it.rules, names: it.names }
     }
 }
 
-impl TryFrom<Written> for Recognizer {
+impl TryFrom<RecognizerRules> for Recognizer {
     type Error = regex::Error;
 
-    fn try_from(Written { rules, names }: Written) -> Result<Self, regex::Error> {
+    fn try_from(RecognizerRules { rules, names }: RecognizerRules) -> Result<Self, regex::Error> {
         let compiled = |which| Condition::of(&rules, which);
         let [urls, file_names, contents] = [compiled(0)?, compiled(1)?, compiled(2)?];
         Ok(Self { rules, names, urls, file_names, contents })
     }
 }
 
-/// What an object is, and why.
+/// Type of an object, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision<'a> {
     /// The type.
     pub r#type: Type,
     /// Its name, as the `Type` attribute has it.
     pub name: &'a str,
-    /// What decided.
-    pub by: By<'a>,
+    /// The rule that decided.
+    pub by: DecidedBy<'a>,
 }
 
-/// What has decided on a type.
+/// Rule that decided on a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By<'a> {
+pub enum DecidedBy<'a> {
     /// A rule of the site's.
     Rule {
-        /// Its file, as named to [`Recognizer::read`].
+        /// Its file, by the name given to [`Recognizer::read`].
         file: &'a str,
         /// Its line, from 1.
         line: usize,
     },
-    /// What is built in.
+    /// The built-in recognition.
     BuiltIn(Reason),
 }
 
-impl fmt::Display for By<'_> {
+impl fmt::Display for DecidedBy<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rule { file, line } => write!(f, "{file}:{line}"),
@@ -133,7 +131,7 @@ impl fmt::Display for By<'_> {
     }
 }
 
-/// Equal when made of the same files.
+/// Two recognizers are equal if they are made of the same files.
 impl PartialEq for Recognizer {
     fn eq(&self, other: &Self) -> bool {
         self.rules == other.rules && self.names == other.names
@@ -149,11 +147,11 @@ impl fmt::Debug for Recognizer {
 }
 
 impl Recognizer {
-    /// Reads rule files, each with its name and its text, in the order in which they count.
+    /// Reads rule files, each with its name and its text, in order of precedence.
     ///
     /// # Errors
     ///
-    /// Every mistake of every file, with the file's name.
+    /// Returns every mistake of every file, with the file's name.
     pub fn read(files: &[(PathBuf, String)]) -> Result<Self, Vec<Mistake>> {
         let (mut recognizer, mut mistakes) = (Self::default(), Vec::new());
         for (path, text) in files {
@@ -165,7 +163,7 @@ impl Recognizer {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        let written = Written { rules: recognizer.rules, names: recognizer.names };
+        let written = RecognizerRules { rules: recognizer.rules, names: recognizer.names };
         Self::try_from(written).map_err(|error| {
             let file = files.last().map(|(path, _)| path.clone());
             let message = format!("the rules together: {}", expression_mistake(&error));
@@ -185,7 +183,7 @@ impl Recognizer {
         for table in root.tables("type") {
             let conditions = [0, 1, 2].map(|which| expressions(&table, which));
             if conditions.iter().all(Vec::is_empty) && !CONDITIONS.iter().any(|it| table.has(it)) {
-                table.mistake("", "the rule says of nothing what it is", CONDITIONS.join(", "));
+                table.mistake("", "the rule has no condition", CONDITIONS.join(", "));
             }
             let name = table.required_string("name");
             if !name.is_empty() && !is_name(&name) {
@@ -202,7 +200,7 @@ impl Recognizer {
         document.finish()
     }
 
-    /// Returns the type called `name`, which becomes one of the site's own if it is none yet.
+    /// Returns the type called `name`; a new name becomes a type of the site's own.
     fn intern(&mut self, name: &str) -> Type {
         self.by_name(name).unwrap_or_else(|| {
             self.names.push(name.to_owned());
@@ -211,14 +209,14 @@ impl Recognizer {
         })
     }
 
-    /// Returns the type called `name`, in whatever case: a built-in one, or one of the site's own.
+    /// Returns the type called `name`, in any case: a built-in one, or one of the site's own.
     pub fn by_name(&self, name: &str) -> Option<Type> {
         let own = || self.names.iter().position(|it| it.eq_ignore_ascii_case(name));
         let site = || own().and_then(|at| u16::try_from(at).ok()).map(Type::Site);
         Type::by_name(name).or_else(site)
     }
 
-    /// Returns what the `Type` attribute says of objects of this type.
+    /// Returns the name of this type, the value of the `Type` attribute.
     pub fn name(&self, r#type: Type) -> &str {
         match r#type {
             Type::Site(number) => {
@@ -237,20 +235,20 @@ impl Recognizer {
         }
     }
 
-    /// As [`Recognizer::recognize`], and says what decided.
+    /// Works as [`Recognizer::recognize`], and returns the rule that decided as well.
     pub fn explain(&self, url: &str, name: &str, head: &[u8]) -> Decision<'_> {
         let (r#type, by) = match self.first_match(url, name, head) {
-            Some(rule) => (rule.r#type, By::Rule { file: &rule.file, line: rule.line }),
+            Some(rule) => (rule.r#type, DecidedBy::Rule { file: &rule.file, line: rule.line }),
             None => {
                 let (r#type, reason) = decide(name, head);
-                (r#type, By::BuiltIn(reason))
+                (r#type, DecidedBy::BuiltIn(reason))
             }
         };
         Decision { r#type, name: self.name(r#type), by }
     }
 
-    /// Returns what the rules say, without where they stand: what records depend on.
-    pub fn print(&self) -> String {
+    /// Returns the rules without their files and lines, as text for a fingerprint: records depend on it.
+    pub fn fingerprint_source(&self) -> String {
         let rule = |rule: &Rule| format!("{} {:?}\n", self.name(rule.r#type), rule.conditions);
         self.rules.iter().map(rule).collect()
     }
@@ -262,7 +260,7 @@ impl Recognizer {
         let urls = self.urls.matches(url.as_bytes());
         let names = self.file_names.matches(name.as_bytes());
         let head = head.get(..head.len().min(HEAD_BYTES)).unwrap_or_default();
-        // The longest to look at: only if a rule comes to it.
+        // Matching the content takes longest: it is done only if a rule needs it.
         let mut contents = None;
         let mut holds = |number: &usize| {
             self.urls.holds(*number, &urls)
@@ -278,39 +276,39 @@ impl Recognizer {
 }
 
 impl Condition {
-    /// Puts together the expressions of one of [`CONDITIONS`].
+    /// Compiles the expressions of one of [`CONDITIONS`] together.
     fn of(rules: &[Rule], which: usize) -> Result<Self, regex::Error> {
-        let (mut all, mut places) = (Vec::new(), Vec::new());
+        let (mut all, mut ranges) = (Vec::new(), Vec::new());
         for rule in rules {
             let own = rule.conditions.get(which).map(Vec::as_slice).unwrap_or_default();
-            places.push(all.len()..all.len() + own.len());
+            ranges.push(all.len()..all.len() + own.len());
             all.extend(own);
         }
         let expressions = RegexSetBuilder::new(all).unicode(is_of_text(which)).build()?;
-        Ok(Self { expressions, places })
+        Ok(Self { expressions, ranges })
     }
 
     fn matches(&self, bytes: &[u8]) -> SetMatches {
         self.expressions.matches(bytes)
     }
 
-    /// Whether the rule does not have this condition.
+    /// Returns whether the rule does not have this condition.
     fn is_none(&self, rule: usize) -> bool {
-        self.places.get(rule).is_none_or(Range::is_empty)
+        self.ranges.get(rule).is_none_or(Range::is_empty)
     }
 
     fn holds(&self, rule: usize, matches: &SetMatches) -> bool {
-        let place = self.places.get(rule).cloned().unwrap_or_default();
-        place.is_empty() || place.into_iter().any(|it| matches.matched(it))
+        let range = self.ranges.get(rule).cloned().unwrap_or_default();
+        range.is_empty() || range.into_iter().any(|it| matches.matched(it))
     }
 }
 
-/// Whether this one of [`CONDITIONS`] sees text; content is bytes.
+/// Returns whether this one of [`CONDITIONS`] sees text; content is bytes.
 fn is_of_text(which: usize) -> bool {
     which < 2
 }
 
-/// Reads the expressions of one of [`CONDITIONS`]; those that are none are mistakes.
+/// Reads the expressions of one of [`CONDITIONS`]; invalid ones are mistakes.
 fn expressions(table: &Table<'_>, which: usize) -> Vec<String> {
     let Some(key) = CONDITIONS.get(which) else { return Vec::new() };
     let written = table.one_or_more(key);
@@ -323,7 +321,7 @@ fn expressions(table: &Table<'_>, which: usize) -> Vec<String> {
     written
 }
 
-/// Says what is wrong with an expression, without the picture of where.
+/// Returns the error of an expression without the drawing of its position.
 pub(crate) fn expression_mistake(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default();
@@ -343,7 +341,7 @@ mod tests {
         Recognizer::read(&[("t.toml".into(), text.to_owned())]).unwrap()
     }
 
-    /// Explains as `name by`.
+    /// Checks that the decision is `expected`, rendered as `name by`.
     #[track_caller]
     fn check(rules: &str, url: &str, head: &[u8], expected: &str) {
         let recognizer = read(rules);
@@ -398,13 +396,14 @@ mod tests {
     }
 
     #[test]
-    fn what_records_depend_on_is_what_rules_say() {
+    fn a_fingerprint_depends_on_the_rules_and_not_on_their_lines() {
         let moved = format!("# a comment\n{RULES}");
-        assert_eq!(read(RULES).print(), read(&moved).print());
+        let source = |text: &str| read(text).fingerprint_source();
+        assert_eq!(source(RULES), source(&moved));
         assert_ne!(read(RULES), read(&moved));
-        assert_ne!(read(RULES).print(), read(&RULES.replace("cook", "bake")).print());
-        assert_ne!(read(RULES).print(), read(&RULES.replace("Minutes", "Notes")).print());
-        assert_eq!(read("").print(), Recognizer::default().print());
+        assert_ne!(source(RULES), source(&RULES.replace("cook", "bake")));
+        assert_ne!(source(RULES), source(&RULES.replace("Minutes", "Notes")));
+        assert_eq!(source(""), Recognizer::default().fingerprint_source());
     }
 
     #[test]
@@ -412,16 +411,16 @@ mod tests {
         let check = |text: &str, expected: &[&str]| {
             let files = [("a.toml".into(), "".to_owned()), ("b.toml".into(), text.to_owned())];
             let mistakes = Recognizer::read(&files).err().unwrap_or_default();
-            let said: Vec<String> =
+            let shown: Vec<String> =
                 mistakes.iter().map(|it| it.with_file(Path::new("settings.toml"))).collect();
-            assert_eq!(said.len(), expected.len(), "{said:#?}");
-            for (said, expected) in said.iter().zip(expected) {
-                let (place, part) = expected.split_once(' ').unwrap();
-                assert!(said.starts_with(place) && said.contains(part), "{said}");
+            assert_eq!(shown.len(), expected.len(), "{shown:#?}");
+            for (shown, expected) in shown.iter().zip(expected) {
+                let (position, part) = expected.split_once(' ').unwrap();
+                assert!(shown.starts_with(position) && shown.contains(part), "{shown}");
             }
         };
         check("[[type]]\nname = 'A'\nby_name = 'x'\n", &[]);
-        check("[[type]]\n", &["b.toml:1:1: of nothing", "b.toml:1:1: \"name\" is missing"]);
+        check("[[type]]\n", &["b.toml:1:1: no condition", "b.toml:1:1: \"name\" is missing"]);
         check("[[type]]\nname = 'a b'\nby_name = 'x'\n", &["b.toml:2:8: \"a b\""]);
         check(
             "[[type]]\nname = 'A'\nby_name = ['x', '(']\nby_nam = 'y'\nby_url = []\n",

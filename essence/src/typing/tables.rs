@@ -1,4 +1,4 @@
-//! The names by which typing knows objects: extensions, and whole names.
+//! Tables of names for typing: extensions, and whole names.
 //!
 //! Source: the naming conventions of Essence (`byname.cf` in the user's manual), continued.
 //!
@@ -233,7 +233,7 @@ pub(super) const EXTENSIONS: &[(Type, &[&str])] = &[
     ),
 ];
 
-/// Whole names, lower-case, that say what the file is.
+/// Whole names, lower-case, that decide on the type.
 pub(super) const SPECIAL: &[(Type, &[&str])] = &[
     (
         Type::Text,

@@ -1,7 +1,7 @@
-//! Fences around this process: what it gives up for good before it looks at foreign bytes.
+//! Fences around this process: rights that it gives up for good before it reads foreign bytes.
 //!
 //! Source: `landlock(7)` (files and network), `seccomp(2)` (system calls), `setrlimit(2)` (memory, time,
-//! files), all Linux. Where the kernel lacks one, the others still hold, and whoever called is told.
+//! files), all Linux. If the kernel lacks one, the others still hold, and the caller gets a message.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 /// Most files that a program of the site may have open.
 const FILES_MAX: u64 = 256;
 
-/// What is left to a program that the site has named, behind its fences.
+/// Rights of a program of the site behind its fences.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Program {
+pub struct ProgramFence {
     /// Files and folders that it may read, and run programs from.
     pub read: Vec<PathBuf>,
     /// Folders in which it may do everything.
@@ -35,8 +35,8 @@ pub struct Program {
     pub file_bytes_max: u64,
 }
 
-/// Leaves this process what computing takes, and the files it has open: no file, no socket, no other
-/// process, and at most so much memory. Returns what the system lacks, in words.
+/// Restricts this process to computing and to the files it has open: no new file, no socket, no other
+/// process, and at most `memory_bytes_max` more memory. Returns the missing fences, in words.
 pub fn enclose(memory_bytes_max: u64) -> Vec<String> {
     let mut missing = Vec::new();
     let limits = [
@@ -51,9 +51,9 @@ pub fn enclose(memory_bytes_max: u64) -> Vec<String> {
     missing
 }
 
-/// Leaves this process, and what it starts, what summarizing takes: its folders, and no network.
-/// Returns what the system lacks, in words.
-pub fn enclose_program(program: &Program) -> Vec<String> {
+/// Restricts this process and its children to the rights in `program`, without network. Returns the
+/// missing fences, in words.
+pub fn enclose_program(program: &ProgramFence) -> Vec<String> {
     let mut missing = Vec::new();
     let limits = [
         (Resource::As, program.memory_bytes_max),
@@ -66,7 +66,7 @@ pub fn enclose_program(program: &Program) -> Vec<String> {
     let has_signals = files(&program.read, &program.write, &mut missing);
     let refused = SeccompAction::Errno(EPERM);
     calls(outward(has_signals), SeccompAction::Allow, refused, &mut missing);
-    // What it is asked for is in memory, where no filter looks: the C library takes the older call then.
+    // The flags of clone3 are in memory, which filters cannot read. Without it the C library uses clone.
     let unknown = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
     calls(Ok(all_of(&[libc::SYS_clone3])), SeccompAction::Allow, unknown, &mut missing);
     if let Err(error) = seccompiler::apply_filter(OTHER_NUMBERS) {
@@ -75,7 +75,7 @@ pub fn enclose_program(program: &Program) -> Vec<String> {
     missing
 }
 
-/// The address space that is mapped already, in bytes: code, and what the allocator has set aside.
+/// Returns the address space that is mapped already, in bytes: code, and reserves of the allocator.
 fn mapped_bytes() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").ok();
     let pages = pages.and_then(|it| it.split_whitespace().next()?.parse::<u64>().ok());
@@ -91,8 +91,8 @@ fn limit(limits: &[(Resource, u64)], missing: &mut Vec<String>) {
     }
 }
 
-/// Leaves the process these files, no network, and signals to what it starts, by landlock. Returns whether
-/// all of it holds.
+/// Restricts the process by landlock to these files, no network, and signals to its own children. Returns
+/// whether all restrictions hold.
 fn files(read: &[PathBuf], write: &[PathBuf], missing: &mut Vec<String>) -> bool {
     let version = ABI::V6;
     let restrict = || -> Result<RestrictionStatus, RulesetError> {
@@ -125,37 +125,37 @@ fn files(read: &[PathBuf], write: &[PathBuf], missing: &mut Vec<String>) -> bool
     is_whole
 }
 
-/// System calls, each with what its arguments are where it is meant; with none, it is meant always.
+/// System calls, each with rules on its arguments, one of which has to match; without rules it always matches.
 type Calls = BTreeMap<i64, Vec<SeccompRule>>;
 
 fn all_of(names: &[i64]) -> Calls {
     names.iter().map(|it| (*it, Vec::new())).collect()
 }
 
-/// Meets calls whose argument of this place, from 0, compares so with `value`, as a number of 32 bits:
-/// process ids are.
-fn argument(place: u8, how: SeccompCmpOp, value: u32) -> Result<SeccompRule, BackendError> {
+/// Matches calls whose argument `index`, from 0, compares by `operator` with `value`, as a number of 32
+/// bits like process ids.
+fn argument(index: u8, operator: SeccompCmpOp, value: u32) -> Result<SeccompRule, BackendError> {
     let value = u64::from(value);
-    SeccompRule::new(vec![SeccompCondition::new(place, SeccompCmpArgLen::Dword, how, value)?])
+    SeccompRule::new(vec![SeccompCondition::new(index, SeccompCmpArgLen::Dword, operator, value)?])
 }
 
-/// What a worker may call.
+/// Returns the calls that a worker may make.
 fn computing() -> Result<Calls, BackendError> {
     let mut calls = all_of(COMPUTING);
-    // How a process that panics or runs out of memory ends itself; and nobody else.
+    // A process that panics or runs out of memory ends itself by this call; it may end no other.
     let itself = argument(0, SeccompCmpOp::Eq, std::process::id())?;
     calls.insert(libc::SYS_tgkill, vec![itself]);
     Ok(calls)
 }
 
-/// What a program of the site may not call. Without `has_signals`, a fence of signals, it can send them to
-/// its own group only.
+/// Returns the calls that a program of the site may not make. Without `has_signals`, landlock's fence of
+/// signals, it can send signals to its own group only.
 fn outward(has_signals: bool) -> Result<Calls, BackendError> {
     let mut calls = all_of(OUTWARD);
     for call in OF_A_PROCESS {
         calls.insert(*call, vec![argument(0, SeccompCmpOp::Ne, 0)?]);
     }
-    // The first says what the second is the number of: 0 is a process.
+    // The first argument is the kind of the id in the second: 0 is a process.
     let others = [argument(0, SeccompCmpOp::Ne, 0)?, argument(1, SeccompCmpOp::Ne, 0)?];
     calls.insert(libc::SYS_setpriority, others.into());
     let others = OTHER_CHILDREN.iter().map(|it| it.unsigned_abs());
@@ -174,7 +174,7 @@ fn outward(has_signals: bool) -> Result<Calls, BackendError> {
     Ok(calls)
 }
 
-/// Has the kernel do `matched` for the system calls named, and `other` for the rest.
+/// Has the kernel do `matched` for system calls that match the rules, and `other` for the rest.
 fn calls(
     rules: Result<Calls, BackendError>,
     other: SeccompAction,
@@ -192,7 +192,7 @@ fn calls(
     }
 }
 
-/// Refuses what has a number of x32, by which most others can be had once more.
+/// Refuses the call numbers of x32, which repeat most other calls.
 const OTHER_NUMBERS: &[sock_filter] = &[
     // The call's number, which comes first.
     sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 },
@@ -214,7 +214,7 @@ const TARGET: Option<TargetArch> = if cfg!(target_arch = "x86_64") {
 
 const EPERM: u32 = libc::EPERM.unsigned_abs();
 
-/// The system calls of a process that computes, and talks over what it has open.
+/// System calls of a process that computes, and uses its open files and sockets.
 const COMPUTING: &[i64] = &[
     libc::SYS_read,
     libc::SYS_write,
@@ -248,7 +248,7 @@ const COMPUTING: &[i64] = &[
     libc::SYS_exit_group,
 ];
 
-/// The system calls that reach beyond files: the network, other processes, the kernel itself.
+/// System calls that reach beyond files: the network, other processes, the kernel itself.
 const OUTWARD: &[i64] = &[
     libc::SYS_socket,
     libc::SYS_socketpair,
@@ -257,7 +257,7 @@ const OUTWARD: &[i64] = &[
     libc::SYS_listen,
     libc::SYS_accept,
     libc::SYS_accept4,
-    // Out of the group that is ended when the time is up.
+    // These leave the group that is ended at the deadline.
     libc::SYS_setsid,
     libc::SYS_setpgid,
     libc::SYS_ioprio_set,
@@ -277,7 +277,7 @@ const OUTWARD: &[i64] = &[
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
-    // Memory that no process has, so that it counts for none, and stays when all have ended.
+    // Memory that belongs to no process: it counts for none, and remains when all have ended.
     libc::SYS_shmget,
     libc::SYS_msgget,
     libc::SYS_semget,
@@ -298,7 +298,7 @@ const OUTWARD: &[i64] = &[
     libc::SYS_sethostname,
 ];
 
-/// Those that change a process by its id, where 0 is whoever calls.
+/// System calls that change a process by its id, where 0 is the caller.
 const OF_A_PROCESS: &[i64] = &[
     libc::SYS_prlimit64,
     libc::SYS_sched_setaffinity,
@@ -307,7 +307,7 @@ const OF_A_PROCESS: &[i64] = &[
     libc::SYS_sched_setattr,
 ];
 
-/// Those that send a signal to a process by its id, where 0 is the group of whoever calls.
+/// System calls that send a signal to a process by its id, where 0 is the caller's group.
 const SIGNALS: &[i64] = &[
     libc::SYS_kill,
     libc::SYS_tkill,
@@ -316,13 +316,13 @@ const SIGNALS: &[i64] = &[
     libc::SYS_rt_tgsigqueueinfo,
 ];
 
-/// Requests that say who is sent a signal, and which, when there is something to read (`fcntl(2)`): F_SETOWN,
-/// F_SETSIG and F_SETOWN_EX; and by `ioctl(2)`, FIOSETOWN and SIOCSPGRP.
+/// Requests that set the receiver and the kind of signal on readable input (`fcntl(2)`): F_SETOWN, F_SETSIG
+/// and F_SETOWN_EX; and by `ioctl(2)`, FIOSETOWN and SIOCSPGRP.
 const OWNERS: &[u32] = &[8, 10, 15];
 const OWNERS_OF_OLD: &[u32] = &[0x8901, 0x8902];
 
-/// What has a new process see a system of its own, in which it may be root, or makes it a child of the
-/// gatherer, which waits for none but the program.
+/// Flags that give a new process namespaces of its own, in which it may be root, or make it a child of the
+/// gatherer, which waits only for the program.
 const OTHER_CHILDREN: &[i32] = &[
     libc::CLONE_PARENT,
     libc::CLONE_NEWNS,

@@ -1,20 +1,20 @@
-//! A way in for fuzz targets; compiled for nothing else (`cargo fuzz` sets `cfg(fuzzing)`).
+//! Entry point of fuzz targets; compiled only for them (`cargo fuzz` sets `cfg(fuzzing)`).
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::wire::{self, Ask, Order, Ready, Told};
+use super::wire::{self, Order, Ready, Reply, Request};
 
-/// Reads `bytes` as frames of every kind, and writes again what can be read.
+/// Reads `bytes` as frames of every kind, and writes the readable ones again.
 ///
 /// # Panics
 ///
-/// What is read is longer than it may be, or another when it was written and read again.
+/// A frame is longer than it may be, or changes when it is written and read again.
 pub fn frames(bytes: &[u8]) {
     frame::<Order>(bytes);
     frame::<Ready>(bytes);
-    frame::<Ask>(bytes);
-    frame::<Told>(bytes);
+    frame::<Request>(bytes);
+    frame::<Reply>(bytes);
 }
 
 fn frame<T: DeserializeOwned + Serialize>(bytes: &[u8]) {
@@ -30,5 +30,5 @@ fn frame<T: DeserializeOwned + Serialize>(bytes: &[u8]) {
         let text = |it: &T| serde_json::to_string(it).ok();
         rest == body && text(&again) == text(&head)
     });
-    assert!(is_same, "it is another when it is read again");
+    assert!(is_same, "the frame changes when it is written and read again");
 }

@@ -1,16 +1,16 @@
 //! The site's programs that summarize: `Type.sum`, one for each type, in one folder.
 //!
 //! Source: the user's manual, "Customizing the summarizing step": a program named after the type takes
-//! the name of a file as its only argument, and writes attributes in SOIF. Those of 1995 run unchanged:
-//! `HARVEST_HOME`, `PATH` and `PERL5LIB` lead to what lies beside them.
+//! the name of a file as its only argument, and writes attributes in SOIF. Programs of 1995 run unchanged:
+//! `HARVEST_HOME`, `PATH` and `PERL5LIB` lead to the files beside them.
 //!
-//! A program runs behind fences (`program`), where it finds the object under a file name of its own. What
-//! it writes is laid over the record that is made without it, which stands where the program fails.
+//! A program runs behind fences (`program`), with the object in its working directory. Its output is laid
+//! over the record that is made without it. If the program fails, that record is used unchanged.
 //!
 //! # Differences from the paper
 //!
-//! * The original ran nothing else where there was a program, and had no record where that failed.
-//! * A program has a deadline, and reads nothing but the object, its own folder and the system.
+//! * The original ran nothing else for a type with a program, and had no record if that failed.
+//! * A program has a deadline, and reads only the object, its own folder and the system.
 
 mod output;
 
@@ -22,49 +22,49 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use formats::Type;
-use formats::object::{Given, Problem, ProblemKind, Summary};
+use formats::object::{Problem, ProblemKind, ProgramInput, Summary};
 use formats::unnest::is_opened;
 use soif::Record;
 
 use super::Clock;
-use super::program::{Job, Programs, Until};
+use super::budget::ProgramBudget;
+use super::program::{Job, Programs, RunDeadline};
 use super::serve::PATH;
-use super::spent::Spent;
 use crate::typing::Recognizer;
 
-/// How the names of programs end.
+/// End of the names of programs.
 const ENDING: &str = ".sum";
-/// Most files of the folder that are looked at.
+/// Most files of the folder that are listed.
 const FILES_MAX: usize = 10_000;
-/// Longest file name that a program is given, in bytes.
+/// Longest file name of an object for a program, in bytes.
 const NAME_BYTES_MAX: usize = 100;
 
-/// The programs of a site that summarize.
+/// The site's programs that summarize.
 #[derive(Debug, Default)]
 pub struct Library {
-    /// By what the `Type` attribute says.
+    /// Programs by type, as the `Type` attribute names it.
     programs: BTreeMap<String, PathBuf>,
     types: BTreeSet<Type>,
-    /// What is called as a program and not used, with the reason.
+    /// Files that are named like programs but are not used, with the reason.
     unused: Vec<(PathBuf, String)>,
-    /// What changes with any file of the folder.
-    print: String,
-    /// What programs may read beside the system.
+    /// Text that changes with any file of the folder.
+    fingerprint_source: String,
+    /// Files and folders that programs may read beside the system.
     read: Vec<PathBuf>,
-    /// What tells programs where they are.
+    /// Variables that tell programs their location.
     variables: Vec<(String, PathBuf)>,
-    /// How long one may take.
+    /// Most time for one program.
     time_max: Duration,
 }
 
 impl Library {
-    /// Reads the folder of a site's programs, each of which may take `time_max`. Blocks.
+    /// Lists the folder of a site's programs, each of which may take `time_max`. Blocks.
     ///
     /// # Errors
     ///
     /// The folder cannot be read.
     pub fn read(folder: &Path, time_max: Duration, typing: &Recognizer) -> io::Result<Self> {
-        // Programs begin in another folder, and fences know no links.
+        // Programs run in another folder, and fences do not follow links.
         let folder = fs::canonicalize(folder)?;
         let mut entries = fs::read_dir(&folder)?.take(FILES_MAX).collect::<io::Result<Vec<_>>>()?;
         entries.sort_by_key(DirEntry::file_name);
@@ -78,18 +78,18 @@ impl Library {
         for entry in entries {
             let (path, name) = (entry.path(), entry.file_name());
             let name = name.to_string_lossy();
-            // What it links to counts.
+            // The target of a link counts.
             let Ok(metadata) = fs::metadata(&path) else { continue };
             if !metadata.is_file() || name.starts_with('.') {
                 continue;
             }
-            library.print += &print(&name, &metadata);
-            let Some(called) = name.strip_suffix(ENDING) else { continue };
-            match summarized(called, &metadata, typing) {
+            library.fingerprint_source += &metadata_line(&name, &metadata);
+            let Some(stem) = name.strip_suffix(ENDING) else { continue };
+            match program_type(stem, &metadata, typing) {
                 Ok(r#type) => {
-                    let known = typing.name(r#type);
-                    if called == known || library.types.insert(r#type) {
-                        library.programs.insert(known.to_owned(), path);
+                    let type_name = typing.name(r#type);
+                    if stem == type_name || library.types.insert(r#type) {
+                        library.programs.insert(type_name.to_owned(), path);
                     }
                     library.types.insert(r#type);
                 }
@@ -99,28 +99,28 @@ impl Library {
         Ok(library)
     }
 
-    /// Returns the types that there are programs for.
+    /// Returns the types that have programs.
     pub fn types(&self) -> &BTreeSet<Type> {
         &self.types
     }
 
-    /// Returns what is called as a program and not used, each with the reason.
+    /// Returns the files that are named like programs but are not used, each with the reason.
     pub fn unused(&self) -> &[(PathBuf, String)] {
         &self.unused
     }
 
-    /// Returns what records depend on: another one as soon as any file of the folder is another.
-    pub fn print(&self) -> &str {
-        &self.print
+    /// Returns text for a fingerprint, which changes with any file of the folder: records depend on it.
+    pub fn fingerprint_source(&self) -> &str {
+        &self.fingerprint_source
     }
 
-    /// Lets programs read this as well.
+    /// Lets programs read more files and folders.
     pub fn allow(&mut self, read: &[PathBuf]) {
         self.read.extend_from_slice(read);
     }
 
-    /// Has programs say their word on the summaries of one file that have something to be given, and
-    /// takes that from them. A program that fails is a problem, and leaves the record as it is. Blocks.
+    /// Runs programs on the summaries of one file that have an object for them, and removes these objects.
+    /// A program that fails gives a problem, and leaves the record as it is. Blocks.
     pub fn summarize(
         &self,
         programs: Option<&Programs>,
@@ -128,7 +128,7 @@ impl Library {
         summaries: &mut [Summary],
         stopped: &(dyn Fn() -> bool + Sync),
     ) {
-        let mut spent = Spent::new(self.time_max, clock);
+        let mut budget = ProgramBudget::new(self.time_max, clock);
         for summary in summaries {
             let Some(given) = summary.given.take() else { continue };
             if stopped() {
@@ -136,8 +136,8 @@ impl Library {
             }
             let name = summary.record.text("Type").unwrap_or_default().into_owned();
             let Some(path) = self.programs.get(&name) else { continue };
-            let problems = match self.run(programs, path, &given, &mut spent, stopped) {
-                Ok(written) => laid(&written, path, &mut summary.record),
+            let problems = match self.run(programs, path, &given, &mut budget, stopped) {
+                Ok(written) => lay_output(&written, path, &mut summary.record),
                 Err(problem) => vec![problem],
             };
             let url = summary.record.url.as_str();
@@ -150,40 +150,41 @@ impl Library {
         &self,
         programs: Option<&Programs>,
         path: &Path,
-        given: &Given,
-        spent: &mut Spent,
+        given: &ProgramInput,
+        budget: &mut ProgramBudget,
         stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<Vec<u8>, (ProblemKind, String)> {
         let program = path.display();
         let refused = |why: &str| (ProblemKind::Program, format!("{program} {why}"));
         let programs = programs.ok_or_else(|| refused("cannot be run here"))?;
-        let word = path.to_str().ok_or_else(|| refused("has a name that is not UTF-8"))?;
-        let deadline = spent.next().map_err(|what| {
-            let message = format!("{program} is not run: those for other parts of the file {what}");
+        let command = path.to_str().ok_or_else(|| refused("has a name that is not UTF-8"))?;
+        let deadline = budget.next().map_err(|what| {
+            let message =
+                format!("{program} is not run: programs for other parts of the file {what}");
             (ProblemKind::Limit, message)
         })?;
-        let name = harmless(&given.name);
+        let name = safe_name(&given.name);
         let job = Job {
-            words: &[word.to_owned(), name.clone()],
+            words: &[command.to_owned(), name.clone()],
             input: &[],
             files: &[(&name, &given.bytes)],
             read: &self.read,
             variables: &self.variables,
         };
-        let outcome = programs.run(&job, Until { deadline, stopped });
-        spent.count(&outcome, deadline);
+        let outcome = programs.run(&job, RunDeadline { deadline, stopped });
+        budget.count(&outcome, deadline);
         outcome.map_err(|it| {
             (if it.may_pass { ProblemKind::Start } else { ProblemKind::Program }, it.why)
         })
     }
 }
 
-/// Lays what a program has written over a record; returns what is wrong with it.
-fn laid(written: &[u8], path: &Path, record: &mut Record) -> Vec<(ProblemKind, String)> {
+/// Lays the output of a program over a record; returns problems with the output.
+fn lay_output(written: &[u8], path: &Path, record: &mut Record) -> Vec<(ProblemKind, String)> {
     let program = path.display();
     let Some(attributes) = output::read(written) else {
         let message = format!(
-            "{program} writes what is no SOIF; expected are attributes, each `Name{{size}}:`, a TAB, the \
+            "{program} does not write SOIF; expected are attributes, each `Name{{size}}:`, a TAB, the \
              value and the line's end"
         );
         return vec![(ProblemKind::Program, message)];
@@ -192,8 +193,8 @@ fn laid(written: &[u8], path: &Path, record: &mut Record) -> Vec<(ProblemKind, S
     cut.map(|it| (ProblemKind::Limit, format!("{program}: {it}"))).collect()
 }
 
-/// Returns where the original would be installed to have its programs in `folder`, and what of that they
-/// may read: `lib/gatherer` and `lib` are its folders.
+/// Returns the installation folder of the original whose programs are in `folder`, and the part of it that
+/// they may read: its folders are `lib/gatherer` and `lib`.
 fn home(folder: &Path) -> (&Path, &Path) {
     let above = |it: &Path| it.ancestors().nth(1).map(Path::to_path_buf);
     let lib = if folder.ends_with("lib/gatherer") { folder.parent() } else { None };
@@ -202,20 +203,20 @@ fn home(folder: &Path) -> (&Path, &Path) {
     (if is_lib { lib.parent().unwrap_or(lib) } else { lib }, lib)
 }
 
-/// Says what there is to say of a file without reading it.
-fn print(name: &str, metadata: &Metadata) -> String {
+/// Returns a file's name and metadata as a line of text.
+fn metadata_line(name: &str, metadata: &Metadata) -> String {
     let (size, mode) = (metadata.len(), metadata.mode());
     let (secs, nanos) = (metadata.mtime(), metadata.mtime_nsec());
     format!("{name} {size} {mode:o} {secs}.{nanos:09}\n")
 }
 
-/// Returns the type that a program is for, which is called so; or why it is for none.
-fn summarized(called: &str, metadata: &Metadata, typing: &Recognizer) -> Result<Type, String> {
-    let found = typing.by_name(called).ok_or_else(|| {
-        format!("no type is called {called:?}; a file of `types` in [essence] can make one")
+/// Returns the type of a program whose name begins with `stem`, or why it has none.
+fn program_type(stem: &str, metadata: &Metadata, typing: &Recognizer) -> Result<Type, String> {
+    let found = typing.by_name(stem).ok_or_else(|| {
+        format!("no type is called {stem:?}; a file of `types` in [essence] can make one")
     })?;
     if is_opened(found) {
-        return Err(format!("{called} is opened, and what it holds summarized"));
+        return Err(format!("{stem} is opened, and its members are summarized"));
     }
     if metadata.permissions().mode() & 0o111 == 0 {
         return Err("it is not executable; make it so with chmod +x".to_owned());
@@ -223,12 +224,12 @@ fn summarized(called: &str, metadata: &Metadata, typing: &Recognizer) -> Result<
     Ok(found)
 }
 
-/// Returns a file name that no shell or program takes for anything else: that of the object as far as
-/// that goes, with its extension.
-fn harmless(name: &str) -> String {
+/// Returns a file name that no shell or program can misread: the end of the object's name, with its
+/// extension, in harmless characters.
+fn safe_name(name: &str) -> String {
     let is_kept = |it: char| it.is_ascii_alphanumeric() || "._-+=,%".contains(it);
     let name: String = name.chars().map(|it| if is_kept(it) { it } else { '_' }).collect();
-    // All ASCII; the end tells more.
+    // All characters are ASCII here; the end has the extension.
     let end = name.get(name.len().saturating_sub(NAME_BYTES_MAX)..).unwrap_or_default();
     match end.chars().next() {
         None => "object".to_owned(),
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_called_as_their_types() {
+    fn programs_are_named_like_their_types() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         for (name, mode) in [
@@ -295,25 +296,25 @@ mod tests {
                 "Nothing.sum",
                 "no type is called \"Nothing\"; a file of `types` in [essence] can make one",
             ),
-            ("Tar.sum", "Tar is opened, and what it holds summarized"),
+            ("Tar.sum", "Tar is opened, and its members are summarized"),
         ];
         assert_eq!(unused, expected);
-        let print = library.print().to_owned();
-        assert_eq!(print, read(folder).print());
+        let fingerprint = library.fingerprint_source().to_owned();
+        assert_eq!(fingerprint, read(folder).fingerprint_source());
         write(folder, ".soif.pl.swp", 0o644);
-        assert_eq!(print, read(folder).print(), "hidden files change nothing");
+        assert_eq!(fingerprint, read(folder).fingerprint_source(), "hidden files change nothing");
         write(folder, "soif.pl", 0o600);
-        let changed = read(folder).print().to_owned();
-        assert_ne!(print, changed);
+        let changed = read(folder).fingerprint_source().to_owned();
+        assert_ne!(fingerprint, changed);
         fs::write(folder.join("soif.pl"), "1;\n").unwrap();
-        assert_ne!(read(folder).print(), changed);
+        assert_ne!(read(folder).fingerprint_source(), changed);
         assert!(
             Library::read(&folder.join("none"), Duration::ZERO, &Recognizer::default()).is_err()
         );
     }
 
     #[test]
-    fn the_original_s_folders_are_known() {
+    fn the_folders_of_the_original_are_recognized() {
         let check = |folder: &str, expected: (&str, &str)| {
             assert_eq!(home(Path::new(folder)), (Path::new(expected.0), Path::new(expected.1)));
         };
@@ -324,13 +325,13 @@ mod tests {
     }
 
     #[test]
-    fn file_names_are_harmless() {
-        let check = |name: &str, expected: &str| assert_eq!(harmless(name), expected);
+    fn file_names_are_safe() {
+        let check = |name: &str, expected: &str| assert_eq!(safe_name(name), expected);
         check("cake.recipe", "cake.recipe");
         check("-rf *;$(x) \u{e9}.c", "_-rf_____x___.c");
         check("../../etc/passwd", "_.._.._etc_passwd");
         check("", "object");
-        let long = harmless(&format!("{}.pdf", "x".repeat(300)));
+        let long = safe_name(&format!("{}.pdf", "x".repeat(300)));
         assert!(long.len() == NAME_BYTES_MAX && long.ends_with(".pdf"), "{long}");
     }
 }

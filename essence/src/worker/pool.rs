@@ -1,4 +1,4 @@
-//! The gatherer's side: workers that are kept, given objects, and ended when they go wrong.
+//! The gatherer's side: a pool of workers that are reused, and ended when they fail.
 
 use std::fmt;
 use std::io::{self, Read as _};
@@ -14,54 +14,54 @@ use formats::object::{Object, Problem, ProblemKind, Summary};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::wire::{self, Ask, Order, Ready, Told};
+use super::wire::{self, Order, Ready, Reply, Request};
 use super::{Clock, Program, wants_worker};
 use crate::extract::{self, EssenceSettings, GIVEN_BYTES_MAX};
 use crate::select::LeftOut;
 
-/// Most memory of a worker, in bytes, beyond what its program takes.
+/// Most memory of a worker, in bytes, beyond that of its program.
 const MEMORY_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// Most resident memory of a worker, in bytes.
 const RESIDENT_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Resident memory from which on a worker is not used again, in bytes.
-const KEPT_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// Most resident memory of a worker that is used again, in bytes.
+const REUSED_BYTES_MAX: u64 = 128 * 1024 * 1024;
 /// Most bytes of all records of one object.
 const ANSWER_BYTES_MAX: u64 = 128 * 1024 * 1024;
-/// Most problems of one record: more are of use to nobody.
+/// Most problems of one record.
 const PROBLEMS_MAX: usize = 1_000;
-/// How long a worker is waited for beyond the time that an object may take.
+/// Time to wait for a worker beyond the time for an object.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long a worker may take to be ready.
+/// Most time until a worker is ready.
 const READY_TIME_MAX: Duration = Duration::from_secs(10);
-/// Most of what one says on standard error that is looked at, in bytes.
-const SAID_BYTES_MAX: u64 = 1024 * 1024;
-/// How long one that has broken off may take to end.
+/// Most bytes of a worker's standard error that are read.
+const STDERR_BYTES_MAX: u64 = 1024 * 1024;
+/// Most time for a worker to end after it broke off.
 const END_TIME_MAX: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
-/// How often one is looked at while it is waited for.
-const LOOK: Duration = Duration::from_millis(20);
+/// Time between two checks of a worker that is waited for.
+const POLL_TIME: Duration = Duration::from_millis(20);
 
-/// Summarizes objects: within this process, or in workers.
+/// Summarizer of objects, within this process or in workers.
 #[derive(Debug)]
 pub struct Pool {
     program: Option<Program>,
     clock: Clock,
     idle: Mutex<Vec<Worker>>,
-    /// Whether it was said already that fences are missing.
-    told: AtomicBool,
-    /// What the system lacks of fences.
+    /// Whether missing fences were reported already.
+    has_warned: AtomicBool,
+    /// Fences that the system lacks, in words.
     missing: Mutex<Vec<String>>,
-    /// Workers that were ended since they crashed, grew or took too long.
+    /// Number of workers that were ended because they crashed, grew or took too long.
     ended: AtomicU64,
 }
 
-/// A worker's process. Dropped, it is ended.
+/// Process of a worker, which is ended on drop.
 #[derive(Debug)]
 struct Worker {
     child: Child,
     socket: UnixStream,
-    /// What it writes on standard error: why it ends, if it can say so.
-    said: UnixStream,
-    /// What the settings are that it was started with.
+    /// Its standard error, which may have the reason of its end.
+    stderr: UnixStream,
+    /// Fingerprint of the settings that it was started with.
     settings: u64,
 }
 
@@ -73,25 +73,25 @@ impl Drop for Worker {
     }
 }
 
-/// Why an answer is not there.
+/// Failure of a worker.
 #[derive(Debug)]
-enum Lost {
+enum Failure {
     /// The run was stopped.
     Stopped,
     /// It took more time than it may.
     Time,
-    /// It took more memory than it may, or its records are too many.
+    /// It took too much memory, or its records are too many.
     Grown(String),
     /// It ended by itself.
     Crashed(String),
 }
 
-/// How long an object may take, and who may stop it.
+/// Most time for an object, and an earlier stop.
 #[derive(Clone, Copy)]
 pub struct Bounds<'a> {
-    /// How long it may take.
+    /// Most time.
     pub time_max: Duration,
-    /// Whether the run is to end; asked all the time.
+    /// Whether the run has to end; called repeatedly.
     pub stopped: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -102,8 +102,7 @@ impl fmt::Debug for Bounds<'_> {
 }
 
 impl Pool {
-    /// Returns a pool of workers that are started by `program`; without one, everything is done within
-    /// this process.
+    /// Returns a pool of workers that are started by `program`; without one, this process reads all objects.
     pub fn new(program: Option<Program>, clock: Clock) -> Self {
         Self {
             program,
@@ -111,31 +110,31 @@ impl Pool {
             idle: Mutex::default(),
             ended: AtomicU64::default(),
             missing: Mutex::default(),
-            told: AtomicBool::default(),
+            has_warned: AtomicBool::default(),
         }
     }
 
-    /// Returns what tells the time here.
+    /// Returns the clock of this pool.
     pub fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Returns what the system lacks to fence workers in, in words.
+    /// Returns the fences that the system lacks, in words.
     pub fn missing(&self) -> Vec<String> {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns how many workers were ended since they crashed, grew or took too long.
+    /// Returns the number of workers that were ended because they crashed, grew or took too long.
     pub fn ended(&self) -> u64 {
         self.ended.load(Relaxed)
     }
 
-    /// Types, unnests and summarizes the object; see [`extract::extract`]. `print` is a fingerprint of
-    /// the settings; `left_out` is told of what selection leaves out, and how often. Blocks.
+    /// Types, unnests and summarizes the object; see [`extract::extract`]. `left_out` is called with the
+    /// reasons for which selection leaves objects out, and the number of objects. Blocks.
     pub fn extract(
         &self,
         object: Object,
-        (settings, print): (&EssenceSettings, u64),
+        (settings, fingerprint): (&EssenceSettings, u64),
         bounds: Bounds<'_>,
         left_out: &mut dyn FnMut(LeftOut, u64),
     ) -> Vec<Summary> {
@@ -148,7 +147,7 @@ impl Pool {
                 left_out(why, 1);
             });
         };
-        let worker = match self.worker(program, settings, print) {
+        let worker = match self.worker(program, settings, fingerprint) {
             Ok(worker) => worker,
             Err(error) => {
                 let message = format!(
@@ -158,20 +157,20 @@ impl Pool {
                 return vec![extract::by_name(&object, settings, problem)];
             }
         };
-        // Its own, and one of each member.
+        // The object's own record, and one of each member.
         let count_max = settings.unnest.members_max.saturating_add(1);
         match worker.extract(&object, count_max, (bounds, clock), left_out) {
             Ok((summaries, worker)) => {
-                if worker.resident_bytes() <= KEPT_BYTES_MAX {
+                if worker.resident_bytes() <= REUSED_BYTES_MAX {
                     self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
                 }
                 summaries
             }
-            Err((lost, mut summaries)) => {
-                if !matches!(lost, Lost::Stopped) {
+            Err((failure, mut summaries)) => {
+                if !matches!(failure, Failure::Stopped) {
                     self.ended.fetch_add(1, Relaxed);
                 }
-                let problem = lost.problem(&object, bounds);
+                let problem = failure.problem(&object, bounds);
                 match summaries.iter_mut().find(|it| it.record.url == object.url) {
                     Some(own) => own.problems.push(problem),
                     None => summaries.insert(0, extract::by_name(&object, settings, problem)),
@@ -181,17 +180,17 @@ impl Pool {
         }
     }
 
-    /// Starts a worker for objects to come, so that it is known which fences are missing. Blocks.
-    pub fn probe(&self, settings: &EssenceSettings, print: u64) {
+    /// Starts a worker for later objects, to learn which fences are missing. Blocks.
+    pub fn probe(&self, settings: &EssenceSettings, fingerprint: u64) {
         let Some(program) = &self.program else { return };
-        match self.worker(program, settings, print) {
+        match self.worker(program, settings, fingerprint) {
             Ok(worker) => self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(worker),
-            Err(error) => tracing::warn!("it is not known which fences there are: {error}"),
+            Err(error) => tracing::warn!("cannot find out which fences the system has: {error}"),
         }
     }
 
-    /// Ends the workers that have nothing to do.
-    pub fn rest(&self) {
+    /// Ends the idle workers.
+    pub fn end_idle(&self) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
@@ -200,21 +199,21 @@ impl Pool {
         &self,
         program: &Program,
         settings: &EssenceSettings,
-        print: u64,
+        fingerprint: u64,
     ) -> io::Result<Worker> {
         loop {
             let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             match idle {
-                // The settings were changed since: it is ended.
-                Some(worker) if worker.settings != print => {}
+                // The settings have changed: the worker is ended.
+                Some(worker) if worker.settings != fingerprint => {}
                 Some(worker) => return Ok(worker),
                 None => break,
             }
         }
-        let (worker, ready) = Worker::start(program, settings, print)?;
-        if !ready.missing.is_empty() && !self.told.swap(true, Relaxed) {
+        let (worker, ready) = Worker::start(program, settings, fingerprint)?;
+        if !ready.missing.is_empty() && !self.has_warned.swap(true, Relaxed) {
             for it in &ready.missing {
-                tracing::warn!("objects are read with a fence less: {it}");
+                tracing::warn!("objects are read with one fence less: {it}");
             }
             *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = ready.missing;
         }
@@ -226,22 +225,22 @@ impl Worker {
     fn start(
         program: &Program,
         settings: &EssenceSettings,
-        print: u64,
+        fingerprint: u64,
     ) -> io::Result<(Self, Ready)> {
         let (ours, theirs) = UnixStream::pair()?;
-        let (said, says) = UnixStream::pair()?;
-        // Nobody reads it while the worker goes on: what is too much is lost.
-        says.set_nonblocking(true)?;
-        said.set_nonblocking(true)?;
+        let (stderr, their_err) = UnixStream::pair()?;
+        // It is not read while the worker runs: bytes beyond the buffer are lost.
+        their_err.set_nonblocking(true)?;
+        stderr.set_nonblocking(true)?;
         let child = Command::new(&program.path)
             .args(&program.arguments)
             .env_clear()
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
-            // A process that may write no files dies of writing to one.
-            .stderr(Stdio::from(OwnedFd::from(says)))
+            // A socket: a process that may write no files would die of writing to one.
+            .stderr(Stdio::from(OwnedFd::from(their_err)))
             .spawn()?;
-        let mut worker = Self { child, socket: ours, said, settings: print };
+        let mut worker = Self { child, socket: ours, stderr, settings: fingerprint };
         worker.socket.set_read_timeout(Some(READY_TIME_MAX))?;
         worker.socket.set_write_timeout(Some(READY_TIME_MAX))?;
         let order = Order::Serve {
@@ -250,82 +249,83 @@ impl Worker {
         };
         wire::write(&mut worker.socket, &order, &[])?;
         let (ready, _none) = wire::read(&mut worker.socket, 0)?;
-        worker.socket.set_read_timeout(Some(LOOK))?;
-        worker.socket.set_write_timeout(Some(LOOK))?;
+        worker.socket.set_read_timeout(Some(POLL_TIME))?;
+        worker.socket.set_write_timeout(Some(POLL_TIME))?;
         Ok((worker, ready))
     }
 
-    /// Has the object summarized. Gives the worker back if it can go on; if not, what it had said.
+    /// Has the object summarized. Returns the worker if it can go on; if not, the summaries so far.
     fn extract(
         mut self,
         object: &Object,
         count_max: u64,
         (bounds, clock): (Bounds<'_>, Clock),
         left_out: &mut dyn FnMut(LeftOut, u64),
-    ) -> Result<(Vec<Summary>, Self), (Lost, Vec<Summary>)> {
+    ) -> Result<(Vec<Summary>, Self), (Failure, Vec<Summary>)> {
         let time_ms_max = u64::try_from(bounds.time_max.as_millis()).unwrap_or(u64::MAX);
         let until = clock() + bounds.time_max + GRACE;
         let mut found = Vec::new();
         let pid = self.child.id();
-        let mut patient =
-            Patient { socket: &self.socket, pid, clock, until, stopped: bounds.stopped };
-        let outcome = wire::write(&mut patient, &Ask::of(object, time_ms_max), &[&object.bytes])
-            .and_then(|()| answer(patient, &object.url, count_max, &mut found));
+        let mut stream =
+            BoundedStream { socket: &self.socket, pid, clock, until, stopped: bounds.stopped };
+        let outcome = wire::write(&mut stream, &Request::of(object, time_ms_max), &[&object.bytes])
+            .and_then(|()| read_answer(stream, &object.url, count_max, &mut found));
         match outcome {
             Ok(all) => {
                 all.into_iter().for_each(|(why, count)| left_out(why, count));
                 Ok((found, self))
             }
-            Err(error) => Err((self.why(error, until <= clock(), bounds.stopped), found)),
+            Err(error) => Err((self.failure(error, until <= clock(), bounds.stopped), found)),
         }
     }
 
-    /// Says why the exchange failed.
-    fn why(&mut self, error: io::Error, is_late: bool, stopped: &dyn Fn() -> bool) -> Lost {
+    fn failure(&mut self, error: io::Error, is_late: bool, stopped: &dyn Fn() -> bool) -> Failure {
         if stopped() {
-            return Lost::Stopped;
+            return Failure::Stopped;
         }
         if is_late {
-            return Lost::Time;
+            return Failure::Time;
         }
         match error.kind() {
             io::ErrorKind::OutOfMemory => {
-                Lost::Grown(format!("more than {} MiB of memory", RESIDENT_BYTES_MAX >> 20))
+                Failure::Grown(format!("more than {} MiB of memory", RESIDENT_BYTES_MAX >> 20))
             }
             io::ErrorKind::InvalidData => {
-                Lost::Grown(format!("records of more than {} MiB", ANSWER_BYTES_MAX >> 20))
+                Failure::Grown(format!("records of more than {} MiB", ANSWER_BYTES_MAX >> 20))
             }
-            // It goes on, and nothing that it says can be relied on.
-            io::ErrorKind::PermissionDenied => Lost::Crashed(error.to_string()),
-            _ => match self.end() {
-                Ok(None) => Lost::Crashed("without a word".to_owned()),
-                // Who calls itself too often, or asks for memory in vain, ends by this.
+            // It still runs, but none of its answers can be trusted.
+            io::ErrorKind::PermissionDenied => Failure::Crashed(error.to_string()),
+            _ => match self.wait_for_exit() {
+                Ok(None) => Failure::Crashed("without a message".to_owned()),
+                // A process with a full stack or without memory ends by this signal.
                 Ok(Some(it)) if it.signal() == Some(libc::SIGABRT) && self.has_overflowed() => {
-                    Lost::Grown("more than its stack: the object is nested too deeply".to_owned())
+                    Failure::Grown(
+                        "more than its stack: the object is nested too deeply".to_owned(),
+                    )
                 }
                 Ok(Some(it)) if it.signal() == Some(libc::SIGABRT) => {
-                    Lost::Grown(format!("more than {} MiB of memory", MEMORY_BYTES_MAX >> 20))
+                    Failure::Grown(format!("more than {} MiB of memory", MEMORY_BYTES_MAX >> 20))
                 }
-                Ok(Some(it)) => Lost::Crashed(it.to_string()),
-                Err(error) => Lost::Crashed(error.to_string()),
+                Ok(Some(it)) => Failure::Crashed(it.to_string()),
+                Err(error) => Failure::Crashed(error.to_string()),
             },
         }
     }
 
-    /// Returns how it has ended. One that has only let go of its socket, or speaks in a way that nobody
-    /// understands, may go on for ever: none, and it is ended as it is dropped.
-    fn end(&mut self) -> io::Result<Option<ExitStatus>> {
+    /// Waits for its exit for a short time. Returns `None` if it still runs, having only closed its socket or
+    /// written an invalid frame: then it is ended on drop.
+    fn wait_for_exit(&mut self) -> io::Result<Option<ExitStatus>> {
         let process = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty())?;
         poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&END_TIME_MAX))?;
         self.child.try_wait()
     }
 
-    /// Whether it has said that its stack is full.
+    /// Returns whether its standard error reports a full stack.
     fn has_overflowed(&self) -> bool {
-        let mut said = Vec::new();
-        // Up to where there is nothing more for now.
-        let _last = (&self.said).take(SAID_BYTES_MAX).read_to_end(&mut said);
-        memchr::memmem::find(&said, b"has overflowed its stack").is_some()
+        let mut text = Vec::new();
+        // The socket does not block: reading ends with an error after the available bytes.
+        let _last = (&self.stderr).take(STDERR_BYTES_MAX).read_to_end(&mut text);
+        memchr::memmem::find(&text, b"has overflowed its stack").is_some()
     }
 
     fn resident_bytes(&self) -> u64 {
@@ -333,7 +333,7 @@ impl Worker {
     }
 }
 
-impl Lost {
+impl Failure {
     fn problem(self, object: &Object, bounds: Bounds<'_>) -> Problem {
         let (kind, message) = match self {
             Self::Stopped => {
@@ -346,16 +346,16 @@ impl Lost {
             Self::Grown(what) => (ProblemKind::Limit, format!("reading it takes {what}; given up")),
             Self::Crashed(status) => (
                 ProblemKind::Fault,
-                format!("what reads it ended ({status}); please report it with this object"),
+                format!("its worker ended ({status}); please report it with this object"),
             ),
         };
         Problem::new(&object.url, kind, message)
     }
 }
 
-/// Reads the summaries of the object at `url`, and how often something was left out. A worker may be in the
-/// hands of what it has read: it speaks of nothing else, and not without end.
-fn answer(
+/// Reads the summaries of the object at `url`, and the numbers of objects left out. The object may control
+/// its worker: records of other URLs and endless answers are refused.
+fn read_answer(
     from: impl io::Read,
     url: &str,
     count_max: u64,
@@ -370,13 +370,13 @@ fn answer(
         if from.limit() == 0 {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        let (told, body): (Told, Vec<u8>) = read?;
-        let (problems, given) = match told {
-            Told::Summary { mut problems, given } => {
+        let (reply, body): (Reply, Vec<u8>) = read?;
+        let (problems, given) = match reply {
+            Reply::Summary { mut problems, given } => {
                 problems.truncate(PROBLEMS_MAX);
                 (problems, given)
             }
-            Told::End { left_out } => return Ok(left_out),
+            Reply::End { left_out } => return Ok(left_out),
         };
         let summary = wire::summary(problems, given, body).ok_or(io::ErrorKind::InvalidData)?;
         if !is_of(&summary.record.url) || !summary.problems.iter().all(|it| is_of(&it.object)) {
@@ -387,8 +387,8 @@ fn answer(
     Err(io::ErrorKind::InvalidData.into())
 }
 
-/// A socket that is waited for until the worker has had its time, or has grown too large.
-struct Patient<'a> {
+/// Socket of a worker whose reads and writes fail at the deadline, or if the worker grows too large.
+struct BoundedStream<'a> {
     socket: &'a UnixStream,
     pid: u32,
     clock: Clock,
@@ -396,11 +396,11 @@ struct Patient<'a> {
     stopped: &'a dyn Fn() -> bool,
 }
 
-impl Patient<'_> {
-    /// Goes on after a wait in vain, or says why not.
+impl BoundedStream<'_> {
+    /// Repeats an attempt that would block, until it succeeds or a bound is reached.
     fn wait<T>(&self, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         loop {
-            // Asked first: one that sends a byte now and then never has it wait.
+            // Checked first: with a worker that sends single bytes, no attempt would ever block.
             if (self.stopped)() || self.until <= (self.clock)() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
@@ -416,13 +416,13 @@ impl Patient<'_> {
     }
 }
 
-impl io::Read for Patient<'_> {
+impl io::Read for BoundedStream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.wait(|| (&mut &*self.socket).read(buffer))
     }
 }
 
-impl io::Write for Patient<'_> {
+impl io::Write for BoundedStream<'_> {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         self.wait(|| (&mut &*self.socket).write(buffer))
     }
@@ -432,7 +432,7 @@ impl io::Write for Patient<'_> {
     }
 }
 
-/// The memory that a process takes, in bytes; 0 where it cannot be seen.
+/// Returns the resident memory of a process, in bytes; 0 if it cannot be read.
 fn resident_bytes(pid: u32) -> u64 {
     let pages = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok();
     let pages = pages.and_then(|it| it.split_whitespace().nth(1)?.parse::<u64>().ok());
@@ -445,10 +445,10 @@ mod tests {
     use rustix::process::{Signal, kill_process};
 
     use super::*;
-    use crate::made::zipped;
+    use crate::builders::zipped;
     use crate::worker::serve;
 
-    /// Starts this test program as a worker: see [`a_worker`].
+    /// Returns the command that starts this test program as a worker: see [`a_worker`].
     fn program() -> Program {
         Program {
             path: std::env::current_exe().unwrap(),
@@ -456,13 +456,13 @@ mod tests {
         }
     }
 
-    /// Is a worker where standard input is a socket; ends at once in a usual run.
+    /// Is a worker if standard input is a socket; does nothing in a usual run.
     #[test]
     fn a_worker() {
         let input = std::fs::read_link("/proc/self/fd/0").unwrap_or_default();
         if input.to_string_lossy().starts_with("socket:") {
             serve::serve(clock::monotonic).unwrap();
-            // What else a test program does at its end is not allowed here.
+            // Other calls at the end of a test program are not allowed here.
             std::process::exit(0);
         }
     }
@@ -488,20 +488,20 @@ mod tests {
         kill_process(pid, signal).unwrap();
     }
 
-    /// Has the process rest, and waits until all of it does.
+    /// Stops the process, and waits until all its threads are stopped.
     fn stop(pid: u32) {
         signal(pid, Signal::STOP);
-        let rests = |task: io::Result<std::fs::DirEntry>| {
+        let is_stopped = |task: io::Result<std::fs::DirEntry>| {
             let stat = std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap();
             stat.contains(") T ")
         };
-        while !std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().all(rests) {
+        while !std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().all(is_stopped) {
             std::thread::yield_now();
         }
     }
 
     #[test]
-    fn a_worker_says_what_this_process_would() {
+    fn a_worker_gives_the_same_records_as_this_process() {
         let (pool, alone) =
             (Pool::new(Some(program()), clock::monotonic), Pool::new(None, clock::monotonic));
         let found = extract(&pool, 1, bounds(60));
@@ -513,12 +513,12 @@ mod tests {
         extract(&pool, 2, bounds(60));
         assert_ne!(idle_pid(&pool), pid, "other settings are another worker's");
         assert_eq!(pool.ended(), 0);
-        pool.rest();
+        pool.end_idle();
         assert!(pool.idle.lock().unwrap().is_empty());
     }
 
-    /// A worker of which a shell plays the part: it takes its order, is ready, and then does as `command` says.
-    fn played(command: &str) -> Pool {
+    /// Returns a pool whose worker is a shell: it reads its order, writes that it is ready, and runs `command`.
+    fn shell_pool(command: &str) -> Pool {
         let settings = Box::new(EssenceSettings::default());
         let (mut order, mut ready) = (Vec::new(), Vec::new());
         let serve = Order::Serve { settings, memory_bytes_max: MEMORY_BYTES_MAX };
@@ -532,11 +532,11 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_breaks_off_and_goes_on_is_not_waited_for() {
-        // It lets go of its socket; and says what is no frame, waiting for an answer.
+    fn a_worker_that_hangs_after_a_failure_is_not_waited_for() {
+        // One closes its socket; the other writes an invalid frame and waits.
         let cut = "printf '\\001\\000\\000\\000\\000\\000\\000\\000\\000\\000\\000\\000{' >&0";
         for command in ["exec <&-; exec sleep 1000", &format!("{cut}; exec sleep 1000")] {
-            let pool = played(command);
+            let pool = shell_pool(command);
             let began = clock::monotonic();
             let found = extract(&pool, 1, bounds(100));
             assert!(clock::monotonic() - began < Duration::from_secs(50));
@@ -546,9 +546,9 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_says_a_byte_now_and_then_has_no_more_time_than_others() {
+    fn a_worker_that_sends_single_bytes_gets_no_more_time() {
         let head = "printf '\\377\\377\\000\\000\\000\\000\\000\\000\\000\\000\\000\\000' >&0";
-        let pool = played(&format!("{head}; while :; do printf x >&0; sleep 0.01; done"));
+        let pool = shell_pool(&format!("{head}; while :; do printf x >&0; sleep 0.01; done"));
         let began = clock::monotonic();
         let found = extract(&pool, 1, bounds(1));
         assert!(clock::monotonic() - began < Duration::from_secs(5 * 3));
@@ -571,12 +571,12 @@ mod tests {
         assert!(found[0].problems[0].message.starts_with("no worker can be started to read it"));
     }
 
-    /// Is a process whose stack is full; ends at once in a usual run.
+    /// Is a process whose stack overflows if standard input is a socket; does nothing in a usual run.
     #[test]
     fn a_stack_that_is_full() {
         fn deeper(depth: u64) -> u64 {
-            let place = std::hint::black_box([depth; 1_000]);
-            if depth == u64::MAX { 0 } else { deeper(depth + 1) + place[7] }
+            let frame = std::hint::black_box([depth; 1_000]);
+            if depth == u64::MAX { 0 } else { deeper(depth + 1) + frame[7] }
         }
         let input = std::fs::read_link("/proc/self/fd/0").unwrap_or_default();
         if input.to_string_lossy().starts_with("socket:") {
@@ -587,24 +587,27 @@ mod tests {
     #[test]
     fn a_full_stack_is_told_from_too_much_memory() {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let (said, says) = UnixStream::pair().unwrap();
-        said.set_nonblocking(true).unwrap();
+        let (stderr, their_err) = UnixStream::pair().unwrap();
+        stderr.set_nonblocking(true).unwrap();
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["worker::pool::tests::a_stack_that_is_full", "--exact", "--nocapture"])
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
-            .stderr(Stdio::from(OwnedFd::from(says)))
+            .stderr(Stdio::from(OwnedFd::from(their_err)))
             .spawn()
             .unwrap();
-        let mut worker = Worker { child, socket: ours, said, settings: 0 };
-        let lost = worker.why(io::ErrorKind::UnexpectedEof.into(), false, &|| false);
-        assert!(matches!(&lost, Lost::Grown(why) if why.contains("nested too deeply")), "{lost:?}");
+        let mut worker = Worker { child, socket: ours, stderr, settings: 0 };
+        let failure = worker.failure(io::ErrorKind::UnexpectedEof.into(), false, &|| false);
+        assert!(
+            matches!(&failure, Failure::Grown(why) if why.contains("nested too deeply")),
+            "{failure:?}"
+        );
     }
 
     #[test]
-    fn a_worker_speaks_of_its_object_and_not_without_end() {
+    fn records_of_other_objects_and_endless_answers_are_refused() {
         let url = "http://h.example/a.zip";
-        let told = |record: &str, problem: &str| {
+        let reply = |record: &str, problem: &str| {
             let record = soif::Record::new("FILE", record);
             let problems = vec![Problem::new(problem, ProblemKind::Broken, "x")];
             let mut wire = Vec::new();
@@ -612,22 +615,22 @@ mod tests {
             wire
         };
         let mut end = Vec::new();
-        wire::write(&mut end, &Told::End { left_out: Vec::new() }, &[]).unwrap();
+        wire::write(&mut end, &Reply::End { left_out: Vec::new() }, &[]).unwrap();
         let member = format!("{url}#m");
         let read = |front: &[Vec<u8>]| {
             let bytes = [&front.concat()[..], &end].concat();
-            let outcome = answer(&bytes[..], url, 3, &mut Vec::new());
+            let outcome = read_answer(&bytes[..], url, 3, &mut Vec::new());
             outcome.map(drop).map_err(|it| it.kind())
         };
-        let own = told(url, &member);
-        assert_eq!(read(&[own.clone(), told(&member, url), told(&member, url)]), Ok(()));
+        let own = reply(url, &member);
+        assert_eq!(read(&[own.clone(), reply(&member, url), reply(&member, url)]), Ok(()));
         assert_eq!(
             read(&[own.clone(), own.clone(), own.clone(), own.clone()]),
             Err(io::ErrorKind::InvalidData)
         );
         for (record, problem) in [("http://h.example/b", url), (url, "http://h.example/a.zipper#x")]
         {
-            let refused = read(&[own.clone(), told(record, problem)]);
+            let refused = read(&[own.clone(), reply(record, problem)]);
             assert_eq!(refused, Err(io::ErrorKind::PermissionDenied), "{record} {problem}");
         }
     }

@@ -1,5 +1,5 @@
-//! Programs that the site has named: run behind fences, in a folder of their own, and ended when their
-//! time is up, with everything that they have started.
+//! Programs of the site: run behind fences, each in a folder of its own, and ended at their deadline
+//! with all their children.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -21,33 +21,34 @@ use rustix::io::{Errno, ioctl_fionbio};
 use rustix::path::Arg;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
+use super::fence::ProgramFence;
 use super::wire::{self, Order};
-use super::{Clock, Program, fence};
+use super::{Clock, Program};
 
 /// Most memory of each process, in bytes.
 const MEMORY_BYTES_MAX: u64 = 1024 * 1024 * 1024;
-/// Longest file that one may write, in bytes.
+/// Longest file that a program may write, in bytes.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Most of what it writes that is read, in bytes.
+/// Most output of a program, in bytes.
 const OUTPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Most that all files of its folder take, in bytes, and how many they may be.
+/// Most bytes of all files in its folder, and most files.
 const FILES_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 const FILES_MAX: usize = 10_000;
-/// Most folders in each other.
+/// Deepest nesting of folders.
 const DEPTH_MAX: usize = 128;
-/// Most processes that it may consist of, and most memory that these take together, in bytes.
+/// Most processes of a program, and most memory of all of them, in bytes.
 const PROCESSES_MAX: usize = 256;
 const RESIDENT_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
-/// How often that is looked at.
-const SUM_TIME: Duration = Duration::from_millis(250);
-/// Most of what it complains that is told, in bytes.
+/// Time between two checks of these totals.
+const USAGE_TIME: Duration = Duration::from_millis(250);
+/// Most bytes of its standard error that are shown, and most lines.
 const COMPLAINT_BYTES_MAX: usize = 300;
 const COMPLAINT_LINES_MAX: usize = 3;
-/// Why a program is ended that writes more than that.
+/// Reason for ending a program that writes more than it may.
 const TOO_MUCH: &str = "writes too much; it was ended";
-/// How often it is looked at whether it has to be ended.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-/// What programs may read: what the system is made of.
+/// Time between two checks of its deadline.
+const POLL_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+/// Files and folders of the system, which programs may read.
 const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",
@@ -58,7 +59,7 @@ const SYSTEM: &[&str] = &[
     "/etc",
     "/opt",
     "/proc/self",
-    // And no disk, terminal or memory that is shared.
+    // No disk, terminal or shared memory.
     "/dev/null",
     "/dev/zero",
     "/dev/full",
@@ -66,24 +67,24 @@ const SYSTEM: &[&str] = &[
     "/dev/urandom",
 ];
 
-/// Runs the site's programs.
+/// Runner of the site's programs.
 #[derive(Debug)]
 pub struct Programs {
     starter: Program,
-    /// Where the folders are that programs work in.
+    /// Parent of the programs' folders.
     scratch: PathBuf,
     clock: Clock,
-    /// When it began, in Unix milliseconds: what an earlier run has left has other names.
+    /// Start of the run, in Unix milliseconds: folders of earlier runs have other names.
     began: u64,
     count: AtomicU64,
 }
 
-/// Why a program has not done what it was run for.
+/// Failure of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Why, in words.
+    /// Reason, in words.
     pub why: String,
-    /// Whether it may be the system that was short of something, so that another time helps.
+    /// Whether the reason may be temporary, such as a shortage of the system.
     pub may_pass: bool,
 }
 
@@ -93,51 +94,51 @@ impl From<String> for Failure {
     }
 }
 
-/// How long programs may take, and who may stop them.
+/// Time at which a program is ended, and an earlier stop.
 #[derive(Clone, Copy)]
-pub struct Until<'a> {
-    /// When they are ended.
+pub struct RunDeadline<'a> {
+    /// Time at which the program is ended.
     pub deadline: Instant,
-    /// Whether the run is to end; asked all the time.
+    /// Whether the run has to end; called repeatedly.
     pub stopped: &'a (dyn Fn() -> bool + Sync),
 }
 
-impl fmt::Debug for Until<'_> {
+impl fmt::Debug for RunDeadline<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Until").field("deadline", &self.deadline).finish_non_exhaustive()
     }
 }
 
-/// What is run, and with what.
+/// A program to run, with its input.
 #[derive(Debug)]
 pub struct Job<'a> {
     /// The program and its arguments.
     pub words: &'a [String],
-    /// What it reads on standard input.
+    /// Bytes on its standard input.
     pub input: &'a [u8],
-    /// What it finds where it begins: names and contents.
+    /// Names and contents of the files in its working directory.
     pub files: &'a [(&'a str, &'a [u8])],
-    /// What it may read besides.
+    /// Files and folders that it may read beside the system.
     pub read: &'a [PathBuf],
-    /// What its environment has besides.
+    /// More variables of its environment.
     pub variables: &'a [(String, PathBuf)],
 }
 
 impl Programs {
-    /// Returns what runs programs by `starter`, each in a folder of its own below `scratch`, which is
-    /// emptied. `now_ms` is in Unix milliseconds, and no two runs have the same.
+    /// Returns a runner that starts programs by `starter`, each in a folder of its own below `scratch`,
+    /// which is emptied. `now_ms` is in Unix milliseconds, and differs between runs.
     pub fn new(starter: Program, scratch: PathBuf, clock: Clock, now_ms: u64) -> Self {
-        // What a run that was killed has left.
+        // Folders of a run that was killed.
         remove(&scratch);
         Self { starter, scratch, clock, began: now_ms, count: AtomicU64::new(0) }
     }
 
-    /// Runs a program, and returns what it writes. Blocks.
+    /// Runs a program, and returns its output. Blocks.
     ///
     /// # Errors
     ///
-    /// It cannot be started, fails, takes too long or writes too much: why, in words.
-    pub fn run(&self, job: &Job<'_>, until: Until<'_>) -> Result<Vec<u8>, Failure> {
+    /// It cannot be started, fails, takes too long or writes too much.
+    pub fn run(&self, job: &Job<'_>, until: RunDeadline<'_>) -> Result<Vec<u8>, Failure> {
         let number = self.count.fetch_add(1, Relaxed);
         let folder = self.scratch.join(format!("{}-{number}", self.began));
         let outcome = self.run_in(&folder, job, until);
@@ -155,10 +156,10 @@ impl Programs {
         &self,
         folder: &Path,
         job: &Job<'_>,
-        until: Until<'_>,
+        until: RunDeadline<'_>,
     ) -> io::Result<Result<Vec<u8>, String>> {
         let work = folder.join("work");
-        // Objects are in there that not everybody may read.
+        // The folder holds objects that others may not read.
         let mut private = DirBuilder::new();
         private.mode(0o700);
         DirBuilder::new().recursive(true).mode(0o700).create(&self.scratch)?;
@@ -169,7 +170,7 @@ impl Programs {
         }
         let left = until.deadline.saturating_duration_since((self.clock)());
         let system = SYSTEM.iter().map(PathBuf::from);
-        let fence = fence::Program {
+        let fence = ProgramFence {
             read: system.chain(job.read.iter().cloned()).collect(),
             write: vec![work.clone(), "/dev/null".into()],
             memory_bytes_max: MEMORY_BYTES_MAX,
@@ -192,11 +193,11 @@ impl Programs {
             .process_group(0)
             .spawn()?;
         let name = job.words.first().map(String::as_str).unwrap_or_default();
-        watch(child, &work, until, self.clock).map(|it| it.map_err(|why| format!("{name} {why}")))
+        supervise(child, &work, until, self.clock)
+            .map(|it| it.map_err(|why| format!("{name} {why}")))
     }
 }
 
-/// Removes a folder with all that is in it.
 fn remove(folder: &Path) {
     match empty(folder).and_then(|()| fs::remove_dir(folder)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -206,8 +207,8 @@ fn remove(folder: &Path) {
     }
 }
 
-/// Empties a folder, however deep programs have nested others in it: what lies in a folder of it is moved up
-/// before that is removed, so that neither the stack nor open files grow with the depth.
+/// Empties a folder, whatever the depth of its subfolders: the content of each is moved up before the
+/// subfolder is removed, so that neither the stack nor the number of open files grows with the depth.
 fn empty(folder: &Path) -> io::Result<()> {
     let top = enter(CWD, folder)?;
     let mut moved = 0_u64;
@@ -230,18 +231,18 @@ fn empty(folder: &Path) -> io::Result<()> {
                 if inner == c"." || inner == c".." || unlink(&below, inner)? {
                     continue;
                 }
-                // Nobody may move a folder that is closed to them.
+                // A folder without permissions cannot be moved.
                 let _closed = chmodat(&below, inner, Mode::RWXU, AtFlags::empty());
                 loop {
                     moved += 1;
-                    let place = format!(".{moved}");
-                    match renameat_with(&below, inner, &top, &place, RenameFlags::NOREPLACE) {
+                    let target = format!(".{moved}");
+                    match renameat_with(&below, inner, &top, &target, RenameFlags::NOREPLACE) {
                         Err(Errno::EXIST) => {}
                         outcome => break outcome?,
                     }
                 }
             }
-            // What was moved while it was read may have hidden some: then it is emptied in the next round.
+            // Moving while reading may hide some entries: the next round moves them.
             let _outcome = unlink(&top, name)?;
         }
         if is_empty {
@@ -250,14 +251,14 @@ fn empty(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens a folder, also one that a program has closed.
+/// Opens a folder, even if a program has removed its permissions.
 fn enter(from: impl AsFd, name: impl Arg + Copy) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let _open = chmodat(&from, name, Mode::RWXU, AtFlags::empty());
     Ok(openat(&from, name, flags, Mode::empty())?)
 }
 
-/// Removes what has the name in a folder; returns whether it is gone, as a folder that is not empty is not.
+/// Removes an entry of a folder; returns `false` for a folder that is not empty.
 fn unlink(folder: &OwnedFd, name: &CStr) -> io::Result<bool> {
     match unlinkat(folder, name, AtFlags::empty()) {
         Err(Errno::ISDIR) => {}
@@ -269,9 +270,8 @@ fn unlink(folder: &OwnedFd, name: &CStr) -> io::Result<bool> {
     }
 }
 
-/// Returns how many bytes of disk the files below a folder take, and how many they are; where there are too
-/// many, or folders nest too deep, some of them, and more than there may be. What cannot be entered is
-/// made so.
+/// Returns the bytes on disk and the number of the files below a folder. If there are too many, or folders
+/// nest too deep, counts only some and returns a number above [`FILES_MAX`]. Makes folders enterable.
 fn usage(folder: &Path) -> (u64, usize) {
     let (mut bytes, mut count) = (0_u64, 0);
     let mut folders = vec![(folder.to_path_buf(), 0)];
@@ -280,17 +280,17 @@ fn usage(folder: &Path) -> (u64, usize) {
             fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
             fs::read_dir(&folder)
         });
-        // A folder of which only the names can be read can be entered no more than others.
+        // A folder may be readable but not enterable.
         let _entered = fs::set_permissions(&folder, Permissions::from_mode(0o700));
         for entry in entries.into_iter().flatten().flatten() {
-            // What a link leads to is not in here.
+            // The target of a link is not in this folder: links are not followed.
             let Ok(metadata) = entry.metadata() else { continue };
             if metadata.is_dir() {
                 folders.push((entry.path(), depth + 1));
             }
             bytes = bytes.saturating_add(metadata.blocks().saturating_mul(512));
             count += 1;
-            // Beyond some thousand levels no path leads there.
+            // Some thousand levels down, paths are too long.
             if FILES_MAX < count || DEPTH_MAX < depth {
                 return (bytes, FILES_MAX + 1);
             }
@@ -299,7 +299,7 @@ fn usage(folder: &Path) -> (u64, usize) {
     (bytes, count)
 }
 
-/// Returns how many processes a group has, and how much memory these take, in bytes.
+/// Returns the number of processes in a group, and their memory, in bytes.
 fn processes(group: u32) -> (usize, u64) {
     let (mut count, mut pages) = (0, 0_u64);
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -307,11 +307,11 @@ fn processes(group: u32) -> (usize, u64) {
             entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit);
         // It may have ended meanwhile.
         let stat = is_process.then(|| fs::read_to_string(entry.path().join("stat")).ok()).flatten();
-        // Its name may be any.
+        // The name before the `)` may contain any bytes.
         let Some(fields) = stat.as_deref().and_then(|it| it.rsplit_once(')')) else { continue };
         let fields: Vec<&str> = fields.1.split_ascii_whitespace().collect();
         let number = |at: usize| fields.get(at).and_then(|it| it.parse::<u64>().ok());
-        // The third, and so on: proc_pid_stat(5).
+        // Fields from the third on: proc_pid_stat(5).
         let (of, resident) = (number(2), number(21));
         if of == Some(u64::from(group)) {
             count += 1;
@@ -321,7 +321,7 @@ fn processes(group: u32) -> (usize, u64) {
     (count, pages.saturating_mul(rustix::param::page_size() as u64))
 }
 
-/// Says of a program what it takes too much of, if anything.
+/// Returns why a program has to be ended if it uses too much.
 fn excess(child: &Child, work: &Path) -> Option<&'static str> {
     let ((count, resident), (bytes, files)) = (processes(child.id()), usage(work));
     if PROCESSES_MAX < count {
@@ -333,47 +333,48 @@ fn excess(child: &Child, work: &Path) -> Option<&'static str> {
     (FILES_BYTES_MAX < bytes || FILES_MAX < files).then_some(TOO_MUCH)
 }
 
-/// Reads what the program writes until it ends, or has to be ended.
-fn watch(
+/// Reads the output of a program until it ends, or has to be ended.
+fn supervise(
     mut child: Child,
     work: &Path,
-    until: Until<'_>,
+    until: RunDeadline<'_>,
     clock: Clock,
 ) -> io::Result<Result<Vec<u8>, String>> {
     let mut pipes = Pipes::of(&mut child)?;
     let ended = wait(&child, work, (until, clock), &mut pipes);
-    // Whatever it has started, and has not ended.
+    // Its children that are still running.
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         let _gone = kill_process_group(group, Signal::KILL);
     }
     let status = child.wait()?;
-    // What is in the pipes is there by now. Their end is not waited for: whoever got away holds them open.
+    // All output is in the pipes now. A process that left the group may hold them open, so their end is
+    // not waited for.
     while pipes.read() && !pipes.is_too_much() {}
     let ended = ended.or_else(|| pipes.is_too_much().then_some(TOO_MUCH));
     Ok(match ended {
         Some(why) => Err(why.to_owned()),
         None if status.success() => Ok(pipes.output),
-        None => Err(failed(status, &pipes.complaint)),
+        None => Err(describe_exit(status, &pipes.complaint)),
     })
 }
 
-/// Waits until the program has ended; or returns why it has to be ended.
+/// Waits until the program has ended, or returns why it has to be ended.
 fn wait(
     child: &Child,
     work: &Path,
-    (until, clock): (Until<'_>, Clock),
+    (until, clock): (RunDeadline<'_>, Clock),
     pipes: &mut Pipes,
 ) -> Option<&'static str> {
     let Ok(process) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else {
         return Some("cannot be waited for");
     };
-    let mut looked = clock();
+    let mut checked = clock();
     loop {
         let mut waited = vec![PollFd::new(&process, PollFlags::IN)];
         waited.extend(pipes.out.as_ref().map(|it| PollFd::new(it, PollFlags::IN)));
         waited.extend(pipes.err.as_ref().map(|it| PollFd::new(it, PollFlags::IN)));
-        // Interrupted, it is looked at again.
-        let _count = poll(&mut waited, Some(&LOOK));
+        // After an interruption the loop goes on.
+        let _count = poll(&mut waited, Some(&POLL_TIME));
         let has_ended = waited.first().is_some_and(|it| !it.revents().is_empty());
         pipes.read();
         if pipes.is_too_much() {
@@ -386,8 +387,8 @@ fn wait(
         if until.deadline <= now {
             return Some("takes too long; it was ended");
         }
-        if looked + SUM_TIME <= now {
-            looked = now;
+        if checked + USAGE_TIME <= now {
+            checked = now;
             if let Some(why) = excess(child, work) {
                 return Some(why);
             }
@@ -398,14 +399,14 @@ fn wait(
     }
 }
 
-/// What a program writes, read as it comes.
+/// Output of a program, read as it arrives.
 struct Pipes {
     out: Option<ChildStdout>,
     err: Option<ChildStderr>,
     output: Vec<u8>,
-    /// The end of what it complains.
+    /// Last bytes of its standard error.
     complaint: Vec<u8>,
-    /// How much it has complained, in bytes.
+    /// Length of its standard error, in bytes.
     complained: u64,
 }
 
@@ -421,7 +422,7 @@ impl Pipes {
         OUTPUT_BYTES_MAX < (self.output.len() as u64).max(self.complained)
     }
 
-    /// Reads a piece of what is there; returns whether anything was.
+    /// Reads available bytes; returns whether there were any.
     fn read(&mut self) -> bool {
         let mut piece = [0; 65_536];
         let output = read(&mut self.out, &mut piece);
@@ -436,13 +437,13 @@ impl Pipes {
     }
 }
 
-/// Reads what is there; a pipe that has ended is closed.
+/// Reads available bytes; closes a pipe that has ended.
 fn read<'a>(from: &mut Option<impl Read>, piece: &'a mut [u8]) -> &'a [u8] {
     let Some(pipe) = from else { return &[] };
     match pipe.read(piece) {
         Ok(count @ 1..) => piece.get(..count).unwrap_or_default(),
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock) => &[],
-        // What was read before it failed is what there is.
+        // The bytes read before a failure count.
         Ok(0) | Err(_) => {
             *from = None;
             &[]
@@ -450,9 +451,9 @@ fn read<'a>(from: &mut Option<impl Read>, piece: &'a mut [u8]) -> &'a [u8] {
     }
 }
 
-fn failed(status: ExitStatus, complaint: &[u8]) -> String {
+fn describe_exit(status: ExitStatus, complaint: &[u8]) -> String {
     let complaint = String::from_utf8_lossy(complaint);
-    // Of some, what is wrong stands before the last line.
+    // Some programs write the reason before the last line.
     let lines: Vec<&str> = complaint.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
     match &lines[lines.len().saturating_sub(COMPLAINT_LINES_MAX)..] {
         [] => format!("fails ({status})"),
@@ -470,7 +471,7 @@ mod tests {
     use super::*;
     use crate::worker::serve;
 
-    /// Becomes the program that is ordered where standard input is a file; ends at once in a usual run.
+    /// Becomes the ordered program if standard input is a file; does nothing in a usual run.
     #[test]
     fn a_program() {
         let input = fs::read_link("/proc/self/fd/0").unwrap_or_default();
@@ -490,12 +491,12 @@ mod tests {
         let programs = Programs::new(starter, folder.path().join("scratch"), clock::monotonic, 1);
         let words = ["/bin/sh", "-c", command].map(str::to_owned);
         let deadline = clock::monotonic() + Duration::from_secs(secs);
-        let until = Until { deadline, stopped: &|| false };
+        let until = RunDeadline { deadline, stopped: &|| false };
         let files: &[(&str, &[u8])] = &[("object", b"of bytes")];
         let job = Job { words: &words, input, files, read: &[], variables: &[] };
         let outcome = programs.run(&job, until).map_err(|it| it.why);
         assert_eq!(fs::read_dir(folder.path().join("scratch")).unwrap().count(), 0);
-        // What a test program says before it becomes another one.
+        // The output of the test program before it becomes another one.
         let text = outcome.map(|it| String::from_utf8_lossy(&it).into_owned());
         text.map(|it| it.replacen("\nrunning 1 test\n", "", 1))
     }
@@ -526,7 +527,7 @@ mod tests {
         let ended = run("sleep 1000 & sleep 1000", b"", 1).unwrap_err();
         assert_eq!(ended, "/bin/sh takes too long; it was ended");
         assert_eq!(run("sleep 1000 & echo done", b"", 60).unwrap(), "done\n");
-        // It would make a group of its own, or a session.
+        // `timeout` would make a group of its own, and `setsid` a session.
         let ended = run("timeout 1000 sleep 1000", b"", 1).unwrap_err();
         assert_eq!(ended, "/bin/sh takes too long; it was ended");
         assert_eq!(run("setsid sleep 1000 & echo done", b"", 60).unwrap(), "done\n");
@@ -537,8 +538,8 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_waited_for_who_holds_the_pipes() {
-        // Away from its group, as where there is no filter of system calls.
+    fn processes_that_hold_the_pipes_are_not_waited_for() {
+        // The child leaves its group, as it can without a filter of system calls.
         let mut child = Command::new("/bin/sh")
             .args(["-c", "setsid sleep 100 & echo $!"])
             .stdout(Stdio::piped())
@@ -548,16 +549,17 @@ mod tests {
             .unwrap();
         child.stdin.take();
         let began = clock::monotonic();
-        let until = Until { deadline: began + Duration::from_secs(60), stopped: &|| false };
-        let said = watch(child, Path::new("/nowhere"), until, clock::monotonic).unwrap().unwrap();
+        let until = RunDeadline { deadline: began + Duration::from_secs(60), stopped: &|| false };
+        let output =
+            supervise(child, Path::new("/nowhere"), until, clock::monotonic).unwrap().unwrap();
         assert!(clock::monotonic() - began < Duration::from_secs(50));
-        let pid = String::from_utf8(said).unwrap().trim().parse().unwrap();
-        // It may not have got away before its group was ended.
+        let pid = String::from_utf8(output).unwrap().trim().parse().unwrap();
+        // It may have been ended with its group before it could leave.
         let _gone = rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
     }
 
     #[test]
-    fn programs_take_so_much_together() {
+    fn files_and_processes_of_a_program_are_bounded() {
         for (command, expected) in [
             ("while :; do head -c 200M /dev/zero > $((i=i+1)); done", TOO_MUCH),
             ("while :; do : > $((i=i+1)); done", TOO_MUCH),
@@ -572,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_removed_whatever_programs_made_of_them() {
+    fn folders_without_permissions_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let below = folder.path().join("a/b");
         fs::create_dir_all(&below).unwrap();
@@ -592,11 +594,11 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_removed_however_deep_they_are() {
+    fn deep_folders_are_removed() {
         let scratch = tempfile::tempdir().unwrap();
         let scratch = scratch.path().join("scratch");
         fs::create_dir_all(scratch.join("1/work")).unwrap();
-        // Far deeper than a path is long.
+        // Much deeper than the longest path.
         let mut folder = enter(CWD, &scratch.join("1/work")).unwrap();
         for _ in 0..5_000 {
             rustix::fs::mkdirat(&folder, c"d", Mode::RWXU).unwrap();

@@ -1,5 +1,5 @@
-//! The worker's side: takes objects from its socket and answers with their summaries; or becomes a
-//! program of the site.
+//! The worker's side: a loop that reads objects from a socket and answers with their summaries; or the
+//! start of a program of the site.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,24 +10,24 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::wire::{self, Ask, Order, Ready, Told};
-use super::{Clock, fence};
+use super::Clock;
+use super::fence::{self, ProgramFence};
+use super::wire::{self, Order, Ready, Reply, Request};
 use crate::extract::{self, EssenceSettings};
 
-/// Where programs of the site are looked for.
+/// Search path of the site's programs.
 pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Does what the process that started this one orders on standard input: serves it there, if that is a
-/// socket, until it is closed; or becomes a program. Gives up everything that is not needed first, so that
-/// nothing else can be done in this process afterwards: to be called from the main thread, before any other
-/// has begun. `clock` tells the time.
+/// Executes the order on standard input: serves the socket there until it is closed, or becomes a program.
+/// Gives up all other rights first, so that this process can do nothing else afterwards. Call it from the
+/// main thread, before other threads have started. `clock` returns the time.
 ///
 /// # Errors
 ///
-/// The socket failed, the program cannot be started, or what came is not from a gatherer of the same
+/// The socket failed, the program cannot be started, or the order is not from a gatherer of the same
 /// build.
 pub fn serve(clock: Clock) -> io::Result<()> {
-    // Unbuffered: what comes behind the order is for others to read.
+    // Unbuffered: others read the bytes after the order.
     let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let order = wire::read(&mut input, 0).map_err(|error| {
         io::Error::new(error.kind(), format!("this is started by `harvest gatherer run`: {error}"))
@@ -37,53 +37,53 @@ pub fn serve(clock: Clock) -> io::Result<()> {
             answer_all(input, &settings, memory_bytes_max, clock)
         }
         Order::Become { fence, folder, words, variables } => {
-            Err(becomes(&fence, &folder, &words, variables))
+            Err(execute(&fence, &folder, &words, variables))
         }
     }
 }
 
 fn answer_all(
-    mut asks: File,
+    mut requests: File,
     settings: &EssenceSettings,
     memory_bytes_max: u64,
     clock: Clock,
 ) -> io::Result<()> {
-    let mut answers = BufWriter::new(asks.try_clone()?);
+    let mut replies = BufWriter::new(requests.try_clone()?);
     let missing = fence::enclose(memory_bytes_max);
-    wire::write(&mut answers, &Ready { missing }, &[])?;
+    wire::write(&mut replies, &Ready { missing }, &[])?;
     loop {
-        let (ask, body) = match wire::read::<Ask>(&mut asks, u64::MAX) {
+        let (request, body) = match wire::read::<Request>(&mut requests, u64::MAX) {
             Ok(it) => it,
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
             Err(error) => return Err(error),
         };
-        answer(ask, body, (settings, clock), &mut answers)?;
+        answer(request, body, (settings, clock), &mut replies)?;
     }
 }
 
 fn answer(
-    ask: Ask,
+    request: Request,
     body: Vec<u8>,
     (settings, clock): (&EssenceSettings, Clock),
     to: &mut impl Write,
 ) -> io::Result<()> {
-    let deadline = clock() + Duration::from_millis(ask.time_ms_max);
+    let deadline = clock() + Duration::from_millis(request.time_ms_max);
     let cancelled = || deadline < clock();
     let mut left_out = BTreeMap::new();
-    let object = ask.object(body);
-    let found = extract::extract_selected(object, settings, &cancelled, &mut |why| {
+    let object = request.object(body);
+    let summaries = extract::extract_selected(object, settings, &cancelled, &mut |why| {
         *left_out.entry(why).or_insert(0) += 1;
     });
-    for summary in found {
+    for summary in summaries {
         wire::write_summary(to, summary)?;
     }
     let left_out = left_out.into_iter().collect();
-    wire::write(to, &Told::End { left_out }, &[])
+    wire::write(to, &Reply::End { left_out }, &[])
 }
 
-/// Puts a program behind fences in the place of this one; returns why that was not to be.
-fn becomes(
-    fence: &fence::Program,
+/// Replaces this process by a program behind fences; returns the error if that fails.
+fn execute(
+    fence: &ProgramFence,
     folder: &Path,
     words: &[String],
     variables: Vec<(String, PathBuf)>,
@@ -101,7 +101,7 @@ fn becomes(
         .env("TMPDIR", folder)
         .env("LC_ALL", "C.UTF-8")
         .envs(variables);
-    // What the system lacks was said when the first worker was started, at the gatherer's start at the latest.
+    // Missing fences were reported with the first worker, at the gatherer's start at the latest.
     let _missing = fence::enclose_program(fence);
     let error = command.exec();
     let hint = "if it begins with #!, is what follows there, with no carriage return behind it?";

@@ -1,25 +1,25 @@
-//! What goes between a gatherer and its worker: frames, each a head in JSON and a body of bytes.
+//! The protocol between a gatherer and its worker: frames, each a head in JSON and a body of bytes.
 //!
 //! A frame is the head's length (4 bytes, little-endian), the body's (8 bytes), the head and the body.
-//! The gatherer sends an [`Order`] first, then, of a worker that is to serve, an [`Ask`] for each object, whose body is the object's
-//! bytes. The worker answers the order with a [`Ready`], and each ask with [`Told`]s, one a summary
-//! (the body is its record in SOIF, and then what a program of the site is to be given, if anything), up
-//! to one that says it is the last.
+//! The gatherer sends an [`Order`] first. A worker that serves then gets a [`Request`] for each object,
+//! whose body is the object's bytes. It answers the order with a [`Ready`], and each request with several
+//! [`Reply`] frames: one for each summary and an end. The body of a summary is its record in SOIF, followed
+//! by the object for a program of the site, if there is one.
 //!
-//! Both ends are the same build of the same program, so that there are no versions.
+//! Both ends are the same build of the same program, so the protocol has no versions.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use formats::object::{Given, Object, Problem, Summary};
+use formats::object::{Object, Problem, ProgramInput, Summary};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use soif::digest::Md5;
 use soif::reader::parse;
 use soif::writer::write_record;
 
-use super::fence;
+use super::fence::ProgramFence;
 use crate::extract::EssenceSettings;
 use crate::select::LeftOut;
 
@@ -28,50 +28,49 @@ const HEAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Longest body, in bytes: an object, or the record of one.
 const BODY_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
-/// The first thing that a worker is told.
+/// The first frame to a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Order {
-    /// To summarize objects.
+    /// Summarize objects.
     Serve {
-        /// How objects are summarized.
+        /// Settings of summarizing.
         settings: Box<EssenceSettings>,
-        /// Most memory that the worker may take, in bytes.
+        /// Most memory of the worker, in bytes.
         memory_bytes_max: u64,
     },
-    /// To become a program of the site, which reads what comes behind this.
+    /// Become a program of the site, which reads the bytes after this frame.
     Become {
-        /// What is left to it.
-        fence: fence::Program,
-        /// Where it begins.
+        fence: ProgramFence,
+        /// Its working directory.
         folder: PathBuf,
         /// The program and its arguments.
         words: Vec<String>,
-        /// What its environment has besides.
+        /// More variables of its environment.
         variables: Vec<(String, PathBuf)>,
     },
 }
 
-/// What a worker says before it takes the first object.
+/// A worker's answer to the order, before the first object.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Ready {
-    /// The fences that the system does not have, each with what it would have kept off.
+    /// Fences that the system lacks, each in words with its purpose.
     pub(super) missing: Vec<String>,
 }
 
 /// An object to summarize; its bytes are the frame's body.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Ask {
+pub(super) struct Request {
     url: String,
     name: String,
     modified: Option<u64>,
     size: u64,
     truncated: bool,
     md5: Option<String>,
-    /// How long it may take, in milliseconds; what has been found by then is the answer.
+    /// Most time for the object, in milliseconds; the answer has the summaries made by then.
     pub(super) time_ms_max: u64,
 }
 
-impl Ask {
+impl Request {
     pub(super) fn of(object: &Object, time_ms_max: u64) -> Self {
         Self {
             url: object.url.clone(),
@@ -97,19 +96,18 @@ impl Ask {
     }
 }
 
-/// A part of an answer.
+/// One frame of an answer.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Told {
+pub(super) enum Reply {
     /// A summary; its record is the front of the frame's body.
     Summary {
-        /// What went wrong with it.
         problems: Vec<Problem>,
-        /// What the rest of the body is.
+        /// Head of the object in the rest of the body.
         given: Option<GivenHead>,
     },
-    /// There are no more.
+    /// End of the answer.
     End {
-        /// How often objects were left out, by reason.
+        /// Number of objects that were left out, by reason.
         left_out: Vec<(LeftOut, u64)>,
     },
 }
@@ -121,23 +119,18 @@ pub(super) struct GivenHead {
     bytes: usize,
 }
 
-/// Writes a summary.
-///
-/// # Errors
-///
-/// As [`write`].
 pub(super) fn write_summary(to: &mut impl Write, summary: Summary) -> io::Result<()> {
     let mut record = Vec::new();
     write_record(&mut record, &summary.record);
-    let Some(Given { name, bytes }) = summary.given else {
-        let told = Told::Summary { problems: summary.problems, given: None };
-        return write(to, &told, &[&record]);
+    let Some(ProgramInput { name, bytes }) = summary.given else {
+        let reply = Reply::Summary { problems: summary.problems, given: None };
+        return write(to, &reply, &[&record]);
     };
     let given = Some(GivenHead { name, bytes: bytes.len() });
-    write(to, &Told::Summary { problems: summary.problems, given }, &[&record, &bytes])
+    write(to, &Reply::Summary { problems: summary.problems, given }, &[&record, &bytes])
 }
 
-/// Returns the summary that a frame holds; `None` if it is none.
+/// Returns the summary in a frame; `None` if it is not valid.
 pub(super) fn summary(
     problems: Vec<Problem>,
     given: Option<GivenHead>,
@@ -147,7 +140,7 @@ pub(super) fn summary(
     let given = match given {
         Some(GivenHead { name, bytes }) => {
             let bytes = front.split_off(front.len().checked_sub(bytes)?);
-            Some(Given { name, bytes })
+            Some(ProgramInput { name, bytes })
         }
         None => None,
     };
@@ -155,7 +148,7 @@ pub(super) fn summary(
     Some(Summary { record, problems, given })
 }
 
-/// Writes a frame, whose body is in parts.
+/// Writes a frame whose body is in parts.
 ///
 /// # Errors
 ///
@@ -178,8 +171,8 @@ pub(super) fn write(to: &mut impl Write, head: &impl Serialize, body: &[&[u8]]) 
 ///
 /// # Errors
 ///
-/// The other end is gone (`UnexpectedEof`), does not write in time, or what it writes is no frame or
-/// too long (`InvalidData`).
+/// The other end is gone (`UnexpectedEof`), does not write in time, or writes no valid frame or a
+/// too long one (`InvalidData`).
 pub(super) fn read<T: DeserializeOwned>(
     from: &mut impl Read,
     body_bytes_max: u64,
@@ -195,7 +188,7 @@ pub(super) fn read<T: DeserializeOwned>(
     let mut head = vec![0; head_bytes];
     from.read_exact(&mut head)?;
     let mut body = Vec::new();
-    // Room is made as bytes come, whatever the length says.
+    // The buffer grows with the bytes that arrive, not by the announced length.
     if from.take(body_bytes).read_to_end(&mut body)? as u64 != body_bytes {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
@@ -214,7 +207,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn objects_come_as_they_were_sent(
+        fn objects_arrive_as_sent(
             url in "\\PC{0,20}",
             bytes in proptest::collection::vec(any::<u8>(), 0..300),
             modified in any::<Option<u64>>(),
@@ -223,43 +216,43 @@ mod tests {
             let md5 = Some(Md5::of(&bytes));
             let object = Object { modified, truncated, md5, ..Object::whole(url, bytes) };
             let mut wire = Vec::new();
-            write(&mut wire, &Ask::of(&object, 7), &[&object.bytes]).unwrap();
-            let (ask, body): (Ask, _) = read(&mut wire.as_slice(), 1000).unwrap();
-            prop_assert_eq!(ask.time_ms_max, 7);
-            let came = ask.object(body);
-            prop_assert_eq!((came.url, came.name, came.bytes), (object.url, object.name, object.bytes));
-            prop_assert_eq!((came.modified, came.size, came.truncated, came.md5), (modified, object.size, truncated, md5));
+            write(&mut wire, &Request::of(&object, 7), &[&object.bytes]).unwrap();
+            let (request, body): (Request, _) = read(&mut wire.as_slice(), 1000).unwrap();
+            prop_assert_eq!(request.time_ms_max, 7);
+            let received = request.object(body);
+            prop_assert_eq!((received.url, received.name, received.bytes), (object.url, object.name, object.bytes));
+            prop_assert_eq!((received.modified, received.size, received.truncated, received.md5), (modified, object.size, truncated, md5));
         }
 
         #[test]
-        fn summaries_come_as_they_were_sent(
+        fn summaries_arrive_as_sent(
             value in proptest::collection::vec(any::<u8>(), 0..100),
             given in proptest::option::of((".{0,9}", proptest::collection::vec(any::<u8>(), 0..300))),
         ) {
             let mut record = soif::Record::new("FILE", "http://h.example/a");
             record.push("Title", value);
-            let given = given.map(|(name, bytes)| Given { name, bytes: bytes.into() });
+            let given = given.map(|(name, bytes)| ProgramInput { name, bytes: bytes.into() });
             let problem = Problem::new("http://h.example/a", formats::object::ProblemKind::Limit, "x");
             let sent = Summary { record, problems: vec![problem], given };
             let mut wire = Vec::new();
             write_summary(&mut wire, sent.clone()).unwrap();
-            let (Told::Summary { problems, given }, body) = read(&mut wire.as_slice(), 1000).unwrap()
+            let (Reply::Summary { problems, given }, body) = read(&mut wire.as_slice(), 1000).unwrap()
             else { panic!() };
             prop_assert_eq!(summary(problems, given, body), Some(sent));
         }
 
         #[test]
         fn any_bytes_are_refused_or_read(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            let _ = read::<Told>(&mut bytes.as_slice(), 1000);
+            let _ = read::<Reply>(&mut bytes.as_slice(), 1000);
         }
     }
 
     #[test]
-    fn what_is_too_long_or_breaks_off_is_refused() {
+    fn long_and_truncated_frames_are_refused() {
         let mut wire = Vec::new();
-        write(&mut wire, &Told::End { left_out: Vec::new() }, &[&[1; 60], &[2; 40]]).unwrap();
-        assert!(read::<Told>(&mut wire.as_slice(), 100).is_ok());
-        let kind = |bytes: &[u8], most| read::<Told>(&mut &*bytes, most).unwrap_err().kind();
+        write(&mut wire, &Reply::End { left_out: Vec::new() }, &[&[1; 60], &[2; 40]]).unwrap();
+        assert!(read::<Reply>(&mut wire.as_slice(), 100).is_ok());
+        let kind = |bytes: &[u8], most| read::<Reply>(&mut &*bytes, most).unwrap_err().kind();
         assert_eq!(kind(&wire, 99), io::ErrorKind::InvalidData);
         assert_eq!(kind(&wire[..wire.len() - 1], 100), io::ErrorKind::UnexpectedEof);
         assert_eq!(kind(b"\xff\xff\xff\xff\0\0\0\0\0\0\0\0", 100), io::ErrorKind::InvalidData);

@@ -1,5 +1,5 @@
-//! Files made byte by byte as their formats have them: for the hostile set, the samples of
-//! docs/formats.md and the fuzz targets.
+//! Files made byte by byte after their formats, for the hostile set, the samples of docs/formats.md
+//! and the fuzz targets.
 
 #![allow(dead_code, reason = "each that includes it uses a part of it")]
 
@@ -34,11 +34,11 @@ pub(crate) fn crc(bytes: &[u8]) -> u32 {
     sum.sum()
 }
 
-/// Deflate, without a frame, that opens to as many MiB of zeros: a thousandth of them.
+/// Deflate, without a frame, that opens to as many MiB of zeros; it has a thousandth of their length.
 pub(crate) fn deflated_zeros(mebibytes: usize) -> Vec<u8> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
     let mebibyte = vec![0; 1 << 20];
-    // A flush ends at a byte, and what comes behind the first only looks back to zeros.
+    // A flush ends at a byte, and the bytes after the first only refer back to zeros.
     encoder.write_all(&mebibyte).unwrap();
     encoder.flush().unwrap();
     let first = encoder.get_ref().len();
@@ -51,7 +51,7 @@ pub(crate) fn deflated_zeros(mebibytes: usize) -> Vec<u8> {
     bytes
 }
 
-/// The same as zlib writes it.
+/// Zeros in the format of zlib.
 pub(crate) fn zlib_zeros(mebibytes: usize) -> Vec<u8> {
     let sum = u32::try_from((mebibytes << 20) % 65_521).unwrap() << 16 | 1;
     [&[0x78, 0xda][..], &deflated_zeros(mebibytes), &sum.to_be_bytes()].concat()
@@ -60,11 +60,11 @@ pub(crate) fn zlib_zeros(mebibytes: usize) -> Vec<u8> {
 /// A member of a zip file.
 pub(crate) struct Packed<'a> {
     pub(crate) name: &'a [u8],
-    /// As it is stored.
+    /// Stored bytes.
     pub(crate) data: &'a [u8],
     pub(crate) is_deflated: bool,
     pub(crate) sum: u32,
-    /// What it opens to, in bytes.
+    /// Size when unpacked, in bytes.
     pub(crate) size: u32,
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn zip_of(members: &[Packed<'_>], times: usize) -> Vec<u8> {
     bytes
 }
 
-/// A zip file of these files, as they are.
+/// A zip file of these files, not compressed.
 pub(crate) fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
     let members = files.iter().map(|(name, data)| Packed {
         name: name.as_bytes(),
@@ -147,7 +147,7 @@ pub(crate) fn tar_header(name: &[u8], size: &[u8; 12], kind: u8) -> Vec<u8> {
     header
 }
 
-/// Has the sum of a header hold.
+/// Sets the checksum of a header.
 pub(crate) fn tar_sum(header: &mut [u8]) {
     header[148..156].fill(b' ');
     let sum: u32 = header.iter().map(|it| u32::from(*it)).sum();
@@ -212,8 +212,8 @@ pub(crate) fn rpm(tags: &[(u32, &str)], payload: &[u8]) -> Vec<u8> {
     let header = |tags: &[(u32, &str)]| {
         let (mut index, mut values) = (Vec::new(), Vec::new());
         for (tag, value) in tags {
-            let place = u32::try_from(values.len()).unwrap();
-            index.extend([*tag, 6, place, 1].into_iter().flat_map(u32::to_be_bytes));
+            let offset = u32::try_from(values.len()).unwrap();
+            index.extend([*tag, 6, offset, 1].into_iter().flat_map(u32::to_be_bytes));
             values.extend([value.as_bytes(), b"\0"].concat());
         }
         let counts = [tags.len(), values.len()].map(|it| u32::try_from(it).unwrap());
@@ -225,7 +225,7 @@ pub(crate) fn rpm(tags: &[(u32, &str)], payload: &[u8]) -> Vec<u8> {
     [bytes, header(tags), payload.to_vec()].concat()
 }
 
-/// A file in BinHex 4.0, whose data are `packed` as they are; only the header's sum holds.
+/// A file in BinHex 4.0 with the data `packed`; only the checksum of the header is right.
 pub(crate) fn binhex(name: &str, size: u32, packed: &[u8]) -> Vec<u8> {
     let name = [&[u8::try_from(name.len()).unwrap()], name.as_bytes()].concat();
     let header = [&name, &b"\0TEXTttxt\0\0"[..], &size.to_be_bytes(), &[0; 4]].concat();
@@ -255,16 +255,16 @@ pub(crate) fn binhex(name: &str, size: u32, packed: &[u8]) -> Vec<u8> {
 /// Writes a PDF of `objects`, numbered from 1; the first is the catalog.
 pub(crate) fn pdf(objects: &[Vec<u8>], trailer: &str) -> Vec<u8> {
     let mut bytes = b"%PDF-1.4\n".to_vec();
-    let mut places = Vec::new();
+    let mut offsets = Vec::new();
     for (number, object) in objects.iter().enumerate() {
-        places.push(bytes.len());
+        offsets.push(bytes.len());
         bytes
             .extend([format!("{} 0 obj\n", number + 1).as_bytes(), object, b"\nendobj\n"].concat());
     }
     let start = bytes.len();
     bytes.extend(format!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1).bytes());
-    for place in places {
-        bytes.extend(format!("{place:010} 00000 n \n").bytes());
+    for offset in offsets {
+        bytes.extend(format!("{offset:010} 00000 n \n").bytes());
     }
     let size = objects.len() + 1;
     bytes.extend(format!("trailer\n<</Size {size}/Root 1 0 R{trailer}>>\n").bytes());

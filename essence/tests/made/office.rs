@@ -1,4 +1,4 @@
-//! Compound files, in which the old office formats are.
+//! Compound files, the containers of the old office formats.
 
 const SECTOR: usize = 512;
 const NONE: u32 = u32::MAX;
@@ -21,11 +21,11 @@ pub(crate) fn compound(streams: &[(&str, &[u8])]) -> Vec<u8> {
         first
     };
     let mut directory = entry("Root Entry", 5, (NONE, 1), END, 0);
-    for (place, (name, bytes)) in streams.iter().enumerate() {
-        // Small ones would be elsewhere.
+    for (index, (name, bytes)) in streams.iter().enumerate() {
+        // Small streams would be in small sectors.
         let bytes = [*bytes, &vec![0; 4096_usize.saturating_sub(bytes.len())]].concat();
         let first = add(&bytes, END);
-        let right = if place + 1 == streams.len() { NONE } else { number(place) + 2 };
+        let right = if index + 1 == streams.len() { NONE } else { number(index) + 2 };
         directory.extend(entry(name, 2, (right, NONE), first, bytes.len()));
     }
     let directory_first = add(&directory, END);
@@ -40,8 +40,8 @@ pub(crate) fn compound(streams: &[(&str, &[u8])]) -> Vec<u8> {
     header[0x1e..0x20].copy_from_slice(&9_u16.to_le_bytes());
     header[0x20..0x22].copy_from_slice(&6_u16.to_le_bytes());
     header[0x30..0x34].copy_from_slice(&directory_first.to_le_bytes());
-    for place in [0x3c, 0x44] {
-        header[place..place + 4].copy_from_slice(&END.to_le_bytes());
+    for offset in [0x3c, 0x44] {
+        header[offset..offset + 4].copy_from_slice(&END.to_le_bytes());
     }
     header[0x4c..].fill(0xff);
     header[0x4c..0x50].copy_from_slice(&table_first.to_le_bytes());

@@ -1,15 +1,14 @@
-//! A whole repository, harvested: parts of a list become changes of the collection, each with the
-//! checkpoint behind it in one commit.
+//! The harvest of a repository: each part of a list becomes one commit of changes and the new checkpoint.
 //!
-//! What is asked for and in which order is `oai::harvest`'s, how it is asked and stored
-//! `exchange::harvester`'s; here is what a gatherer makes of it: counts, problems with names, holds, and
-//! what is remembered when a harvest has come to its end.
+//! `oai::harvest` decides which requests to send and in which order; `exchange::harvester` sends them and
+//! stores the answers. This module adds the gatherer's counts, problems, holds, and the note at the end of
+//! a harvest.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use collection::Stamp;
-use essence::print::front;
+use essence::fingerprint::md5_prefix;
 use exchange::harvester::{self, Bounds, Running, Step, Stored, Target};
 use net::clock;
 use net::shutdown::Shutdown;
@@ -24,99 +23,97 @@ use crate::progress::Hold;
 use crate::site::Site;
 use crate::site::plan::RepositoryPlan;
 
-/// Form of the records of repositories: a new number has all of them harvested again.
+/// Version of the records of repositories: a new number has all of them harvested again.
 const FORM: &str = "2";
 
-/// Kind of the problem that a repository cannot send records of some dates; all others came.
+/// Kind of the problem that a repository cannot send records of some dates; all others were received.
 const GAPS_PROBLEM: &str = "gaps";
 
-/// What is to be harvested, and how.
-pub(crate) struct Harvesting {
-    /// How it is reached.
-    pub(crate) asking: harvester::Repository,
+pub(crate) struct HarvestJob {
+    pub(crate) repository: harvester::Repository,
     pub(crate) plan: RepositoryPlan,
-    /// Whether an administrator has released what is held.
+    /// Whether an administrator has released the hold.
     pub(crate) confirmed: bool,
 }
 
-/// How a harvest ended, or the forgetting of one.
+/// Outcome of a harvest, or of forgetting a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// Everything that is new is in the collection.
+pub(crate) enum HarvestEnd {
+    /// All new records are in the collection.
     Finished,
     /// It would lose much, and waits for an administrator.
     Held,
-    /// It could not be finished, and is on the list of problems.
+    /// It failed, and is on the list of problems.
     Failed,
-    /// It was not at its end after the longest time, and has come further, or what came before was damaged
-    /// meanwhile: the next one goes on at once.
+    /// Its time was up after some progress, or earlier records were damaged meanwhile: the next harvest begins
+    /// at once.
     GoesOn,
-    /// It was told to stop.
+    /// It was stopped.
     Stopped,
-    /// The repository is no longer in the settings, and nothing is left of it.
+    /// The repository is no longer in the settings, and its records are deleted.
     Forgotten,
 }
 
-impl Harvesting {
+impl HarvestJob {
     fn url(&self) -> &str {
         self.plan.repository.url()
     }
 
-    /// Fingerprint of what records depend on beside the metadata. As with files, not all is harvested again
-    /// because the gatherer goes by another name or port.
-    fn print(&self) -> u64 {
+    /// Returns the fingerprint of the settings that records depend on. As with files, it does not include
+    /// the gatherer's name or port.
+    fn fingerprint(&self) -> u64 {
         let keep_original = self.plan.repository.oai.keep_original.to_string();
-        let lives = ["Time-to-Live", "Refresh-Rate"];
+        let lifetimes = ["Time-to-Live", "Refresh-Rate"];
         let attributes = self.plan.identity.attributes.iter();
-        let lives = attributes.filter(|(name, _)| lives.contains(&name.as_str()));
-        let parts = lives.map(|(_, value)| value.as_str());
+        let lifetimes = attributes.filter(|(name, _)| lifetimes.contains(&name.as_str()));
+        let parts = lifetimes.map(|(_, value)| value.as_str());
         let parts: Vec<&str> = [FORM, &keep_original].into_iter().chain(parts).collect();
-        front(Md5::of(parts.join("\u{0}").as_bytes()))
+        md5_prefix(Md5::of(parts.join("\u{0}").as_bytes()))
     }
 }
 
-/// Harvests a repository from its checkpoint on, until it has come to its end or is told to stop.
+/// Harvests a repository from its checkpoint on, until the end or a stop.
 ///
 /// # Errors
 ///
 /// The collection failed: what was committed stays, and the harvest goes on from there.
 pub(crate) async fn harvest(
     site: Arc<Site>,
-    it: Harvesting,
+    it: HarvestJob,
     stop: Shutdown,
-) -> Result<Ended, collection::Error> {
+) -> Result<HarvestEnd, collection::Error> {
     let url = it.url().to_owned();
     let settings = &it.plan.repository.oai;
     let target = Target::new(site.collection.clone(), url.clone(), it.plan.identity.clone());
     let mut target = target.keep_original(settings.keep_original).confirmed(it.confirmed);
     let checkpoint = begin(&site, &it, &mut target).await?;
-    let (asking, settings) = (it.asking.clone(), settings.settings(&url));
-    let mut running = Running::new(asking, settings, checkpoint, Bounds::default(), stop);
-    let mut came = false;
+    let (repository, settings) = (it.repository.clone(), settings.settings(&url));
+    let mut running = Running::new(repository, settings, checkpoint, Bounds::default(), stop);
+    let mut has_progress = false;
     loop {
         match running.next().await {
-            Step::Stopped => return Ok(Ended::Stopped),
-            Step::Part(part) => match target.store(*part, running.prefix()).await {
+            Step::Stopped => return Ok(HarvestEnd::Stopped),
+            Step::Batch(part) => match target.store(*part, running.prefix()).await {
                 Ok(stored) => {
                     count(&site, &stored);
-                    came = true;
+                    has_progress = true;
                 }
                 Err(collection::Error::Loss { lost, of, .. }) => {
                     return hold(&site, &url, lost, of).await;
                 }
-                // Nobody is to wait for what is only to be read again.
+                // The records only have to be read again: no wait is needed.
                 Err(error @ collection::Error::SetBack { .. }) => {
                     tracing::info!("{error}");
-                    return Ok(Ended::GoesOn);
+                    return Ok(HarvestEnd::GoesOn);
                 }
                 Err(error) => return Err(error),
             },
             Step::End(end) => {
-                let ended = ended(&end, came);
+                let ended = outcome_of(&end, has_progress);
                 if end.outcome.is_err() {
                     target.store_end(&end.checkpoint).await?;
                 }
-                if ended == Ended::Finished {
+                if ended == HarvestEnd::Finished {
                     finish(&site, &it).await?;
                 }
                 report(&site, &url, &end, ended);
@@ -126,37 +123,37 @@ pub(crate) async fn harvest(
     }
 }
 
-/// What the end of a harvest counts as, in which records `came` or not.
-fn ended(end: &End, came: bool) -> Ended {
+/// Returns the outcome of a harvest that stored some records (`has_progress`) or none.
+fn outcome_of(end: &End, has_progress: bool) -> HarvestEnd {
     match &end.outcome {
-        // What is missing is asked for again by the next one.
-        Ok(()) | Err(Failure::Gaps { .. }) => Ended::Finished,
-        Err(Failure::TimeUp { .. }) if came => Ended::GoesOn,
-        Err(_) => Ended::Failed,
+        // The next harvest requests the missing records again.
+        Ok(()) | Err(Failure::Gaps { .. }) => HarvestEnd::Finished,
+        Err(Failure::TimeUp { .. }) if has_progress => HarvestEnd::GoesOn,
+        Err(_) => HarvestEnd::Failed,
     }
 }
 
-/// Where the harvest goes on. If records of the repository have been lost, or would be made otherwise
-/// now, it is one of everything.
+/// Returns the checkpoint from which the harvest goes on. If records of the repository were lost, or depend on
+/// other settings now, it is the beginning.
 async fn begin(
     site: &Arc<Site>,
-    it: &Harvesting,
+    it: &HarvestJob,
     target: &mut Target,
 ) -> Result<Checkpoint, collection::Error> {
     let mut checkpoint = target.checkpoint().await?;
-    let (note, print) = (site.repositories.note(it.url()), it.print());
-    if note.regather == Regather::Asked || note.settings != print {
+    let (note, fingerprint) = (site.repositories.note(it.url()), it.fingerprint());
+    if note.regather == Regather::Asked || note.settings != fingerprint {
         checkpoint.forget_progress();
         target.store_end(&checkpoint).await?;
         let begun = move |it: &mut RepositoryNote| {
-            (it.regather, it.settings) = (Regather::UnderWay, print);
+            (it.regather, it.settings) = (Regather::UnderWay, fingerprint);
         };
         change(site, it.url(), begun).await?;
     }
     Ok(checkpoint)
 }
 
-/// Counts what a part brought, and names what is wrong with it.
+/// Counts the changes of a part, and reports its problems.
 fn count(site: &Site, stored: &Stored) {
     let applied = &stored.applied;
     site.metrics.commits.fetch_add(1, Relaxed);
@@ -173,8 +170,8 @@ fn count(site: &Site, stored: &Stored) {
     site.publish();
 }
 
-/// Puts on the list what was odd about a harvest, and why it failed if it did.
-fn report(site: &Site, url: &str, end: &End, ended: Ended) {
+/// Reports quarantined records, warnings, and the failure of a harvest, if there are any.
+fn report(site: &Site, url: &str, end: &End, ended: HarvestEnd) {
     let report = &end.report;
     for record in &report.quarantine {
         let object = record.identifier.clone().unwrap_or_else(|| url.to_owned());
@@ -188,7 +185,7 @@ fn report(site: &Site, url: &str, end: &End, ended: Ended) {
     let (records, requests, full) = (report.records, report.requests, report.full);
     match &end.outcome {
         Ok(()) => tracing::info!(root = url, records, requests, full, "harvested"),
-        Err(failure) if ended == Ended::GoesOn => {
+        Err(failure) if ended == HarvestEnd::GoesOn => {
             tracing::info!(root = url, records, requests, full, "the harvest goes on: {failure}");
         }
         Err(failure @ Failure::Gaps { .. }) => {
@@ -204,8 +201,13 @@ fn report(site: &Site, url: &str, end: &End, ended: Ended) {
     }
 }
 
-/// Notes that deletions wait for an administrator.
-async fn hold(site: &Arc<Site>, url: &str, lost: u64, of: u64) -> Result<Ended, collection::Error> {
+/// Notes that deletions are held for an administrator.
+async fn hold(
+    site: &Arc<Site>,
+    url: &str,
+    lost: u64,
+    of: u64,
+) -> Result<HarvestEnd, collection::Error> {
     let hold = Some(Hold::Lost { lost, of });
     change(site, url, move |it| (it.hold, it.held) = (hold, lost)).await?;
     let why = format!("{lost} of {of} records are gone at once");
@@ -214,11 +216,11 @@ async fn hold(site: &Arc<Site>, url: &str, lost: u64, of: u64) -> Result<Ended, 
         "{why}: they are kept until they are back or POST /confirm?root={url} says that they are gone"
     );
     site.problem(url.to_owned(), "held", message);
-    Ok(Ended::Held)
+    Ok(HarvestEnd::Held)
 }
 
-/// Notes that everything that lives has been confirmed, as the last part did.
-async fn finish(site: &Arc<Site>, it: &Harvesting) -> Result<(), collection::Error> {
+/// Notes that the last part has confirmed all live records.
+async fn finish(site: &Arc<Site>, it: &HarvestJob) -> Result<(), collection::Error> {
     let at = clock::now_ms();
     let finished = move |it: &mut RepositoryNote| {
         let regather = match it.regather {
@@ -236,7 +238,7 @@ async fn finish(site: &Arc<Site>, it: &Harvesting) -> Result<(), collection::Err
     };
     change(site, it.url(), finished).await?;
     let (seen, url) = (Arc::clone(site), it.url().to_owned());
-    let caught_up = tokio::task::spawn_blocking(move || seen.handle_seen(&url)).await;
+    let caught_up = tokio::task::spawn_blocking(move || seen.handle_finished_root(&url)).await;
     caught_up.unwrap_or_else(|fault| std::panic::resume_unwind(fault.into_panic()))?;
     site.metrics.passes.fetch_add(1, Relaxed);
     let mut problems = lock(&site.problems);
@@ -245,14 +247,18 @@ async fn finish(site: &Arc<Site>, it: &Harvesting) -> Result<(), collection::Err
     Ok(())
 }
 
-/// Deletes what a repository brought that is no longer in the settings; much of it only once
-/// confirmed. Blocks.
+/// Deletes the records of a repository that is no longer in the settings; many records only after a
+/// confirmation. Blocks.
 ///
 /// # Errors
 ///
 /// The collection cannot be read or written.
-pub(crate) fn forget(site: &Site, url: &str, confirmed: bool) -> Result<Ended, collection::Error> {
-    let objects = site.held_of(url)?;
+pub(crate) fn forget(
+    site: &Site,
+    url: &str,
+    confirmed: bool,
+) -> Result<HarvestEnd, collection::Error> {
+    let objects = site.count_records_of(url)?;
     if LOST_FILES_MAX < objects && !confirmed {
         site.repositories.change(&site.collection, url, |it| {
             if it.hold != Some(Hold::Removed) {
@@ -264,7 +270,7 @@ pub(crate) fn forget(site: &Site, url: &str, confirmed: bool) -> Result<Ended, c
              back or POST /confirm?root={url} says that it is gone"
         );
         site.problem(url.to_owned(), "held", message);
-        return Ok(Ended::Held);
+        return Ok(HarvestEnd::Held);
     }
     let applied = site.collection.remove_source(url, Stamp(clock::now_ms()))?;
     site.metrics.deleted.fetch_add(applied.deleted, Relaxed);
@@ -272,7 +278,7 @@ pub(crate) fn forget(site: &Site, url: &str, confirmed: bool) -> Result<Ended, c
     site.repositories.forget(&site.collection, url)?;
     let mut problems = lock(&site.problems);
     ["held", HARVEST_PROBLEM].iter().for_each(|kind| problems.cure(url, kind));
-    Ok(Ended::Forgotten)
+    Ok(HarvestEnd::Forgotten)
 }
 
 async fn change(

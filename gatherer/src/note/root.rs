@@ -1,4 +1,4 @@
-//! What is remembered of a root.
+//! Notes of roots.
 //!
 //! Sans-I/O.
 
@@ -6,59 +6,59 @@ use serde::{Deserialize, Serialize};
 
 use crate::progress::Hold;
 
-/// Begins the key of every tree's note.
+/// Beginning of the key of every tree's note.
 const ROOT: &str = "root ";
 
-/// Begins the key of every repository's note.
+/// Beginning of the key of every repository's note.
 const REPOSITORY: &str = "repository ";
 
-/// What is remembered of a tree.
+/// Note of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootNote {
-    /// The device that the root was on.
+    /// Device of the root.
     pub device: Option<u64>,
-    /// When its last finished pass ended, in Unix milliseconds.
+    /// End of its last finished pass, in Unix milliseconds.
     pub confirmed: Option<u64>,
-    /// Files known at the end of that pass, or later if there were more.
+    /// Known files at the end of that pass, or later if there were more.
     pub files: u64,
-    /// Files lost since.
+    /// Files lost since then.
     pub lost: u64,
-    /// Whether the collection has lost records of this root, so that every file is to be published
-    /// again whatever its note says, until a pass has finished.
+    /// Whether the collection has lost records of this root: every file is published again whatever its
+    /// note, until a pass has finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub regather: bool,
-    /// Why deletions are held.
+    /// Reason of a hold on deletions.
     pub hold: Option<Hold>,
-    /// How many files were gone when they were.
+    /// Number of files gone at that time.
     pub held: u64,
 }
 
-/// Whether everything is to be harvested again.
+/// Whether the repository is harvested in full again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Regather {
     /// No.
     #[default]
     No,
-    /// The next harvest is to begin anew.
+    /// The next harvest begins anew.
     Asked,
     /// The harvest under way has begun anew, and goes on from its checkpoint.
     UnderWay,
 }
 
-/// What is remembered of a repository.
+/// Note of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepositoryNote {
-    /// When its last finished harvest ended, in Unix milliseconds.
+    /// End of its last finished harvest, in Unix milliseconds.
     pub confirmed: Option<u64>,
     /// Fingerprint of the settings that its records depend on.
     pub settings: u64,
     /// Whether the collection has lost records of it.
     #[serde(default)]
     pub regather: Regather,
-    /// Why deletions are held.
+    /// Reason of a hold on deletions.
     pub hold: Option<Hold>,
-    /// How many records were gone when they were.
+    /// Number of records gone at that time.
     pub held: u64,
 }
 
@@ -67,7 +67,7 @@ pub fn root_key(root: &str) -> Vec<u8> {
     format!("{ROOT}{root}").into_bytes()
 }
 
-/// Returns what the keys of all trees' notes begin with.
+/// Returns the beginning of the keys of all trees' notes.
 pub fn roots_prefix() -> Vec<u8> {
     ROOT.as_bytes().to_vec()
 }
@@ -82,7 +82,7 @@ pub fn repository_key(url: &str) -> Vec<u8> {
     format!("{REPOSITORY}{url}").into_bytes()
 }
 
-/// Returns what the keys of all repositories' notes begin with.
+/// Returns the beginning of the keys of all repositories' notes.
 pub fn repositories_prefix() -> Vec<u8> {
     REPOSITORY.as_bytes().to_vec()
 }

@@ -1,5 +1,5 @@
-//! The end of the route: commits records with the notes of their files, in batches, and at the end of
-//! an order the deletion of what has vanished.
+//! The end of the route: commits records with the notes of their files, in batches, and deletes vanished
+//! files at the end of an order.
 //!
 //! A batch holds whole files: their records and their notes are committed together or not at all.
 
@@ -11,7 +11,7 @@ use collection::{Batch, Change, Note, Oid, Stamp};
 use net::clock;
 
 use super::prepare::prepare;
-use super::run::{Candidate, Order, Prepared, Run, Seen};
+use super::run::{Candidate, Order, Prepared, Run, WalkResult};
 use crate::known::{Losses, Top, hold};
 use crate::lock::lock;
 use crate::note::{self, ObjectNote, RootNote};
@@ -20,36 +20,34 @@ use crate::progress::Hold;
 use crate::site::root_note;
 use crate::validator::Validator;
 
-/// Most changes of one commit, beyond the file that reaches it. A commit takes many times the memory
-/// of its records while it is written.
+/// Most changes of one commit; the file that reaches it is not split. A commit takes many times the
+/// memory of its records while it is written.
 const CHANGES_MAX: usize = 1_024;
 
-/// Most bytes of memory that one commit's records and notes take, beyond the file that reaches it.
+/// Most bytes of memory of one commit's records and notes; the file that reaches it is not split.
 const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// How long a record waits for others to be committed with.
+/// Longest wait of a record for others of its batch.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// A file that waits to be committed with others.
 #[derive(Debug)]
 enum Waiting {
-    /// What it gave, and its note.
+    /// Its records and its note.
     Prepared(Prepared),
-    /// It has vanished: its note is to be forgotten, and all records that it gave.
+    /// It has vanished: its note and all its records are deleted.
     Vanished { url: String, key: Vec<u8> },
 }
 
-/// Collects and commits.
 pub(crate) struct Committer<'a> {
     run: &'a Run<'a>,
     waiting: Vec<Waiting>,
-    /// What goes with the next commit and belongs to no file.
+    /// Changes and notes of the next commit that belong to no file.
     extra: Batch,
-    /// Changes waiting, about.
+    /// Estimated number of waiting changes.
     changes: usize,
-    /// Bytes waiting, about.
+    /// Estimated number of waiting bytes.
     bytes: usize,
-    /// When the oldest of the waiting came.
+    /// Arrival of the oldest waiting file.
     since: Option<Instant>,
 }
 
@@ -59,7 +57,7 @@ impl<'a> Committer<'a> {
         Self { run, waiting, extra, changes: 0, bytes: 0, since: None }
     }
 
-    /// Stage 4: commits what comes until nothing comes any more.
+    /// Stage 4: commits files until the channel is closed.
     pub(crate) fn commit_all(
         &mut self,
         prepared: &Receiver<Prepared>,
@@ -90,10 +88,10 @@ impl<'a> Committer<'a> {
         self.waiting.push(Waiting::Prepared(file));
     }
 
-    /// Commits what was collected. Files that a later walk has committed meanwhile are left out.
+    /// Commits the batch. Files that a later walk has committed meanwhile are left out.
     fn flush(&mut self) -> Result<(), collection::Error> {
         let (run, stage) = (self.run, &self.run.site.metrics.commit);
-        let _one_at_a_time = lock(&run.tract.commit);
+        let _one_at_a_time = lock(&run.root.commit);
         let mut batch = std::mem::take(&mut self.extra);
         let mut files = Vec::new();
         for file in self.waiting.drain(..) {
@@ -101,10 +99,10 @@ impl<'a> Committer<'a> {
                 Waiting::Prepared(file) => &file.url,
                 Waiting::Vanished { url, .. } => url,
             };
-            let overtaken = lock(&run.tract.known).is_overtaken(url, run.walk);
-            let file = if overtaken { None } else { up_to_date(run, file) };
+            let overtaken = lock(&run.root.known).is_overtaken(url, run.walk);
+            let file = if overtaken { None } else { refreshed(run, file) };
             match file {
-                Some(file) => files.push(put(run, file, &mut batch)?),
+                Some(file) => files.push(add_to_batch(run, file, &mut batch)?),
                 None => {
                     stage.drop_one("overtaken");
                     run.site.counts.done.fetch_add(1, Relaxed);
@@ -119,24 +117,28 @@ impl<'a> Committer<'a> {
             return Err(error);
         }
         count(run, &batch, &files);
-        let mut known = lock(&run.tract.known);
-        for (url, learned) in files {
-            match learned {
-                Some((validator, print)) => known.learn(&url, validator.as_ref(), print, run.walk),
+        let mut known = lock(&run.root.known);
+        for (url, committed) in files {
+            match committed {
+                Some((validator, basis)) => known.learn(&url, validator.as_ref(), basis, run.walk),
                 None => known.forget(&url, run.walk),
             }
         }
         Ok(())
     }
 
-    /// Ends an order whose walk came to its end: deletes what has vanished, unless that is held, and
-    /// confirms a whole root.
-    pub(crate) fn finish(&mut self, order: &Order, seen: &Seen) -> Result<(), collection::Error> {
-        let (tract, url) = (self.run.tract, self.run.plan.url.as_str());
-        let _one_at_a_time = lock(&tract.finish);
-        let before = lock(&tract.note).clone();
+    /// Ends an order whose walk has finished: deletes vanished files, unless that is held, and confirms a
+    /// whole root.
+    pub(crate) fn finish(
+        &mut self,
+        order: &Order,
+        seen: &WalkResult,
+    ) -> Result<(), collection::Error> {
+        let (root, url) = (self.run.root, self.run.plan.url.as_str());
+        let _one_at_a_time = lock(&root.finish);
+        let before = lock(&root.note).clone();
         let vanished = self.count_vanished(order, seen)?;
-        let left = lock(&tract.known).len().saturating_sub(vanished);
+        let left = lock(&root.known).len().saturating_sub(vanished);
         let lost = if self.run.counts_on_balance(order) {
             before.files.saturating_sub(left)
         } else {
@@ -156,7 +158,7 @@ impl<'a> Committer<'a> {
             let stage = &self.run.site.metrics.vanish;
             stage.enter(vanished);
             stage.drop_many("held", vanished);
-            // A part of a root says nothing of what is held elsewhere in it.
+            // A walk over a part of a root gives no information about the rest.
             after.held = if order.whole { vanished } else { before.held.max(vanished) };
             self.report_hold(hold, after.held);
         } else if !order.whole {
@@ -169,26 +171,26 @@ impl<'a> Committer<'a> {
             }
         }
         let is_seen = order.whole && self.end_pass(seen, &mut after);
-        // Growth alone is not worth a commit: the next pass counts anew.
+        // Growth alone needs no commit: the next pass counts anew.
         if after != (RootNote { files: after.files, ..before }) {
             self.extra.notes.push(root_note(url, &after));
         }
         self.flush()?;
         if is_seen {
-            self.run.site.handle_seen(url)?;
+            self.run.site.handle_finished_root(url)?;
         }
-        *lock(&tract.note) = after;
+        *lock(&root.note) = after;
         lock(&self.run.site.problems).settle(seen.walk, |url| seen.has_looked_at(url));
         Ok(())
     }
 
-    /// Ends a pass over the whole root: everything that lives there is confirmed at once. Returns whether all that is
-    /// there was seen.
-    fn end_pass(&mut self, seen: &Seen, after: &mut RootNote) -> bool {
+    /// Ends a pass over the whole root, and confirms all its live objects at once. Returns whether all files
+    /// were seen and nothing is held.
+    fn end_pass(&mut self, seen: &WalkResult, after: &mut RootNote) -> bool {
         let plan = self.run.plan;
         let Top::Present { device, .. } = seen.top else {
             let message = "the root is not there: mount it, or correct the settings".to_owned();
-            self.run.site.problem_met(self.run.walk, plan.url.clone(), ROOT_PROBLEM, message);
+            self.run.site.problem_from_walk(self.run.walk, plan.url.clone(), ROOT_PROBLEM, message);
             return false;
         };
         if seen.unread.contains(&plan.url) {
@@ -198,11 +200,11 @@ impl<'a> Committer<'a> {
         if after.hold.is_none() {
             after.device = Some(device);
             let forgotten = self.waiting.len() as u64;
-            after.files = lock(&self.run.tract.known).len().saturating_sub(forgotten);
+            after.files = lock(&self.run.root.known).len().saturating_sub(forgotten);
             after.lost = 0;
         }
         after.confirmed = Some(at);
-        // A pass that had begun before records were lost has not published everything again.
+        // A pass that began before records were lost has not published everything again.
         after.regather &= !self.run.regather;
         self.extra.changes.push(Change::Confirm {
             gatherer: self.run.site.id.clone(),
@@ -227,12 +229,12 @@ impl<'a> Committer<'a> {
              that they are gone"
         );
         tracing::warn!(root = url, held, "{why}: nothing is deleted");
-        self.run.site.problem_met(self.run.walk, url.clone(), "held", message);
+        self.run.site.problem_from_walk(self.run.walk, url.clone(), "held", message);
     }
 
-    /// Counts the files that have vanished; those that could not be looked at are spared.
-    fn count_vanished(&self, order: &Order, seen: &Seen) -> Result<u64, collection::Error> {
-        if order.whole && lock(&self.run.tract.known).unseen(seen.walk) == 0 {
+    /// Counts the vanished files; files below unreadable paths are spared.
+    fn count_vanished(&self, order: &Order, seen: &WalkResult) -> Result<u64, collection::Error> {
+        if order.whole && lock(&self.run.root.known).unseen(seen.walk) == 0 {
             return Ok(0);
         }
         let mut count = 0;
@@ -243,7 +245,11 @@ impl<'a> Committer<'a> {
         Ok(count)
     }
 
-    fn delete_vanished(&mut self, order: &Order, seen: &Seen) -> Result<(), collection::Error> {
+    fn delete_vanished(
+        &mut self,
+        order: &Order,
+        seen: &WalkResult,
+    ) -> Result<(), collection::Error> {
         let run = self.run;
         for_each_vanished(run, order, seen, &mut |url, key| {
             run.site.metrics.vanish.enter(1);
@@ -257,14 +263,14 @@ impl<'a> Committer<'a> {
     }
 }
 
-/// Returns the file as it is to be committed; `None` when there is nothing to commit any more.
+/// Returns the file with current data; `None` if there is nothing to commit any more.
 ///
-/// A walk that began earlier may have committed the file between the moment when its note was read and
-/// now: compared with that older note, members that the other has published would stay for ever. So
-/// such a file is read again, now that nobody else commits.
-fn up_to_date(run: &Run<'_>, file: Waiting) -> Option<Waiting> {
+/// An earlier walk may have committed the file since its note was read. The records were compared with
+/// the older note, so that members published by the other walk would stay forever. Such a file is read
+/// again now, since nobody else commits.
+fn refreshed(run: &Run<'_>, file: Waiting) -> Option<Waiting> {
     let Waiting::Prepared(file) = file else { return Some(file) };
-    if lock(&run.tract.known).committed(&file.url) == file.against {
+    if lock(&run.root.known).committed(&file.url) == file.against {
         return Some(Waiting::Prepared(file));
     }
     run.site.metrics.fetch.enter(1);
@@ -272,23 +278,23 @@ fn up_to_date(run: &Run<'_>, file: Waiting) -> Option<Waiting> {
     prepare(run, &candidate).map(Waiting::Prepared)
 }
 
-/// What is known of an object once it is committed: what it looked like, if that can be relied on, and the
-/// fingerprint of what its records depend on.
-type Learned = (Option<Validator>, u64);
+/// Validator of a committed object, if it can be relied on, and fingerprint of the basis of its records.
+type Committed = (Option<Validator>, u64);
 
-/// Puts an object into a batch; returns its URL, and what is known of it once that is committed.
-fn put(
+/// Adds a file to a batch; returns its URL, and its new entry in the known set (`None`: it is deleted).
+fn add_to_batch(
     run: &Run<'_>,
     file: Waiting,
     batch: &mut Batch,
-) -> Result<(String, Option<Learned>), collection::Error> {
+) -> Result<(String, Option<Committed>), collection::Error> {
     let delete = |url: &str| Change::Delete(Oid::new(&run.site.id, url));
     match file {
         Waiting::Prepared(file) => {
             batch.changes.extend(file.updated.into_iter().map(Change::Update));
             batch.changes.extend(file.deleted.iter().map(|url| delete(url)));
             batch.notes.push(Note { key: file.key, value: Some(note::to_bytes(&file.note)) });
-            Ok((file.url, Some((file.note.known_by().cloned(), file.note.print()))))
+            let validator = file.note.sure_validator().cloned();
+            Ok((file.url, Some((validator, file.note.basis_fingerprint()))))
         }
         Waiting::Vanished { url, key } => {
             let stored = run.site.collection.note(&key)?;
@@ -301,18 +307,18 @@ fn put(
     }
 }
 
-/// Calls `each` with URL and key of every known object within the order that the walk has not
-/// seen; those that could not be looked at are spared.
+/// Calls `each` with URL and key of every known object within the order that the walk has not seen;
+/// objects below unreadable paths are spared.
 fn for_each_vanished(
     run: &Run<'_>,
     order: &Order,
-    seen: &Seen,
+    seen: &WalkResult,
     each: &mut dyn FnMut(String, Vec<u8>) -> Result<(), collection::Error>,
 ) -> Result<(), collection::Error> {
     let (collection, root) = (&run.site.collection, run.plan.url.as_str());
     let mut consider = |key: Vec<u8>| {
         let Some(url) = note::url_of(root, &key) else { return Ok(()) };
-        let mut known = lock(&run.tract.known);
+        let mut known = lock(&run.root.known);
         if !known.is_unseen(&url, seen.walk) {
             return Ok(());
         }
@@ -341,8 +347,8 @@ fn for_each_vanished(
     Ok(())
 }
 
-/// Commits a batch. A record or note that the collection refuses is a problem of its own; the others
-/// are committed.
+/// Commits a batch. A record or note that the collection refuses becomes a problem; the others are
+/// committed.
 fn commit(run: &Run<'_>, batch: &mut Batch) -> Result<(), collection::Error> {
     while !batch.is_empty() {
         match run.site.collection.commit(&*batch, Stamp(clock::now_ms())) {
@@ -371,8 +377,8 @@ fn commit(run: &Run<'_>, batch: &mut Batch) -> Result<(), collection::Error> {
     Ok(())
 }
 
-/// Returns the place of a change that the collection has refused: at `position` or behind it, since what
-/// is suppressed is left out before it counts.
+/// Returns the position of a change that the collection has refused: at `position` or after it, since the
+/// collection does not count suppressed changes.
 fn refused_at(changes: &[Change], position: usize, object: &str) -> Option<usize> {
     let is_it = |change: &Change| match change {
         Change::Update(record) => record.url == object,
@@ -381,11 +387,11 @@ fn refused_at(changes: &[Change], position: usize, object: &str) -> Option<usize
         }
         Change::Confirm { root, .. } => root == object,
     };
-    let behind = changes.get(position..)?.iter().position(is_it)?;
-    Some(position + behind)
+    let offset = changes.get(position..)?.iter().position(is_it)?;
+    Some(position + offset)
 }
 
-fn count(run: &Run<'_>, batch: &Batch, files: &[(String, Option<Learned>)]) {
+fn count(run: &Run<'_>, batch: &Batch, files: &[(String, Option<Committed>)]) {
     let (metrics, counts) = (&run.site.metrics, &run.site.counts);
     let of =
         |wanted: fn(&Change) -> bool| batch.changes.iter().filter(|it| wanted(it)).count() as u64;
@@ -395,7 +401,7 @@ fn count(run: &Run<'_>, batch: &Batch, files: &[(String, Option<Learned>)]) {
     metrics.deleted.fetch_add(deleted, Relaxed);
     counts.updated.fetch_add(updated, Relaxed);
     counts.deleted.fetch_add(deleted, Relaxed);
-    let gathered = files.iter().filter(|(_, learned)| learned.is_some()).count() as u64;
+    let gathered = files.iter().filter(|(_, committed)| committed.is_some()).count() as u64;
     counts.done.fetch_add(gathered, Relaxed);
     metrics.commit.leave(files.len() as u64);
 }
@@ -407,7 +413,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_refused_is_found_behind_what_is_suppressed() {
+    fn a_refused_change_is_found_after_suppressed_ones() {
         let changes: Vec<Change> = vec![
             Change::Update(Record::new("FILE", "file:///a")),
             Change::Update(Record::new("FILE", "file:///b")),

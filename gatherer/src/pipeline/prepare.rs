@@ -1,14 +1,13 @@
-//! The middle of the route, one object at a time: read it, see whether its content is new, and make its
-//! records.
+//! The middle of the route: reads one object, checks whether its content is new, and makes its records.
 //!
-//! Nothing here stops a run: an object that cannot be read or understood is a problem on the list.
+//! No object stops a run: one that cannot be read or understood becomes a problem on the list.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use collection::Oid;
-use essence::chain::{self, Commands, Means};
+use essence::chain::{self, Extractor, RuleCommands};
 use essence::rules::Verdict;
-use essence::worker::spent::Spent;
+use essence::worker::budget::ProgramBudget;
 use formats::object::{Object, ProblemKind, Summary};
 use net::clock;
 use soif::Record;
@@ -17,30 +16,30 @@ use super::run::{Candidate, Fetched, Prepared, Run};
 use crate::lock::lock;
 use crate::note::{self, Basis, Difference, ObjectNote};
 
-/// The attribute that says when a record was made.
+/// Attribute with the time at which a record was made.
 const UPDATE_TIME: &str = "Update-Time";
 
-/// Reads one object, and summarizes it if its content is new. `None`: there is nothing to commit, and
-/// it was counted why.
+/// Reads one object, and summarizes it if its content is new. Returns `None` if there is nothing to
+/// commit; the reason is counted.
 pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> {
-    let (site, settings) = (run.site, run.plan.making.settings);
+    let (site, settings) = (run.site, run.plan.summarizing.settings);
     let Fetched { object, md5, validator, sure } = run.fetch(candidate)?;
     let url = candidate.url.clone();
     let key = note::object_key(&run.plan.url, &url);
-    // Asked before the note is read: what is committed in between shows when this is.
-    let against = lock(&run.tract.known).committed(&url);
-    // Only an object that is known has one.
+    // Read before the note, so that a commit in between is noticed later.
+    let against = lock(&run.root.known).committed(&url);
+    // Only a known object has a note.
     let stored = against.map_or(Ok(None), |_walk| site.collection.note(&key));
     let stored = match stored {
         Ok(stored) => stored,
         Err(error) => {
             site.metrics.fetch.drop_one("unreadable-note");
-            site.problem_met(run.walk, url, "collection", error.to_string());
+            site.problem_from_walk(run.walk, url, "collection", error.to_string());
             return None;
         }
     };
     let old: Option<ObjectNote> = stored.as_deref().and_then(note::from_bytes);
-    let annotations = run.annotations.print_of_file(&object.url);
+    let annotations = run.annotations.fingerprint_of_file(&object.url);
     let same_content = !run.regather
         && old.as_ref().is_some_and(|old| {
             old.is_of(&md5, &validator, settings)
@@ -48,21 +47,21 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
         });
     let same = same_content && old.as_ref().is_some_and(|old| old.annotations == annotations);
     let was_late = old.as_ref().is_some_and(|old| old.late);
-    let Outcome { difference, late, again } = if same {
+    let Decision { difference, late, again } = if same {
         site.counts.unchanged.fetch_add(1, Relaxed);
-        Outcome { difference: as_before(old.as_ref()), late: was_late, again: false }
+        Decision { difference: unchanged(old.as_ref()), late: was_late, again: false }
     } else {
         site.metrics.fetch.leave(1);
         site.resolve(&url, &object.url);
         let made = summarize(run, object, old.is_some())?;
-        let is_of_now = |old: &ObjectNote| old.validator.is_dated_as(&validator);
-        let same_content = same_content && old.as_ref().is_some_and(is_of_now);
-        judge(run, old.as_ref(), same_content, made)
+        let has_same_date = |old: &ObjectNote| old.validator.is_dated_as(&validator);
+        let same_content = same_content && old.as_ref().is_some_and(has_same_date);
+        decide(run, old.as_ref(), same_content, made)
     };
     let note = ObjectNote {
         validator,
         unsure: !sure,
-        // No settings are these: what was lacking may be there at the next pass, and be it time.
+        // No settings have this fingerprint: the next pass tries again, with more time or a missing resource.
         settings: if again { !settings } else { settings },
         annotations,
         md5: md5.to_string(),
@@ -70,7 +69,7 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
         records: difference.records,
     };
     if same && old.as_ref() == Some(&note) {
-        // A file dated in the future is read at every pass; there is nothing new to remember.
+        // A file dated in the future is read at every pass; its note has not changed.
         site.metrics.fetch.drop_one("as-remembered");
         return None;
     }
@@ -81,37 +80,40 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
     Some(Prepared { url, key, against, note, updated, deleted })
 }
 
-/// What becomes of an object's records.
-struct Outcome {
+struct Decision {
     difference: Difference,
     /// Whether there was not enough time for all of them.
     late: bool,
-    /// Whether the next pass is to try again.
+    /// Whether the next pass tries again.
     again: bool,
 }
 
-/// Says what becomes of an object's records: those that there are stay when the new ones are late for the first
-/// time.
-fn judge(run: &Run<'_>, old: Option<&ObjectNote>, same_content: bool, made: Made) -> Outcome {
-    let Made { records, may_pass, late } = made;
-    // What was late before has had its second try, also where its content is another by now: else an object
+/// Decides on an object's records: the old ones stay if the new ones are late for the first time.
+fn decide(
+    run: &Run<'_>,
+    old: Option<&ObjectNote>,
+    same_content: bool,
+    made: MadeRecords,
+) -> Decision {
+    let MadeRecords { records, may_pass, late } = made;
+    // An object that was late before has had its second try, even with new content: otherwise an object
     // that changes all the time would never be published.
     let first_late = late && !old.is_some_and(|old| old.late);
     let difference = if first_late && old.is_some() && !run.regather {
-        as_before(old)
+        unchanged(old)
     } else {
         compare(run, old, same_content, records)
     };
-    Outcome { difference, late, again: may_pass || first_late }
+    Decision { difference, late, again: may_pass || first_late }
 }
 
-/// Leaves an object's records as they are.
-fn as_before(old: Option<&ObjectNote>) -> Difference {
+/// Returns the difference that leaves an object's records unchanged.
+fn unchanged(old: Option<&ObjectNote>) -> Difference {
     let records = old.map(|old| old.records.clone()).unwrap_or_default();
     Difference { updated: Vec::new(), deleted: Vec::new(), records }
 }
 
-/// Lays over an object's new records what people say of their objects, and compares them with the old.
+/// Lays annotations over an object's new records, and compares these with the old ones.
 fn compare(
     run: &Run<'_>,
     old: Option<&ObjectNote>,
@@ -122,17 +124,19 @@ fn compare(
         let annotations = run.annotations.lay_over(&mut record);
         (record, annotations)
     };
-    let settings = if run.regather { !run.plan.making.settings } else { run.plan.making.settings };
+    let settings =
+        if run.regather { !run.plan.summarizing.settings } else { run.plan.summarizing.settings };
     let basis = Basis { settings, same_content };
     let mut difference = note::compare(old, basis, records.into_iter().map(annotated).collect());
     if !run.regather && old.is_some_and(|old| old.settings != settings) {
-        // Other settings, or another release, need not have made others of them.
+        // Other settings, or another release, may have given the same records.
         difference.updated.retain(|record| !is_published(run, record));
     }
     difference
 }
 
-/// Whether the collection has this very record, whenever that was made. One that it cannot read it has not.
+/// Returns whether the collection has the same record, whatever its time. An unreadable record counts as
+/// missing.
 fn is_published(run: &Run<'_>, record: &Record) -> bool {
     let oid = Oid::new(&run.site.id, &record.url);
     let Ok(Some(stored)) = run.site.collection.get(&oid) else { return false };
@@ -141,62 +145,61 @@ fn is_published(run: &Run<'_>, record: &Record) -> bool {
     before == *record
 }
 
-/// What an object's records have come to.
-struct Made {
+struct MadeRecords {
     records: Vec<Record>,
-    /// Whether they are less than they might be, for a reason that may pass.
+    /// Whether they are incomplete for a temporary reason.
     may_pass: bool,
     /// Whether there was not enough time for all of them.
     late: bool,
 }
 
-/// Stage 3: makes the object's records, its own first. `None` when the run was stopped meanwhile, or when
-/// what it takes could not be started and the records of an earlier pass (`has_old`) are better than these.
-fn summarize(run: &Run<'_>, object: Object, has_old: bool) -> Option<Made> {
+/// Stage 3: makes the object's records, its own first. Returns `None` if the run was stopped meanwhile, or
+/// if a process could not be started and there are better records of an earlier pass (`has_old`).
+fn summarize(run: &Run<'_>, object: Object, has_old: bool) -> Option<MadeRecords> {
     let (site, plan) = (run.site, run.plan);
     let stage = &site.metrics.summarize;
     stage.enter(1);
-    let means = Means {
-        settings: &plan.making.essence,
-        print: plan.making.settings,
-        library: &plan.making.library,
+    let extractor = Extractor {
+        settings: &plan.summarizing.essence,
+        fingerprint: plan.summarizing.settings,
+        library: &plan.summarizing.library,
         workers: &site.workers,
         programs: site.programs.as_ref(),
     };
-    let summaries = means.extract(object, &|| run.is_stopped(), &mut |why, count| {
+    let summaries = extractor.extract(object, &|| run.is_stopped(), &mut |why, count| {
         site.metrics.left_out.add(why.name(), count);
     });
     if run.is_stopped() {
-        // What came out may be cut short by the stop: the next run makes it anew.
+        // The records may be cut short by the stop: the next run makes them anew.
         stage.drop_one("stopped");
         return None;
     }
-    let Some(made) = dress_all(run, summaries) else {
+    let Some(made) = make_records(run, summaries) else {
         stage.drop_one("stopped");
         return None;
     };
-    // Where all is published again, the collection has lost what there was.
+    // If everything is published again, the collection has lost the old records.
     if made.may_pass && has_old && !run.regather {
         stage.drop_one("cannot-start");
         return None;
     }
-    // What was left out is noted all the same, so that it is not read again, and records that it had go.
+    // An object without records is noted too, so that it is not read again and its old records are deleted.
     stage.leave(1);
     Some(made)
 }
 
-/// Makes an object's summaries the records of this gatherer; `None` if the run was stopped meanwhile.
-fn dress_all(run: &Run<'_>, summaries: Vec<Summary>) -> Option<Made> {
-    let mut made = Made { records: Vec::new(), may_pass: false, late: false };
+/// Makes an object's summaries into records of this gatherer; `None` if the run was stopped meanwhile.
+fn make_records(run: &Run<'_>, summaries: Vec<Summary>) -> Option<MadeRecords> {
+    let mut made = MadeRecords { records: Vec::new(), may_pass: false, late: false };
     let now = (clock::now_ms() / 1_000).to_string();
-    let mut spent = chain::rules_spent(clock::monotonic);
+    let mut budget = chain::rules_budget(clock::monotonic);
     for summary in summaries {
         let has = |kind| summary.problems.iter().any(|it| it.kind == kind);
         made.may_pass |= has(ProblemKind::Start);
         made.late |= has(ProblemKind::Time);
-        let record = dress(run, summary, &now);
-        made.records.extend(tune(run, record, &mut spent, &mut made.may_pass));
-        // A command that was ended by the stop has failed for no reason of its own.
+        let record = make_record(run, summary, &now);
+        made.records.extend(tune(run, record, &mut budget, &mut made.may_pass));
+        // A command that the stop has ended is not at fault.
         if run.is_stopped() {
             return None;
         }
@@ -204,7 +207,7 @@ fn dress_all(run: &Run<'_>, summaries: Vec<Summary>) -> Option<Made> {
     Some(made)
 }
 
-fn dress(run: &Run<'_>, summary: Summary, now: &str) -> Record {
+fn make_record(run: &Run<'_>, summary: Summary, now: &str) -> Record {
     let (site, plan) = (run.site, run.plan);
     for problem in summary.problems {
         site.problem(problem.object, problem.kind.name(), problem.message);
@@ -219,19 +222,20 @@ fn dress(run: &Run<'_>, summary: Summary, now: &str) -> Record {
     record
 }
 
-/// Changes a record as the site's rules say; `None` if they leave it out.
+/// Changes a record by the site's rules; `None` if they leave it out.
 fn tune(
     run: &Run<'_>,
     mut record: Record,
-    spent: &mut Spent,
+    budget: &mut ProgramBudget,
     may_pass: &mut bool,
 ) -> Option<Record> {
     let (site, plan) = (run.site, run.plan);
-    if plan.making.rules.is_empty() {
+    if plan.summarizing.rules.is_empty() {
         return Some(record);
     }
-    let commands = Commands { programs: site.programs.as_ref(), read: &plan.making.programs_read };
-    let tuned = commands.tune(&plan.making.rules, &mut record, spent, &|| run.is_stopped());
+    let commands =
+        RuleCommands { programs: site.programs.as_ref(), read: &plan.summarizing.programs_read };
+    let tuned = commands.tune(&plan.summarizing.rules, &mut record, budget, &|| run.is_stopped());
     *may_pass |= tuned.may_pass;
     for rule in &tuned.applied {
         for (action, outcome) in &rule.done {

@@ -1,15 +1,15 @@
-//! Room for what waits between two stages, in bytes: a queue that is bounded by number alone may hold
-//! sixty small files or sixty archives.
+//! The bound in bytes on values that wait between two stages. A queue that is bounded by number alone may
+//! hold sixty small files or sixty archives.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::lock::lock;
 
-/// How often one who waits looks whether to give up.
-const LOOK: Duration = Duration::from_millis(50);
+/// Time between two checks whether to stop waiting.
+const POLL_TIME: Duration = Duration::from_millis(50);
 
-/// What waits, and how much of it may.
+/// Bytes that wait, and their maximum.
 #[derive(Debug)]
 pub(crate) struct Room {
     taken_bytes: Mutex<usize>,
@@ -22,18 +22,18 @@ impl Room {
         Self { taken_bytes: Mutex::default(), news: Condvar::new(), bytes_max }
     }
 
-    /// Waits until there is room for `bytes`, or nothing is in the room (what is larger than the room
-    /// has it for itself), or `is_stopped` says so; then takes it in all cases.
+    /// Waits until there is room for `bytes`, or the room is empty (a larger value has it for itself), or
+    /// `is_stopped` returns true; then takes the bytes in all cases.
     pub(crate) fn enter(&self, bytes: usize, is_stopped: &dyn Fn() -> bool) {
         let mut taken = lock(&self.taken_bytes);
         while 0 < *taken && self.bytes_max < taken.saturating_add(bytes) && !is_stopped() {
-            let waited = self.news.wait_timeout(taken, LOOK);
+            let waited = self.news.wait_timeout(taken, POLL_TIME);
             taken = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         *taken = taken.saturating_add(bytes);
     }
 
-    /// Gives back what was taken.
+    /// Returns bytes that were taken.
     pub(crate) fn leave(&self, bytes: usize) {
         let mut taken = lock(&self.taken_bytes);
         *taken = taken.saturating_sub(bytes);
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_waits_than_there_is_room_for() {
+    fn waiting_values_never_exceed_the_room() {
         let (room, inside, most) = (Room::new(10), AtomicUsize::new(0), AtomicUsize::new(0));
         thread::scope(|scope| {
             for n in 0..60 {
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_larger_than_the_room_has_it_for_itself_and_a_stop_waits_for_nothing() {
+    fn a_larger_value_has_the_room_for_itself_and_a_stop_ends_the_wait() {
         let room = Room::new(10);
         room.enter(1_000, &|| false);
         room.enter(1, &|| true);

@@ -1,4 +1,4 @@
-//! One order under way, and what goes from stage to stage.
+//! An order under way, and the values between its stages.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,18 +11,18 @@ use soif::Record;
 use soif::digest::Md5;
 
 use super::room::Room;
-use crate::known::{Prints, Top, Walk};
+use crate::known::{ObjectHasher, Top, Walk};
 use crate::note::ObjectNote;
 use crate::site::plan::TreePlan;
-use crate::site::{Site, Tract};
+use crate::site::{RootState, Site};
 use crate::spec::upwards;
-use crate::tree::watch::Vigil;
+use crate::tree::watch::WatchSession;
 use crate::validator::Validator;
 
-/// What an attribute, or another text that is kept by itself, takes beside its bytes.
+/// Memory of an attribute, or of another separate text, beside its bytes.
 const TEXT_BYTES: usize = 64;
 
-/// What to look at in a tree.
+/// Order to gather a tree, or paths of it.
 #[derive(Debug)]
 pub(crate) struct Order {
     /// The paths to walk, in order; none lies below another.
@@ -31,100 +31,89 @@ pub(crate) struct Order {
     pub(crate) whole: bool,
     /// Whether an administrator has released what is held.
     pub(crate) confirmed: bool,
-    /// The watch under which a pass over the whole root is made.
-    pub(crate) vigil: Option<Vigil>,
+    /// Watch session of a pass over the whole root.
+    pub(crate) session: Option<WatchSession>,
 }
 
-/// An object to read.
 #[derive(Debug)]
 pub(crate) struct Candidate {
     pub(crate) url: String,
-    /// What it looks like now.
     pub(crate) validator: Validator,
 }
 
-/// An object that was read.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     /// The object under its public URL.
     pub(crate) object: Object,
-    /// MD5 of the bytes read.
     pub(crate) md5: Md5,
-    /// What it looked like when it was read.
+    /// Its validator when it was read.
     pub(crate) validator: Validator,
-    /// Whether the validator will tell of any change since.
+    /// Whether the validator will show any later change.
     pub(crate) sure: bool,
 }
 
-/// What a walk has seen.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct WalkResult {
     pub(crate) walk: Walk,
     pub(crate) top: Top,
-    /// Where it has looked: there and below.
+    /// URLs that it has walked, with everything below.
     pub(crate) scopes: BTreeSet<String>,
-    /// What could not be looked at: nothing at or below these URLs counts as vanished.
+    /// URLs that could not be read: nothing at or below them counts as vanished.
     pub(crate) unread: BTreeSet<String>,
-    /// Whether the walk came to its end.
     pub(crate) finished: bool,
 }
 
-impl Seen {
-    /// Whether the walk has looked at the place of `url`.
+impl WalkResult {
+    /// Returns whether the walk has looked at `url`.
     pub(crate) fn has_looked_at(&self, url: &str) -> bool {
         upwards(url).any(|above| self.scopes.contains(above))
     }
 
-    /// Whether what is at `url` may be there although the walk has not seen it.
+    /// Returns whether the object at `url` may exist although the walk has not seen it.
     pub(crate) fn spares(&self, url: &str) -> bool {
         upwards(url).any(|above| self.unread.contains(above))
     }
 }
 
-/// One order under way.
 pub(crate) struct Run<'a> {
     pub(crate) site: &'a Site,
     pub(crate) plan: &'a TreePlan,
-    pub(crate) tract: &'a Tract,
+    pub(crate) root: &'a RootState,
     pub(crate) walk: Walk,
     /// The root without links.
     pub(crate) real: PathBuf,
     /// The gatherer's own folder without links.
     pub(crate) own: PathBuf,
-    /// Room for what waits to be committed.
+    /// Room for files that wait to be committed.
     pub(crate) room: Room,
-    /// Whether every object is to be published again, whatever its note says.
+    /// Whether every object is published again, whatever its note.
     pub(crate) regather: bool,
-    /// What people say of objects.
     pub(crate) annotations: Arc<Annotations>,
-    pub(crate) prints: Prints,
+    pub(crate) hasher: ObjectHasher,
     pub(crate) stop: &'a (dyn Fn() -> bool + Sync),
     pub(crate) failed: AtomicBool,
 }
 
 impl Run<'_> {
-    /// Whether to give up.
     pub(crate) fn is_stopped(&self) -> bool {
         self.failed.load(Relaxed) || (self.stop)()
     }
 }
 
-/// An object ready to be committed.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) url: String,
     pub(crate) key: Vec<u8>,
-    /// The walk that had committed the note which the records were compared with, if there was one.
+    /// Walk that committed the note that the records were compared with, if there was one.
     pub(crate) against: Option<Walk>,
     pub(crate) note: ObjectNote,
-    /// Records that are new or have changed.
     pub(crate) updated: Vec<Record>,
-    /// URLs of records that are no more.
+    /// URLs of records that no longer exist.
     pub(crate) deleted: Vec<String>,
 }
 
 impl Prepared {
-    /// Returns about how much memory it takes, in bytes.
+    /// Returns an estimate of its memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let text = |text: &str| TEXT_BYTES + text.len();
         let record = |record: &Record| {

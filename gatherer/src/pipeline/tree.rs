@@ -1,5 +1,4 @@
-//! A tree's own part of the route: finding and reading its files. What lies elsewhere on the route knows
-//! them by their URLs.
+//! The stages that depend on trees: finding and reading files. The other stages know files only by URL.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -12,39 +11,39 @@ use essence::select::LeftOut;
 use formats::object::Object;
 use net::clock;
 
-use super::run::{Candidate, Fetched, Order, Run, Seen};
+use super::run::{Candidate, Fetched, Order, Run, WalkResult};
 use crate::known::Top;
 use crate::lock::lock;
 use crate::note;
 use crate::progress::Phase;
 use crate::spec::{self, Symlinks};
 use crate::tree::file::{self, Content, Refused};
-use crate::tree::gathered;
-use crate::tree::walk::{Go, Ground, Met, Trouble};
+use crate::tree::selection;
+use crate::tree::walk::{Go, Trouble, WalkItem, Walker};
 use crate::validator::{Stat, Validator};
 
-/// Most places that could not be looked at in one walk; of more, those above them count instead.
+/// Most unreadable paths of one walk; of more, the directories above count instead.
 const UNREAD_MAX: usize = 10_000;
 
 impl Run<'_> {
     /// Stage 1: finds files, and passes on those that may have changed.
-    pub(super) fn walk(&self, order: &Order, candidates: SyncSender<Candidate>) -> Seen {
+    pub(super) fn walk(&self, order: &Order, candidates: SyncSender<Candidate>) -> WalkResult {
         let unread = Mutex::new(BTreeSet::new());
         let (files, unchanged) = (AtomicU64::new(0), AtomicU64::new(0));
         let sender = Mutex::new(candidates);
         let stage = &self.site.metrics.walk;
-        let ground = Ground {
+        let walker = Walker {
             tree: &self.plan.tree,
             filter: &self.plan.filter,
             data: &self.plan.data,
-            threads: self.plan.making.workers,
+            threads: self.plan.summarizing.workers,
         };
-        let meet = |met: Met<'_>| {
+        let handle = |item: WalkItem<'_>| {
             stage.enter(1);
-            match met {
-                Met::LeftOut(reason) => stage.drop_one(reason),
-                Met::Trouble(trouble) => self.handle_trouble(trouble, &unread),
-                Met::File { path, stat } => {
+            match item {
+                WalkItem::LeftOut(reason) => stage.drop_one(reason),
+                WalkItem::Trouble(trouble) => self.handle_trouble(trouble, &unread),
+                WalkItem::File { path, stat } => {
                     if let Some(left_out) = self.leaves_out(path, stat.size) {
                         stage.drop_one(left_out.name());
                         self.site.metrics.left_out.add(left_out.name(), 1);
@@ -57,7 +56,7 @@ impl Run<'_> {
             }
             if self.is_stopped() { Go::Stop } else { Go::On }
         };
-        ground.walk(&order.scopes, &meet);
+        walker.walk(&order.scopes, &handle);
         stage.drop_many("unchanged", unchanged.into_inner());
         let unread = unread.into_inner().unwrap_or_else(PoisonError::into_inner);
         // A path may end with a slash.
@@ -73,26 +72,26 @@ impl Run<'_> {
         if order.whole {
             self.site.enter(Phase::Gathering);
         }
-        Seen { walk: self.walk, top, scopes, unread, finished }
+        WalkResult { walk: self.walk, top, scopes, unread, finished }
     }
 
-    /// Says why a file is none to summarize, as far as that can be told before it is read.
+    /// Returns why a file is not summarized, as far as known before it is read.
     fn leaves_out(&self, path: &Path, size: u64) -> Option<LeftOut> {
         let (plan, top) = (self.plan, &self.plan.tree.directory);
-        gathered::leaves_out(&plan.making.essence.select, (top, &plan.filter), path, size)
+        selection::leaves_out(&plan.summarizing.essence.select, (top, &plan.filter), path, size)
     }
 
-    /// Returns a fingerprint of all that a file's records depend on beside its content.
+    /// Returns the fingerprint of all that a file's records depend on beside its content.
     fn basis(&self, path: &Path) -> u64 {
-        let settings = self.plan.making.settings;
+        let settings = self.plan.summarizing.settings;
         if self.annotations.is_empty() {
             return settings;
         }
         let url = spec::public_url(&self.plan.maps, path);
-        note::basis_print(settings, self.annotations.print_of_file(&url))
+        note::basis_fingerprint(settings, self.annotations.fingerprint_of_file(&url))
     }
 
-    /// Decides by its metadata whether a file is to be read.
+    /// Decides by its metadata whether to read a file.
     fn consider(
         &self,
         path: &Path,
@@ -102,12 +101,12 @@ impl Run<'_> {
     ) {
         let (counts, stage) = (&self.site.counts, &self.site.metrics.walk);
         let candidate = Candidate { url: spec::file_url(path), validator: Validator::File(stat) };
-        let found = self.prints.found(&candidate.url, &candidate.validator, self.basis(path));
-        let read = lock(&self.tract.known).handle_object(found, self.walk) || self.regather;
+        let object = self.hasher.hash(&candidate.url, &candidate.validator, self.basis(path));
+        let read = lock(&self.root.known).handle_object(object, self.walk) || self.regather;
         if !read {
             counts.unchanged.fetch_add(1, Relaxed);
             counts.done.fetch_add(1, Relaxed);
-            // Most files are: the stage's own count would have the walk's threads wait for each other.
+            // Most files are unchanged: with the stage's own count, the walk's threads would wait for each other.
             unchanged.fetch_add(1, Relaxed);
             return;
         }
@@ -121,7 +120,12 @@ impl Run<'_> {
     fn handle_trouble(&self, trouble: Trouble, unread: &Mutex<BTreeSet<PathBuf>>) {
         self.site.metrics.walk.drop_one(trouble.kind);
         let path = trouble.path.unwrap_or_else(|| self.plan.tree.directory.clone());
-        self.site.problem_met(self.walk, spec::file_url(&path), trouble.kind, trouble.message);
+        self.site.problem_from_walk(
+            self.walk,
+            spec::file_url(&path),
+            trouble.kind,
+            trouble.message,
+        );
         if trouble.unseen {
             spare(&mut lock(unread), path, &self.plan.tree.directory);
         }
@@ -133,7 +137,7 @@ impl Run<'_> {
         let content = match self.read(&path) {
             Ok(content) => content,
             Err(refused) => {
-                site.metrics.fetch.drop_one(self.name_refused(refused, &candidate.url));
+                site.metrics.fetch.drop_one(self.report_refused(refused, &candidate.url));
                 return None;
             }
         };
@@ -156,18 +160,18 @@ impl Run<'_> {
 
     fn read(&self, path: &Path) -> Result<Content, Refused> {
         let (now_ms, symlinks) = (clock::now_ms(), self.plan.tree.symlinks);
-        let place = (&*self.real, &*self.own);
-        let (most, follow) = (self.plan.making.read_bytes_max, symlinks == Symlinks::Follow);
-        match file::read(path, place, most, follow, now_ms, &|| self.is_stopped()) {
+        let bounds = (&*self.real, &*self.own);
+        let (most, follow) = (self.plan.summarizing.read_bytes_max, symlinks == Symlinks::Follow);
+        match file::read(path, bounds, most, follow, now_ms, &|| self.is_stopped()) {
             Err(Refused::NotAFile) if symlinks == Symlinks::Record => {
-                file::read_link(path, place, now_ms)
+                file::read_link(path, bounds, now_ms)
             }
             read => read,
         }
     }
 
-    /// Names why the file at `url` was not read, and puts it on the list of problems if it is one.
-    fn name_refused(&self, refused: Refused, url: &str) -> &'static str {
+    /// Returns the kind of reason that the file at `url` was not read, and reports it if it is a problem.
+    fn report_refused(&self, refused: Refused, url: &str) -> &'static str {
         let (kind, message) = match refused {
             Refused::NotAFile => return "special",
             Refused::Cancelled => return "stopped",
@@ -181,40 +185,40 @@ impl Run<'_> {
             }
             Refused::Unreadable(error) => ("unreadable", error.to_string()),
         };
-        self.site.problem_met(self.walk, url.to_owned(), kind, message);
+        self.site.problem_from_walk(self.walk, url.to_owned(), kind, message);
         kind
     }
 
-    /// Returns the URL that the object at `url` is published under.
+    /// Returns the public URL of the object at `url`.
     pub(super) fn public_url(&self, url: &str) -> String {
         spec::public_url(&self.plan.maps, &spec::file_path(url))
     }
 
-    /// Whether only what makes the root smaller is a loss: a watcher sees both ends of a move, and it is
-    /// no other when a pass has to stand in for events that were lost. Any other pass may have found
-    /// anything in the old one's place, so there whatever is gone counts. Blocks.
+    /// Returns whether only a decrease of the root counts as a loss. A watcher sees both ends of a move, and
+    /// so does a pass that replaces lost events. Any other pass may have found another root in the old one's
+    /// place, so that all files gone count. Blocks.
     pub(super) fn counts_on_balance(&self, order: &Order) -> bool {
         let directory = &self.plan.tree.directory;
-        !order.whole || order.vigil.as_ref().is_some_and(|it| it.has_lost_events(directory))
+        !order.whole || order.session.as_ref().is_some_and(|it| it.has_lost_events(directory))
     }
 }
 
-/// Notes that `path` could not be looked at, unless what lies above it counts instead already.
+/// Notes that `path` could not be read, unless a directory above it counts already.
 fn spare(unread: &mut BTreeSet<PathBuf>, path: PathBuf, top: &Path) {
     if path.ancestors().any(|above| unread.contains(above)) {
         return;
     }
     unread.insert(path);
     if UNREAD_MAX < unread.len() {
-        // Down to half, so that it is long until this has to be done again.
+        // Down to half, so that this is not needed again soon.
         while UNREAD_MAX / 2 < unread.len() {
             coarsen(unread, top);
         }
     }
 }
 
-/// Puts what lies above them in the place of the deepest of `unread`, none of which is above `top`:
-/// that spares more than could not be looked at, and never less.
+/// Replaces the deepest of `unread` by their parent directories, but never goes above `top`. This spares
+/// more than the unreadable paths, and never less.
 fn coarsen(unread: &mut BTreeSet<PathBuf>, top: &Path) {
     let depth = |path: &PathBuf| path.components().count();
     let deepest = unread.iter().map(depth).max().unwrap_or_default();
@@ -230,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_below_one_that_is_spared_already_are_not_noted() {
+    fn paths_below_a_spared_one_are_not_noted() {
         let (mut unread, top) = (BTreeSet::new(), Path::new("/r"));
         for number in 0..=UNREAD_MAX {
             spare(&mut unread, format!("/r/a/{number}").into(), top);
@@ -246,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_places_the_deepest_are_spared_with_those_around_them() {
+    fn too_many_paths_are_merged_from_the_deepest_up() {
         let mut unread: BTreeSet<PathBuf> =
             ["/r/a", "/r/b/c/d", "/r/b/c/e", "/r/b/f/g"].map(PathBuf::from).into();
         let mut check = |expected: &[&str]| {

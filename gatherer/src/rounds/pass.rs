@@ -1,4 +1,4 @@
-//! What one round does: a pass over all roots, or a look at what the watcher has named.
+//! The work of one round: a pass over all roots, or a look at changed paths.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -16,49 +16,47 @@ use crate::pipeline::{self, Order};
 use crate::progress::{Hold, Phase};
 use crate::site::Site;
 use crate::site::plan::{Plan, TreePlan, trees};
-use crate::tree::watch::Vigil;
+use crate::tree::watch::WatchSession;
 
 /// Most deletions of one commit when a removed root is forgotten.
 const FORGET_MAX: usize = 4_096;
 
-/// What a pass is made with.
-pub(crate) struct Asked {
+pub(crate) struct PassRequest {
     /// Roots whose held deletions are released.
     pub(crate) confirmed: BTreeSet<String>,
-    /// Files and folders of annotations.
     pub(crate) annotations: Vec<PathBuf>,
-    /// The watch, if it has stood since before the pass before.
-    pub(crate) vigil: Option<Vigil>,
+    /// The watch session, if it began before the previous pass.
+    pub(crate) session: Option<WatchSession>,
 }
 
-/// Goes over all trees, one after the other. Blocks.
+/// Gathers all trees, one after the other. Blocks.
 pub(crate) fn pass(
     site: &Site,
     plans: &[Plan],
-    asked: &Asked,
+    request: &PassRequest,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<(), collection::Error> {
-    site.read_annotations(&asked.annotations);
-    site.annotating.current().forget_met();
+    site.read_annotations(&request.annotations);
+    site.annotating.current().reset_matches();
     // Repositories have a schedule of their own.
     for plan in trees(plans) {
         if stop() {
             return Ok(());
         }
-        let tract = site.tract(&plan.url)?;
+        let root_state = site.root_state(&plan.url)?;
         site.enter(Phase::Walking);
         let order = Order {
             scopes: vec![plan.tree.directory.clone()],
             whole: true,
-            confirmed: asked.confirmed.contains(&plan.url),
-            vigil: asked.vigil.clone(),
+            confirmed: request.confirmed.contains(&plan.url),
+            session: request.session.clone(),
         };
-        pipeline::run(site, plan, &tract, &order, stop)?;
+        pipeline::run(site, plan, &root_state, &order, stop)?;
     }
-    site.workers.rest();
+    site.workers.end_idle();
     for url in site.known_roots()? {
         if !plans.iter().any(|plan| plan.url() == url) {
-            forget_root(site, &url, asked.confirmed.contains(&url), stop)?;
+            forget_root(site, &url, request.confirmed.contains(&url), stop)?;
         }
     }
     if !stop() {
@@ -68,7 +66,7 @@ pub(crate) fn pass(
     Ok(())
 }
 
-/// Looks at paths that something has happened to. Blocks.
+/// Gathers changed paths. Blocks.
 pub(crate) fn look(
     site: &Site,
     plans: &[Plan],
@@ -81,21 +79,21 @@ pub(crate) fn look(
         if scopes.is_empty() {
             continue;
         }
-        let tract = site.tract(&plan.url)?;
-        // Whatever happens to the top itself concerns the whole root, its hold included.
+        let root_state = site.root_state(&plan.url)?;
+        // A change of the top itself concerns the whole root, including its hold.
         let whole = scopes.contains(top);
         let scopes = if whole { vec![top.clone()] } else { scopes };
-        let order = Order { scopes, whole, confirmed: false, vigil: None };
-        pipeline::run(site, plan, &tract, &order, stop)?;
+        let order = Order { scopes, whole, confirmed: false, session: None };
+        pipeline::run(site, plan, &root_state, &order, stop)?;
     }
-    site.workers.rest();
+    site.workers.end_idle();
     Ok(())
 }
 
-/// Returns which of `paths` concern a root, in order, none below another, and with them what is made
-/// of these: whether that is left out depends on them.
+/// Returns those of `paths` in a root and their products, in order, none below another. Whether a product
+/// is left out depends on its source.
 fn scopes(plan: &TreePlan, paths: &[PathBuf]) -> Vec<PathBuf> {
-    let select = &plan.making.essence.select;
+    let select = &plan.summarizing.essence.select;
     let mut scopes = Vec::new();
     for path in paths.iter().filter(|path| path.starts_with(&plan.tree.directory)) {
         let name = path.file_name().unwrap_or_default();
@@ -109,17 +107,17 @@ fn scopes(plan: &TreePlan, paths: &[PathBuf]) -> Vec<PathBuf> {
     scopes
 }
 
-/// Deletes what is left of a root that is no longer in the settings; much of it only once confirmed.
+/// Deletes the objects of a root that is no longer in the settings; many objects only after a confirmation.
 fn forget_root(
     site: &Site,
     url: &str,
     confirmed: bool,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<(), collection::Error> {
-    let tract = site.tract(url)?;
-    let files = lock(&tract.known).len();
+    let root_state = site.root_state(url)?;
+    let files = lock(&root_state.known).len();
     if LOST_FILES_MAX < files && !confirmed {
-        let mut note = lock(&tract.note);
+        let mut note = lock(&root_state.note);
         if note.hold != Some(Hold::Removed) {
             (note.hold, note.held) = (Some(Hold::Removed), files);
             site.remember_root(url, &note)?;
@@ -148,7 +146,7 @@ fn forget_root(
     }
     if !stop() {
         batch.notes.push(Note { key: note::root_key(url), value: None });
-        site.forget_tract(url);
+        site.forget_root_state(url);
         lock(&site.problems).cure(url, "held");
     }
     site.commit_deletes(batch)

@@ -1,5 +1,5 @@
-//! Reading annotations by themselves: a file of them that goes on changing has nothing walked before it says
-//! something new.
+//! The reading of annotations outside of passes: a file that keeps changing causes a walk only if its
+//! annotations have changed.
 
 use std::time::Instant;
 
@@ -8,14 +8,14 @@ use essence::annotations::sources::QUIET;
 use super::{Done, Job, Rounds};
 
 impl Rounds {
-    /// Returns when annotations are to be read, if nothing keeps them from being read.
+    /// Returns when to read annotations; `None` while a pass or another read is under way.
     pub(super) fn reading_due(&self) -> Option<Instant> {
         self.read_due.filter(|_| !self.passing && !self.reading)
     }
 
-    /// Reads annotations if their time has come. A pass reads them itself.
+    /// Starts reading annotations if their time has come. A pass reads them itself.
     pub(super) fn start_reading(&mut self, now: Instant) {
-        if self.inbox.poll_annotated(now) {
+        if self.inbox.poll_annotations(now) {
             self.read_due = Some(now);
         }
         if self.reading_due().is_some_and(|due| due <= now) {
@@ -26,7 +26,7 @@ impl Rounds {
         }
     }
 
-    /// Takes what came of reading annotations: whether they say something new.
+    /// Handles the end of reading annotations, which have changed or not.
     pub(super) fn handle_read(&mut self, is_new: bool, now: Instant) {
         self.reading = false;
         if is_new {
@@ -36,7 +36,7 @@ impl Rounds {
         }
     }
 
-    /// Has files of annotations that have just changed read once they are quiet.
+    /// Schedules another read of files of annotations that have just changed.
     pub(super) fn wait_for_quiet(&mut self, now: Instant) {
         if self.shared.site.annotating.is_unquiet() {
             self.read_due = Some(now + QUIET);

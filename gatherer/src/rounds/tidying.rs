@@ -1,21 +1,20 @@
-//! When the collection is seen to: once in a while, and soon again while something is known to be damaged.
+//! The schedule of the collection's maintenance: once in a while, and soon again while there is damage.
 
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinError;
 
 use super::Rounds;
-use crate::heal::{Tidied, report_tidied};
+use crate::heal::{TidyOutcome, report_tidied};
 
-/// How often a part of the collection is checked for damage.
+/// Time between two checks of a part of the collection.
 pub(super) const TIDY_EVERY: Duration = Duration::from_secs(60);
 
-/// The first pause while something is damaged; each is twice the one before.
+/// First pause while there is damage; each further one doubles.
 pub(super) const HEAL_PAUSE_MIN: Duration = Duration::from_secs(1);
 
 impl Rounds {
-    /// Sees to damage of the collection, and rewrites it without what is superseded, if that is worth
-    /// it.
+    /// Starts to repair the collection, and to compact it if that is worth it.
     pub(super) fn start_tidying(&mut self) {
         if self.tidying.is_empty() {
             let site = self.shared.site.clone();
@@ -23,12 +22,11 @@ impl Rounds {
         }
     }
 
-    /// Takes what came of it.
-    pub(super) fn handle_tidied(&mut self, tidied: Result<Tidied, JoinError>, now: Instant) {
-        if report_tidied(tidied) {
+    pub(super) fn handle_tidied(&mut self, outcome: Result<TidyOutcome, JoinError>, now: Instant) {
+        if report_tidied(outcome) {
             self.pass_due = now;
         }
-        // What was damaged may have been gathered again long before it is time.
+        // Damaged objects may be gathered again long before the next check.
         if self.shared.site.collection.health().damaged.is_empty() {
             self.heal_pause = HEAL_PAUSE_MIN;
         } else {

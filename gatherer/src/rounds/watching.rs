@@ -1,4 +1,4 @@
-//! What a watcher's word changes: what is watched, and how often everything is walked.
+//! Reaction to watcher events: which roots stay watched, and how often all roots are walked.
 
 use net::clock;
 
@@ -6,26 +6,26 @@ use super::Rounds;
 use crate::config::POLL;
 use crate::lock::lock;
 use crate::progress::Watching;
-use crate::tree::watch::{Watcher, in_words};
+use crate::tree::watch::{Watcher, describe};
 
 impl Rounds {
-    /// From here on a pass may find anything in a root's place.
+    /// Forgets the watch session: from now on a root may be replaced unnoticed.
     pub(super) fn forget_watch(&mut self) {
-        (self.placed, self.vigil, self.steady) = (None, None, false);
+        (self.watched, self.session, self.steady) = (None, None, false);
     }
 
-    /// Takes a watcher that was placed or checked.
+    /// Takes a watcher that was started or checked.
     pub(super) fn handle_watcher(
         &mut self,
-        placed: Result<Watcher, watcher::Error>,
+        outcome: Result<Watcher, watcher::Error>,
         settings: u64,
     ) {
         if settings != self.settings {
             return;
         }
-        let watching = match placed {
+        let watching = match outcome {
             Ok(watcher) => {
-                self.placed = Some(watcher.places().clone());
+                self.watched = Some(watcher.inodes().clone());
                 self.watcher = Some(watcher);
                 if *lock(&self.shared.watching) != Watching::Starting {
                     return;
@@ -34,13 +34,13 @@ impl Rounds {
             }
             Err(error) => {
                 self.forget_watch();
-                self.fall_back(&in_words(&error))
+                self.fall_back(&describe(&error))
             }
         };
         *lock(&self.shared.watching) = watching;
     }
 
-    /// Takes a watcher's word that it cannot watch everything any more.
+    /// Handles the failure of a watcher that cannot watch everything any more.
     pub(super) fn handle_failure(&mut self) {
         if let Some(error) = self.inbox.failure()
             && *lock(&self.shared.watching) == Watching::Notify

@@ -1,4 +1,4 @@
-//! What the gatherer is, told to everybody.
+//! The gatherer's description of itself for everybody.
 
 use std::sync::Arc;
 
@@ -8,20 +8,19 @@ use daemon::describe::{Facts, NAMED_MAX};
 use crate::shared::Shared;
 use crate::spec::Root;
 
-/// Returns the route that tells it.
 pub(super) fn route(shared: &Arc<Shared>) -> Router {
-    let (teller, signer) = (Arc::clone(shared), Arc::clone(shared));
+    let (described, signer) = (Arc::clone(shared), Arc::clone(shared));
     let sign = move |text: &[u8]| signer.author.identity.sign(text);
-    shared.describer.route(move || facts(&teller), sign)
+    shared.describer.route(move || facts(&described), sign)
 }
 
-/// What the settings say of it.
-pub(super) fn known(shared: &Shared) -> Facts {
+/// Returns the facts from the settings.
+pub(super) fn settings_facts(shared: &Shared) -> Facts {
     let config = shared.config();
     Facts::new(&config.name, &config.daemon, config.oai.admin_emails.first())
 }
 
-/// All there is to say. Blocks.
+/// Returns all facts. Blocks.
 fn facts(shared: &Shared) -> Facts {
     let config = shared.config();
     let maps = config.maps.iter().map(|it| it.url_prefix.to_string());
@@ -33,5 +32,5 @@ fn facts(shared: &Shared) -> Facts {
     gathers.truncate(NAMED_MAX);
     let [types, languages] = shared.repository.counts();
     let objects = shared.site.collection.len();
-    Facts { gathers, objects, types, languages, ..known(shared) }
+    Facts { gathers, objects, types, languages, ..settings_facts(shared) }
 }

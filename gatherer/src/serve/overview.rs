@@ -1,4 +1,4 @@
-//! The gatherer's overview, in words.
+//! The overview of the gatherer's administration, in words.
 //!
 //! Sans-I/O.
 
@@ -8,11 +8,11 @@ use web::templates::grouped;
 use crate::problems::{Entry, HARVEST_PROBLEM, ROOT_PROBLEM};
 use crate::progress::{Hold, Phase, RootStatus, Status};
 
-/// What the administration has beside the page.
+/// Links to the other routes of the administration.
 const LINKS: &[(&str, &str)] =
     &[("status", "Status"), ("problems", "Problems"), ("metrics", "Metrics")];
 
-/// Returns what there is to say: what is broken, what everybody is told `about` it, the newest problems.
+/// Returns the overview: troubles, the public facts `about` the gatherer, and the newest problems.
 pub(super) fn overview(
     status: &Status,
     about: Vec<(&'static str, String)>,
@@ -20,8 +20,8 @@ pub(super) fn overview(
 ) -> Overview {
     let held = status.roots.iter().filter_map(held);
     let fences = status.fences_missing.iter();
-    let fences =
-        fences.map(|it| Trouble::new("fences", format!("objects are read without one: {it}")));
+    let fences = fences
+        .map(|it| Trouble::new("fences", format!("objects are read without one of them: {it}")));
     let is_root = |it: &&Entry| it.kind == HARVEST_PROBLEM || it.kind == ROOT_PROBLEM;
     let is_held =
         |it: &&Entry| status.roots.iter().any(|root| root.url == it.object && root.hold.is_some());
@@ -61,7 +61,7 @@ fn held(root: &RootStatus) -> Option<Trouble> {
         Hold::Removed => "it is no longer in the settings",
     };
     let what = format!(
-        "{why}; {} would be deleted, and wait until somebody says that they are meant to go",
+        "{why}; {} would be deleted: they are kept until an administrator confirms the deletion",
         objects(root.held),
     );
     let command = format!("harvest gatherer confirm --root {}", root.url);
@@ -78,7 +78,7 @@ fn now(status: &Status) -> Vec<String> {
         format!("{} of {} files", grouped(progress.files_done), grouped(progress.files_seen));
     let does = match progress.phase {
         Phase::Starting => "It is starting.".to_owned(),
-        Phase::Walking => format!("Roots are looked through: {files} are done."),
+        Phase::Walking => format!("Roots are walked: {files} are done."),
         Phase::Gathering => format!("Files are read: {files} are done."),
         Phase::Idle => "Everything is up to date.".to_owned(),
         Phase::Stopped => "It has stopped.".to_owned(),

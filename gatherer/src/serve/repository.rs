@@ -11,7 +11,7 @@ use crate::config::{Config, Watch};
 /// Characters of a date and time up to its minutes.
 const MINUTES: usize = "2026-01-31T12:00".len();
 
-/// What the gatherer is to those who harvest it.
+/// Returns the gatherer's description for harvesters.
 pub(crate) fn daemon(config: &Config, id: &str, started: u64) -> Daemon {
     Daemon {
         name: config.name.clone(),
@@ -21,7 +21,7 @@ pub(crate) fn daemon(config: &Config, id: &str, started: u64) -> Daemon {
     }
 }
 
-/// How often it is updated, if that is at fixed times: while it is told of changes, it is at any.
+/// Returns the interval of updates; `None` if a watch makes them at any time.
 fn interval(config: &Config) -> Option<Duration> {
     match config.watch {
         Watch::Notify => None,
@@ -30,7 +30,7 @@ fn interval(config: &Config) -> Option<Duration> {
     }
 }
 
-/// The schedule of an interval that is counted from the first pass.
+/// Returns the schedule of an interval that is counted from the first pass.
 fn since(interval: Duration, started: u64) -> Option<Syndication> {
     let started = i64::try_from(started).ok()?;
     let base = Datestamp::at(started, Granularity::Second).to_string();
@@ -43,11 +43,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gatherer_that_looks_at_fixed_times_says_when() {
+    fn a_gatherer_that_polls_announces_its_schedule() {
         let mut config = Config::new("/data");
         // date -u -d 2026-01-31T12:00:59Z +%s
-        let found = |config: &Config| daemon(config, "0123456789abcdef", 1_769_860_859).syndication;
-        assert_eq!(found(&config), None);
+        let syndication =
+            |config: &Config| daemon(config, "0123456789abcdef", 1_769_860_859).syndication;
+        assert_eq!(syndication(&config), None);
         let expected = |period: &str, frequency: &str| {
             Some(Syndication {
                 period: Some(period.to_owned()),
@@ -56,11 +57,11 @@ mod tests {
             })
         };
         config.watch = Watch::Poll(Duration::from_secs(60));
-        assert_eq!(found(&config), expected("hourly", "60"));
+        assert_eq!(syndication(&config), expected("hourly", "60"));
         config.watch = Watch::Off;
         config.rewalk = Duration::from_secs(6 * 3_600);
-        assert_eq!(found(&config), expected("daily", "4"));
+        assert_eq!(syndication(&config), expected("daily", "4"));
         config.rewalk = Duration::from_secs(5 * 3_600);
-        assert_eq!(found(&config), None);
+        assert_eq!(syndication(&config), None);
     }
 }

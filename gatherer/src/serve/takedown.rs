@@ -1,4 +1,4 @@
-//! Takedown: `harvest collection suppress` and `purge`, as a running gatherer does them.
+//! Takedowns: `harvest collection suppress` and `purge` in a running gatherer.
 //!
 //! Source: ours.
 
@@ -16,27 +16,27 @@ use crate::server::Handle;
 use crate::site::Site;
 use crate::spec;
 
-/// Most files that are named as the places of what is suppressed.
+/// Most files that are reported as the origin of suppressed objects.
 const FILES_MAX: usize = 100;
 
-/// Key of the note with the signatures of the lifts whose objects are gathered again.
+/// Key of the note with the signatures of the lifts that were followed up.
 const FOLLOWED: &[u8] = b"lifts followed";
 
 impl Site {
-    /// Hands what files have given of the objects `meant` to `found`: the file, and the object's URL.
-    fn gave(
+    /// Calls `each` with file and URL of every record of a file whose OID is `wanted`.
+    fn for_each_record(
         &self,
-        meant: &dyn Fn(&Oid) -> bool,
-        mut found: impl FnMut(String, String),
+        wanted: &dyn Fn(&Oid) -> bool,
+        mut each: impl FnMut(String, String),
     ) -> Result<(), Error> {
         for root in self.known_roots()? {
             for entry in self.collection.notes(&note::objects_prefix(&root)) {
                 let (key, value) = entry?;
                 let Some(file) = note::from_bytes::<ObjectNote>(&value) else { continue };
                 for record in file.records {
-                    if meant(&Oid::new(&self.id, &record.url)) {
+                    if wanted(&Oid::new(&self.id, &record.url)) {
                         let url = note::url_of(&root, &key).unwrap_or_default();
-                        found(spec::file_path(&url).display().to_string(), record.url);
+                        each(spec::file_path(&url).display().to_string(), record.url);
                     }
                 }
             }
@@ -46,8 +46,8 @@ impl Site {
 }
 
 impl Site {
-    /// Has what was suppressed, and is no more, gathered again: its files are unchanged. What another
-    /// process has lifted meanwhile is followed up too. Blocks.
+    /// Marks the files of lifted objects to be gathered again, since the files have not changed. Follows up
+    /// lifts by other processes as well. Blocks.
     ///
     /// # Errors
     ///
@@ -65,8 +65,8 @@ impl Site {
             return Ok(());
         }
         let mut lost = HashSet::new();
-        let meant = |oid: &Oid| new.iter().any(|it| it.notice.subject.covers(oid));
-        self.gave(&meant, |_file, url| {
+        let wanted = |oid: &Oid| new.iter().any(|it| it.notice.subject.covers(oid));
+        self.for_each_record(&wanted, |_file, url| {
             lost.insert(url);
         })?;
         for root in self.known_roots()? {
@@ -94,11 +94,11 @@ impl Handle {
         .await
     }
 
-    /// Lifts what is said of `subject`, and gathers what it kept away.
+    /// Lifts the takedown of `subject`, and gathers its objects.
     ///
     /// # Errors
     ///
-    /// Nothing is said of it, or the collection cannot be written.
+    /// There is no takedown of it, or the collection cannot be written.
     pub async fn lift(&self, subject: Subject) -> Result<Notice, Error> {
         let shared = self.shared.clone();
         let lifted = blocking(move || {
@@ -113,7 +113,7 @@ impl Handle {
     }
 }
 
-/// Works where it holds up nobody.
+/// Runs `work` on a blocking thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
@@ -136,16 +136,16 @@ impl Takedown for Admin {
         Ok(self.handle.lift(subject).await?)
     }
 
-    /// Names the files that what is suppressed came from, too.
+    /// Purges, and adds the files of the suppressed objects to the report.
     async fn purge(&self, only: Option<Subject>) -> Result<PurgeReport, Refused> {
         let mut report: PurgeReport = self.feed.purge(only.clone()).await?;
         let site = self.handle.shared.site.clone();
         let files = blocking(move || {
             let mut files = Vec::new();
-            let meant = |oid: &Oid| {
+            let wanted = |oid: &Oid| {
                 site.collection.is_suppressed(oid) && only.as_ref().is_none_or(|it| it.covers(oid))
             };
-            site.gave(&meant, |file, _url| {
+            site.for_each_record(&wanted, |file, _url| {
                 if files.len() < FILES_MAX && !files.contains(&file) {
                     files.push(file);
                 }

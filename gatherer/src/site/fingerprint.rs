@@ -1,21 +1,21 @@
-//! The fingerprint of settings: what of them records depend on.
+//! The fingerprint of the settings that records depend on.
 //!
-//! A file whose record was made under another fingerprint is read again. It is made of named parts, each in a form
-//! that is said here or by its type's serialization, and of [`FORM`]: it is the same in every run, on every machine.
+//! A file whose record was made under another fingerprint is read again. The fingerprint is made of named
+//! parts, each in a form defined here or by its type's serialization, and of [`FORM`]: it is the same in every
+//! run, on every machine.
 //!
 //! Sans-I/O.
 
 use std::os::unix::ffi::OsStrExt as _;
 
-use essence::print::print_of;
+use essence::fingerprint::fingerprint_of;
 use serde::Serialize;
 
 use crate::config::Config;
 
-/// Form of records of files and of fingerprints: a new number makes every gatherer read everything again.
+/// Version of records of files and of fingerprints: a new number makes every gatherer read everything again.
 pub(crate) const FORM: &str = "3";
 
-/// A fingerprint in the making.
 #[derive(Debug)]
 pub(crate) struct Fingerprint {
     parts: Vec<Vec<u8>>,
@@ -26,34 +26,33 @@ impl Fingerprint {
         Self { parts: vec![FORM.as_bytes().to_vec()] }
     }
 
-    /// Adds a part under its name.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Vec<u8>>) -> Self {
         self.parts.extend([name.as_bytes().to_vec(), value.into()]);
         self
     }
 
-    /// Adds a part as its JSON, which says its fields by their names.
+    /// Adds a part as JSON, which includes the names of its fields.
     fn with_json(self, name: &str, value: &impl Serialize) -> Self {
-        // What cannot be written is never the same.
+        // A value without a JSON form gives the text of the error.
         let json = serde_json::to_vec(value).unwrap_or_else(|error| error.to_string().into());
         self.with(name, json)
     }
 
     pub(crate) fn finish(&self) -> u64 {
         let parts: Vec<&[u8]> = self.parts.iter().map(Vec::as_slice).collect();
-        print_of(&parts)
+        fingerprint_of(&parts)
     }
 }
 
-/// Returns the fingerprint of what records of files depend on, with that of the site's programs.
+/// Returns the fingerprint of the settings that records of files depend on, and of the site's programs.
 pub(crate) fn of_files(config: &Config, programs: &str) -> u64 {
     let essence = &config.essence;
-    let mut print = Fingerprint::new()
+    let mut fingerprint = Fingerprint::new()
         .with_json("full-text", &config.full_text)
         .with("ttl", config.ttl.as_secs().to_string())
         .with("refresh-rate", config.refresh_rate.as_secs().to_string())
         .with("read-max", config.read_bytes_max.to_string())
-        .with("types", essence.typing.print())
+        .with("types", essence.typing.fingerprint_source())
         .with_json("select", &essence.select)
         .with("rules", essence.rules.text())
         .with_json("markup", &essence.markup)
@@ -63,18 +62,18 @@ pub(crate) fn of_files(config: &Config, programs: &str) -> u64 {
         .with_json("pdf-templates", &essence.templates)
         .with_json("detail", &essence.detail);
     for map in &config.maps {
-        print = print.with("map-from", map.directory.as_os_str().as_bytes());
-        print = print.with("map-to", map.url_prefix.as_str());
+        fingerprint = fingerprint.with("map-from", map.directory.as_os_str().as_bytes());
+        fingerprint = fingerprint.with("map-to", map.url_prefix.as_str());
     }
-    // What failed may do under others of these.
+    // A program that failed may succeed with other values of these.
     if let Some(programs) = &essence.programs {
-        print = print.with("program-folder", programs.folder.as_os_str().as_bytes());
-        print = print.with("program-ms", programs.time_max.as_millis().to_string());
+        fingerprint = fingerprint.with("program-folder", programs.folder.as_os_str().as_bytes());
+        fingerprint = fingerprint.with("program-ms", programs.time_max.as_millis().to_string());
     }
     for path in &essence.programs_read {
-        print = print.with("program-reads", path.as_os_str().as_bytes());
+        fingerprint = fingerprint.with("program-reads", path.as_os_str().as_bytes());
     }
-    print.finish()
+    fingerprint.finish()
 }
 
 #[cfg(test)]
@@ -87,14 +86,14 @@ mod tests {
     use super::*;
     use crate::spec::Map;
 
-    /// Whoever changes this makes every gatherer read everything again: is that meant?
+    /// A change of this value makes every gatherer read everything again: is that intended?
     #[test]
-    fn it_is_the_same_on_every_machine() {
+    fn the_fingerprint_is_the_same_on_every_machine() {
         assert_eq!(of_files(&Config::new("/d"), ""), 7_944_275_431_470_512);
     }
 
     #[test]
-    fn whatever_records_depend_on_makes_another() {
+    fn every_setting_of_records_changes_the_fingerprint() {
         let map = |from: &str| Map {
             url_prefix: "http://h.example/".parse().unwrap(),
             directory: from.into(),
@@ -109,7 +108,7 @@ mod tests {
             |it| it.essence.explode = Explode::None,
             |it| it.essence.programs_read = vec!["/srv".into()],
         ];
-        let mut prints: Vec<u64> = changes
+        let mut fingerprints: Vec<u64> = changes
             .iter()
             .map(|change| {
                 let mut config = Config::new("/d");
@@ -118,14 +117,14 @@ mod tests {
             })
             .collect();
         for maps in [vec![map("/a")], vec![map("/b")], vec![map("/a"), map("/b")]] {
-            prints.push(of_files(&Config { maps, ..Config::new("/d") }, ""));
+            fingerprints.push(of_files(&Config { maps, ..Config::new("/d") }, ""));
         }
-        prints.extend([of_files(&Config::new("/d"), ""), of_files(&Config::new("/d"), "a")]);
-        let count = prints.len();
-        prints.sort_unstable();
-        prints.dedup();
-        assert_eq!(prints.len(), count);
-        // Where it listens, and what it is called, is none of it.
+        fingerprints.extend([of_files(&Config::new("/d"), ""), of_files(&Config::new("/d"), "a")]);
+        let count = fingerprints.len();
+        fingerprints.sort_unstable();
+        fingerprints.dedup();
+        assert_eq!(fingerprints.len(), count);
+        // Name and folder do not count.
         let named = Config { name: "a".to_owned(), ..Config::new("/elsewhere") };
         assert_eq!(of_files(&named, ""), of_files(&Config::new("/d"), ""));
     }

@@ -1,4 +1,4 @@
-//! Roots with everything that their settings mean, ready to use.
+//! Plans: roots with their settings, checked and compiled.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,7 +24,6 @@ pub(crate) enum Plan {
 /// A tree, ready to be walked.
 #[derive(Debug)]
 pub(crate) struct TreePlan {
-    /// The root's URL.
     pub(crate) url: String,
     pub(crate) tree: Tree,
     pub(crate) filter: Filter,
@@ -32,18 +31,16 @@ pub(crate) struct TreePlan {
     pub(crate) data: PathBuf,
     /// Attributes that every record gets, in order.
     pub(crate) attributes: Vec<(&'static str, String)>,
-    pub(crate) making: Arc<Making>,
+    pub(crate) summarizing: Arc<Summarizing>,
 }
 
-/// What records of objects are made with, whatever their root.
+/// Settings and tools of summarizing, shared by all trees.
 #[derive(Debug)]
-pub(crate) struct Making {
+pub(crate) struct Summarizing {
     pub(crate) essence: EssenceSettings,
-    /// The site's programs that summarize.
     pub(crate) library: Library,
-    /// What is changed in records.
     pub(crate) rules: Arc<Rules>,
-    /// What the commands of those may read.
+    /// Files and folders that the rules' commands may read.
     pub(crate) programs_read: Vec<PathBuf>,
     /// Fingerprint of the settings that records depend on.
     pub(crate) settings: u64,
@@ -55,13 +52,14 @@ pub(crate) struct Making {
 #[derive(Clone, Debug)]
 pub(crate) struct RepositoryPlan {
     pub(crate) repository: Repository,
-    /// Whose its records become: its own, under our name. It does not speak for what is ours.
+    /// Identity of its records: they stay its own, with the attributes of this gatherer. Records with this
+    /// gatherer's own id are refused.
     pub(crate) identity: SourceIdentity,
 }
 
 impl Plan {
-    /// Returns the plans of all roots, in the order of the settings, for the gatherer `id` that
-    /// others reach at `host` and `port`.
+    /// Returns the plans of all roots, in the order of the settings, for the gatherer `id` with the
+    /// public `host` and `port`.
     ///
     /// # Errors
     ///
@@ -71,11 +69,11 @@ impl Plan {
             return Err(Error::Spec(conflict));
         }
         let attributes = config.attributes(host, port);
-        let making = Arc::new(Making::of(config)?);
+        let summarizing = Arc::new(Summarizing::of(config)?);
         let plan = |root: &Root| match root {
             Root::Tree(tree) => {
-                let making = Arc::clone(&making);
-                TreePlan::of(tree, config, id, &attributes, making).map(Self::Tree)
+                let summarizing = Arc::clone(&summarizing);
+                TreePlan::of(tree, config, id, &attributes, summarizing).map(Self::Tree)
             }
             Root::Repository(repository) => {
                 Ok(Self::Repository(RepositoryPlan::of(repository, id, &attributes)))
@@ -98,7 +96,7 @@ impl TreePlan {
         config: &Config,
         id: &str,
         attributes: &[(&'static str, String)],
-        making: Arc<Making>,
+        summarizing: Arc<Summarizing>,
     ) -> Result<Self, Error> {
         let url = tree.url();
         let own =
@@ -110,20 +108,20 @@ impl TreePlan {
                 .unwrap_or_else(|_odd| config.daemon.data.clone()),
             tree: tree.clone(),
             attributes: [attributes, &own].concat(),
-            making,
+            summarizing,
             url,
         })
     }
 }
 
-impl Making {
+impl Summarizing {
     fn of(config: &Config) -> Result<Self, Error> {
         let (essence, library) = EssenceSettings::of(&config.essence, &config.full_text)?;
         for (path, why) in library.unused() {
             tracing::warn!(program = %path.display(), "is not used: {why}");
         }
         Ok(Self {
-            settings: fingerprint::of_files(config, library.print()),
+            settings: fingerprint::of_files(config, library.fingerprint_source()),
             essence,
             library,
             rules: config.essence.rules.clone(),
@@ -133,7 +131,7 @@ impl Making {
         })
     }
 
-    /// Whether programs of the site are run, be it for rules.
+    /// Returns whether programs of the site are run, by type or by rules.
     pub(super) fn runs_programs(&self) -> bool {
         self.rules.run_commands() || !self.library.types().is_empty()
     }
@@ -151,7 +149,6 @@ impl RepositoryPlan {
     }
 }
 
-/// Returns those of trees.
 pub(crate) fn trees(plans: &[Plan]) -> impl Iterator<Item = &TreePlan> {
     plans.iter().filter_map(|plan| match plan {
         Plan::Tree(plan) => Some(plan),
@@ -159,7 +156,6 @@ pub(crate) fn trees(plans: &[Plan]) -> impl Iterator<Item = &TreePlan> {
     })
 }
 
-/// Returns those of repositories.
 pub(crate) fn repositories(plans: &[Plan]) -> impl Iterator<Item = &RepositoryPlan> {
     plans.iter().filter_map(|plan| match plan {
         Plan::Repository(plan) => Some(plan),

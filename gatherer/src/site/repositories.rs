@@ -1,5 +1,4 @@
-//! What is known of the repositories that are harvested: a note of each in the collection, beside the
-//! checkpoint of its harvest.
+//! The notes of harvested repositories, which the collection stores beside their checkpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -13,22 +12,21 @@ use crate::lock::lock;
 use crate::note::{self, Regather, RepositoryNote};
 use crate::requests::Requests;
 
-/// The repositories of a running gatherer.
 #[derive(Debug, Default)]
 pub(crate) struct Repositories {
-    /// Wakes their schedule when something has been asked for.
-    pub(crate) asked: Notify,
+    /// Wakes their schedule after a request.
+    pub(crate) requested: Notify,
     pub(crate) requests: Mutex<Requests>,
     /// By base URL.
     notes: Mutex<BTreeMap<String, RepositoryNote>>,
-    /// Held while a note is changed, in the collection and here, so that no change is lost to another.
+    /// Held while a note is changed, in the collection and here, so that no change overwrites another.
     changing: Mutex<()>,
-    /// Harvests that somebody waits for: the first one of each repository, and those that were confirmed.
+    /// Number of harvests that somebody waits for: the first one of each repository, and confirmed ones.
     due: AtomicU64,
 }
 
 impl Repositories {
-    /// Reads what the collection says of them; `wanted` are those in the settings. Blocks.
+    /// Reads the notes from the collection; `wanted` is the number of repositories in the settings. Blocks.
     ///
     /// # Errors
     ///
@@ -49,8 +47,8 @@ impl Repositories {
         Ok(())
     }
 
-    /// How many harvests have yet to end, whatever comes of them: the first one of each repository since the
-    /// start, and those that were confirmed.
+    /// Returns the number of harvests that have not ended, in any way: the first one of each repository since
+    /// the start, and confirmed ones.
     pub(crate) fn due(&self) -> u64 {
         self.due.load(Relaxed)
     }
@@ -60,40 +58,39 @@ impl Repositories {
         self.due.fetch_sub(count, Relaxed);
     }
 
-    /// Asks for harvests that may delete what is held.
+    /// Requests harvests that may delete held records.
     pub(crate) fn confirm(&self, urls: Vec<String>) {
-        self.ask(|it| {
-            // One harvest is for all who have asked for it until the schedule sees that.
-            let asked = it.confirm.len();
+        self.request(|it| {
+            // One harvest serves all requests until the schedule takes them.
+            let before = it.confirm.len();
             it.confirm.extend(urls);
-            self.due.fetch_add((it.confirm.len() - asked) as u64, Relaxed);
+            self.due.fetch_add((it.confirm.len() - before) as u64, Relaxed);
         });
     }
 
-    /// The base URLs of all that the collection knows.
+    /// Returns the base URLs of all repositories in the collection.
     pub(crate) fn known(&self) -> Vec<String> {
         lock(&self.notes).keys().cloned().collect()
     }
 
-    /// The base URLs of those that are to be harvested in full.
+    /// Returns the base URLs of the repositories to harvest in full.
     pub(crate) fn doubted(&self) -> BTreeSet<String> {
         let notes = lock(&self.notes);
         let is_doubted = |note: &RepositoryNote| note.regather == Regather::Asked;
         notes.iter().filter(|(_, note)| is_doubted(note)).map(|(url, _)| url.clone()).collect()
     }
 
-    /// What is remembered of one.
     pub(crate) fn note(&self, url: &str) -> RepositoryNote {
         lock(&self.notes).get(url).cloned().unwrap_or_default()
     }
 
-    /// Takes what an administrator asks for, and wakes the schedule.
-    pub(crate) fn ask(&self, change: impl FnOnce(&mut Requests)) {
+    /// Adds requests of an administrator, and wakes the schedule.
+    pub(crate) fn request(&self, change: impl FnOnce(&mut Requests)) {
         change(&mut lock(&self.requests));
-        self.asked.notify_one();
+        self.requested.notify_one();
     }
 
-    /// Changes a repository's note, and commits it if that made a difference. Blocks.
+    /// Changes a repository's note, and commits it if it differs. Blocks.
     ///
     /// # Errors
     ///
@@ -118,7 +115,7 @@ impl Repositories {
         Ok(())
     }
 
-    /// Forgets a repository of which nothing is left. Blocks.
+    /// Forgets a repository without records. Blocks.
     ///
     /// # Errors
     ///
@@ -136,7 +133,7 @@ impl Repositories {
         Ok(())
     }
 
-    /// Has every repository harvested in full: records of some have been lost. Blocks.
+    /// Has every repository harvested in full, since records were lost. Blocks.
     ///
     /// # Errors
     ///
@@ -149,7 +146,7 @@ impl Repositories {
                 }
             })?;
         }
-        self.asked.notify_one();
+        self.requested.notify_one();
         Ok(())
     }
 }
@@ -162,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// What one task has noted does not disappear under what another has read before and writes after.
+    /// A change by one task is not overwritten by another that read the note before.
     #[test]
     fn a_note_is_changed_by_one_at_a_time() {
         let dir = tempfile::tempdir().unwrap();
@@ -198,7 +195,7 @@ mod tests {
         repositories.confirm(url());
         repositories.confirm(url());
         assert_eq!(repositories.due(), 1);
-        // The schedule sees it; what is asked from here on is another one.
+        // The schedule takes the request; later requests are for another harvest.
         let seen = std::mem::take(&mut *lock(&repositories.requests)).confirm;
         assert_eq!(seen.len(), 1);
         repositories.confirm(url());

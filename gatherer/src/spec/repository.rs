@@ -1,10 +1,9 @@
-//! A root that is an OAI-PMH repository, to be harvested: `access = "oai"`.
+//! A root that is an OAI-PMH repository: `access = "oai"`.
 //!
-//! Source: OAI-PMH §2.7 (what can be selected).
+//! Source: OAI-PMH §2.7 (selective harvesting).
 //!
-//! What is harvested belongs to the repository: its records have the `Gatherer-Id` that every
-//! harvester gives them (`oai::crosswalk`), so that two gatherers of one repository do not bring
-//! every record twice.
+//! Harvested records belong to the repository: they have the `Gatherer-Id` that every harvester gives
+//! them (`oai::crosswalk`), so that two gatherers of one repository do not bring every record twice.
 //!
 //! Sans-I/O.
 
@@ -16,7 +15,7 @@ use net::tls::ClientFiles;
 use settings::Table;
 use url::Url;
 
-/// How often a repository is harvested, unless told otherwise.
+/// Default interval between harvests.
 pub const INTERVAL: Duration = Duration::from_secs(24 * 3_600);
 
 /// A repository to harvest.
@@ -24,13 +23,13 @@ pub const INTERVAL: Duration = Duration::from_secs(24 * 3_600);
 pub struct Repository {
     /// Its base URL.
     pub base_url: Url,
-    /// What is harvested of it, and how.
+    /// Selection of records, and settings of the harvest.
     pub oai: Oai,
-    /// How long after a harvest the next one begins.
+    /// Time from one harvest to the next.
     pub interval: Duration,
-    /// Bearer token to send, where it asks for one.
+    /// Bearer token, if the repository requires one.
     pub token: Option<Token>,
-    /// What it is shown, where it asks for a certificate.
+    /// Client certificate, if the repository requires one.
     pub certificate: Option<Box<ClientFiles>>,
     /// Whether its host may be in a private or loopback network.
     pub allow_private: bool,
@@ -44,7 +43,7 @@ impl Repository {
         Self { base_url, oai, interval: INTERVAL, token, certificate, allow_private: true }
     }
 
-    /// Returns what a base URL may be; `None` for other text.
+    /// Parses a base URL; `None` for other text.
     pub fn base_url_of(text: &str) -> Option<Url> {
         source::base_url_of(text)
     }
@@ -54,8 +53,7 @@ impl Repository {
         self.base_url.as_str()
     }
 
-    /// Reads a `[[root]]` with `access = "oai"`, recording what is wrong with it. What is confirmed by a harvest
-    /// lives for `ttl`.
+    /// Reads a `[[root]]` with `access = "oai"`, and records its mistakes. Confirmed records live for `ttl`.
     pub(crate) fn read(table: &Table<'_>, interval_max: Duration, ttl: Duration) -> Option<Self> {
         table.require("url", "\"https://archive.example.org/oai\"");
         let oai = Oai::read(table);

@@ -9,18 +9,18 @@ use settings::Table;
 
 use super::urls::{file_url, path_of};
 
-/// What to do with a symbolic link.
+/// Policy for symbolic links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Symlinks {
-    /// Do not follow. What a link shows inside its root is gathered under its own name; a link that
-    /// leads out of the root, nowhere, or around in a circle is a problem.
+    /// Do not follow. Targets inside the root are gathered under their own names. A link that leads out of
+    /// the root, nowhere, or around in a circle is a problem.
     #[default]
     Skip,
-    /// Gather what a link shows under the link's name too, as long as it lies inside the root, and
-    /// one link deep: links below a linked directory are not followed again.
+    /// Gather the target under the link's name too, if it lies inside the root, and one link deep: links
+    /// below a linked directory are not followed again.
     Follow,
-    /// Do not follow, but gather the link itself: its record says where it leads. What lies out of
-    /// the root stays a problem.
+    /// Do not follow, but gather the link itself: its record names the target. A target outside the
+    /// root is still a problem.
     Record,
 }
 
@@ -39,7 +39,7 @@ pub struct Tree {
     pub gitignore: bool,
     /// Leave out files larger than this, in bytes. Default: none.
     pub file_bytes_max: Option<u64>,
-    /// What to do with symbolic links.
+    /// Policy for symbolic links.
     pub symlinks: Symlinks,
 }
 
@@ -62,7 +62,7 @@ impl Tree {
         file_url(&self.directory)
     }
 
-    /// Reads a `[[root]]` with `access = "file"`, recording what is wrong with it.
+    /// Reads a `[[root]]` with `access = "file"`, and records its mistakes.
     pub(crate) fn read(table: &Table<'_>) -> Option<Self> {
         const EXPECTED: &str = "the URL of a folder on this machine, such as \"file:///srv/docs\"";
         table.require("url", "\"file:///srv/docs\"");

@@ -1,4 +1,4 @@
-//! The URLs of files: their own, and those that maps give them.
+//! The URLs of files: `file://` URLs, and public ones by maps.
 //!
 //! Source: the manual's `Local-Mapping` (URL prefix → directory).
 //!
@@ -19,15 +19,15 @@ use formats::path::encode;
 use percent_encoding::percent_decode;
 use url::Url;
 
-/// Begins the URL of a file.
+/// Beginning of the URL of a file.
 const FILE: &str = "file://";
 
-/// Gives what lies below a directory URLs that begin with a prefix.
+/// Map from a directory to a prefix of URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map {
-    /// What a public URL begins with; ends with a slash.
+    /// Beginning of the public URLs; ends with a slash.
     pub url_prefix: Url,
-    /// The directory that the prefix stands for, absolute.
+    /// Directory that the prefix stands for, absolute.
     pub directory: PathBuf,
 }
 
@@ -36,7 +36,7 @@ pub fn file_url(path: &Path) -> String {
     [FILE, &encode(path.as_os_str())].concat()
 }
 
-/// Returns the path that [`file_url`] was given.
+/// Returns the path of a URL by [`file_url`].
 pub fn file_path(url: &str) -> PathBuf {
     decode(url.strip_prefix(FILE).unwrap_or(url))
 }
@@ -45,7 +45,7 @@ fn decode(encoded: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(percent_decode(encoded.as_bytes()).collect()))
 }
 
-/// Returns a URL and those of all that it lies below, upwards.
+/// Returns a URL and the URLs of all folders above it, upwards.
 pub(crate) fn upwards(url: &str) -> impl Iterator<Item = &str> {
     let path = url.find("://").map_or(0, |at| at + "://".len());
     let top = url.get(path..).and_then(|it| it.find('/')).map_or(url.len(), |at| path + at + 1);
@@ -59,7 +59,7 @@ pub(crate) fn upwards(url: &str) -> impl Iterator<Item = &str> {
 ///
 /// # Errors
 ///
-/// A sentence for the one who wrote the URL.
+/// Returns a sentence for the author of the URL.
 pub fn path_of(url: &str) -> Result<PathBuf, String> {
     let Some(rest) = url.strip_prefix(FILE) else {
         return Err(format!("{url:?} is not a file:// URL"));
@@ -75,8 +75,8 @@ pub fn path_of(url: &str) -> Result<PathBuf, String> {
     Ok(path.components().collect())
 }
 
-/// Returns the URL under which to publish the file at the absolute `path`: the longest mapped
-/// directory above it decides, and without one it is a `file://` URL.
+/// Returns the public URL of the file at the absolute `path`, by the longest mapped directory above
+/// it; without one it is a `file://` URL.
 pub fn public_url(maps: &[Map], path: &Path) -> String {
     let best = maps
         .iter()
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_of_elsewhere_is_refused() {
+    fn urls_of_other_hosts_are_refused() {
         for url in ["http://a/", "file://host/a", "file:///a/../b", "/a"] {
             assert!(path_of(url).is_err(), "{url}");
         }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_url_lies_below_is_found_upwards() {
+    fn urls_above_a_url_are_listed_upwards() {
         for (url, expected) in [
             ("file:///a/b", &["file:///a/b", "file:///a", "file:///"][..]),
             ("file:///a/", &["file:///a/", "file:///a", "file:///"]),

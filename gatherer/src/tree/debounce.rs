@@ -1,7 +1,7 @@
-//! Gathers the paths that a watcher names until they have been quiet for a moment.
+//! The debounce: collects the paths of a watcher's events until they have been quiet for a moment.
 //!
-//! A program that saves a file touches it several times, and an unpacked archive touches thousands:
-//! reading at the first event would read half of it, and waiting for silence could wait forever.
+//! A program that saves a file touches it several times, and an unpacked archive touches thousands of
+//! files. Reading at the first event could read half a file, and waiting for silence could take forever.
 //!
 //! Sans-I/O.
 
@@ -9,16 +9,16 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long nothing must happen before the paths are given out.
+/// Time without events before the paths are returned.
 pub const QUIET: Duration = Duration::from_millis(150);
 
-/// How long the first path waits at most, whatever else happens.
+/// Longest wait of the first path.
 pub const WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// How many paths are remembered; beyond, everything is walked.
+/// Most paths that are collected; with more, everything is walked.
 pub const PATHS_MAX: usize = 10_000;
 
-/// What to look at again.
+/// Paths to look at again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Touched {
     /// These paths and everything below them, in order; none lies below another.
@@ -27,7 +27,7 @@ pub enum Touched {
     Everything,
 }
 
-/// Collects paths, and says when to look at them.
+/// Collector of paths with their time.
 #[derive(Debug, Default)]
 pub struct Debounce {
     paths: BTreeSet<PathBuf>,
@@ -37,7 +37,7 @@ pub struct Debounce {
 }
 
 impl Debounce {
-    /// Takes a path that something has happened to; returns false when it is one too many.
+    /// Adds a changed path; returns false if it is one too many.
     pub fn handle_path(&mut self, path: &Path, now: Instant) -> bool {
         self.tick(now);
         if self.everything || self.paths.contains(path) {
@@ -52,19 +52,19 @@ impl Debounce {
         fits
     }
 
-    /// Takes word that events were lost.
+    /// Notes that events were lost.
     pub fn handle_overflow(&mut self, now: Instant) {
         self.tick(now);
         self.everything = true;
         self.paths.clear();
     }
 
-    /// Returns when [`Debounce::poll_touched`] will have something, or `None` when nothing waits.
+    /// Returns when [`Debounce::poll_touched`] will return paths; `None` if there are none.
     pub fn poll_timeout(&self) -> Option<Instant> {
         Some((self.last? + QUIET).min(self.first? + WAIT_MAX))
     }
 
-    /// Returns what to look at if its time has come.
+    /// Returns the paths to look at if their time has come.
     pub fn poll_touched(&mut self, now: Instant) -> Option<Touched> {
         if now < self.poll_timeout()? {
             return None;
@@ -74,7 +74,7 @@ impl Debounce {
             return Some(Touched::Everything);
         }
         let mut kept: Vec<PathBuf> = Vec::new();
-        // A path sorts directly before what lies below it, as paths compare by component.
+        // A path sorts directly before the paths below it, as paths compare by component.
         for path in std::mem::take(&mut self.paths) {
             if !kept.last().is_some_and(|above| path.starts_with(above)) {
                 kept.push(path);
@@ -93,8 +93,8 @@ impl Debounce {
 mod tests {
     use super::*;
 
-    /// Plays events of the form (milliseconds, path; an empty path is an overflow), asks every
-    /// millisecond, and compares what comes out with `expected` of the same form.
+    /// Plays events of the form (milliseconds, path; an empty path is an overflow), polls every
+    /// millisecond, and compares the results with `expected` of the same form.
     #[track_caller]
     fn check(events: &[(u64, &str)], expected: &[(u64, &[&str])]) {
         #[expect(clippy::disallowed_methods, reason = "an instant to count from")]
@@ -132,13 +132,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_waits_for_silence_forever() {
+    fn no_path_waits_longer_than_the_maximum() {
         let busy: Vec<_> = (0..10).map(|n| (n * 100, "/a")).collect();
         check(&busy, &[(500, &["/a"]), (1_000 + 50, &["/a"])]);
     }
 
     #[test]
-    fn what_lies_below_another_path_goes_with_it() {
+    fn paths_below_another_path_are_merged_into_it() {
         check(&[(0, "/a/b/c"), (0, "/a/b"), (0, "/a/b-c")], &[(150, &["/a/b", "/a/b-c"])]);
     }
 

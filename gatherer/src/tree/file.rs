@@ -1,4 +1,4 @@
-//! Reads one local file: bounded, never waiting for a writer, and aware of being changed meanwhile.
+//! The reader of local files: bounded, not blocked by writers, aware of changes during the read.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
@@ -13,21 +13,21 @@ use soif::digest::{Md5, Md5Writer};
 
 use crate::validator::Stat;
 
-/// How much is read at once, in bytes; between two pieces a run can be cancelled.
+/// Bytes read at once; between two pieces a run can be cancelled.
 const PIECE_BYTES: u64 = 256 * 1024;
 
-/// Most memory set aside before any of it is read for a file that takes less room on disk, in bytes: a
-/// sparse file's size says little.
+/// Most memory reserved before reading a file that is smaller on disk, in bytes: the size of a sparse
+/// file is no measure.
 const RESERVE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What [`MetadataExt::blocks`] counts in, in bytes.
+/// Unit of [`MetadataExt::blocks`], in bytes.
 const BLOCK_BYTES: u64 = 512;
 
-/// A file modified less than this before it was read may be changed again without its time showing
-/// it, in milliseconds: file systems stamp by a coarse clock.
+/// Age below which a file may change again without a new modification time, in milliseconds: file
+/// systems stamp by a coarse clock.
 const CLOCK_MS: u64 = 20;
 
-/// The same where the time is in whole seconds: some file systems stamp every other second.
+/// The same age for a time in whole seconds: some file systems stamp every other second.
 const COARSE_CLOCK_MS: u64 = 2_000;
 
 /// A file's content.
@@ -37,32 +37,31 @@ pub struct Content {
     pub bytes: Bytes,
     /// MD5 of `bytes`.
     pub md5: Md5,
-    /// The metadata when it was opened.
+    /// Metadata at the time of opening.
     pub stat: Stat,
-    /// Whether the metadata will tell of any change since: false when the file was changed while
-    /// it was read or a moment before.
+    /// Whether later changes will show in the metadata: false if the file changed during the read or
+    /// just before.
     pub sure: bool,
     /// Whether the file is longer than `bytes`.
     pub truncated: bool,
 }
 
-/// Why a file was not read.
+/// Reason that a file was not read.
 #[derive(Debug)]
 pub enum Refused {
-    /// It is no longer there.
+    /// It no longer exists.
     Gone,
     /// It is not a regular file (any more).
     NotAFile,
-    /// It lies elsewhere, or among what is our own: a link has taken the place of a directory on the
-    /// way to it.
+    /// It lies outside the root, or in the gatherer's own folder: a link has replaced a directory of its path.
     Outside,
-    /// The run is being stopped.
+    /// The run was stopped.
     Cancelled,
     /// The system refused.
     Unreadable(io::Error),
 }
 
-/// Returns what the file's metadata says.
+/// Returns the part of a file's metadata that validators use.
 pub fn stat_of(metadata: &Metadata) -> Stat {
     Stat {
         size: metadata.size(),
@@ -72,14 +71,14 @@ pub fn stat_of(metadata: &Metadata) -> Stat {
     }
 }
 
-/// Reads the file at `path`, at most `bytes_max` of it, at `now_ms` (Unix milliseconds). A symbolic
-/// link is only followed when `follow` says so, and never out of the directory `within` or into
-/// `without`, both of which are named without links: who may write below the one could else have read
-/// what only we may read.
+/// Reads the file at `path`, at most `bytes_max` of it, at `now_ms` (Unix milliseconds). Follows a
+/// symbolic link only with `follow`, and never out of the directory `within` or into `without`, whose
+/// paths have no links: otherwise a user who may write in the root could have any file published that
+/// the gatherer may read.
 ///
 /// # Errors
 ///
-/// Why there is nothing to summarize; only [`Refused::Unreadable`] is a problem to name.
+/// Returns why there is nothing to summarize.
 pub fn read(
     path: &Path,
     (within, without): (&Path, &Path),
@@ -97,7 +96,7 @@ pub fn read(
         return Err(Refused::Outside);
     }
     let stat = stat_of(&metadata);
-    // Most files are small: one byte more than the size tells that it has not grown.
+    // Most files are small: one byte more than the size shows whether it has grown.
     let stored = metadata.blocks().saturating_mul(BLOCK_BYTES);
     let reserve = stat.size.min(bytes_max).min(stored.max(RESERVE_BYTES_MAX)).saturating_add(1);
     let mut bytes = Vec::with_capacity(usize::try_from(reserve).unwrap_or(0));
@@ -126,12 +125,12 @@ pub fn read(
     Ok(Content { bytes: bytes.into(), md5: digest.finish(), stat, sure, truncated })
 }
 
-/// Reads the symbolic link at `path` itself, which must lie as [`read`] says, at `now_ms` (Unix
-/// milliseconds): its content is what a file is that stands for such a link.
+/// Reads the symbolic link at `path` itself, with the bounds of [`read`], at `now_ms` (Unix
+/// milliseconds). Its content is that of a file that stands for a link.
 ///
 /// # Errors
 ///
-/// As those of [`read`]; [`Refused::NotAFile`] if there is no link.
+/// As [`read`]; [`Refused::NotAFile`] if it is not a link.
 pub fn read_link(
     path: &Path,
     (within, without): (&Path, &Path),
@@ -154,20 +153,20 @@ pub fn read_link(
     let target = target.map_err(|errno| Refused::Unreadable(errno.into()))?;
     let bytes = Bytes::from([LINK_MARK, target.to_bytes()].concat());
     let stat = stat_of(&metadata);
-    // Where a link leads never changes: another takes its place.
+    // The target of a link never changes: a new link replaces it.
     let sure = is_old(&stat, now_ms);
     Ok(Content { md5: Md5::of(&bytes), bytes, stat, sure, truncated: false })
 }
 
-/// Whether an open file lies below `within` and not below `without`, whatever its path was when it was
-/// opened. A system that cannot say is taken at its path's word.
+/// Returns whether an open file lies below `within` and not below `without`, by its present path. On a
+/// system without `/proc` returns true.
 fn lies_within(file: &File, within: &Path, without: &Path) -> bool {
-    let place = format!("/proc/self/fd/{}", file.as_raw_fd());
-    std::fs::read_link(place).is_ok_and(|it| it.starts_with(within) && !it.starts_with(without))
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    std::fs::read_link(link).is_ok_and(|it| it.starts_with(within) && !it.starts_with(without))
         || !Path::new("/proc/self/fd").exists()
 }
 
-/// Opens a file for reading without waiting: a FIFO that took a file's place must not block.
+/// Opens a file for reading without blocking, in case a FIFO has replaced it.
 fn open(path: &Path, follow: bool) -> Result<File, Refused> {
     let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     if !follow {
@@ -189,7 +188,7 @@ fn open(path: &Path, follow: bool) -> Result<File, Refused> {
     }
 }
 
-/// Whether a change now would show by another modification time.
+/// Returns whether a change now would give another modification time.
 fn is_old(stat: &Stat, now_ms: u64) -> bool {
     let clock_ms = if stat.modified_nanos == 0 { COARSE_CLOCK_MS } else { CLOCK_MS };
     modified_ms(stat).saturating_add(clock_ms) < now_ms
@@ -217,7 +216,7 @@ mod tests {
 
     #[track_caller]
     fn check(path: &Path, follow: bool, expected: &str) {
-        let said = match read(path, anywhere(), 4, follow, LATER, &|| false) {
+        let shown = match read(path, anywhere(), 4, follow, LATER, &|| false) {
             Ok(content) => {
                 assert_eq!(content.md5, Md5::of(&content.bytes));
                 let text = String::from_utf8_lossy(&content.bytes).into_owned();
@@ -226,7 +225,7 @@ mod tests {
             Err(Refused::Unreadable(error)) => error.kind().to_string(),
             Err(refused) => format!("{refused:?}"),
         };
-        assert_eq!(said, expected, "{}", path.display());
+        assert_eq!(shown, expected, "{}", path.display());
     }
 
     #[test]
@@ -240,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_file_is_not_read() {
+    fn only_regular_files_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         check(&path("gone"), false, "Gone");
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_itself_is_read_where_it_lies() {
+    fn a_link_is_read_by_its_target() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::create_dir(path("d")).unwrap();
@@ -291,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_modified_just_now_may_change_again_unseen() {
+    fn a_file_modified_just_now_is_unsure() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
         fs::write(&path, "x").unwrap();
@@ -308,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_on_the_way_leads_nowhere_else() {
+    fn links_in_the_path_do_not_lead_outside() {
         let folder = tempfile::tempdir().unwrap();
         let real = fs::canonicalize(folder.path()).unwrap();
         for name in ["root/in", "root/own", "outside", "root-b"] {
@@ -333,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_stops_stops_here_too() {
+    fn a_stopped_run_cancels_the_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
         fs::write(&path, "x").unwrap();

@@ -1,15 +1,15 @@
-//! Which files of a root are gathered: patterns, hidden names, sizes.
+//! The filter of a root's files: patterns, hidden names, sizes.
 //!
 //! A pattern is a glob, matched against the path below the root's top. `*` and `?` stop at slashes,
-//! `**` crosses them. A pattern without a slash (other than a last one) matches at any depth, one that
-//! begins with a slash only at the top. What matches a directory holds for everything below it. A
-//! name that is not UTF-8 is matched by its bytes.
+//! `**` crosses them. A pattern without a slash (other than a last one) matches at any depth; one that
+//! begins with a slash matches only at the top. A pattern that matches a directory matches everything
+//! below it. A name that is not UTF-8 is matched by its bytes.
 //!
 //! # Differences from the original
 //!
-//! The original's filters are ordered `Allow`/`Deny` lists of regular expressions; here everything is
-//! allowed that an `include` names (all, if there is none) unless an `exclude` names it: the order
-//! does not matter.
+//! The original's filters are ordered `Allow`/`Deny` lists of regular expressions. Here a file is
+//! gathered if an `include` matches it (or there is none) and no `exclude` does: the order does not
+//! matter.
 //!
 //! Sans-I/O.
 
@@ -22,7 +22,7 @@ use globset::GlobSet;
 use crate::error::Error;
 use crate::spec::Tree;
 
-/// Why a file or directory is left out, as counted.
+/// Reason that a file or directory is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOut {
     /// Its name, or that of a directory above it, begins with a dot.
@@ -35,7 +35,7 @@ pub enum LeftOut {
     TooLarge,
 }
 
-/// A root's patterns and limits, ready to use.
+/// A root's compiled patterns and limits.
 #[derive(Clone, Debug)]
 pub struct Filter {
     include: Option<GlobSet>,
@@ -49,7 +49,7 @@ impl Filter {
     ///
     /// # Errors
     ///
-    /// The first pattern that is not a glob: the settings are to be corrected.
+    /// Returns the first pattern that is not a glob: the settings have to be corrected.
     pub fn new(tree: &Tree) -> Result<Self, Error> {
         let include = if tree.include.is_empty() { None } else { Some(set(tree, &tree.include)?) };
         Ok(Self {
@@ -60,8 +60,8 @@ impl Filter {
         })
     }
 
-    /// Says why nothing below the directory at `below` (a path relative to the top) is gathered, or
-    /// `None` when something may be.
+    /// Returns why nothing below the directory at `below` (a path relative to the top) is gathered;
+    /// `None` if something may be.
     pub fn leaves_out_directory(&self, below: &Path) -> Option<LeftOut> {
         if !self.hidden && is_hidden(below) {
             return Some(LeftOut::Hidden);
@@ -70,12 +70,12 @@ impl Filter {
         excluded.then_some(LeftOut::Excluded)
     }
 
-    /// Says why the file at `below` of `size` bytes is not gathered, or `None` when it is.
+    /// Returns why the file at `below` of `size` bytes is not gathered; `None` if it is.
     pub fn leaves_out(&self, below: &Path, size: u64) -> Option<LeftOut> {
         self.leaves_out_directory(below).or_else(|| self.leaves_out_file(below, size))
     }
 
-    /// As [`Filter::leaves_out`], when [`Filter::leaves_out_directory`] has nothing against `below`.
+    /// Works as [`Filter::leaves_out`] for files that [`Filter::leaves_out_directory`] does not leave out.
     pub fn leaves_out_file(&self, below: &Path, size: u64) -> Option<LeftOut> {
         if self.include.as_ref().is_some_and(|include| !include.is_match(below)) {
             return Some(LeftOut::NotIncluded);
@@ -86,7 +86,7 @@ impl Filter {
 
 fn is_hidden(below: &Path) -> bool {
     let bytes = below.as_os_str().as_bytes();
-    // Every file of every pass comes here: look for dots rather than for names.
+    // Every file of every pass comes here: searching dots is faster than splitting names.
     memchr::memchr_iter(b'.', bytes).any(|at| {
         let (before, from) = bytes.split_at_checked(at).unwrap_or_default();
         let starts_name = before.last().is_none_or(|it| *it == b'/');
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_and_large_files_are_left_out_unless_asked_for() {
+    fn hidden_and_large_files_are_left_out_by_settings() {
         check(&[], &[], ".git/config", Some(LeftOut::Hidden));
         check(&[], &[], "a/.b/c", Some(LeftOut::Hidden));
         let filter = Filter::new(&Tree { hidden: true, ..Tree::new("/r") }).unwrap();
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_bad_pattern_is_named() {
         let root = Tree { exclude: vec!["a[".into()], ..Tree::new("/r") };
-        let said = Filter::new(&root).unwrap_err().to_string();
-        assert!(said.contains("\"a[\"") && said.contains("file:///r"), "{said}");
+        let shown = Filter::new(&root).unwrap_err().to_string();
+        assert!(shown.contains("\"a[\"") && shown.contains("file:///r"), "{shown}");
     }
 }

@@ -1,11 +1,10 @@
-//! Walks a root, or a part of it, on several threads: every entry is met once, in no order.
+//! The walk over a root, or a part of it, on several threads: it visits every entry once, in no order.
 //!
 //! Hidden names are left out by default, `.gitignore` files are not honored by default, and symbolic
-//! links are not followed by default; see [`Tree`]. What cannot be looked at is reported, so that
-//! nothing below it counts as gone.
+//! links are not followed by default; see [`Tree`]. Unreadable entries are reported, so that nothing
+//! below them counts as gone.
 //!
-//! What is met is decided here; who finds it is either `direct` or, where `.gitignore` files count,
-//! `ignoring`.
+//! This module judges the entries. `direct` finds them, or `ignoring` if `.gitignore` files count.
 
 mod direct;
 mod ignoring;
@@ -23,22 +22,22 @@ use crate::spec::{Symlinks, Tree};
 use crate::tree::filter::{Filter, LeftOut};
 use crate::validator::Stat;
 
-/// What a walk is over.
+/// Walker of a tree.
 #[derive(Clone, Debug)]
-pub struct Ground<'a> {
+pub struct Walker<'a> {
     /// The tree.
     pub tree: &'a Tree,
     /// Its patterns.
     pub filter: &'a Filter,
-    /// Where everything of the gatherer itself is stored: never gathered.
+    /// The gatherer's own folder, which is never gathered.
     pub data: &'a Path,
-    /// Threads to walk with; at least 1.
+    /// Number of threads; at least 1.
     pub threads: usize,
 }
 
-/// One thing that a walk has met.
+/// Result of a walk for one entry.
 #[derive(Debug)]
-pub enum Met<'a> {
+pub enum WalkItem<'a> {
     /// A file to gather.
     File {
         /// Its absolute path.
@@ -46,56 +45,55 @@ pub enum Met<'a> {
         /// Its metadata.
         stat: Stat,
     },
-    /// Something that is not gathered, and why. Directories that are walked are not reported.
+    /// An entry that is not gathered, with the reason. Directories that are walked are not reported.
     LeftOut(&'static str),
-    /// Something that could not be looked at, or that leads nowhere.
+    /// An entry that could not be read, or a bad link.
     Trouble(Trouble),
 }
 
-/// What was wrong with an entry.
+/// Problem with an entry.
 #[derive(Debug)]
 pub struct Trouble {
-    /// The entry; `None` when even that is unknown.
+    /// The entry; `None` if it is unknown.
     pub path: Option<PathBuf>,
     /// The problem's kind.
     pub kind: &'static str,
-    /// What happened.
+    /// The problem in words.
     pub message: String,
-    /// Whether what lies there, and below, was not seen although it may exist.
+    /// Whether the entry, and entries below it, may exist without having been visited.
     pub unseen: bool,
 }
 
-/// What the names of a ground lead to when a walk begins.
+/// Paths of a walk without links, resolved at its beginning.
 #[derive(Debug)]
-struct Real {
-    /// The root without links.
+struct ResolvedPaths {
     top: PathBuf,
-    /// Device and inode of the gatherer's own folder: it may be met under any name, through a link or
-    /// where a part of the tree is mounted a second time.
+    /// Device and inode of the gatherer's own folder. A walk may reach it by any name, through a link or
+    /// a second mount of a part of the tree.
     data: Option<(u64, u64)>,
 }
 
-impl Real {
-    fn of(ground: &Ground<'_>) -> Self {
-        let top = ground.tree.directory.as_path();
+impl ResolvedPaths {
+    fn of(walker: &Walker<'_>) -> Self {
+        let top = walker.tree.directory.as_path();
         Self {
             top: fs::canonicalize(top).unwrap_or_else(|_gone| top.to_path_buf()),
-            data: identity(ground.data),
+            data: identity(walker.data),
         }
     }
 
-    /// Whether a directory is the gatherer's own folder.
+    /// Returns whether a directory is the gatherer's own folder.
     fn is_data(&self, directory: &Path) -> bool {
         self.data.is_some() && identity(directory) == self.data
     }
 
-    /// Whether `path` is the gatherer's own folder, or lies in it.
+    /// Returns whether `path` is the gatherer's own folder, or lies in it.
     fn is_in_data(&self, path: &Path) -> bool {
         path.ancestors().any(|it| self.is_data(it))
     }
 }
 
-/// Returns the device and the inode that a path leads to.
+/// Returns the device and the inode of a path's target.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::metadata(path).ok().map(|it| (it.dev(), it.ino()))
 }
@@ -103,105 +101,108 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 /// Whether a walk goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Go {
-    /// On to the next entry.
+    /// Go on to the next entry.
     On,
     /// Stop the whole walk.
     Stop,
 }
 
-/// An entry that a walk has come to.
 struct Entry<'a> {
     path: &'a Path,
-    /// What it is; of a link that is followed, what it leads to.
+    /// Its kind; of a link that is followed, the kind of its target.
     kind: FileType,
     is_link: bool,
     /// Whether the walk began here.
     is_start: bool,
-    /// Looks at its metadata; at those of what it leads to when links are followed.
+    /// Reads its metadata, or those of its target if links are followed.
     stat: &'a dyn Fn() -> io::Result<Stat>,
 }
 
-/// What to do after an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// On to what lies in it, if it is a directory.
+    /// Enter it, if it is a directory.
     Into,
-    /// On to what comes after it.
+    /// Go on after it.
     Past,
     /// Stop the whole walk.
     Stop,
 }
 
 impl From<Go> for Next {
-    /// Past it, unless the walk stops.
+    /// Converts to `Past`, unless the walk stops.
     fn from(go: Go) -> Self {
         if go == Go::Stop { Self::Stop } else { Self::Past }
     }
 }
 
-impl Ground<'_> {
-    /// Walks every one of `starts` (the root's top, or places below it; in order, none below another)
-    /// and everything below, and hands every entry to `meet`, from several threads. What is not there
-    /// is not met.
-    pub fn walk(&self, starts: &[PathBuf], meet: &(dyn Fn(Met<'_>) -> Go + Sync)) {
-        let real = Real::of(self);
+impl Walker<'_> {
+    /// Walks each of `starts` (the root's top, or paths below it; in order, none below another) and
+    /// everything below, and passes every entry to `handle`, from several threads. Skips starts that do
+    /// not exist.
+    pub fn walk(&self, starts: &[PathBuf], handle: &(dyn Fn(WalkItem<'_>) -> Go + Sync)) {
+        let real = ResolvedPaths::of(self);
         if self.tree.gitignore {
-            ignoring::walk(self, starts, &real, meet);
+            ignoring::walk(self, starts, &real, handle);
         } else {
-            direct::walk(self, starts, &real, meet);
+            direct::walk(self, starts, &real, handle);
         }
     }
 
-    /// Returns where a walk from `start` begins; `None` when nothing is there.
-    fn find(&self, start: &Path) -> Option<PathBuf> {
+    /// Returns the path at which a walk from `start` begins; `None` if it does not exist.
+    fn first_path(&self, start: &Path) -> Option<PathBuf> {
         let target = fs::symlink_metadata(start);
         let is_link = target.as_ref().is_ok_and(|it| it.file_type().is_symlink());
         match target {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => None,
-            // A top that is a link is walked through, whatever the policy for links.
+            // A top that is a link is followed, whatever the policy for links.
             _ if start == self.tree.directory && is_link => Some(start.join("")),
             _ => Some(start.to_path_buf()),
         }
     }
 
-    /// Looks at an entry.
-    fn visit(&self, entry: &Entry<'_>, real: &Real, meet: &(dyn Fn(Met<'_>) -> Go + Sync)) -> Next {
+    /// Judges an entry, and passes it on.
+    fn visit(
+        &self,
+        entry: &Entry<'_>,
+        real: &ResolvedPaths,
+        handle: &(dyn Fn(WalkItem<'_>) -> Go + Sync),
+    ) -> Next {
         let (path, top) = (entry.path, self.tree.directory.as_path());
         let (below, is_dir) = (below(path, top), entry.kind.is_dir());
-        // What lies in it is met only by way of it, by a link, or as a start.
+        // Entries in the own folder are reached only through it, by a link, or as a start.
         if is_dir && real.is_data(path) || entry.is_start && real.is_in_data(path) {
-            return meet(Met::LeftOut("own-data")).into();
+            return handle(WalkItem::LeftOut("own-data")).into();
         }
         if entry.is_link && path != top {
             let left = self.filter.leaves_out_directory(below).map(reason);
-            match left.map_or_else(|| self.link(path, real), |left| Err(Met::LeftOut(left))) {
+            match left.map_or_else(|| self.link(path, real), |left| Err(WalkItem::LeftOut(left))) {
                 Ok(()) => {}
-                Err(met) => return meet(met).into(),
+                Err(item) => return handle(item).into(),
             }
         }
         if is_dir {
             return match self.filter.leaves_out_directory(below) {
                 Some(left) if !below.as_os_str().is_empty() => {
-                    meet(Met::LeftOut(reason(left))).into()
+                    handle(WalkItem::LeftOut(reason(left))).into()
                 }
                 Some(_) | None => Next::Into,
             };
         }
-        meet(self.file(entry, below)).into()
+        handle(self.file(entry, below)).into()
     }
 
-    /// Looks at an entry that is not a directory.
-    fn file<'e>(&self, entry: &Entry<'e>, below: &Path) -> Met<'e> {
+    /// Judges an entry that is not a directory.
+    fn file<'e>(&self, entry: &Entry<'e>, below: &Path) -> WalkItem<'e> {
         // A root that is a single file is matched by its name.
         let name = Path::new(entry.path.file_name().unwrap_or_default());
         let below = if below.as_os_str().is_empty() { name } else { below };
         if let Some(left) = self.filter.leaves_out_directory(below) {
-            return Met::LeftOut(reason(left));
+            return WalkItem::LeftOut(reason(left));
         }
         let is_recorded = entry.kind.is_symlink() && self.tree.symlinks == Symlinks::Record;
         if !entry.kind.is_file() && !is_recorded {
-            return Met::Trouble(Trouble {
+            return WalkItem::Trouble(Trouble {
                 path: Some(entry.path.to_path_buf()),
                 kind: "special",
                 message: format!("is {}, not a file: not gathered", special(entry.kind)),
@@ -212,26 +213,26 @@ impl Ground<'_> {
             Ok(stat) => stat,
             Err(error) => {
                 let trouble = trouble(Some(entry.path.to_path_buf()), Some(&error), &error);
-                return trouble.map_or(Met::LeftOut("vanished"), Met::Trouble);
+                return trouble.map_or(WalkItem::LeftOut("vanished"), WalkItem::Trouble);
             }
         };
         match self.filter.leaves_out_file(below, stat.size) {
-            Some(left) => Met::LeftOut(reason(left)),
-            None => Met::File { path: entry.path, stat },
+            Some(left) => WalkItem::LeftOut(reason(left)),
+            None => WalkItem::File { path: entry.path, stat },
         }
     }
 
-    /// Reports what is wrong with an entry, unless that is left out.
-    fn report(&self, trouble: Trouble, meet: &(dyn Fn(Met<'_>) -> Go + Sync)) -> Go {
+    /// Passes a problem with an entry on, unless the entry is left out.
+    fn report(&self, trouble: Trouble, handle: &(dyn Fn(WalkItem<'_>) -> Go + Sync)) -> Go {
         let below = trouble.path.as_deref().map(|path| below(path, &self.tree.directory));
         let left = below.and_then(|below| self.filter.leaves_out_directory(below));
-        meet(left.map_or(Met::Trouble(trouble), |left| Met::LeftOut(reason(left))))
+        handle(left.map_or(WalkItem::Trouble(trouble), |left| WalkItem::LeftOut(reason(left))))
     }
 
-    /// Says whether to follow a link, or to gather it as such, or what it counts as instead.
-    fn link(&self, path: &Path, real: &Real) -> Result<(), Met<'static>> {
+    /// Returns `Ok` if a link is to be followed or gathered as such, or else the item that it counts as.
+    fn link(&self, path: &Path, real: &ResolvedPaths) -> Result<(), WalkItem<'static>> {
         let bad = |kind, message: String| {
-            Err(Met::Trouble(Trouble {
+            Err(WalkItem::Trouble(Trouble {
                 path: Some(path.to_path_buf()),
                 kind,
                 message,
@@ -250,7 +251,7 @@ impl Ground<'_> {
             return bad("link-escape", message);
         }
         if real.is_in_data(&target) {
-            return Err(Met::LeftOut("own-data"));
+            return Err(WalkItem::LeftOut("own-data"));
         }
         let parent = path.parent().unwrap_or(path);
         let real_parent = fs::canonicalize(parent).unwrap_or_else(|_gone| parent.to_path_buf());
@@ -262,13 +263,13 @@ impl Ground<'_> {
         match self.tree.symlinks {
             Symlinks::Record => Ok(()),
             Symlinks::Follow if real_parent == real.top.join(below) => Ok(()),
-            Symlinks::Follow | Symlinks::Skip => Err(Met::LeftOut("link")),
+            Symlinks::Follow | Symlinks::Skip => Err(WalkItem::LeftOut("link")),
         }
     }
 }
 
-/// Returns what is left of `path` below `top`: by their bytes where that says it, since comparing
-/// paths name by name took a sixth of a pass in which nothing had changed.
+/// Returns the part of `path` below `top`. It compares bytes if possible, since comparing paths name
+/// by name took a sixth of a pass in which nothing had changed.
 fn below<'p>(path: &'p Path, top: &Path) -> &'p Path {
     let (bytes, top_bytes) = (path.as_os_str().as_bytes(), top.as_os_str().as_bytes());
     match bytes.strip_prefix(top_bytes).and_then(|rest| rest.strip_prefix(b"/")) {
@@ -277,8 +278,8 @@ fn below<'p>(path: &'p Path, top: &Path) -> &'p Path {
     }
 }
 
-/// Whether `path` is one of `starts` or lies below one. They are in order, and so are paths by
-/// component: what lies below one comes directly after it.
+/// Returns whether `path` is one of `starts` or lies below one. They are in order, and paths compare
+/// by component: the paths below a start come directly after it.
 fn is_within(path: &Path, starts: &[PathBuf]) -> bool {
     let after = starts.partition_point(|it| it.as_path() <= path);
     starts.get(..after).and_then(<[PathBuf]>::last).is_some_and(|it| path.starts_with(it))
@@ -306,16 +307,16 @@ fn is_loop(error: &io::Error) -> bool {
     rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::LOOP)
 }
 
-/// Says what is wrong at `path`; `None` for an entry that vanished before it was looked at. `said` is
-/// the error in its own words, and `cause` the system's part in it.
+/// Returns the problem at `path`; `None` for an entry that vanished before it was read. `cause` is the
+/// system's error, and `error` the whole error for the message.
 fn trouble(
     path: Option<PathBuf>,
     cause: Option<&io::Error>,
-    said: &dyn std::fmt::Display,
+    error: &dyn std::fmt::Display,
 ) -> Option<Trouble> {
     let (kind, message, unseen) = match cause.map(io::Error::kind) {
         Some(io::ErrorKind::NotFound) => {
-            // A link is there, and what it leads to is not; anything else has vanished.
+            // A link without a target is a problem; any other entry has vanished.
             let at = path.as_deref()?;
             if !fs::symlink_metadata(at).is_ok_and(|it| it.file_type().is_symlink()) {
                 return None;
@@ -331,12 +332,12 @@ fn trouble(
         _ if cause.is_some_and(is_loop) => {
             ("link-loop", "the link leads around in a circle".to_owned(), false)
         }
-        _ => ("unreadable", said.to_string(), true),
+        _ => ("unreadable", error.to_string(), true),
     };
     Some(Trouble { path, kind, message, unseen })
 }
 
-/// Says what is wrong with a link that leads to a directory above it.
+/// Returns the problem of a link that leads to a directory above it.
 fn link_loop(path: PathBuf, above: &Path) -> Trouble {
     let message = format!("the link leads to {} above it", above.display());
     Trouble { path: Some(path), kind: "link-loop", message, unseen: false }
@@ -351,8 +352,8 @@ mod tests {
 
     use super::*;
 
-    /// Walks `root` from `start` and compares what is met: files by their path below the top, other
-    /// things by reason or kind, sorted.
+    /// Walks `root` from `start` and compares the items: files by their path below the top, others by
+    /// reason or kind, sorted.
     #[track_caller]
     fn check(root: &Tree, start: &Path, expected: &[&str]) {
         check_all(root, &[start.to_path_buf()], expected);
@@ -366,26 +367,26 @@ mod tests {
     #[track_caller]
     fn check_with(root: &Tree, starts: &[PathBuf], data: &Path, expected: &[&str]) {
         let filter = Filter::new(root).unwrap();
-        let ground = Ground { tree: root, filter: &filter, data, threads: 2 };
-        let met = Mutex::new(Vec::new());
-        ground.walk(starts, &|it| {
+        let walker = Walker { tree: root, filter: &filter, data, threads: 2 };
+        let lines = Mutex::new(Vec::new());
+        walker.walk(starts, &|it| {
             let line = match it {
-                Met::File { path, .. } => {
+                WalkItem::File { path, .. } => {
                     path.strip_prefix(&root.directory).unwrap().display().to_string()
                 }
-                Met::LeftOut(reason) => format!("- {reason}"),
-                Met::Trouble(trouble) => format!(
+                WalkItem::LeftOut(reason) => format!("- {reason}"),
+                WalkItem::Trouble(trouble) => format!(
                     "! {} {}",
                     trouble.kind,
                     trouble.path.unwrap().strip_prefix(&root.directory).unwrap().display()
                 ),
             };
-            met.lock().unwrap().push(line);
+            lines.lock().unwrap().push(line);
             Go::On
         });
-        let mut met = met.into_inner().unwrap();
-        met.sort();
-        assert_eq!(met, expected);
+        let mut lines = lines.into_inner().unwrap();
+        lines.sort();
+        assert_eq!(lines, expected);
     }
 
     fn tree(files: &[&str]) -> (tempfile::TempDir, Tree) {
@@ -425,14 +426,14 @@ mod tests {
         let mut expected = bad.to_vec();
         expected.insert(3, "! link-loop to-a/b/up");
         expected.extend(["- link", "a/b/f", "a/to-g", "g", "to-a/b/f"]);
-        // Below the linked directory: `up` leads above the link's target too, `to-g` is the second
-        // link on its way.
+        // Below the linked directory: `up` leads above the link's target too, and `to-g` is the second
+        // link of its path.
         expected.sort_unstable();
         check(&root, folder.path(), &expected);
     }
 
     #[test]
-    fn what_is_our_own_is_left_out_under_any_name() {
+    fn the_own_folder_is_left_out_under_any_name() {
         let (folder, _) = tree(&["home/a/f", "home/data/identity.key", "home/data/c/segment"]);
         symlink("home", folder.path().join("nfs")).unwrap();
         let (home, nfs) = (folder.path().join("home"), folder.path().join("nfs"));
@@ -441,9 +442,9 @@ mod tests {
                 let root = Tree { gitignore, ..Tree::new(top) };
                 let data = data.join("data");
                 check_with(&root, std::slice::from_ref(top), &data, &["- own-data", "a/f"]);
-                // What a watcher names.
-                let named = ["data", "data/c", "data/c/segment"];
-                let starts = named.map(|it| vec![top.join(it)]);
+                // Paths that a watcher reports.
+                let reported = ["data", "data/c", "data/c/segment"];
+                let starts = reported.map(|it| vec![top.join(it)]);
                 for start in &starts {
                     check_with(&root, start, &data, &["- own-data"]);
                 }
@@ -452,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn no_link_leads_to_what_is_our_own() {
+    fn no_link_leads_into_the_own_folder() {
         let (folder, mut root) = tree(&["x/f", "x/data/identity.key", "x/data/c/segment"]);
         let link = |to: &str, at: &str| symlink(to, folder.path().join(at)).unwrap();
         link("x/data", "to-data");
@@ -468,8 +469,8 @@ mod tests {
             check_with(&root, &top, &folder.path().join("x/data"), &expected);
         }
         root.gitignore = false;
-        let named = [folder.path().join("to-above/data/identity.key")];
-        check_with(&root, &named, &folder.path().join("x/data"), &["- own-data"]);
+        let reported = [folder.path().join("to-above/data/identity.key")];
+        check_with(&root, &reported, &folder.path().join("x/data"), &["- own-data"]);
     }
 
     #[test]
@@ -485,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn ignore_files_count_when_asked_even_from_below() {
+    fn ignore_files_count_by_setting_even_for_starts_below_them() {
         let (folder, mut root) = tree(&["keep/f", "target/g", "keep/h.o"]);
         fs::write(folder.path().join(".gitignore"), "target/\n*.o\n").unwrap();
         check(&root, folder.path(), &["- hidden", "keep/f", "keep/h.o", "target/g"]);
@@ -497,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_are_a_pipe_stop_no_walk() {
+    fn an_ignore_file_that_is_a_pipe_does_not_block_the_walk() {
         let (folder, mut root) = tree(&["a/f", "b/g"]);
         root.gitignore = true;
         let pipe = |at: &str| {
@@ -511,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn many_places_are_walked_at_once_each_entry_once() {
+    fn several_starts_give_each_entry_once() {
         let (folder, mut root) = tree(&["a/b/f", "a/b/g", "a/b-c", "a/x/y", "d/e", "h", "o/p.o"]);
         fs::write(folder.path().join(".gitignore"), "*.o\n").unwrap();
         let at = |names: &[&str]| -> Vec<PathBuf> {
@@ -538,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn paths_that_are_too_long_are_reported() {
         let (folder, root) = tree(&["f"]);
         // Deeper than the longest path: made step by step from a directory handle.
         let mut at = fs::File::open(folder.path()).unwrap();
@@ -549,13 +550,15 @@ mod tests {
             at = rustix::fs::openat(&at, &name, flags, rustix::fs::Mode::empty()).unwrap().into();
         }
         let filter = Filter::new(&root).unwrap();
-        let ground = Ground { tree: &root, filter: &filter, data: Path::new("/none"), threads: 1 };
+        let walker = Walker { tree: &root, filter: &filter, data: Path::new("/none"), threads: 1 };
         let kinds = Mutex::new(Vec::new());
-        ground.walk(&[folder.path().to_path_buf()], &|it| {
+        walker.walk(&[folder.path().to_path_buf()], &|it| {
             match it {
-                Met::Trouble(trouble) => kinds.lock().unwrap().push((trouble.kind, trouble.unseen)),
-                Met::File { .. } => kinds.lock().unwrap().push(("file", false)),
-                Met::LeftOut(_) => {}
+                WalkItem::Trouble(trouble) => {
+                    kinds.lock().unwrap().push((trouble.kind, trouble.unseen));
+                }
+                WalkItem::File { .. } => kinds.lock().unwrap().push(("file", false)),
+                WalkItem::LeftOut(_) => {}
             }
             Go::On
         });
@@ -564,29 +567,29 @@ mod tests {
         assert_eq!(kinds, [("file", false), ("path-too-long", true)]);
     }
 
-    /// What the walker of our own says, or the other, sorted.
-    fn met(ground: &Ground<'_>, starts: &[PathBuf], is_own: bool) -> Vec<String> {
-        let said = Mutex::new(Vec::new());
-        let walk = if is_own { direct::walk } else { ignoring::walk };
-        walk(ground, starts, &Real::of(ground), &|it| {
-            said.lock().unwrap().push(format!("{it:?}"));
+    /// Returns the items of `direct`, or of `ignoring`, sorted.
+    fn walk_items(walker: &Walker<'_>, starts: &[PathBuf], is_direct: bool) -> Vec<String> {
+        let items = Mutex::new(Vec::new());
+        let walk = if is_direct { direct::walk } else { ignoring::walk };
+        walk(walker, starts, &ResolvedPaths::of(walker), &|it| {
+            items.lock().unwrap().push(format!("{it:?}"));
             Go::On
         });
-        let mut said = said.into_inner().unwrap();
-        said.sort();
-        said
+        let mut items = items.into_inner().unwrap();
+        items.sort();
+        items
     }
 
-    /// Names as they may be: plain, hidden, with a space and a line end, not UTF-8.
+    /// Names: plain, hidden, with a space and a line end, not UTF-8.
     const NAMES: [&[u8]; 7] = [b"a", b"b", b"c.o", b".h", b"d e\n", b"\xff\xfe", b"..."];
 
-    /// Makes a tree: each step adds something below what was made before, as far as it can.
+    /// Makes a tree: each step adds an entry below an earlier one, if possible.
     fn grow(top: &Path, steps: &[(usize, usize, u8)]) {
-        let mut places = vec![top.to_path_buf()];
-        for &(place, name, kind) in steps {
-            let directory = places[place % places.len()].clone();
+        let mut folders = vec![top.to_path_buf()];
+        for &(folder, name, kind) in steps {
+            let directory = folders[folder % folders.len()].clone();
             let path = directory.join(OsStr::from_bytes(NAMES[name % NAMES.len()]));
-            let target = &places[(place * 7 + name) % places.len()];
+            let target = &folders[(folder * 7 + name) % folders.len()];
             if path.symlink_metadata().is_ok() {
                 continue;
             }
@@ -603,7 +606,7 @@ mod tests {
                 }
             }
             if path.symlink_metadata().is_ok_and(|it| it.is_dir()) || kind == 9 {
-                places.push(path);
+                folders.push(path);
             }
         }
     }
@@ -616,7 +619,7 @@ mod tests {
         })]
 
         #[test]
-        fn both_walkers_meet_the_same(
+        fn both_walks_give_the_same_items(
             steps in proptest::collection::vec((0_usize..60, 0_usize..60, 0_u8..13), 0..60),
             (hidden, follow, exclude, limit) in (0_u8..2, 0_u8..2, 0_usize..4, 0_u64..80),
             threads in 1_usize..4,
@@ -635,8 +638,8 @@ mod tests {
             };
             let filter = Filter::new(&root).unwrap();
             let data = top.join("b");
-            let ground = Ground { tree: &root, filter: &filter, data: &data, threads };
-            // What a watcher has named. Of links `ignore` knows only what lies below the start.
+            let walker = Walker { tree: &root, filter: &filter, data: &data, threads };
+            // Paths that a watcher reports. `ignore` knows only the links below the start.
             let mut starts: Vec<PathBuf> = ["a", "b", ".h", "none"].map(|it| top.join(it)).into();
             starts.sort();
             starts.retain(|it| !it.is_symlink());
@@ -644,38 +647,39 @@ mod tests {
             if part == 0 || follow == 1 {
                 starts = vec![top.clone()];
             }
-            proptest::prop_assert_eq!(met(&ground, &starts, true), met(&ground, &starts, false));
+            let both = [true, false].map(|it| walk_items(&walker, &starts, it));
+            proptest::prop_assert_eq!(&both[0], &both[1]);
         }
     }
 
     #[test]
-    fn a_link_that_a_watcher_names_is_a_link() {
+    fn links_as_starts_are_judged_as_links() {
         let (folder, mut root) = tree(&["a/f", "g"]);
         let link = |to: &str, at: &str| symlink(to, folder.path().join(at)).unwrap();
         link("a", "to-a");
         link("g", "to-g");
         link("/etc", "out");
-        let named: Vec<PathBuf> =
+        let reported: Vec<PathBuf> =
             ["out", "to-a", "to-g"].map(|name| folder.path().join(name)).into();
-        check_all(&root, &named, &["! link-escape out", "- link", "- link"]);
+        check_all(&root, &reported, &["! link-escape out", "- link", "- link"]);
         root.symlinks = Symlinks::Follow;
-        check_all(&root, &named, &["! link-escape out", "to-a/f", "to-g"]);
+        check_all(&root, &reported, &["! link-escape out", "to-a/f", "to-g"]);
     }
 
     #[test]
-    fn a_walk_stops_when_it_is_told_to_and_passes_a_fault_on() {
+    fn a_walk_stops_on_request_and_passes_a_panic_on() {
         let (_folder, root) = tree(&["a/f", "b/f", "c/f", "d/e/f", "d/g/f"]);
         let filter = Filter::new(&root).unwrap();
-        let ground = Ground { tree: &root, filter: &filter, data: Path::new("/none"), threads: 1 };
+        let walker = Walker { tree: &root, filter: &filter, data: Path::new("/none"), threads: 1 };
         let count = std::sync::atomic::AtomicUsize::new(0);
-        ground.walk(std::slice::from_ref(&root.directory), &|_| {
+        walker.walk(std::slice::from_ref(&root.directory), &|_| {
             count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             Go::Stop
         });
         assert_eq!(count.into_inner(), 1);
-        let ground = Ground { threads: 3, ..ground };
+        let walker = Walker { threads: 3, ..walker };
         let fault = std::panic::catch_unwind(|| {
-            ground.walk(std::slice::from_ref(&root.directory), &|_| {
+            walker.walk(std::slice::from_ref(&root.directory), &|_| {
                 std::panic::resume_unwind(Box::new("it"))
             });
         });

@@ -1,8 +1,8 @@
-//! Hears of changes below the roots from the system (inotify and the like), and keeps the paths until
-//! they have been quiet for a moment.
+//! The watch: receives events of changes below the roots from the system (inotify and the like), and keeps
+//! their paths until they have been quiet for a moment.
 //!
-//! What a watcher cannot promise is made up for elsewhere: lost events mean that everything is walked,
-//! and every root is walked from time to time whatever the watcher says.
+//! A watcher may miss changes. After lost events everything is walked, and every root is also walked from
+//! time to time.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -16,7 +16,7 @@ use essence::annotations::Sort;
 use net::clock;
 use tokio::sync::Notify;
 use watcher::event::{CreateKind, EventKind, ModifyKind, RemoveKind};
-use watcher::{Error, ErrorKind, Heard, RecursiveMode};
+use watcher::{Error, ErrorKind, RecursiveMode, WatchEvent};
 
 use crate::lock::lock;
 use crate::problems::shortened;
@@ -25,90 +25,89 @@ use crate::site::plan::{Plan, trees};
 use crate::spec::{self, Symlinks};
 use crate::tree::debounce::{Debounce, Touched};
 
-/// How long after something has happened to a file of annotations these are read: later than it is quiet, if
-/// nothing more happens.
+/// Time from an event of a file of annotations until annotations are read: longer than the quiet time.
 const ANNOTATIONS_WAIT: Duration = Duration::from_millis(1_100);
 
-/// How much of a path a message quotes, in bytes.
+/// Longest part of a path in a message, in bytes.
 const PATH_BYTES_MAX: usize = 200;
 
-/// Where the watcher leaves what it hears, for the one who acts on it.
+/// Events of the watcher, for the loop that acts on them.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     debounce: Mutex<Debounce>,
     news: Notify,
     /// Events were lost, or not acted on, since the last pass began.
     lost: AtomicBool,
-    /// When something happened to a file of annotations, the first time since that was seen to.
-    annotated: Mutex<Option<Instant>>,
-    /// Why a part of what is to be watched is not, since the watcher was started.
+    /// Time of the first event of a file of annotations since they were last read.
+    annotations_changed: Mutex<Option<Instant>>,
+    /// Why some paths cannot be watched, since the watcher was started.
     failed: Mutex<Option<String>>,
 }
 
 impl Inbox {
-    /// Waits until something has been heard since the last call.
-    pub(crate) async fn heard(&self) {
+    /// Waits until there was an event since the last call.
+    pub(crate) async fn wait(&self) {
         self.news.notified().await;
     }
 
-    /// Returns when there will be something to look at.
+    /// Returns when there will be paths to look at.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         lock(&self.debounce).poll_timeout()
     }
 
-    /// Returns what to look at, if its time has come.
+    /// Returns the paths to look at, if their time has come.
     pub(crate) fn poll_touched(&self, now: Instant) -> Option<Touched> {
         lock(&self.debounce).poll_touched(now)
     }
 
-    /// Returns when the annotations are to be read again, if they are.
-    pub(crate) fn annotated(&self) -> Option<Instant> {
-        Some((*lock(&self.annotated))? + ANNOTATIONS_WAIT)
+    /// Returns when to read the annotations again, if at all.
+    pub(crate) fn annotations_due(&self) -> Option<Instant> {
+        Some((*lock(&self.annotations_changed))? + ANNOTATIONS_WAIT)
     }
 
-    /// Returns whether the time has come to read the annotations again; once for all that happened.
-    pub(crate) fn poll_annotated(&self, now: Instant) -> bool {
-        let is_due = self.annotated().is_some_and(|due| due <= now);
+    /// Returns whether to read the annotations again now; true only once for all events so far.
+    pub(crate) fn poll_annotations(&self, now: Instant) -> bool {
+        let is_due = self.annotations_due().is_some_and(|due| due <= now);
         if is_due {
-            *lock(&self.annotated) = None;
+            *lock(&self.annotations_changed) = None;
         }
         is_due
     }
 
     fn touch_annotations(&self) {
-        lock(&self.annotated).get_or_insert_with(clock::monotonic);
+        lock(&self.annotations_changed).get_or_insert_with(clock::monotonic);
         self.news.notify_one();
     }
 
-    /// Notes that events were lost: everything has to be looked at.
+    /// Notes that events were lost, so that everything has to be walked.
     pub(crate) fn overflow(&self) {
         self.lost.store(true, Relaxed);
         lock(&self.debounce).handle_overflow(clock::monotonic());
         self.news.notify_one();
     }
 
-    /// Notes that events were heard and could not be acted on.
+    /// Notes that events could not be acted on.
     pub(crate) fn note_lost(&self) {
         self.lost.store(true, Relaxed);
     }
 
-    /// Takes what a watcher says that cannot watch everything.
+    /// Takes the error of a watcher that cannot watch everything.
     pub(crate) fn fail(&self, error: &Error) {
-        *lock(&self.failed) = Some(in_words(error));
+        *lock(&self.failed) = Some(describe(error));
         self.overflow();
     }
 
-    /// Why a part of what is to be watched is not, if that is so.
+    /// Returns why some paths cannot be watched, if so.
     pub(crate) fn failure(&self) -> Option<String> {
         lock(&self.failed).clone()
     }
 
-    /// Notes that another watcher is started.
+    /// Forgets the failure, as another watcher is started.
     pub(crate) fn renew(&self) {
         *lock(&self.failed) = None;
     }
 
-    /// Takes a path; returns false when it is one too many.
+    /// Takes a changed path; returns false if it is one too many.
     fn touch(&self, path: &Path) -> bool {
         let fits = lock(&self.debounce).handle_path(path, clock::monotonic());
         if !fits {
@@ -119,34 +118,34 @@ impl Inbox {
     }
 }
 
-/// Device and inode of what was watched for each root, by the root's directory.
-pub(crate) type Places = BTreeMap<PathBuf, (u64, u64)>;
+/// Device and inode of each watched directory, by the root's directory.
+pub(crate) type WatchedInodes = BTreeMap<PathBuf, (u64, u64)>;
 
-/// What a pass knows of a watch that has stood since before the pass before it.
+/// Watch session of a pass, with its watched directories and lost events.
 #[derive(Clone, Debug)]
-pub(crate) struct Vigil {
+pub(crate) struct WatchSession {
     inbox: Arc<Inbox>,
     /// Whether events were lost before this pass began.
     lost: bool,
-    placed: Places,
+    watched: WatchedInodes,
 }
 
-impl Vigil {
-    /// Begins a pass: what is lost from here on counts for the next one too.
-    pub(crate) fn begin(inbox: &Arc<Inbox>, placed: Places) -> Self {
+impl WatchSession {
+    /// Begins a pass: events lost from now on count for the next one too.
+    pub(crate) fn begin(inbox: &Arc<Inbox>, watched: WatchedInodes) -> Self {
         let lost = inbox.lost.swap(false, Relaxed);
-        Self { inbox: inbox.clone(), lost, placed }
+        Self { inbox: inbox.clone(), lost, watched }
     }
 
-    /// Whether this pass stands in for events that were lost under a watch of this root, which has
-    /// not been replaced meanwhile. Blocks.
+    /// Returns whether this pass replaces lost events of a watch on this root, whose directory is still
+    /// the same. Blocks.
     pub(crate) fn has_lost_events(&self, root: &Path) -> bool {
         (self.lost || self.inbox.lost.load(Relaxed))
             && self.inbox.failure().is_none()
-            && anchor(root).is_some_and(|it| self.placed.get(root) == Some(&it.identity))
+            && anchor(root).is_some_and(|it| self.watched.get(root) == Some(&it.identity))
     }
 
-    /// Notes that the pass has not come to its end.
+    /// Notes that the pass did not finish.
     pub(crate) fn give_up(&self) {
         if self.lost {
             self.inbox.note_lost();
@@ -154,8 +153,8 @@ impl Vigil {
     }
 }
 
-/// Says what a watcher's error is; its own words show paths as a programmer writes them.
-pub(crate) fn in_words(error: &Error) -> String {
+/// Describes a watcher's error; its own text shows paths with escapes.
+pub(crate) fn describe(error: &Error) -> String {
     let what = watcher::reason(error);
     match error.paths.first() {
         Some(path) => format!("{}: {what}", shortened(&path.to_string_lossy(), PATH_BYTES_MAX)),
@@ -163,18 +162,18 @@ pub(crate) fn in_words(error: &Error) -> String {
     }
 }
 
-/// A root as the watcher's thread needs it.
+/// Settings of a root for the watcher's thread.
 #[derive(Clone, Debug)]
-struct Watched {
+struct WatchedRoot {
     directory: PathBuf,
-    /// The gatherer's own folder: if it lies in the root, as what happens in it is named.
+    /// The gatherer's own folder; if it lies in the root, with the path that events have.
     data: PathBuf,
     hidden: bool,
     gitignore: bool,
 }
 
-/// Returns the path of `data` as it is reached from `directory`, whatever links either leads through;
-/// `data` itself if it does not lie there.
+/// Returns the path of `data` below `directory`, even if either has links in its path; `data` itself if it
+/// does not lie there.
 fn as_seen_from(directory: &Path, data: &Path) -> PathBuf {
     let (top, real) = (std::fs::canonicalize(directory), std::fs::canonicalize(data));
     let below =
@@ -182,11 +181,11 @@ fn as_seen_from(directory: &Path, data: &Path) -> PathBuf {
     below.map_or_else(|| data.to_path_buf(), |below| directory.join(below))
 }
 
-impl Watched {
-    /// Returns what is to be looked at when something happens at `path`, if that is of interest: it
-    /// lies in the root, and is neither hidden nor the gatherer's own.
-    fn place<'p>(&self, path: &'p Path) -> Option<&'p Path> {
-        // What says which files count concerns all that lie beside and below it.
+impl WatchedRoot {
+    /// Returns the path to look at after an event at `path`; `None` if `path` is outside the root,
+    /// hidden or the gatherer's own.
+    fn relevant_path<'p>(&self, path: &'p Path) -> Option<&'p Path> {
+        // A file of rules concerns all files beside and below it.
         let rules = path.file_name().is_some_and(|it| it == ".gitignore" || it == ".ignore");
         let path = if self.gitignore && rules { path.parent()? } else { path };
         let below = path.strip_prefix(&self.directory).ok()?;
@@ -197,22 +196,21 @@ impl Watched {
     }
 }
 
-/// The system's watches on all roots.
 pub(crate) struct Watcher {
     inner: watcher::Watcher,
     site: Arc<Site>,
     /// Files and folders of annotations, absolute.
     annotations: Vec<PathBuf>,
-    /// The device and inode of each root when its watch was set, by directory.
-    placed: Places,
+    /// Device and inode of each root when its watch was set, by directory.
+    inodes: WatchedInodes,
 }
 
 impl Watcher {
-    /// Starts watching; the watches are placed by [`Watcher::place`]. Blocks.
+    /// Starts a watcher without watches; [`Watcher::update`] sets them. Blocks.
     ///
     /// # Errors
     ///
-    /// The system has no notifications, or no more of them: poll instead.
+    /// The system has no notifications, or no more instances: poll instead.
     pub(crate) fn start(
         site: Arc<Site>,
         plans: &[Plan],
@@ -221,9 +219,9 @@ impl Watcher {
     ) -> Result<Self, Error> {
         let absolute = |it: PathBuf| std::path::absolute(&it).unwrap_or(it);
         let annotations: Vec<PathBuf> = annotations.into_iter().map(absolute).collect();
-        let annotated = annotations.clone();
-        let watched: Vec<Watched> = trees(plans)
-            .map(|plan| Watched {
+        let annotation_paths = annotations.clone();
+        let roots: Vec<WatchedRoot> = trees(plans)
+            .map(|plan| WatchedRoot {
                 directory: plan.tree.directory.clone(),
                 data: as_seen_from(&plan.tree.directory, &plan.data),
                 hidden: plan.tree.hidden,
@@ -239,65 +237,64 @@ impl Watcher {
                 site.metrics.overflows.fetch_add(1, Relaxed);
             }
         };
-        let hear = move |heard: Heard| match heard {
-            Heard::Lost => {
+        let handle = move |event: WatchEvent| match event {
+            WatchEvent::Lost => {
                 count();
                 inbox.overflow();
             }
-            Heard::Changed(event) => {
+            WatchEvent::Changed(event) => {
                 for path in &event.paths {
-                    let is_own = watched.iter().any(|it| path.starts_with(&it.data));
-                    if !is_own && concerns_annotations(&annotated, event.kind, path) {
+                    let is_own = roots.iter().any(|it| path.starts_with(&it.data));
+                    if !is_own && concerns_annotations(&annotation_paths, event.kind, path) {
                         inbox.touch_annotations();
                     }
-                    let place = watched.iter().find_map(|root| root.place(path));
-                    if place.is_some_and(|place| !inbox.touch(place)) {
+                    let relevant = roots.iter().find_map(|root| root.relevant_path(path));
+                    if relevant.is_some_and(|path| !inbox.touch(path)) {
                         count();
                     }
                 }
             }
-            Heard::Failed(error) => {
+            WatchEvent::Failed(error) => {
                 tracing::warn!(%error, "the watcher failed; everything is walked");
                 inbox.fail(&error);
             }
         };
-        let inner = watcher::Watcher::start(follow, hear)?;
-        Ok(Self { inner, site, annotations, placed: BTreeMap::new() })
+        let inner = watcher::Watcher::start(follow, handle)?;
+        Ok(Self { inner, site, annotations, inodes: BTreeMap::new() })
     }
 
-    /// Places a watch on every root that has none, or that another directory has taken the place of.
-    /// Blocks for as long as it takes to go through all directories. A root that is not there gets
-    /// its watch when it is back.
+    /// Sets a watch on every root that has none, or whose directory was replaced. Blocks for as long as it
+    /// takes to go through all directories. A missing root gets its watch when it is back.
     ///
     /// # Errors
     ///
-    /// The system has no room for more watches: poll instead.
-    pub(crate) fn place(&mut self, plans: &[Plan]) -> Result<(), Error> {
+    /// The system allows no more watches: poll instead.
+    pub(crate) fn update(&mut self, plans: &[Plan]) -> Result<(), Error> {
         for (directory, url) in self.watched(plans) {
             let anchor = anchor(&directory);
-            if anchor.as_ref().map(|it| it.identity) == self.placed.get(&directory).copied() {
+            if anchor.as_ref().map(|it| it.identity) == self.inodes.get(&directory).copied() {
                 continue;
             }
-            self.placed.remove(&directory);
+            self.inodes.remove(&directory);
             let Some(anchor) = anchor else { continue };
-            // The old watch is of a directory that is gone: there may be nothing to remove.
+            // The old watch was on a directory that is gone: there may be nothing to remove.
             drop(self.inner.unwatch(&anchor.path));
             match self.inner.watch(&anchor.path, anchor.mode) {
                 Ok(()) => {
-                    self.placed.insert(directory, anchor.identity);
+                    self.inodes.insert(directory, anchor.identity);
                 }
                 Err(error) if matches!(error.kind, ErrorKind::MaxFilesWatch) => {
                     return Err(error);
                 }
                 Err(error) => {
-                    self.site.problem(url, "unwatched", in_words(&error));
+                    self.site.problem(url, "unwatched", describe(&error));
                 }
             }
         }
         Ok(())
     }
 
-    /// Returns what is to be watched, each with its URL: the roots, and annotations that lie in none.
+    /// Returns the paths to watch, each with its URL: the roots, and annotations outside of all roots.
     fn watched(&self, plans: &[Plan]) -> Vec<(PathBuf, String)> {
         let is_in = |path: &Path| trees(plans).any(|it| path.starts_with(&it.tree.directory));
         let annotations = self.annotations.iter().filter(|it| !is_in(it));
@@ -306,25 +303,25 @@ impl Watcher {
         roots.chain(annotations).collect()
     }
 
-    /// Returns what is watched for each root.
-    pub(crate) fn places(&self) -> &Places {
-        &self.placed
+    /// Returns the watched device and inode of each root.
+    pub(crate) fn inodes(&self) -> &WatchedInodes {
+        &self.inodes
     }
 
-    /// Whether a root has gone, come back, or been replaced since its watch was placed. Blocks.
-    pub(crate) fn is_misplaced(&self, plans: &[Plan]) -> bool {
+    /// Returns whether a root has gone, come back, or been replaced since its watch was set. Blocks.
+    pub(crate) fn is_outdated(&self, plans: &[Plan]) -> bool {
         self.watched(plans).iter().any(|(directory, _)| {
-            anchor(directory).map(|it| it.identity) != self.placed.get(directory).copied()
+            anchor(directory).map(|it| it.identity) != self.inodes.get(directory).copied()
         })
     }
 }
 
-/// Whether what has happened at `path` may concern annotations: it happened to a file of them, or to a folder
-/// below theirs, of whose files nothing need be heard when it is moved, or made with some in it.
-fn concerns_annotations(annotated: &[PathBuf], kind: EventKind, path: &Path) -> bool {
+/// Returns whether an event at `path` may concern annotations: it is of a file of annotations, or of a folder
+/// below theirs. For a folder that is moved, or made with files in it, there may be no events of the files.
+fn concerns_annotations(annotations: &[PathBuf], kind: EventKind, path: &Path) -> bool {
     let of_folder = match kind {
         EventKind::Create(CreateKind::Folder) | EventKind::Remove(RemoveKind::Folder) => true,
-        // Nobody says what was moved. What begins with a dot is an editor's, or left out.
+        // The event does not say what was moved. Names with a dot are an editor's, or left out.
         EventKind::Modify(ModifyKind::Name(_)) => {
             let name = path.file_name().unwrap_or_default();
             !name.as_bytes().starts_with(b".") && !path.is_file()
@@ -332,14 +329,14 @@ fn concerns_annotations(annotated: &[PathBuf], kind: EventKind, path: &Path) -> 
         _ => false,
     };
     let below = of_folder || Sort::of(path).is_some();
-    annotated.iter().any(|it| path == it || below && path.starts_with(it))
+    annotations.iter().any(|it| path == it || below && path.starts_with(it))
 }
 
-/// What to watch for a root.
+/// Path to watch for a root.
 struct Anchor {
     path: PathBuf,
     mode: RecursiveMode,
-    /// Device and inode: another directory in this one's place needs another watch.
+    /// Device and inode: a directory that replaces this one needs another watch.
     identity: (u64, u64),
 }
 
@@ -347,7 +344,7 @@ fn anchor(root: &Path) -> Option<Anchor> {
     let (path, mode) = if std::fs::metadata(root).ok()?.is_dir() {
         (root, RecursiveMode::Recursive)
     } else {
-        // A file is replaced when it is saved, and its watch with it: watch its name.
+        // Saving replaces a file and its watch: watch its folder instead.
         (root.parent()?, RecursiveMode::NonRecursive)
     };
     let metadata = std::fs::metadata(path).ok()?;
@@ -359,8 +356,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hidden_and_own_paths_are_of_no_interest() {
-        let mut root = Watched {
+    fn hidden_and_own_paths_are_ignored() {
+        let mut root = WatchedRoot {
             directory: "/.r".into(),
             data: "/.r/data".into(),
             hidden: false,
@@ -376,19 +373,20 @@ mod tests {
             ("/.r/a/.gitignore", false),
         ] {
             let path = Path::new(path);
-            assert_eq!(root.place(path), expected.then_some(path), "{}", path.display());
+            assert_eq!(root.relevant_path(path), expected.then_some(path), "{}", path.display());
         }
         root.gitignore = true;
-        let place = |root: &Watched, path| root.place(Path::new(path)).map(Path::to_path_buf);
-        assert_eq!(place(&root, "/.r/a/.gitignore"), Some("/.r/a".into()));
-        assert_eq!(place(&root, "/.r/.ignore"), Some("/.r".into()));
-        assert_eq!(place(&root, "/.r/.git/.ignore"), None);
+        let relevant =
+            |root: &WatchedRoot, path| root.relevant_path(Path::new(path)).map(Path::to_path_buf);
+        assert_eq!(relevant(&root, "/.r/a/.gitignore"), Some("/.r/a".into()));
+        assert_eq!(relevant(&root, "/.r/.ignore"), Some("/.r".into()));
+        assert_eq!(relevant(&root, "/.r/.git/.ignore"), None);
         root.hidden = true;
-        assert!(place(&root, "/.r/.git/index").is_some());
+        assert!(relevant(&root, "/.r/.git/index").is_some());
     }
 
     #[test]
-    fn our_own_folder_is_known_by_the_name_that_events_have() {
+    fn the_own_folder_has_the_path_that_events_have() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         std::fs::create_dir_all(at("home/data")).unwrap();
@@ -404,16 +402,16 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_in_words() {
+    fn errors_are_described_in_words() {
         let path = PathBuf::from(format!("/srv/{}/end", "x".repeat(4_000)));
-        let said = in_words(&Error::new(ErrorKind::MaxFilesWatch).add_path(path));
-        assert!(said.starts_with("/srv/xxx") && said.contains("…"), "{said}");
-        assert!(said.ends_with("/end: the system allows no more watches"), "{said}");
-        assert_eq!(in_words(&Error::generic("a \"b\"")), "a \"b\"");
+        let text = describe(&Error::new(ErrorKind::MaxFilesWatch).add_path(path));
+        assert!(text.starts_with("/srv/xxx") && text.contains("…"), "{text}");
+        assert!(text.ends_with("/end: the system allows no more watches"), "{text}");
+        assert_eq!(describe(&Error::generic("a \"b\"")), "a \"b\"");
     }
 
     #[test]
-    fn folders_that_come_and_go_concern_annotations() {
+    fn new_and_removed_folders_concern_annotations() {
         use watcher::event::{DataChange, RenameMode};
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);

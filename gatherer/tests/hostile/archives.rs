@@ -1,9 +1,9 @@
-//! Containers whose sizes, sums and names are not what they say, and mail.
+//! Hostile containers with wrong sizes, checksums and names, and mail.
 
 use crate::made::{ar, binhex, cpio, crc, deb, gzip, rpm, tar, tar_header, tar_size, tar_sum, zip};
 use crate::{Case, case};
 
-/// Names that lead elsewhere wherever they are taken for paths.
+/// Names that lead out of the container if they are taken for paths.
 const NAMES: &[&str] = &[
     "../../../etc/passwd",
     "/etc/passwd",
@@ -222,7 +222,7 @@ fn mail(rest: &str) -> Vec<u8> {
     format!("{fields}Content-Type: {rest}").into_bytes()
 }
 
-/// A sparse member of GNU's kind: one piece at the end of 2⁶³ − 1 bytes.
+/// Returns a sparse GNU member: one piece at the end of 2⁶³ − 1 bytes.
 fn sparse() -> Vec<u8> {
     let mut header = tar_header(b"sparse", &tar_size(512), b'S');
     let huge = [0x80, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfd, 0xff];
@@ -234,7 +234,7 @@ fn sparse() -> Vec<u8> {
     [header, vec![b'x'; 512], vec![0; 1024]].concat()
 }
 
-/// A 7-Zip archive of a directory alone, whose sums hold.
+/// Returns a 7-Zip archive with only a directory, and correct checksums.
 fn sevenz_directory(size: u64, directory: &[u8]) -> Vec<u8> {
     let start = [&[0; 8][..], &size.to_le_bytes(), &crc(directory).to_le_bytes()].concat();
     [b"7z\xbc\xaf\x27\x1c\0\x04", &crc(&start).to_le_bytes()[..], &start, directory].concat()

@@ -1,4 +1,4 @@
-//! Sounds, moving pictures and fonts.
+//! Hostile sounds, videos and fonts.
 
 use crate::made::zlib_zeros;
 use crate::{Case, case};
@@ -183,7 +183,7 @@ fn sfnt(tables: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
     [directory, data].concat()
 }
 
-/// A font in which each of two glyphs is put together of the two, many times.
+/// Returns a font in which each of two glyphs is composed of both, many times.
 pub(crate) fn composites() -> Vec<u8> {
     let part = |glyph: u8, more: u8| [0, 2 | more, 0, glyph, 0, 0];
     let parts: Vec<u8> = (0..40).flat_map(|it| part(it & 1, 0x20)).chain(part(0, 0)).collect();

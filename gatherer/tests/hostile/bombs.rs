@@ -1,4 +1,4 @@
-//! What opens to far more than it is, or to itself.
+//! Bombs: files that unpack to far more than their size, or to themselves.
 
 use std::io::Write as _;
 
@@ -64,12 +64,12 @@ pub(crate) const CASES: &[Case] = &[
     }),
 ];
 
-/// A thousand and twenty-four times a MiB of zeros.
+/// Returns 1,024 packed MiB of zeros.
 fn gigabyte(pack: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     pack(&vec![0; MIB]).repeat(1024)
 }
 
-/// A tar with a member of that.
+/// Returns a tar with such a member.
 fn tarred(pack: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let header = tar_header(b"zeros", &tar_size(1 << 30), b'0');
     [pack(&header), gigabyte(pack)].concat()
@@ -97,12 +97,12 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::stream::encode_all(bytes, 1).unwrap()
 }
 
-/// Codes each of which stands for one byte more than the code before it: 2 GiB in 128 KiB.
+/// Returns codes, each for one byte more than the code before it: 2 GiB in 128 KiB.
 fn growing_codes() -> Vec<u8> {
     let mut bytes = vec![0x1f, 0x9d, 0x90];
     let (mut width, mut group): (usize, Vec<usize>) = (9, Vec::new());
     let codes: Vec<usize> = [0].into_iter().chain(257..65_536).collect();
-    // As many codes are known as were read, but for the first; groups of eight have one width.
+    // The number of known codes is that of the codes read except the first; groups of eight have one width.
     for (known, code) in codes.into_iter().enumerate() {
         let known = 257 + known.saturating_sub(1);
         if (1 << width <= known && width < 16) || group.len() == 8 {
@@ -130,7 +130,7 @@ fn packed_codes(group: &[usize], width: usize, places: usize) -> Vec<u8> {
     bytes
 }
 
-/// A range coder for the few symbols that zeros take.
+/// Range coder for the few symbols of zeros.
 struct Coder {
     low: u64,
     range: u32,
@@ -155,7 +155,7 @@ impl Coder {
         self.low = (self.low & 0x00ff_ffff) << 8;
     }
 
-    /// Codes a bit by how likely a zero is, in 2048ths, and has that learn.
+    /// Codes a bit by the likelihood of a zero, in 2048ths, and updates the likelihood.
     fn bit(&mut self, likely: &mut u32, bit: bool) {
         let bound = (self.range >> 11) * *likely;
         if bit {
@@ -173,11 +173,11 @@ impl Coder {
     }
 }
 
-/// LZMA, without a frame, of `count` zeros: one as it is, then the longest matches with the byte before.
+/// Returns LZMA, without a frame, of `count` zeros: a literal, then the longest matches with the byte before.
 fn lzma_zeros(count: u64) -> Vec<u8> {
     let mut coder = Coder { low: 0, range: u32::MAX, cache: 0, pending: 1, bytes: Vec::new() };
     let fresh = || 1024_u32;
-    // By state and the two lowest bits of the position, as the settings 0x5d have it.
+    // By state and the two lowest bits of the position, by the settings 0x5d.
     let mut is_match = [fresh(); 12 * 4];
     let (mut is_rep, mut is_rep0) = ([fresh(); 12], [fresh(); 12]);
     let mut is_long = [fresh(); 12 * 4];
@@ -187,13 +187,13 @@ fn lzma_zeros(count: u64) -> Vec<u8> {
         coder.bit(&mut fresh(), false);
     }
     let (mut at, mut state) = (1, 0);
-    // What is left over fits no longest match; the size says less.
+    // The rest is shorter than a longest match; the size leaves it out.
     for _ in 0..(count - 1) / 273 {
-        let place = usize::try_from(at & 3).unwrap();
-        coder.bit(&mut is_match[state * 4 + place], true);
+        let low_bits = usize::try_from(at & 3).unwrap();
+        coder.bit(&mut is_match[state * 4 + low_bits], true);
         coder.bit(&mut is_rep[state], true);
         coder.bit(&mut is_rep0[state], false);
-        coder.bit(&mut is_long[state * 4 + place], true);
+        coder.bit(&mut is_long[state * 4 + low_bits], true);
         coder.bit(&mut is_middle, true);
         coder.bit(&mut is_high, true);
         let mut node = 1;
@@ -210,7 +210,7 @@ fn lzma_zeros(count: u64) -> Vec<u8> {
     coder.bytes
 }
 
-/// How many of `count` zeros [`lzma_zeros`] has.
+/// Returns how many of `count` zeros [`lzma_zeros`] contains.
 fn whole(count: u64) -> u64 {
     1 + (count - 1) / 273 * 273
 }
@@ -246,9 +246,9 @@ fn sevenz(count: u64) -> Vec<u8> {
     [b"7z\xbc\xaf\x27\x1c\0\x04", &sum[..], &start, &data, &header].concat()
 }
 
-/// gzip that opens to itself: stored pieces, and orders to repeat the last twenty bytes, in units of
-/// five bytes (Cox, "Zip files all the way down", 2010), here with a name in the header so that all that
-/// is repeated is four units long. Its sum is wrong, which is seen only when all of it is open.
+/// Returns gzip that unpacks to itself: stored pieces, and commands to repeat the last twenty bytes, in
+/// units of five bytes (Cox, "Zip files all the way down", 2010), here with a name in the header so that
+/// every repeated part is four units long. Its checksum is wrong, which shows only at the end.
 fn quine() -> Vec<u8> {
     let front: &[u8] = b"\x1f\x8b\x08\x08\0\0\0\0\x02\xffq.gz\0";
     let (one, four): (&[u8], &[u8]) = (b"\0\x05\0\xfa\xff", b"\0\x14\0\xeb\xff");
@@ -267,7 +267,7 @@ fn quine() -> Vec<u8> {
     bytes
 }
 
-/// A zip whose member is all that stands behind its own header: the zip again, without that.
+/// Returns a zip whose member is all bytes after its own header: the zip again, without the header.
 fn itself() -> Vec<u8> {
     let stored = |data| Packed { name: b"a.zip", data, is_deflated: false, sum: 0, size: 0 };
     let bare = zip_of(&[stored(b"")], 1);
@@ -283,7 +283,7 @@ fn itself() -> Vec<u8> {
     bytes
 }
 
-/// Five layers of sixteen zips each, which share their bytes: 16⁵ times 10 MiB.
+/// Returns five layers of sixteen zips each, which share their bytes: 16⁵ times 10 MiB.
 fn forty_two() -> Vec<u8> {
     let names: Vec<String> = (0..16).map(|it| format!("{it:x}.zip")).collect();
     let mut inner = zip_of_zeros("zeros.tar", 10);

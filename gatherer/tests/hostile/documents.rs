@@ -1,4 +1,4 @@
-//! PDF, PostScript, DVI, office documents and books.
+//! Hostile PDF, PostScript, DVI, office documents and books.
 
 use crate::made::office::{cell_record, compound, slide_record, word};
 use crate::made::{HELVETICA, Packed, deflate, deflated_zeros, pdf, pdf_page, pdf_stream};
@@ -335,7 +335,7 @@ pub(crate) const CASES: &[Case] = &[
     }),
 ];
 
-/// Forms that draw the next one ten times each: ten to the twelfth.
+/// Returns forms that each draw the next one ten times: ten to the twelfth.
 fn forms() -> Vec<u8> {
     let form = |next: usize| {
         let about = format!(
@@ -353,7 +353,7 @@ fn dvi(commands: &[u8]) -> Vec<u8> {
     [&front[..], &[139], &[0; 44], commands].concat()
 }
 
-/// A package whose part opens to a gigabyte.
+/// Returns a package with a part that unpacks to a gigabyte.
 fn swollen(part: &str) -> Vec<u8> {
     let data = &*deflated_zeros(1024);
     let kind: &[u8] = match part {

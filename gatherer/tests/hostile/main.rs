@@ -1,9 +1,9 @@
-//! The hostile set: objects that are made to hurt a gatherer, made by code, each by itself through the
-//! chain as a gatherer runs it, and all of them beside good files in one run.
+//! The hostile set: generated objects that try to harm a gatherer. Each goes alone through the chain of a
+//! gatherer, and all of them go through one run beside good files.
 //!
-//! Each becomes a record, with a problem by name where something of it was left out, within the time and
-//! the memory that are promised; and the run goes on. What makes an object, and what reads it, are
-//! processes of their own: this program, started anew. So nothing else is in the memory that is measured.
+//! Each becomes a record within the promised time and memory, with a problem if a part was left out, and the
+//! run goes on. The maker and the reader of an object are processes of their own (this program, started
+//! anew), so that nothing else is in the measured memory.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests may panic and print")]
 
@@ -39,42 +39,45 @@ use peak::{Peak, Watch};
 use soif::Record;
 use url::Url;
 
-/// As in `harvest`, and so in its workers: it decides over time and memory.
+/// The allocator of `harvest` and its workers, since it determines time and memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What is promised of every object is 10 s, here on a machine that may be busy, without optimization.
+/// Most time for an object: 10 s are promised; the test machine may be busy, and the code is not optimized.
 const TIME_MAX: Duration = Duration::from_secs(5 * 10);
 /// Most resident memory of the gatherer, in bytes.
 const OWN_BYTES_MAX: u64 = 250 << 20;
-/// Most resident memory of a worker, in bytes, and what it may take beyond it between two looks of the
-/// gatherer's.
+/// Most resident memory of a worker, in bytes: its limit, and its possible growth between two checks of the
+/// gatherer.
 const WORKER_BYTES_MAX: u64 = (256 + 64) << 20;
-/// How often workers are looked at.
+/// Time between two checks of the workers.
 pub(crate) const LOOK: Duration = Duration::from_millis(2);
-/// Longest record, in bytes: no attribute is longer than the keywords, nor are there many.
+/// Longest record, in bytes.
 const RECORD_BYTES_MAX: usize = 1 << 20;
 const VALUE_BYTES_MAX: usize = 128 << 10;
-/// Most bytes of all records of one object, and most of them.
+/// Most bytes of all records of one object, and most records.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
 const RECORDS_MAX: usize = 1 + 10_000;
 
 /// A hostile object.
 #[derive(Clone, Copy)]
 pub(crate) struct Case {
-    /// Its file's name, by which it is met.
+    /// Its file's name.
     name: &'static str,
-    /// Kinds of problems, one of which is to be said of it unless it runs out of time; none where nothing
-    /// of it is lost.
-    said: &'static str,
+    /// Kinds of problems, one of which is expected unless it runs out of time; empty if nothing of it is lost.
+    problems: &'static str,
     make: fn() -> Vec<u8>,
 }
 
-pub(crate) const fn case(name: &'static str, said: &'static str, make: fn() -> Vec<u8>) -> Case {
-    Case { name, said, make }
+pub(crate) const fn case(
+    name: &'static str,
+    problems: &'static str,
+    make: fn() -> Vec<u8>,
+) -> Case {
+    Case { name, problems, make }
 }
 
-/// Every one of them.
+/// Returns all hostile objects.
 fn all() -> impl Iterator<Item = Case> {
     let sets = [
         bombs::CASES,
@@ -89,18 +92,18 @@ fn all() -> impl Iterator<Item = Case> {
     sets.into_iter().flatten().copied()
 }
 
-/// Is a worker where standard input is a socket; ends at once in a usual run.
+/// Is a worker if standard input is a socket; does nothing in a usual run.
 #[test]
 fn a_worker() {
     let input = std::fs::read_link("/proc/self/fd/0").unwrap_or_default();
     if input.to_string_lossy().starts_with("socket:") {
         serve::serve(clock::monotonic).unwrap();
-        // What else a test program does at its end is not allowed here.
+        // Other calls at the end of a test program are not allowed here.
         std::process::exit(0);
     }
 }
 
-/// Starts this test program as a worker.
+/// Returns the command that starts this test program as a worker.
 pub(crate) fn worker() -> Program {
     Program {
         path: std::fs::read_link("/proc/self/exe").unwrap(),
@@ -108,61 +111,61 @@ pub(crate) fn worker() -> Program {
     }
 }
 
-/// Tells a process of ours which object it is about, by its name; none for all of a run.
+/// Variable with the name of the child process's object; empty for all objects of a run.
 const CASE: &str = "HARVEST_HOSTILE_CASE";
-/// Tells it where the object is, or shall be.
+/// Variable with the folder of the object.
 const FOLDER: &str = "HARVEST_HOSTILE_FOLDER";
-/// What it writes there: a line about the object, and a line for each fault.
+/// Name of the file that it writes there: a line about the object, and a line for each fault.
 const VERDICT: &str = "verdict";
 
-/// Has this program run one of the three tests that are no tests, in a process of its own.
+/// Runs one of the three helper tests in a process of its own.
 ///
 /// # Errors
 ///
-/// It has failed: what it said.
+/// Returns the output if it has failed.
 pub(crate) fn apart(test: &str, folder: &Path, case: &str) -> Result<(), String> {
     let Program { path, .. } = worker();
     let mut command = std::process::Command::new(path);
     command.args([test, "--exact", "-q", "--nocapture"]).env(FOLDER, folder).env(CASE, case);
     let output = command.output().unwrap();
-    let said = || String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    if output.status.success() { Ok(()) } else { Err(said()) }
+    let text = || String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    if output.status.success() { Ok(()) } else { Err(text()) }
 }
 
-/// Returns what this process is told to do.
-fn told() -> Option<(PathBuf, String)> {
+/// Returns the folder and object of this child process; `None` in a usual run.
+fn assignment() -> Option<(PathBuf, String)> {
     let folder = std::env::var_os(FOLDER)?;
     Some((folder.into(), std::env::var(CASE).unwrap()))
 }
 
-/// Makes objects where it is told to; ends at once in a usual run.
+/// Makes the assigned objects; does nothing in a usual run.
 #[test]
 fn a_maker() {
-    let Some((folder, name)) = told() else { return };
+    let Some((folder, name)) = assignment() else { return };
     match all().find(|it| it.name == name) {
         Some(case) => std::fs::write(folder.join(case.name), (case.make)()).unwrap(),
         None => run::make(&folder),
     }
 }
 
-/// Reads the object that it is told to, or all of them; ends at once in a usual run.
+/// Reads the assigned object, or all of them; does nothing in a usual run.
 #[test]
 fn a_gatherer() {
-    let Some((folder, name)) = told() else { return };
+    let Some((folder, name)) = assignment() else { return };
     match all().find(|it| it.name == name) {
         Some(case) => std::fs::write(folder.join(VERDICT), read(&case, &folder)).unwrap(),
         None => run::run(),
     }
 }
 
-/// Time and memory are measured by one test at a time.
+/// Lets only one test at a time measure time and memory.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[test]
-fn names_are_met_once() {
+fn names_are_unique() {
     let mut names: Vec<&str> = all().map(|it| it.name).collect();
     let count = names.len();
     names.sort_unstable();
@@ -210,7 +213,7 @@ fn programs_that_lie_end() {
     check(programs::CASES);
 }
 
-/// Has each object read, and holds what comes of it against what is promised.
+/// Reads each object, and checks its records, time and memory.
 fn check(cases: &[Case]) {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
@@ -220,7 +223,7 @@ fn check(cases: &[Case]) {
         let done = apart("a_maker", &root, case.name)
             .and_then(|()| apart("a_gatherer", &root, case.name))
             .map(|()| std::fs::read_to_string(root.join(VERDICT)).unwrap());
-        let verdict = done.unwrap_or_else(|said| format!("{}\n{said}", case.name));
+        let verdict = done.unwrap_or_else(|text| format!("{}\n{text}", case.name));
         std::fs::remove_file(root.join(case.name)).unwrap();
         let (line, faults) = verdict.split_once('\n').unwrap_or((&verdict, ""));
         println!("{line}");
@@ -229,8 +232,8 @@ fn check(cases: &[Case]) {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// Has the object typed, opened and summarized as a gatherer does it; returns what is to be said of it in
-/// a line, and every fault in a line of its own.
+/// Types, opens and summarizes the object like a gatherer; returns a line about it, and a line for every
+/// fault.
 fn read(case: &Case, root: &Path) -> String {
     let config = Config::for_paths(&[root.to_owned()], &root.join("data"));
     let config = Config { worker: Some(worker()), ..config };
@@ -262,7 +265,7 @@ fn read(case: &Case, root: &Path) -> String {
     [vec![line], faults].concat().join("\n")
 }
 
-/// Reads the file as a gatherer does.
+/// Reads the file like a gatherer.
 fn fetched(root: &Path, path: &Path) -> Object {
     let nowhere = Path::new("/nowhere");
     let read = file::read(path, (root, nowhere), READ_BYTES_MAX, false, u64::MAX, &|| false);
@@ -289,7 +292,7 @@ fn overdone(took: Duration, peak: Peak) -> Vec<String> {
     faults
 }
 
-/// Returns what is wrong with what was made of an object.
+/// Returns the faults of an object's records.
 fn faults_of(case: &Case, url: &str, found: &[Summary]) -> Vec<String> {
     let mut faults = Vec::new();
     if found.first().map(|it| it.record.url.as_str()) != Some(url) {
@@ -299,10 +302,10 @@ fn faults_of(case: &Case, url: &str, found: &[Summary]) -> Vec<String> {
     if let Some(fault) = problems().find(|it| it.kind == ProblemKind::Fault) {
         faults.push(format!("meets a fault of ours: {fault}"));
     }
-    let is_said = |kind: &str| problems().any(|it| it.kind.name() == kind);
-    // On a machine that is busy, time may be up before anything else is found.
-    if !case.said.is_empty() && !case.said.split('|').chain(["time"]).any(is_said) {
-        faults.push(format!("is not said to be {}", case.said));
+    let has_problem = |kind: &str| problems().any(|it| it.kind.name() == kind);
+    // On a busy machine, time may be up before another problem is found.
+    if !case.problems.is_empty() && !case.problems.split('|').chain(["time"]).any(has_problem) {
+        faults.push(format!("has no problem of kind {}", case.problems));
     }
     let sizes = found.iter().map(|it| size(&it.record));
     if RECORDS_MAX < found.len() || ANSWER_BYTES_MAX < sizes.sum() {
@@ -317,7 +320,7 @@ fn size(record: &Record) -> usize {
     record.attributes().iter().map(|it| it.name.len() + it.value.len()).sum()
 }
 
-/// Returns what is wrong with a record of the object at `url`, or of one of its members.
+/// Returns the fault of a record of the object at `url`, or of one of its members.
 fn fault_of(url: &str, record: &Record) -> Option<String> {
     let attributes = record.attributes();
     if RECORD_BYTES_MAX < size(record) {
@@ -329,7 +332,7 @@ fn fault_of(url: &str, record: &Record) -> Option<String> {
     if let Some(it) = attributes.iter().find(|it| std::str::from_utf8(&it.value).is_err()) {
         return Some(format!("{} of {} is not UTF-8", it.name, record.url));
     }
-    // Wherever a member says that it lies, it lies in its container.
+    // A member stays in its container, whatever its name.
     let member = record.url.strip_prefix(url);
     let is_within = member.is_some_and(|it| it.is_empty() || it.starts_with('#'));
     let is_there = Url::parse(&record.url).is_ok_and(|it| it.path() == path_of(url));

@@ -1,4 +1,4 @@
-//! Pages, other markup, and JSON: without end, without a bottom, and in other charsets than they say.
+//! Hostile pages, other markup, and JSON: endless, deeply nested, and with wrong charsets.
 
 use crate::made::gzip;
 use crate::{Case, case};
@@ -162,7 +162,7 @@ fn page(body: &str) -> Vec<u8> {
     format!("<!DOCTYPE html><html><head><title>A page</title></head><body>{body}").into_bytes()
 }
 
-/// Ten entities, each of ten of the one before: three gigabytes of laughter.
+/// Returns ten entities, each of ten of the one before: three gigabytes.
 fn laughs(root: &str) -> String {
     let entity =
         |it: usize| format!("<!ENTITY lol{} \"{}\">", it + 1, format!("&lol{it};").repeat(10));

@@ -1,4 +1,4 @@
-//! How much memory this process takes at most, and the workers that it starts.
+//! The peak memory of this process and of the workers that it starts.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
@@ -8,7 +8,7 @@ use std::time::Duration;
 #[derive(Clone, Copy)]
 pub(crate) struct Peak {
     pub(crate) own: u64,
-    /// Of the largest.
+    /// Of the largest worker.
     pub(crate) workers: u64,
 }
 
@@ -18,16 +18,16 @@ impl std::fmt::Debug for Peak {
     }
 }
 
-/// Looks on.
+/// Observer of the memory.
 pub(crate) struct Watch {
     stop: Sender<()>,
     thread: JoinHandle<u64>,
 }
 
 impl Watch {
-    /// Looks as often as this: a worker that is ended can no longer say how much it took.
+    /// Starts, with this time between two checks: the memory of an ended worker cannot be read.
     pub(crate) fn start(every: Duration) -> Self {
-        // Has the kernel forget the peak so far.
+        // Resets the kernel's peak so far.
         std::fs::write("/proc/self/clear_refs", "5").unwrap();
         let (stop, stopped) = mpsc::channel();
         let thread = thread::spawn(move || {
@@ -47,7 +47,7 @@ impl Watch {
     }
 }
 
-/// The processes that this one has started, from any of its threads.
+/// Returns the child processes of this one, started by any of its threads.
 pub(crate) fn workers() -> Vec<String> {
     let mut all = Vec::new();
     for thread in std::fs::read_dir("/proc/self/task").unwrap() {

@@ -1,4 +1,4 @@
-//! Pictures: sizes beyond counting, directories in circles, texts that swell.
+//! Hostile pictures: huge sizes, directories in circles, texts that unpack to much more.
 
 use crate::made::{zlib, zlib_zeros};
 use crate::{Case, case};
@@ -60,7 +60,7 @@ pub(crate) const CASES: &[Case] = &[
     }),
     case("circle.tif", "", circle),
     case("chain.tif", "", || {
-        // Directories of one entry each, which all name the next: hundreds of thousands.
+        // Hundreds of thousands of directories with one entry, each of which refers to the next.
         let mut bytes = b"II*\0\x08\0\0\0".to_vec();
         for number in 1..400_000_u32 {
             bytes.extend(b"\x01\0\x00\x01\x04\0\x01\0\0\0\xff\xff\xff\x7f");
@@ -167,7 +167,7 @@ fn png(chunks: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
     bytes
 }
 
-/// A directory that leads to itself, by each of the ways in which one leads to another.
+/// Returns a directory that refers to itself, in each of the possible ways.
 fn circle() -> Vec<u8> {
     let entry = |tag: u16| [&tag.to_le_bytes()[..], &[4, 0, 1, 0, 0, 0, 8, 0, 0, 0]].concat();
     let entries: Vec<u8> = [330, 34665, 34853, 40965].into_iter().flat_map(entry).collect();

@@ -1,4 +1,4 @@
-//! Programs, libraries and what they are made of.
+//! Hostile programs, libraries and object files.
 
 use crate::{Case, case};
 
@@ -82,7 +82,7 @@ pub(crate) const CASES: &[Case] = &[
     case("hole.dat", "", || vec![0; 100 * MIB]),
 ];
 
-/// An ELF file for 64 bits with so many sections, whose table is there.
+/// Returns a 64-bit ELF file with `count` sections, whose table is at `sections_at`.
 fn elf(sections_at: u64, count: u16, rest: &[u8]) -> Vec<u8> {
     let mut header = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0".to_vec();
     header.extend([0; 16]);

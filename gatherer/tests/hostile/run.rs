@@ -1,5 +1,4 @@
-//! One run of a gatherer over all of them, beside good files, and files that are changed while they are
-//! read.
+//! One run of a gatherer over the hostile set, beside good files and files that change while they are read.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -15,22 +14,22 @@ use crate::peak::Watch;
 use crate::support::{Bench, Tree};
 use crate::{Case, LOOK, OWN_BYTES_MAX, WORKER_BYTES_MAX, all, alone, apart, worker};
 
-/// Files that nothing is wrong with.
+/// Number of good files.
 const GOOD: usize = 200;
-/// Files that are changed all the time, of each kind.
+/// Number of files of each kind that change all the time.
 const RESTLESS: usize = 10;
 /// Kinds of changes.
 const CHANGES: &[&str] = &["growing", "shrinking", "vanishing", "replaced"];
-/// How long a restless file stays as it is.
+/// Time between two changes of a restless file.
 const REST: Duration = Duration::from_millis(2);
-/// Longest of the hostile files that are all written, in bytes: each of them has been met by itself.
+/// Longest hostile file in the run, in bytes: other tests read each file alone.
 const CASE_BYTES_MAX: usize = 2 << 20;
-/// Longer ones that are there all the same.
+/// Longer files that are in the run nevertheless.
 const LONG: &[&str] = &["letter.txt", "value.html", "hole.dat", "string.json", "pushes.dvi"];
-/// How long the run may take at most: no more than each object may take by itself.
+/// Longest time of the run.
 const PATIENCE: Duration = Duration::from_secs(1_200);
 
-/// Changes the restless files, until there is nobody to be told that it goes on.
+/// Changes the restless files until the other end of the channel is dropped.
 fn disturb(root: &Path, over: &Receiver<()>) {
     let words = b"some words of a file that does not stay as it is\n".repeat(4_000);
     let mut round = 0;
@@ -39,7 +38,7 @@ fn disturb(root: &Path, over: &Receiver<()>) {
         for number in 0..RESTLESS {
             for kind in CHANGES {
                 let path = root.join(format!("restless/{kind}{number}.txt"));
-                // What a change leaves may not be there for the next.
+                // The file of an earlier change may not exist for the next.
                 let _outcome = change(kind, &path, round + number, &words);
             }
         }
@@ -73,7 +72,7 @@ fn change(kind: &str, path: &Path, round: usize, words: &[u8]) -> io::Result<()>
     }
 }
 
-/// Writes the hostile files that are part of the run.
+/// Writes the hostile files of the run.
 pub(crate) fn make(folder: &Path) {
     for case in all() {
         let bytes = (case.make)();
@@ -83,7 +82,7 @@ pub(crate) fn make(folder: &Path) {
     }
 }
 
-/// Writes the tree; returns which hostile files are there, and the good ones.
+/// Writes the tree; returns its hostile files, and the good ones.
 fn grow(tree: &Tree) -> (Vec<Case>, Vec<String>) {
     let hostile = tree.path("hostile");
     fs::create_dir(&hostile).unwrap();
@@ -104,8 +103,8 @@ fn grow(tree: &Tree) -> (Vec<Case>, Vec<String>) {
 #[test]
 fn a_run_over_all_of_them_ends_with_every_good_file() {
     let _alone = alone();
-    // In a process of its own: what other tests have taken is none of its memory.
-    apart("a_gatherer", Path::new(""), "").unwrap_or_else(|said| panic!("{said}"));
+    // In a process of its own, without the memory of other tests.
+    apart("a_gatherer", Path::new(""), "").unwrap_or_else(|text| panic!("{text}"));
 }
 
 /// Gathers the whole tree.
@@ -121,7 +120,7 @@ async fn gather() {
     let root: PathBuf = tree.root();
     let disturber = thread::spawn(move || disturb(&root, &over));
     let watch = Watch::start(LOOK);
-    // Nobody watches: the run is the one pass.
+    // Without a watch the run is one pass.
     let config = Config { worker: Some(worker()), watch: Watching::Off, ..tree.config() };
     let bench = Bench::start_within(tree, config, PATIENCE).await;
     drop(go_on);
@@ -133,9 +132,9 @@ async fn gather() {
     let problems = bench.handle.problems();
     for case in cases {
         let url = spec::file_url(&bench.tree.path("hostile").join(case.name));
-        let is_said = problems.iter().any(|it| it.object.starts_with(&url));
+        let has_problem = problems.iter().any(|it| it.object.starts_with(&url));
         assert!(bench.object(&url).await.is_some(), "{} has no record", case.name);
-        assert!(is_said || case.said.is_empty(), "nothing is said of {}", case.name);
+        assert!(has_problem || case.problems.is_empty(), "{} has no problem", case.name);
     }
     assert!(problems.iter().all(|it| it.kind != "fault"), "{problems:#?}");
     bench.assert_conserved();

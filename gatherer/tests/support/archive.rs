@@ -25,13 +25,13 @@ pub(crate) const PAGE: usize = 10;
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Datestamp, and the title unless it is deleted; by number.
+    /// Datestamp and title by number; no title if it is deleted.
     items: BTreeMap<u32, (i64, Option<String>)>,
     /// The queries so far.
-    asked: Vec<String>,
-    /// Answers with this status.
+    queries: Vec<String>,
+    /// Status of all answers.
     status: Option<u16>,
-    /// Queries with this text in them are not answered.
+    /// Queries with this text are not answered.
     stalled: Option<String>,
 }
 
@@ -39,13 +39,13 @@ struct Shared {
 pub(crate) struct Archive {
     pub(crate) url: Url,
     shared: Arc<Mutex<Shared>>,
-    /// Told of each query that is not answered.
+    /// Notified of each query that is not answered.
     stalling: Arc<Notify>,
     shutdown: Shutdown,
 }
 
 impl Archive {
-    /// Serves `count` records, which changed last as the year began.
+    /// Serves `count` records with the datestamp [`START`].
     pub(crate) async fn start(count: u32) -> Self {
         let items = (0..count).map(|n| (n, (START, Some(format!("Item {n}"))))).collect();
         let shared = Arc::new(Mutex::new(Shared { items, ..Shared::default() }));
@@ -64,7 +64,7 @@ impl Archive {
         self.shared.lock().unwrap().items.insert(number, item);
     }
 
-    /// Drops records without a trace.
+    /// Removes records without a tombstone.
     pub(crate) fn lose(&self, is_lost: impl Fn(u32) -> bool) {
         self.shared.lock().unwrap().items.retain(|number, _| !is_lost(*number));
     }
@@ -74,7 +74,7 @@ impl Archive {
         self.shared.lock().unwrap().status = status;
     }
 
-    /// Leaves queries with this text in them unanswered.
+    /// Leaves queries with this text unanswered.
     pub(crate) fn stall(&self, text: Option<&str>) {
         self.shared.lock().unwrap().stalled = text.map(str::to_owned);
     }
@@ -84,12 +84,12 @@ impl Archive {
         self.stalling.notified().await;
     }
 
-    /// The queries since this was last asked.
-    pub(crate) fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.shared.lock().unwrap().asked)
+    /// Returns the queries since the last call.
+    pub(crate) fn take_queries(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.lock().unwrap().queries)
     }
 
-    /// The URL that the record of that number becomes an object under.
+    /// Returns the URL of the object of a record.
     pub(crate) fn object(number: u32) -> String {
         format!("oai:archive.test:{number}")
     }
@@ -116,7 +116,7 @@ async fn answer(
     let query = uri.query().unwrap_or_default().to_owned();
     let (status, is_stalled) = {
         let mut shared = shared.lock().unwrap();
-        shared.asked.push(query.clone());
+        shared.queries.push(query.clone());
         let stalled = shared.stalled.as_ref().is_some_and(|it| query.contains(it));
         (shared.status, stalled)
     };
@@ -154,7 +154,7 @@ fn written(shared: &Shared, request: &Result<Request, Fault>) -> String {
         Ok(Request::List { scope, .. }) => scope,
         Ok(_) => return writer.faults(&[Fault::new(Code::BadArgument, "")]),
     };
-    // A token is first and last datestamp, and how many came before.
+    // A token has the first and last datestamp, and the number of records before it.
     let (from, until, skip) = match scope {
         Scope::Selection(it) => {
             let from = it.from.map_or(i64::MIN, Datestamp::secs);

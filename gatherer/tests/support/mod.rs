@@ -1,4 +1,4 @@
-//! A gatherer over a temporary tree, driven as its users drive it: by files, HTTP and its handle.
+//! A gatherer over a temporary tree, controlled like by its users: by files, HTTP and its handle.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use url::Url;
 
-/// Longest that anything may take before a test fails: far longer than anything should.
+/// Longest wait before a test fails: much longer than any step should take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A temporary tree and the data directory beside it.
@@ -34,7 +34,7 @@ impl Tree {
         tree
     }
 
-    /// Returns a tree with these files, each of which holds its own name.
+    /// Returns a tree with these files, each of which contains its own name.
     pub(crate) fn with(files: &[&str]) -> Self {
         let tree = Self::new();
         for file in files {
@@ -61,8 +61,8 @@ impl Tree {
         std::fs::write(path, content).unwrap();
     }
 
-    /// Says that a file was modified so many seconds after 1970: one that was written just now is
-    /// read again by the next pass, since it may change once more within the same tick of the clock.
+    /// Sets the time of a file, in seconds since 1970. A file that was written just now is read again by
+    /// the next pass, since it may change once more within the same tick of the clock.
     pub(crate) fn date(&self, name: &str, seconds: u64) {
         let file = std::fs::File::options().write(true).open(self.path(name)).unwrap();
         file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
@@ -73,7 +73,7 @@ impl Tree {
     }
 }
 
-/// Returns what these settings say of the tree, their first root.
+/// Returns the settings of the tree, the first root.
 pub(crate) fn settings_of(config: &mut Config) -> &mut spec::Tree {
     match config.roots.first_mut() {
         Some(Root::Tree(tree)) => tree,
@@ -81,12 +81,12 @@ pub(crate) fn settings_of(config: &mut Config) -> &mut spec::Tree {
     }
 }
 
-/// Whether so many passes are over and nothing is under way.
+/// Returns whether this number of passes are finished and nothing is under way.
 fn is_idle(progress: &Progress, passes: u64) -> bool {
     progress.phase == Phase::Idle && passes <= progress.passes_done
 }
 
-/// A gatherer at work on a tree.
+/// A running gatherer of a tree.
 pub(crate) struct Bench {
     pub(crate) tree: Tree,
     pub(crate) handle: Handle,
@@ -104,12 +104,12 @@ impl Bench {
         Self::start_with(tree, config).await
     }
 
-    /// As [`Bench::start`], with other settings.
+    /// Works as [`Bench::start`], with other settings.
     pub(crate) async fn start_with(tree: Tree, config: Config) -> Self {
         Self::start_within(tree, config, PATIENCE).await
     }
 
-    /// As [`Bench::start_with`], where the first pass may take so long.
+    /// Works as [`Bench::start_with`], with a longer wait for the first pass.
     pub(crate) async fn start_within(tree: Tree, config: Config, patience: Duration) -> Self {
         let server = Server::bind(config).await.unwrap();
         let url =
@@ -124,7 +124,7 @@ impl Bench {
         bench
     }
 
-    /// Stops the gatherer, and says how long that took.
+    /// Stops the gatherer, and returns the time that it took.
     pub(crate) async fn stop(self) -> (Tree, Duration) {
         let began = clock::monotonic();
         self.shutdown.start();
@@ -132,7 +132,7 @@ impl Bench {
         (self.tree, clock::monotonic() - began)
     }
 
-    /// Waits until this many passes are over and nothing is under way.
+    /// Waits until this number of passes are finished and nothing is under way.
     pub(crate) async fn passes(&self, count: u64) -> Progress {
         self.progress(|it| is_idle(it, count)).await
     }
@@ -155,7 +155,7 @@ impl Bench {
     /// Waits for a status that `wanted` accepts.
     pub(crate) async fn status(&self, wanted: impl Fn(&Status) -> bool) -> Status {
         let end = clock::monotonic() + PATIENCE;
-        // Nothing tells of a change of status.
+        // There is no notification of a changed status.
         let mut tick = tokio::time::interval(Duration::from_millis(20));
         loop {
             tick.tick().await;
@@ -167,14 +167,14 @@ impl Bench {
         }
     }
 
-    /// Asks for a pass and waits until it is over.
+    /// Requests a pass and waits for its end.
     pub(crate) async fn gather(&self) -> Progress {
         let before = self.handle.progress().borrow().passes_done;
         assert_eq!(self.post("gather").await.0, 202);
         self.passes(before + 1).await
     }
 
-    /// Waits until the object of this file is (or is not) there, and says how long it took.
+    /// Waits until the object of this file exists (or not), and returns the time that it took.
     pub(crate) async fn until(&self, name: &str, there: bool) -> Duration {
         self.until_url(&spec::file_url(&self.tree.path(name)), |it| it.is_some() == there).await
     }
@@ -188,7 +188,7 @@ impl Bench {
         self.until_url(&url, |it| it.is_some_and(holds)).await
     }
 
-    /// Waits until `wanted` accepts what there is of the object with this URL.
+    /// Waits until `wanted` accepts the record of the object with this URL.
     pub(crate) async fn until_url(
         &self,
         url: &str,
@@ -222,7 +222,7 @@ impl Bench {
         Some(soif::parse(&body).unwrap().pop().unwrap())
     }
 
-    /// Fetches the record of a file that must be there.
+    /// Fetches the record of a file that must exist.
     pub(crate) async fn file(&self, name: impl AsRef<Path>) -> Record {
         let url = spec::file_url(&self.tree.root().join(name));
         self.object(&url).await.unwrap_or_else(|| panic!("{url} is not there"))
@@ -274,14 +274,14 @@ impl Bench {
         self.handle.status().roots.remove(0)
     }
 
-    /// Returns how many files were read since the start.
+    /// Returns the number of files read since the start.
     pub(crate) fn read(&self) -> u64 {
         self.handle.stages()[1].entered
     }
 
-    /// Asserts that no stage has lost anything, and that what one passes on the next takes in.
+    /// Asserts that no stage has lost an object, and that the counts between stages agree.
     pub(crate) fn assert_conserved(&self) {
-        // A commit is seen a moment before it is counted.
+        // A commit is visible a moment before it is counted.
         let end = clock::monotonic() + PATIENCE;
         let is_settled = || self.handle.stages().iter().all(StageCount::is_conserved);
         while !is_settled() && clock::monotonic() < end {

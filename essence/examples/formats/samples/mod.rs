@@ -13,7 +13,7 @@ pub(crate) struct Sample {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Types that no name or content gives, with why.
+/// Types that no name or content gives, with the reason.
 pub(crate) const UNSEEN: &[(Type, &str)] = &[
     (Type::SymbolicLink, "the file system; a link has the record of what it leads to"),
     (Type::Directory, "the file system; its files have records"),

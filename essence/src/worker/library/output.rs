@@ -1,8 +1,8 @@
-//! What a program that summarizes has written: attributes in SOIF, as well as it knew.
+//! Output of a program that summarizes: attributes in SOIF, which may be incorrect.
 //!
-//! Source: the user's manual, appendix on SOIF, and its library for Perl (`soif.pl`), whose reader leaves
-//! out what is no attribute. Programs of 1995 wrote the attributes alone, or with `@FILE { url` and `}`
-//! around them; some counted characters for bytes.
+//! Source: the user's manual, appendix on SOIF, and its library for Perl (`soif.pl`), whose reader skips
+//! lines that are no attributes. Programs of 1995 wrote the attributes alone, or with `@FILE { url` and `}`
+//! around them; some counted characters instead of bytes.
 //!
 //! Sans-I/O.
 
@@ -10,7 +10,7 @@ use formats::text::{decode, front};
 use memchr::{memchr, memchr_iter};
 use soif::Record;
 
-use crate::rules::OURS;
+use crate::rules::IDENTITY;
 
 /// Most attributes that are taken.
 const ATTRIBUTES_MAX: usize = 1_000;
@@ -20,12 +20,11 @@ const NAME_BYTES_MAX: usize = 256;
 const VALUE_BYTES_MAX: usize = 1024 * 1024;
 /// Longest full text, in bytes.
 const FULL_TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// The attributes that hold the text: a record has one of them.
+/// Attributes that hold the text: a record has one of them.
 const TEXTS: [&str; 2] = ["Partial-Text", "Full-Text"];
 
-/// Returns the attributes of the first object, in their order; `None` if there is something else in
-/// their place. A value ends where its size says if something can begin there, and else in front of the
-/// next attribute.
+/// Returns the attributes of the first object, in order; `None` if there are only other lines. A value has
+/// its stated size if a line can begin after it; if not, it ends before the next attribute.
 pub(super) fn read(written: &[u8]) -> Option<Vec<(&str, &[u8])>> {
     let (mut found, mut has_others) = (Vec::new(), false);
     let mut rest = written;
@@ -49,8 +48,8 @@ pub(super) fn read(written: &[u8]) -> Option<Vec<(&str, &[u8])>> {
     (!found.is_empty() || !has_others).then_some(found)
 }
 
-/// Reads the beginning of an attribute, up to its value: the name, the size of the value as it says, and
-/// how long the beginning is, in bytes.
+/// Reads the head of an attribute, up to its value: the name, the stated size of the value, and the length
+/// of the head, in bytes.
 fn head(line: &[u8]) -> Option<(&str, usize, usize)> {
     let front = line.get(..line.len().min(NAME_BYTES_MAX)).unwrap_or_default();
     let name_bytes = front.iter().position(|it| matches!(it, b'{' | b'\n'))?;
@@ -69,7 +68,7 @@ fn head(line: &[u8]) -> Option<(&str, usize, usize)> {
     Some((name, size, line.len() - value.len()))
 }
 
-/// Returns how long the value at the front of `body` is, in bytes.
+/// Returns the length of the value at the front of `body`, in bytes.
 fn value_bytes(body: &[u8], size: usize) -> usize {
     let is_end = |after: &[u8]| {
         let next = after.trim_ascii_start();
@@ -83,19 +82,19 @@ fn value_bytes(body: &[u8], size: usize) -> usize {
     end.unwrap_or_else(|| body.trim_ascii_end().len())
 }
 
-/// Whether something other than a value begins here.
+/// Returns whether an attribute or the object's end begins here.
 fn begins(rest: &[u8]) -> bool {
     rest.first() == Some(&b'}') || head(rest).is_some()
 }
 
-/// Lays attributes over a record; several of one name are lines of one. What says which object this is
-/// stays. Returns what was cut, in words.
+/// Lays attributes over a record; several of one name become lines of one. Identifying attributes are not
+/// changed. Returns messages about values that were cut.
 pub(super) fn lay(attributes: Vec<(&str, &[u8])>, record: &mut Record) -> Vec<String> {
     let mut all: Vec<(&str, String)> = Vec::new();
     for (name, value) in attributes {
         let value = decode(value, None);
         let value = value.trim_end_matches(['\n', '\r']);
-        if value.is_empty() || OURS.iter().any(|it| it.eq_ignore_ascii_case(name)) {
+        if value.is_empty() || IDENTITY.iter().any(|it| it.eq_ignore_ascii_case(name)) {
             continue;
         }
         match all.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
@@ -132,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads, and renders each attribute as `name=value`.
+    /// Reads, and compares each attribute as `name=value`.
     #[track_caller]
     fn check(written: &str, expected: Option<&[&str]>) {
         let text = |it: &[u8]| String::from_utf8_lossy(it).replace('\n', "|");
@@ -144,21 +143,21 @@ mod tests {
     }
 
     #[test]
-    fn what_programs_wrote_is_read() {
+    fn output_of_old_programs_is_read() {
         check("Title{5}:\tHello\nAuthor{3}:\tAnn\n", Some(&["Title=Hello", "Author=Ann"]));
         check("@FILE { http://h/a\nTitle{5}:\tHello\n}\n", Some(&["Title=Hello"]));
         check("@FILE { -\nA{1}:\tx\n}\n@FILE { -\nB{1}:\ty\n}\n", Some(&["A=x"]));
-        // Without the last line's end; with CRLF; with a space; with a value of several lines.
+        // Without the last line end; with CRLF; with a space; with a value of several lines.
         check("Title{5}:\tHello", Some(&["Title=Hello"]));
         check("A{1}:\tx\r\nB{1}: y\r\n", Some(&["A=x", "B=y"]));
         check("A{7}:\tx\n}\nB{1\nB{1}:\ty\n", Some(&["A=x|}|B{1", "B=y"]));
-        // Sizes that are not: characters, too much, too little, none of the value.
+        // Wrong sizes: characters, too large, too small, zero.
         check("A{5}:\tGrüße\nB{1}:\ty\n", Some(&["A=Grüße", "B=y"]));
         check("A{500}:\tx\ny\nB{1}:\ty\n}\n", Some(&["A=x|y", "B=y"]));
         check("A{1}:\tx\ny\nB{99}:\ty\n", Some(&["A=x|y", "B=y"]));
         check("A{0}:\t\nB{0}:\tx\n", Some(&["A=", "B=x"]));
         check("A{99999999999999999999}:\tx\nB{1}:\ty\n", Some(&["B=y"]));
-        // What is between, as the original's own reader leaves it out.
+        // Other lines are skipped, as in the original's reader.
         check("warning: old\nA{1}:\tx\n\n\nB{1}:\ty\n", Some(&["A=x", "B=y"]));
         check("", Some(&[]));
         check("@FILE { -\n}\n", Some(&[]));
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_laid_over_the_record() {
+    fn attributes_are_laid_over_the_record() {
         let mut record = Record::new("FILE", "http://h.example/a");
         for (name, value) in [("Title", "old"), ("MD5", "00"), ("Partial-Text", "old"), ("B", "b")]
         {
@@ -198,7 +197,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_well_comes_back(
+        fn correct_output_is_read_unchanged(
             list in prop::collection::vec(("[A-Za-z][A-Za-z0-9-]{0,8}", "[ -~é\n\t]{0,40}"), 0..6),
             is_wrapped in any::<bool>(),
         ) {

@@ -1,8 +1,7 @@
-//! Walks directory by directory, and looks up what is in each through its descriptor: by their full
-//! paths, the system would go down the whole path again for every file.
+//! The direct walk: reads directory by directory, and looks up entries through the directory's descriptor.
+//! With full paths, the system would resolve the whole path again for every file.
 //!
-//! One descriptor is open for each thread. Directories found wait as paths, the last one found is
-//! walked first.
+//! One descriptor is open for each thread. Directories wait in a stack of paths.
 
 use std::ffi::{CStr, OsStr};
 use std::io;
@@ -16,28 +15,28 @@ use std::thread;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
-use super::{Entry, Go, Ground, Met, Next, Real, link_loop, trouble};
+use super::{Entry, Go, Next, ResolvedPaths, WalkItem, Walker, link_loop, trouble};
 use crate::lock::lock;
 use crate::spec::Symlinks;
 use crate::validator::Stat;
 
-/// Room for the names that are read at once, in bytes; a name takes up to 280.
+/// Buffer for the names that are read at once, in bytes; a name takes up to 280.
 const NAMES_BYTES: usize = 32 * 1024;
 
-/// No path that is this long, in bytes, can be opened: what lies there could never be read.
+/// Length from which on paths cannot be opened, in bytes.
 const PATH_BYTES_END: usize = 4_096;
 
-/// As [`Ground::walk`].
+/// Walks as [`Walker::walk`].
 pub(super) fn walk(
-    ground: &Ground<'_>,
+    walker: &Walker<'_>,
     starts: &[PathBuf],
-    real: &Real,
-    meet: &(dyn Fn(Met<'_>) -> Go + Sync),
+    real: &ResolvedPaths,
+    handle: &(dyn Fn(WalkItem<'_>) -> Go + Sync),
 ) {
-    let (queue, follow) = (Queue::default(), ground.tree.symlinks == Symlinks::Follow);
-    let walk = Walk { ground, real, meet, queue: &queue, follow };
+    let (queue, follow) = (Queue::default(), walker.tree.symlinks == Symlinks::Follow);
+    let walk = Walk { walker, real, handle, queue: &queue, follow };
     for start in starts.iter().rev() {
-        if let Some(path) = ground.find(start)
+        if let Some(path) = walker.first_path(start)
             && walk.start(path) == Go::Stop
         {
             return;
@@ -47,24 +46,21 @@ pub(super) fn walk(
         return;
     }
     thread::scope(|scope| {
-        for _ in 1..ground.threads {
+        for _ in 1..walker.threads {
             scope.spawn(|| walk.work());
         }
         walk.work();
     });
 }
 
-/// A walk under way.
 struct Walk<'a> {
-    ground: &'a Ground<'a>,
-    real: &'a Real,
-    meet: &'a (dyn Fn(Met<'_>) -> Go + Sync),
+    walker: &'a Walker<'a>,
+    real: &'a ResolvedPaths,
+    handle: &'a (dyn Fn(WalkItem<'_>) -> Go + Sync),
     queue: &'a Queue,
-    /// Whether links are followed.
     follow: bool,
 }
 
-/// A directory to walk.
 #[derive(Debug)]
 struct Directory {
     path: PathBuf,
@@ -72,21 +68,19 @@ struct Directory {
     is_link: bool,
 }
 
-/// Where an entry is.
 #[derive(Clone, Copy)]
-struct Place<'a> {
-    /// Its directory.
+struct Location<'a> {
     directory: BorrowedFd<'a>,
     name: &'a CStr,
     path: &'a Path,
 }
 
 impl Walk<'_> {
-    /// Looks at the place where the walk begins.
+    /// Visits the path where the walk begins.
     fn start(&self, path: PathBuf) -> Go {
         let Ok(name) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return Go::On };
-        let place = Place { directory: CWD, name: &name, path: &path };
-        match self.come_to(place, FileType::Unknown, true) {
+        let location = Location { directory: CWD, name: &name, path: &path };
+        match self.visit(location, FileType::Unknown, true) {
             (Next::Into, is_link) => {
                 self.queue.add(&mut vec![Directory { path, is_link }]);
                 Go::On
@@ -96,7 +90,6 @@ impl Walk<'_> {
         }
     }
 
-    /// Walks directories until there are none left.
     fn work(&self) {
         let mut room = vec![MaybeUninit::uninit(); NAMES_BYTES];
         while let Some(directory) = self.queue.next() {
@@ -108,17 +101,16 @@ impl Walk<'_> {
         }
     }
 
-    /// Looks at everything in a directory.
     fn read(&self, directory: Directory, room: &mut [MaybeUninit<u8>]) -> Go {
         let Directory { path, is_link } = directory;
         let mut flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        // What takes a directory's place meanwhile may lead anywhere.
+        // A link that has replaced the directory meanwhile may lead anywhere.
         flags.set(OFlags::NOFOLLOW, !is_link);
         let opened = match rustix::fs::open(&path, flags, Mode::empty()) {
             Ok(opened) => opened,
             Err(errno) => return self.fail(&path, errno),
         };
-        // To take a name off a path, `PathBuf` looks where the name starts.
+        // `PathBuf` would search for the start of the name to remove it.
         let mut at = path.as_os_str().as_bytes().to_vec();
         if at.last() != Some(&b'/') {
             at.push(b'/');
@@ -143,8 +135,8 @@ impl Walk<'_> {
             at.truncate(name_start);
             at.extend_from_slice(name.to_bytes());
             let path = Path::new(OsStr::from_bytes(&at));
-            let place = Place { directory: opened.as_fd(), name, path };
-            match self.come_to(place, entry.file_type(), false) {
+            let location = Location { directory: opened.as_fd(), name, path };
+            match self.visit(location, entry.file_type(), false) {
                 (Next::Into, is_link) => found.push(Directory { path: path.into(), is_link }),
                 (Next::Past, _) => {}
                 (Next::Stop, _) => return Go::Stop,
@@ -154,57 +146,58 @@ impl Walk<'_> {
         Go::On
     }
 
-    /// Looks at an entry, which is of this kind as far as its directory says; returns what to do, and
-    /// whether the entry is a link.
-    fn come_to(&self, place: Place<'_>, kind: FileType, is_start: bool) -> (Next, bool) {
-        let look = |flags| rustix::fs::statat(place.directory, place.name, flags);
+    /// Visits an entry, whose directory gives this kind; returns the next step, and whether the entry is
+    /// a link.
+    fn visit(&self, location: Location<'_>, kind: FileType, is_start: bool) -> (Next, bool) {
+        let look = |flags| rustix::fs::statat(location.directory, location.name, flags);
         let mut kind = kind;
         if kind == FileType::Unknown {
             match look(AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => kind = FileType::from_raw_mode(stat.st_mode),
-                Err(errno) => return (self.fail(place.path, errno).into(), false),
+                Err(errno) => return (self.fail(location.path, errno).into(), false),
             }
         }
         let is_link = kind.is_symlink();
         if is_link && self.follow {
             match look(AtFlags::empty()) {
                 Ok(stat) => kind = FileType::from_raw_mode(stat.st_mode),
-                Err(errno) => return (self.fail(place.path, errno).into(), true),
+                Err(errno) => return (self.fail(location.path, errno).into(), true),
             }
             if kind.is_dir()
-                && let Some(above) = self.leads_above(place)
+                && let Some(above) = self.leads_above(location)
             {
-                let trouble = link_loop(place.path.to_path_buf(), above);
-                return (self.ground.report(trouble, self.meet).into(), true);
+                let trouble = link_loop(location.path.to_path_buf(), above);
+                return (self.walker.report(trouble, self.handle).into(), true);
             }
         }
         let stat = || {
-            if PATH_BYTES_END <= place.path.as_os_str().len() {
+            if PATH_BYTES_END <= location.path.as_os_str().len() {
                 return Err(Errno::NAMETOOLONG.into());
             }
             let follow = is_link && self.follow;
             let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
             look(flags).map(|stat| stat_of(&stat)).map_err(io::Error::from)
         };
-        let entry = Entry { path: place.path, kind, is_link, is_start, stat: &stat };
-        (self.ground.visit(&entry, self.real, self.meet), is_link)
+        let entry = Entry { path: location.path, kind, is_link, is_start, stat: &stat };
+        (self.walker.visit(&entry, self.real, self.handle), is_link)
     }
 
-    /// Returns the directory on the way to a link to which the link leads back.
-    fn leads_above<'p>(&self, place: Place<'p>) -> Option<&'p Path> {
-        let target = rustix::fs::statat(place.directory, place.name, AtFlags::empty()).ok()?;
-        let top = &self.ground.tree.directory;
-        place.path.ancestors().skip(1).take_while(|above| above.starts_with(top)).find(|above| {
+    /// Returns the directory above a link to which the link leads back.
+    fn leads_above<'p>(&self, location: Location<'p>) -> Option<&'p Path> {
+        let target =
+            rustix::fs::statat(location.directory, location.name, AtFlags::empty()).ok()?;
+        let top = &self.walker.tree.directory;
+        location.path.ancestors().skip(1).take_while(|above| above.starts_with(top)).find(|above| {
             rustix::fs::stat(*above)
                 .is_ok_and(|it| (it.st_dev, it.st_ino) == (target.st_dev, target.st_ino))
         })
     }
 
-    /// Reports what the system said of an entry.
+    /// Reports the system's error for an entry.
     fn fail(&self, path: &Path, errno: Errno) -> Go {
         let error = io::Error::from(errno);
         match trouble(Some(path.to_path_buf()), Some(&error), &error) {
-            Some(trouble) => self.ground.report(trouble, self.meet),
+            Some(trouble) => self.walker.report(trouble, self.handle),
             None => Go::On,
         }
     }
@@ -219,17 +212,17 @@ fn stat_of(stat: &rustix::fs::Stat) -> Stat {
     }
 }
 
-/// The directories that wait to be walked.
+/// Directories that wait to be walked.
 #[derive(Debug, Default)]
 struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     news: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     waiting: Vec<Directory>,
-    /// Threads that walk a directory, and may find others in it.
+    /// Number of threads that walk a directory, and may add others.
     at_work: usize,
     stopped: bool,
 }
@@ -239,8 +232,8 @@ impl Queue {
         lock(&self.state).waiting.is_empty()
     }
 
-    /// Returns the next directory, for a [`Turn`]; waits for one while others may find some. `None`
-    /// when the walk is over.
+    /// Returns the next directory, for a [`Turn`]; waits for one while other threads may add some. `None`
+    /// at the end of the walk.
     fn next(&self) -> Option<Directory> {
         let mut state = lock(&self.state);
         loop {
@@ -265,14 +258,14 @@ impl Queue {
         }
     }
 
-    /// Ends the walk for all.
     fn stop(&self) {
         lock(&self.state).stopped = true;
         self.news.notify_all();
     }
 }
 
-/// One thread's work at one directory. A fault there ends the walk: the others would wait for ever.
+/// One thread's work on one directory. A panic there ends the walk, since the other threads would wait
+/// forever.
 struct Turn<'q>(&'q Queue);
 
 impl Drop for Turn<'_> {
@@ -295,21 +288,22 @@ mod tests {
     use crate::tree::filter::Filter;
 
     #[test]
-    fn a_link_is_known_as_one_where_its_directory_does_not_say_it() {
+    fn a_link_is_recognized_without_a_kind_in_its_directory() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("a")).unwrap();
         std::os::unix::fs::symlink("a", folder.path().join("link")).unwrap();
         let root = Tree { symlinks: Symlinks::Follow, ..Tree::new(folder.path()) };
         let filter = Filter::new(&root).unwrap();
-        let ground = Ground { tree: &root, filter: &filter, data: Path::new("/none"), threads: 1 };
-        let (real, queue) = (Real::of(&ground), Queue::default());
-        let meet = |_: Met<'_>| Go::On;
-        let walk = Walk { ground: &ground, real: &real, meet: &meet, queue: &queue, follow: true };
+        let walker = Walker { tree: &root, filter: &filter, data: Path::new("/none"), threads: 1 };
+        let (real, queue) = (ResolvedPaths::of(&walker), Queue::default());
+        let handle = |_: WalkItem<'_>| Go::On;
+        let walk =
+            Walk { walker: &walker, real: &real, handle: &handle, queue: &queue, follow: true };
         let opened = fs::File::open(folder.path()).unwrap();
         for (name, is_link) in [(c"a", false), (c"link", true)] {
             let path = folder.path().join(name.to_str().unwrap());
-            let place = Place { directory: opened.as_fd(), name, path: &path };
-            assert_eq!(walk.come_to(place, FileType::Unknown, false), (Next::Into, is_link));
+            let location = Location { directory: opened.as_fd(), name, path: &path };
+            assert_eq!(walk.visit(location, FileType::Unknown, false), (Next::Into, is_link));
         }
     }
 }

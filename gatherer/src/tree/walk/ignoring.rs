@@ -1,5 +1,5 @@
-//! Walks where `.gitignore` files count: the `ignore` crate finds the entries and matches the files. On
-//! any other root it meets what [`super::direct`] does, as the tests check.
+//! The walk with `.gitignore` files: the `ignore` crate finds the entries and matches the files. On any
+//! other root it gives the items of [`super::direct`], as the tests check.
 
 use std::fs;
 use std::io;
@@ -9,54 +9,56 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use rustix::fs::FileType;
 
-use super::{Entry, Go, Ground, Met, Next, Real, Trouble, is_within, link_loop, trouble};
+use super::{
+    Entry, Go, Next, ResolvedPaths, Trouble, WalkItem, Walker, is_within, link_loop, trouble,
+};
 use crate::spec::Symlinks;
 use crate::tree::file::stat_of;
 
-/// Where rules may stand in a directory.
+/// Files with rules in a directory.
 const RULES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
 
-/// Directories with rules that cannot be read that are named one by one.
-const SHUT_MAX: usize = 1_000;
+/// Most directories with unreadable rules that are reported one by one.
+const SKIPPED_MAX: usize = 1_000;
 
-/// As [`Ground::walk`].
+/// Walks as [`Walker::walk`].
 pub(super) fn walk(
-    ground: &Ground<'_>,
+    walker: &Walker<'_>,
     starts: &[PathBuf],
-    real: &Real,
-    meet: &(dyn Fn(Met<'_>) -> Go + Sync),
+    real: &ResolvedPaths,
+    handle: &(dyn Fn(WalkItem<'_>) -> Go + Sync),
 ) {
-    // With `.gitignore` files, every one on the way down counts: walk from the top, once, and leave
-    // out what is not on the way.
-    let top_only = [ground.tree.directory.clone()];
-    let from = if ground.tree.gitignore && !starts.is_empty() { &top_only } else { starts };
-    // The crate reads a directory's rules before it asks whether to go there.
-    let shut = Shut::default();
-    let opens = |from: &PathBuf| !ground.tree.gitignore || shut.opens(from);
-    let mut found = from.iter().filter_map(|from| ground.find(from)).filter(opens);
-    let Some(first) = found.next() else { return shut.report(ground, meet) };
-    let narrowed = (ground.tree.gitignore && starts != top_only).then_some(starts);
+    // Every `.gitignore` file above an entry counts: walk once from the top, and skip entries that are
+    // neither above nor below a start.
+    let top_only = [walker.tree.directory.clone()];
+    let from = if walker.tree.gitignore && !starts.is_empty() { &top_only } else { starts };
+    // The crate reads a directory's rules before it asks whether to enter.
+    let skipped = SkippedFolders::default();
+    let enters = |from: &PathBuf| !walker.tree.gitignore || skipped.enters(from);
+    let mut found = from.iter().filter_map(|from| walker.first_path(from)).filter(enters);
+    let Some(first) = found.next() else { return skipped.report(walker, handle) };
+    let narrowed = (walker.tree.gitignore && starts != top_only).then_some(starts);
     let mut builder = WalkBuilder::new(first);
     for from in found {
         builder.add(from);
     }
     builder
         .standard_filters(false)
-        .follow_links(ground.tree.symlinks == Symlinks::Follow)
-        .threads(ground.threads);
-    if ground.tree.gitignore {
+        .follow_links(walker.tree.symlinks == Symlinks::Follow)
+        .threads(walker.threads);
+    if walker.tree.gitignore {
         builder.git_ignore(true).ignore(true).git_exclude(true).require_git(false);
-        let shut = shut.clone();
+        let skipped = skipped.clone();
         builder.filter_entry(move |entry| {
-            !entry.file_type().is_some_and(|it| it.is_dir()) || shut.opens(entry.path())
+            !entry.file_type().is_some_and(|it| it.is_dir()) || skipped.enters(entry.path())
         });
     }
     builder.build_parallel().run(|| {
         Box::new(|entry| {
             let next = match entry {
-                Ok(entry) => visit(ground, &entry, narrowed, real, meet),
-                Err(error) => match in_words(&error) {
-                    Some(trouble) => match ground.report(trouble, meet) {
+                Ok(entry) => visit(walker, &entry, narrowed, real, handle),
+                Err(error) => match trouble_of(&error) {
+                    Some(trouble) => match walker.report(trouble, handle) {
                         Go::On => Next::Into,
                         Go::Stop => Next::Stop,
                     },
@@ -70,75 +72,76 @@ pub(super) fn walk(
             }
         })
     });
-    shut.report(ground, meet);
+    skipped.report(walker, handle);
 }
 
-/// Directories that are not gone into, since reading their rules might never end: a pipe or a device
-/// is under their name.
+/// Directories that are not entered because reading their rules might never end: a file of rules is a
+/// pipe or a device.
 #[derive(Clone, Default)]
-struct Shut(Arc<Mutex<Vec<(PathBuf, &'static str)>>>);
+struct SkippedFolders(Arc<Mutex<Vec<(PathBuf, &'static str)>>>);
 
-impl Shut {
-    /// Whether to go into a directory; it is noted if not.
-    fn opens(&self, directory: &Path) -> bool {
+impl SkippedFolders {
+    /// Returns whether to enter a directory; notes it if not.
+    fn enters(&self, directory: &Path) -> bool {
         let endless = |name: &&&str| {
             let at = fs::metadata(directory.join(name));
             at.is_ok_and(|it| !it.is_file() && !it.is_dir())
         };
         let Some(name) = RULES.iter().find(endless) else { return true };
-        let mut shut = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if shut.len() <= SHUT_MAX {
-            shut.push((directory.to_path_buf(), name));
+        let mut skipped = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if skipped.len() <= SKIPPED_MAX {
+            skipped.push((directory.to_path_buf(), name));
         }
         false
     }
 
-    fn report(&self, ground: &Ground<'_>, meet: &(dyn Fn(Met<'_>) -> Go + Sync)) {
-        let mut shut = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        if let Some((last, _)) = shut.get_mut(SHUT_MAX) {
-            // There may be more of them anywhere.
-            last.clone_from(&ground.tree.directory);
+    fn report(&self, walker: &Walker<'_>, handle: &(dyn Fn(WalkItem<'_>) -> Go + Sync)) {
+        let mut skipped =
+            std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some((last, _)) = skipped.get_mut(SKIPPED_MAX) {
+            // There may be more anywhere in the tree.
+            last.clone_from(&walker.tree.directory);
         }
-        for (directory, name) in shut {
+        for (directory, name) in skipped {
             let message = format!("{name} is no file; remove it, or put a file in its place");
             let path = Some(directory);
             let trouble = Trouble { path, kind: "unreadable", message, unseen: true };
-            if ground.report(trouble, meet) == Go::Stop {
+            if walker.report(trouble, handle) == Go::Stop {
                 return;
             }
         }
     }
 }
 
-/// Looks at an entry; with `starts`, at one that may be elsewhere.
+/// Visits an entry; with `starts`, skips it if it is neither above nor below one.
 fn visit(
-    ground: &Ground<'_>,
+    walker: &Walker<'_>,
     entry: &DirEntry,
     starts: Option<&[PathBuf]>,
-    real: &Real,
-    meet: &(dyn Fn(Met<'_>) -> Go + Sync),
+    real: &ResolvedPaths,
+    handle: &(dyn Fn(WalkItem<'_>) -> Go + Sync),
 ) -> Next {
     let path = entry.path();
     let Some(kind) = entry.file_type().map(kind_of) else { return Next::Past };
     if let Some(starts) = starts {
-        let on_the_way = kind.is_dir() && is_on_the_way(path, starts);
-        if !on_the_way && !is_within(path, starts) {
+        let is_above = kind.is_dir() && is_above(path, starts);
+        if !is_above && !is_within(path, starts) {
             return Next::Past;
         }
     }
     let stat = || match entry.metadata() {
         Ok(metadata) => Ok(stat_of(&metadata)),
         Err(error) => {
-            let said = error.to_string();
-            Err(error.into_io_error().unwrap_or_else(|| io::Error::other(said)))
+            let text = error.to_string();
+            Err(error.into_io_error().unwrap_or_else(|| io::Error::other(text)))
         }
     };
     let (is_link, is_start) = (entry.path_is_symlink(), entry.depth() == 0);
-    ground.visit(&Entry { path, kind, is_link, is_start, stat: &stat }, real, meet)
+    walker.visit(&Entry { path, kind, is_link, is_start, stat: &stat }, real, handle)
 }
 
-/// Whether one of `starts` lies below `path`.
-fn is_on_the_way(path: &Path, starts: &[PathBuf]) -> bool {
+/// Returns whether one of `starts` lies below `path`.
+fn is_above(path: &Path, starts: &[PathBuf]) -> bool {
     let after = starts.partition_point(|it| it.as_path() <= path);
     starts.get(after).is_some_and(|it| it.starts_with(path))
 }
@@ -164,8 +167,8 @@ fn kind_of(kind: fs::FileType) -> FileType {
     }
 }
 
-/// Says what is wrong; `None` for an entry that vanished before it was looked at.
-fn in_words(error: &ignore::Error) -> Option<Trouble> {
+/// Returns the problem of an error; `None` for an entry that vanished before it was read.
+fn trouble_of(error: &ignore::Error) -> Option<Trouble> {
     let (mut path, mut inner) = (None, error);
     loop {
         match inner {

@@ -1,4 +1,4 @@
-//! Which files are gathered, as far as that can be told before they are read.
+//! The selection of files by name, size and metadata, before they are read.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -11,16 +11,16 @@ use crate::error::Error;
 use crate::spec::{self, Tree};
 use crate::tree::filter::{self, Filter};
 
-/// Which files a gatherer takes, to be asked for one at a time. What `.gitignore` files say is not asked.
+/// Selection of a gatherer's files, for single files. It ignores `.gitignore` files.
 #[derive(Debug)]
-pub struct Gathered {
+pub struct FileSelection {
     select: Selection,
-    /// The tops of trees, with what is taken of each.
+    /// Tops of trees with their filters.
     trees: Vec<(PathBuf, Filter)>,
 }
 
-impl Gathered {
-    /// Returns what a gatherer with these settings takes.
+impl FileSelection {
+    /// Returns the selection of a gatherer with these settings.
     ///
     /// # Errors
     ///
@@ -31,8 +31,8 @@ impl Gathered {
         Ok(Self { select: Selection::new(&config.essence.select)?, trees })
     }
 
-    /// Says why the file at `path` (absolute) with `size` bytes is left out, if it is, in kebab case. One
-    /// that lies in no root is looked at by its name. Blocks.
+    /// Returns why the file at `path` (absolute) with `size` bytes is left out, in kebab case; `None` if
+    /// it is gathered. A file outside all roots is judged by its name. Blocks.
     pub fn leaves_out(&self, path: &Path, size: u64) -> Option<&'static str> {
         let around = self.trees.iter().filter(|(top, _)| path.starts_with(top));
         let Some((top, filter)) = around.max_by_key(|(top, _)| top.as_os_str().len()) else {
@@ -50,7 +50,7 @@ impl Gathered {
     }
 }
 
-/// Says why a file of the root with this top and filter is none to summarize, if it is none. Blocks.
+/// Returns why a file of the root with this top and filter is not summarized; `None` if it is. Blocks.
 pub(crate) fn leaves_out(
     select: &Selection,
     root: (&Path, &Filter),
@@ -65,12 +65,12 @@ pub(crate) fn leaves_out(
     })
 }
 
-/// Whether the file called `name` beside the one at `below` is there, and not excluded: what is made of it
-/// may only go where it stays.
+/// Returns whether the file called `name` beside the one at `below` exists and is gathered: a product is
+/// left out only if its source is gathered.
 fn is_gathered((top, filter): (&Path, &Filter), below: &Path, name: &OsStr) -> bool {
     let below = below.with_file_name(name);
-    let found = std::fs::symlink_metadata(top.join(&below));
-    found.is_ok_and(|it| it.is_file() && filter.leaves_out(&below, it.len()).is_none())
+    let metadata = std::fs::symlink_metadata(top.join(&below));
+    metadata.is_ok_and(|it| it.is_file() && filter.leaves_out(&below, it.len()).is_none())
 }
 
 #[cfg(test)]
@@ -94,7 +94,7 @@ mod tests {
         config.essence.select.size_max = Some(9);
         let pair = SourceFor { made: "*.o".to_owned(), from: vec!["*.c".to_owned()] };
         config.essence.select.source_for = vec![pair];
-        let gathered = Gathered::new(&config).unwrap();
+        let selection = FileSelection::new(&config).unwrap();
         for (name, size, expected) in [
             ("root/d/a.c", 1, None),
             ("root/d/a.o", 1, Some("has-source")),
@@ -108,7 +108,7 @@ mod tests {
             ("elsewhere/a.tmp", 1, Some("stopped-name")),
             ("a.o", 1, None),
         ] {
-            assert_eq!(gathered.leaves_out(&at(name), size), expected, "{name}");
+            assert_eq!(selection.leaves_out(&at(name), size), expected, "{name}");
         }
     }
 }

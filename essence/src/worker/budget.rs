@@ -1,0 +1,75 @@
+//! The budget of programs: a bound on the time and output of all programs for one file.
+
+use std::time::{Duration, Instant};
+
+use super::Clock;
+use super::program::Failure;
+
+/// Most time for the programs of one file, in multiples of the time for one program.
+const TIMES_MAX: u32 = 60;
+/// Most programs for one file that may be ended because they take too long.
+const LATE_MAX: u32 = 3;
+/// Most bytes that the programs for one file may write; the program that reaches it is not cut.
+const WRITTEN_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Budget of the programs for one file.
+#[derive(Debug)]
+pub struct ProgramBudget {
+    /// Most time for one program.
+    time_max: Duration,
+    /// End of the time for all programs.
+    end: Instant,
+    clock: Clock,
+    late: u32,
+    bytes: usize,
+}
+
+impl ProgramBudget {
+    /// Returns an unused budget of programs that may take `time_max` each.
+    pub fn new(time_max: Duration, clock: Clock) -> Self {
+        Self { time_max, end: clock() + time_max * TIMES_MAX, clock, late: 0, bytes: 0 }
+    }
+
+    /// Returns the deadline of the next program; or, if the budget is used up, the reason.
+    pub fn next(&self) -> Result<Instant, &'static str> {
+        let now = (self.clock)();
+        if self.end <= now || LATE_MAX <= self.late {
+            return Err("took too long");
+        }
+        if WRITTEN_BYTES_MAX <= self.bytes {
+            return Err("wrote too much");
+        }
+        Ok(self.end.min(now + self.time_max))
+    }
+
+    /// Counts the outcome of a program whose deadline was `deadline`.
+    pub fn count(&mut self, outcome: &Result<Vec<u8>, Failure>, deadline: Instant) {
+        self.late += u32::from(outcome.is_err() && deadline <= (self.clock)());
+        self.bytes += outcome.as_ref().map_or(0, Vec::len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use net::clock;
+
+    use super::*;
+
+    #[test]
+    fn programs_of_one_file_are_bounded() {
+        let mut budget = ProgramBudget::new(Duration::from_secs(100), clock::monotonic);
+        let deadline = budget.next().unwrap();
+        budget.count(&Ok(vec![0; WRITTEN_BYTES_MAX]), deadline);
+        assert_eq!(budget.next(), Err("wrote too much"));
+        let mut budget = ProgramBudget::new(Duration::from_secs(100), clock::monotonic);
+        let late = Err(Failure::from("late".to_owned()));
+        for _ in 0..LATE_MAX {
+            budget.count(&late, deadline);
+            assert!(budget.next().is_ok(), "in time");
+        }
+        for _ in 0..LATE_MAX {
+            budget.count(&late, clock::monotonic());
+        }
+        assert_eq!(budget.next(), Err("took too long"));
+    }
+}
