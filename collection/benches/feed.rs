@@ -1,8 +1,8 @@
-//! What it costs to serve a feed, beside nginx sending the same bytes as a file; what a server of a
-//! large collection takes in memory; many pulls at once; and what a pull that is cut sends again.
+//! Costs of a feed: CPU time beside nginx with the same bytes as a file, memory of a server with a
+//! large collection, many pulls at once, and bytes sent again after cuts.
 //!
 //! `cargo bench -p collection --bench feed`. It needs nginx (`apt-get install nginx-light`).
-//! `HARVEST_RECORDS` says how many records the large collection has (default 200,000).
+//! `HARVEST_RECORDS` is the number of records of the large collection (default 200,000).
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic and prints")]
 
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use collection::feed::{FeedOptions, FeedServer};
-use collection::pull::{Asking, PullLimits, Puller};
+use collection::pull::{FeedClient, PullLimits, Puller};
 use collection::{Batch, Change, Collection, GATHERER_ID, Options, Stamp};
 use net::body::Body;
 use net::client::{Client, Request, Settings};
@@ -30,14 +30,14 @@ use url::Url;
 
 /// Records of a delta.
 const DELTA: u64 = 1_000;
-/// How often each server sends it, in each of several turns.
+/// Number of requests to each server, in each of several turns.
 const REQUESTS: usize = 1_000;
 const TURNS: usize = 5;
 /// Brokers that pull at once.
 const BROKERS: usize = 200;
-/// How often a pull is cut.
+/// Number of cuts of a pull.
 const CUTS: u64 = 5;
-/// Clock ticks of /proc in a second, on every Linux that is.
+/// Clock ticks of /proc in a second, on every present Linux.
 const TICKS: f64 = 100.0;
 
 /// What the binary allocates with.
@@ -88,7 +88,7 @@ fn filled(dir: &Path, records: u64) -> Collection {
     collection
 }
 
-/// The other process: serves the collection and says where, until it is killed.
+/// The other process: serves the collection and prints its address, until it is killed.
 async fn serve_collection(dir: &Path) {
     let (collection, _) = Collection::open(dir, Options::default(), now()).unwrap();
     let feed = FeedServer::new(collection, FeedOptions::default());
@@ -157,14 +157,14 @@ impl Served {
         host::join(&Url::parse(&format!("http://{}/", self.address)).unwrap(), path)
     }
 
-    /// CPU time used so far, in seconds.
+    /// Returns the CPU time used so far, in seconds.
     fn cpu(&self) -> f64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
         fields[11..13].iter().map(|it| it.parse::<f64>().unwrap()).sum::<f64>() / TICKS
     }
 
-    /// A figure of its memory, in megabytes.
+    /// Returns a figure of its memory, in megabytes.
     fn memory(&self, name: &str) -> f64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
         let line = status.lines().find(|it| it.starts_with(name)).unwrap();
@@ -172,8 +172,8 @@ impl Served {
     }
 }
 
-fn asking(client: Client, base: Url) -> Asking {
-    Asking::new(client, base, "source").allow_private(true)
+fn feed_client(client: Client, base: Url) -> FeedClient {
+    FeedClient::new(client, base, "source").allow_private(true)
 }
 
 fn client() -> Client {
@@ -237,7 +237,7 @@ async fn at_once() {
         let broker = dir.path().join(format!("broker-{number}"));
         let (collection, _) = Collection::open(&broker, Options::default(), now()).unwrap();
         let limits = PullLimits::default();
-        let puller = Puller::new(asking(client(), server.url("")), collection.clone(), limits);
+        let puller = Puller::new(feed_client(client(), server.url("")), collection.clone(), limits);
         pulls.spawn(async move { puller.pull(None).await.map(|_| collection.len()) });
     }
     let start = clock::monotonic();
@@ -258,8 +258,8 @@ async fn at_once() {
     );
 }
 
-/// What a server takes in memory for a collection a hundredth as large, and for a large one; and
-/// what a pull of the large one sends when it is cut.
+/// Measures a server's memory for a large collection and for one a hundredth as large, and the
+/// bytes of a pull of the large one that is cut.
 async fn large_and_cut() {
     let records = std::env::var("HARVEST_RECORDS").ok().and_then(|it| it.parse().ok());
     let records = records.unwrap_or(200_000);
@@ -286,7 +286,7 @@ async fn large_and_cut() {
     let base = Url::parse(&format!("http://{proxy}/")).unwrap();
     let client =
         Client::new(Settings { allow_private: true, idle_per_host_max: 0, ..Settings::default() });
-    let puller = Puller::new(asking(client, base), collection.clone(), PullLimits::default());
+    let puller = Puller::new(feed_client(client, base), collection.clone(), PullLimits::default());
     let (mut bytes, mut resumed, mut tries) = (0, 0, 0);
     while collection.len() < records {
         tries += 1;
@@ -302,7 +302,7 @@ async fn large_and_cut() {
     );
 }
 
-/// A proxy that cuts the connections that carry much, after so many bytes each.
+/// Starts a proxy that cuts large transfers, after the given numbers of bytes.
 async fn cutting(server: SocketAddr, mut cuts: Vec<u64>) -> (SocketAddr, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -312,7 +312,7 @@ async fn cutting(server: SocketAddr, mut cuts: Vec<u64>) -> (SocketAddr, JoinSet
             let (near, _) = listener.accept().await.unwrap();
             let far = TcpStream::connect(server).await.unwrap();
             let most = cuts.last().copied().unwrap_or(u64::MAX);
-            // Redirects and the like are small: only what reaches the cut uses it up.
+            // Small answers, such as redirects, do not use up a cut.
             if most <= pass(near, far, most).await {
                 cuts.pop();
             }
@@ -321,7 +321,7 @@ async fn cutting(server: SocketAddr, mut cuts: Vec<u64>) -> (SocketAddr, JoinSet
     (address, tasks)
 }
 
-/// Passes bytes on until one side ends, or so many have gone back; returns how many went back.
+/// Passes bytes until one side ends, or `most` bytes have gone back; returns their number.
 async fn pass(mut near: TcpStream, mut far: TcpStream, most: u64) -> u64 {
     let (mut from_near, mut to_near) = near.split();
     let (mut from_far, mut to_far) = far.split();

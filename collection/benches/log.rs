@@ -1,8 +1,8 @@
-//! How fast a collection takes changes, what it needs on disk after churn, and how it does when it
-//! is large; each beside a yardstick of the same run.
+//! Speed of commits, disk space after churn, and speed at a large size; each beside a yardstick of
+//! the same run.
 //!
-//! `cargo bench -p collection --bench log`. `HARVEST_RECORDS` says how many records the first part
-//! appends (default 200,000).
+//! `cargo bench -p collection --bench log`. `HARVEST_RECORDS` is the number of records that the
+//! first part appends (default 200,000).
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic and prints")]
 
@@ -23,12 +23,12 @@ use soif::digest::Md5;
 const BATCH: u64 = 1000;
 /// Objects that are churned.
 const CHURNED: u64 = 100_000;
-/// How often each of them is written over.
+/// Number of times that each of them is overwritten.
 const OVERWRITES: u64 = 10;
 /// What the binary allocates with.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-/// Words of the language that records are in.
+/// Number of words of the records' language.
 const WORDS: usize = 8_000;
 const GATHERER: &str = "0123456789abcdef";
 
@@ -46,7 +46,7 @@ fn url(n: u64) -> String {
     format!("http://www.example.org/collection/{:03}/object-{n}.html", n % 997)
 }
 
-/// Records of words that are as often as words are (Zipf), so that they compress as text does.
+/// A writer of records whose words have natural frequencies (Zipf), so that they compress as text does.
 struct Author {
     words: Vec<String>,
 }
@@ -63,7 +63,7 @@ impl Author {
         Self { words: (0..WORDS).map(word).collect() }
     }
 
-    /// A record of about so many bytes; `round` makes it differ.
+    /// Makes a record of about `bytes` bytes; `round` makes it differ.
     fn record(&self, n: u64, round: u64, bytes: usize) -> Record {
         let mut record = Record::new("FILE", url(n));
         record.push("Gatherer-Id", GATHERER);
@@ -72,7 +72,7 @@ impl Author {
         let mut random = Random((n + 1) * 31 + round);
         let mut text = String::new();
         while text.len() + 230 < bytes {
-            // Twice at random below a random number: few words are frequent, most are rare.
+            // Twice a random number below a random number: few words are frequent, most are rare.
             let rank = (0..2).fold(WORDS, |below, _| random.below(below) + 1);
             text.push_str(&self.words[rank - 1]);
             text.push(' ');
@@ -82,7 +82,7 @@ impl Author {
     }
 }
 
-/// Numbers that look random, the same each time.
+/// A generator of the same random numbers in each run.
 struct Random(u64);
 
 impl Random {
@@ -117,8 +117,8 @@ fn batches(
     })
 }
 
-/// Appends, beside what no collection could do without: each batch written as SOIF, packed, put at
-/// the end of a file and synced.
+/// Measures appends, beside a minimum for any collection: each batch written as SOIF, packed,
+/// appended to a file and synced.
 fn append(author: &Author, bytes: usize, records: u64) {
     let dir = tempfile::tempdir().unwrap();
     let (collection, _) = Collection::open(dir.path(), Options::default(), now()).unwrap();
@@ -161,8 +161,8 @@ fn bare_append(file: &mut File, changes: &[Change]) {
     file.sync_data().unwrap();
 }
 
-/// Overwrites and deletes, with the compactions that are due; then what is on disk beside what the
-/// live records take alone.
+/// Measures overwrites and deletes, with the compactions that are due; then the bytes on disk
+/// beside those of the live records alone.
 fn churn(author: &Author) {
     let dir = tempfile::tempdir().unwrap();
     let (collection, _) = Collection::open(dir.path(), Options::default(), now()).unwrap();
@@ -202,7 +202,7 @@ fn churn(author: &Author) {
     line("segments without pins", segment_bytes(dir.path()), alone);
 }
 
-/// What the last versions of these objects take in a collection of their own, compacted.
+/// Returns the bytes of the objects' last versions in a collection of their own, compacted.
 fn live_bytes(author: &Author, objects: impl Iterator<Item = u64>) -> u64 {
     let dir = tempfile::tempdir().unwrap();
     let (collection, _) = Collection::open(dir.path(), Options::default(), now()).unwrap();

@@ -1,13 +1,13 @@
-//! The words of the change log: stamps, epochs, versions, object identifiers, changes and notes.
+//! The types of the change log: stamps, epochs, versions, object identifiers, changes and notes.
 //!
-//! Source: DESIGN.md, "The one idea"; TR §3 for what an update stream says (`@UPDATE`, `@REFRESH`,
-//! `@DELETE`).
+//! Source: ARCHITECTURE.md, "The one idea"; TR §3 for the contents of an update stream
+//! (`@UPDATE`, `@REFRESH`, `@DELETE`).
 //!
 //! # Differences from the TR
 //!
-//! The TR's stream is ordered by wall-clock time; ours by (epoch, serial), so that two changes never
-//! tie and a restored collection is told apart from the one it was. `Confirm` (all live objects of
-//! one root still exist) stands in for one `@REFRESH` per object.
+//! The TR orders its stream by wall-clock time. Ours is ordered by (epoch, serial): two changes
+//! never tie, and a restored collection differs from the original. `Confirm` (all live objects of
+//! one root still exist) replaces one `@REFRESH` per object.
 //!
 //! Sans-I/O.
 
@@ -23,9 +23,9 @@ use crate::notice::Notice;
 
 /// The attribute that names the gatherer an object came from.
 pub const GATHERER_ID: &str = "Gatherer-Id";
-/// The attribute that names the root an object was found under.
+/// The attribute that names the root of an object.
 pub const GATHERER_ROOT: &str = "Gatherer-Root";
-/// The attribute with the (epoch, serial) an object has where it was gathered: `EPOCH-SERIAL`.
+/// The attribute with an object's (epoch, serial) at its gatherer: `EPOCH-SERIAL`.
 pub const ORIGIN_VERSION: &str = "Origin-Version";
 
 /// A moment: Unix time in milliseconds.
@@ -34,15 +34,15 @@ pub const ORIGIN_VERSION: &str = "Origin-Version";
 )]
 pub struct Stamp(pub u64);
 
-/// Which life of a collection a serial belongs to. A newer epoch is a larger number.
+/// One life of a log, in which its serials count. A newer epoch is a larger number.
 ///
 /// Shown as 16 lower-case hex digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 
 impl Epoch {
-    /// Makes the epoch that starts at `now`, told apart from others of that millisecond by the low
-    /// 20 bits of `random`.
+    /// Makes the epoch that starts at `now`. The low 20 bits of `random` distinguish it from others
+    /// of that millisecond.
     #[must_use]
     pub fn new(now: Stamp, random: u64) -> Self {
         Self((now.0 << 20) | (random & 0xf_ffff))
@@ -68,12 +68,12 @@ impl FromStr for Epoch {
     }
 }
 
-/// How far a collection has come: its epoch and the serial of its last change (0: none yet).
+/// The progress of a collection: its epoch and the serial of its last change (0: none yet).
 ///
 /// Ordered by epoch, then serial. Shown as `EPOCH-SERIAL`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
-    /// The life of the collection that the serial counts in.
+    /// The epoch that the serial counts in.
     pub epoch: Epoch,
     /// The serial of the last change.
     pub serial: u64,
@@ -130,14 +130,14 @@ impl Oid {
         key
     }
 
-    /// Reads what [`key`](Self::key) wrote.
+    /// Reads the bytes of [`key`](Self::key).
     #[must_use]
     pub fn from_key(key: &[u8]) -> Option<Self> {
         let (url, gatherer) = std::str::from_utf8(key).ok()?.split_once('\0')?;
         Some(Self { gatherer: gatherer.to_owned(), url: url.to_owned() })
     }
 
-    /// Whether both parts can stand in a stream and in a key.
+    /// Whether the URL and the gatherer can be written to a stream and to a key.
     pub(crate) fn is_valid(&self) -> bool {
         !self.url.is_empty()
             && self.url != "-"
@@ -155,7 +155,7 @@ impl fmt::Display for Oid {
 }
 
 /// Percent-encodes the bytes of `url` that a template header cannot carry, exactly as the writer of
-/// records does, so that an identifier is the same before and after a round trip.
+/// records does. So an identifier is the same before and after a round trip.
 pub(crate) fn plain_url(url: &str) -> Cow<'_, str> {
     let is_odd = |it: u8| it <= b' ' || it == b'\x7f';
     if !url.starts_with(['@', '}']) && !url.bytes().any(is_odd) {
@@ -177,23 +177,24 @@ pub(crate) fn plain_url(url: &str) -> Cow<'_, str> {
 /// One entry of the change log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The object is new or has changed; this is all of it. Its time-to-live starts again.
+    /// The object is new or has changed; the record is complete. Its time-to-live starts again.
     Update(Record),
     /// The object is unchanged: its time-to-live starts again. Never reaches an index.
     Refresh(Oid),
-    /// Every live object of `gatherer` found under `root` still existed at `at`.
+    /// Every live object of `gatherer` under `root` still existed at `at`.
     Confirm {
         /// The id of the gatherer.
         gatherer: String,
-        /// The URL of the root, as objects have it in `Gatherer-Root`.
+        /// The URL of the root, as in the objects' `Gatherer-Root`.
         root: String,
-        /// When the pass over the root ended.
+        /// The end of the pass over the root.
         at: Stamp,
     },
     /// The object is gone.
     Delete(Oid),
-    /// The object is gone by an administrator's word, which goes with it; or nothing is, and the
-    /// notice is only carried (see [`Notice::carrier`]). To an older reader it is a [`Change::Delete`].
+    /// An administrator has taken the object down, with this notice; or the tombstone has no object
+    /// and only carries the notice (see [`Notice::carrier`]). An older reader sees a
+    /// [`Change::Delete`].
     Suppress(Oid, Box<Notice>),
 }
 
@@ -219,7 +220,7 @@ pub struct Note {
     pub value: Option<Vec<u8>>,
 }
 
-/// What one commit brings: changes in the order of the serials they will get, and notes.
+/// The contents of one commit: changes in the order of their future serials, and notes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// The changes.
@@ -236,12 +237,12 @@ impl Batch {
     }
 }
 
-/// One change as the log has it.
+/// One change in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scanned {
     /// Its serial, from 1.
     pub serial: u64,
-    /// When it was committed; never less than that of a lower serial.
+    /// The time of its commit; never less than that of a lower serial.
     pub stamp: Stamp,
     /// The change.
     pub change: Change,
@@ -252,9 +253,9 @@ pub struct Scanned {
 pub struct Stored {
     /// The object's record.
     pub record: Record,
-    /// The serial of the update that brought it.
+    /// The serial of its last update.
     pub serial: u64,
-    /// When it was committed.
+    /// The time of that update's commit.
     pub stamp: Stamp,
 }
 

@@ -1,21 +1,20 @@
 //! The collection: one writer at a time, any number of readers, on one directory.
 //!
-//! Here is what all of it shares; what is done with that is in the files of the folder.
+//! This file has the shared state; the operations are in the files of the folder.
 //!
-//! Source: DESIGN.md, "The one idea".
+//! Source: ARCHITECTURE.md, "The one idea".
 
 mod close;
 mod commit;
 mod compact;
 mod index;
-pub(crate) mod mending;
 pub(crate) mod pick;
 mod read;
+pub(crate) mod repairs;
 mod room;
 pub(crate) mod slot;
 mod ttl;
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
@@ -25,12 +24,12 @@ use tokio::sync::watch;
 
 use crate::change::{Stamp, Version};
 use crate::error::Error;
-use crate::keys::lives::Lives;
+use crate::keys::live_set::LiveSet;
 use crate::log::segment::Segment;
 use crate::log::{Log, Tail};
 use crate::options::Options;
 use crate::suppressed::Suppressed;
-use mending::Mending;
+use repairs::Repairs;
 use slot::Slot;
 
 /// Records by object identifier and one change log, on one directory.
@@ -42,7 +41,7 @@ pub struct Collection {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// What the clones share.
+/// The state that all clones share.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) dir: PathBuf,
@@ -51,23 +50,24 @@ pub(crate) struct Inner {
     pub(crate) tail: Mutex<Tail>,
     pub(crate) slot: RwLock<Slot>,
     pub(crate) live: AtomicU64,
-    /// Which updates the live objects have their records from.
-    pub(crate) lives: Lives,
+    /// The serials of the updates that hold the live objects' records.
+    pub(crate) live_set: LiveSet,
     pub(crate) announce: watch::Sender<Version>,
-    /// Held while compacting: one compaction at a time. What the last one replaced, if for want of
-    /// space it ended early.
+    /// Locked during a compaction: one at a time. Holds the segments that the last one replaced, if
+    /// it ended early for want of space.
     pub(crate) compacting: Mutex<Vec<Weak<Segment>>>,
-    /// What is known of damage, and what was done about it.
-    pub(crate) mending: Mutex<Mending>,
-    /// What is suppressed.
+    /// Known damage, and the progress of its repair.
+    pub(crate) repairs: Mutex<Repairs>,
+    /// The list of suppressed objects.
     pub(crate) suppressed: Mutex<Suppressed>,
-    /// It is to be closed: nothing that takes long is to go on.
+    /// Set when the collection is to be closed: long work ends.
     pub(crate) closing: AtomicBool,
-    /// All that fills it has been looked at since it was opened.
+    /// Set once everything that takes room has been looked at since the opening.
     pub(crate) caught_up: AtomicBool,
-    /// Locked for as long as the collection is open; `None` where it is only read, and there is no lock.
-    pub(crate) lock: Option<File>,
-    /// Where the key index is written of what is only read.
+    /// The file lock, held while the collection is open; `None` if it is opened to read and has no
+    /// lock.
+    pub(crate) lock: Option<disk::lock::Lock>,
+    /// The temporary folder with the key index of a collection that is opened to read.
     pub(crate) overlay: Option<TempDir>,
 }
 
@@ -78,36 +78,37 @@ impl Collection {
         self.inner.log.version()
     }
 
-    /// Whether all that has changed since `version` is in the log: otherwise whoever has come there begins anew.
+    /// Whether the log has all changes since `version`; otherwise a consumer at `version` begins
+    /// anew.
     #[must_use]
-    pub fn goes_on_from(&self, version: Version) -> bool {
-        self.inner.log.view().goes_on_from(version)
+    pub fn continues_from(&self, version: Version) -> bool {
+        self.inner.log.view().continues_from(version)
     }
 
-    /// Returns the version of the last commit; waits for one that is under way. What can be looked up by
-    /// key, a cursor for one, may be of a commit that [`version`](Self::version) does not name yet: behind
-    /// this it does. Blocks.
+    /// Returns the version of the last commit; waits for a commit in progress. A lookup by key (of
+    /// a cursor, for example) may already see a commit that [`version`](Self::version) does not
+    /// name yet; it never sees one after this version. Blocks.
     #[must_use]
     pub fn committed(&self) -> Version {
         self.inner.tail().version()
     }
 
-    /// Returns the serial up to which deletes may be forgotten: who has read less far than that reads
-    /// from the start.
+    /// Returns the serial up to which deletes may be forgotten: a consumer behind it reads from the
+    /// start.
     #[must_use]
     pub fn horizon(&self) -> u64 {
         self.inner.log.view().horizon
     }
 
-    /// Returns the last moment, at most `at`, such that every change with a stamp up to it is visible, now
-    /// and for good: stamps given from now on are later, whatever the clock says. `at` is not after the
-    /// present time.
+    /// Returns the last moment, at most `at`, up to which every change is visible. No change with
+    /// an earlier stamp follows: all later stamps are greater, whatever the clock says. `at` must
+    /// not be after the present time.
     #[must_use]
     pub fn settle(&self, at: Stamp) -> Stamp {
         self.inner.log.settled.settle(at)
     }
 
-    /// Returns a receiver that hears of every new version.
+    /// Returns a receiver of every new version.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Version> {
         self.inner.announce.subscribe()
@@ -132,22 +133,22 @@ impl Inner {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known of damage.
-    pub(crate) fn mending(&self) -> MutexGuard<'_, Mending> {
-        self.mending.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Locks the knowledge of damage.
+    pub(crate) fn repairs(&self) -> MutexGuard<'_, Repairs> {
+        self.repairs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the lock of the list; after the writer's, if both are needed.
+    /// Locks the list of suppressed objects; after the writer's lock, if both are needed.
     pub(crate) fn suppressed(&self) -> MutexGuard<'_, Suppressed> {
         self.suppressed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends what takes long once the collection is to be closed.
+    /// Ends long work once the collection is to be closed.
     ///
     /// # Errors
     ///
     /// [`Error::Stopped`]: pass it on.
-    pub(crate) fn go_on(&self) -> Result<(), Error> {
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
         if self.closing.load(Ordering::Acquire) {
             return Err(Error::Stopped { dir: self.dir.clone() });
         }

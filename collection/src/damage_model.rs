@@ -1,9 +1,9 @@
-//! Damage of all kinds at any moment, over a gatherer, a broker that pulls from it, and one that pulls from
-//! that: nobody downstream loses what the origin has, no serial is used twice, and once all is healed
-//! the three are what the tree is.
+//! The damage model: damage of all kinds at any moment, over a gatherer, a broker that pulls from
+//! it, and a second broker that pulls from the first. No consumer loses an object that the origin
+//! has, no serial is used twice, and once all is healed the three equal the tree.
 //!
-//! All of it runs in one process; feeds are handed across without sockets. `HARVEST_DAMAGE_SEEDS` says how
-//! many worlds (default 300), `HARVEST_DAMAGE_SEED` which is the first.
+//! All of it runs in one process; feeds are passed without sockets. `HARVEST_DAMAGE_SEEDS` is the
+//! number of worlds (default 300), `HARVEST_DAMAGE_SEED` the first one.
 
 mod harm;
 mod member;
@@ -17,13 +17,13 @@ use member::{Kind, Member};
 use crate::change::Epoch;
 use crate::error::Error;
 
-/// Things done before everything is to be healed.
+/// Steps before the final healing.
 const STEPS: u64 = 24;
-/// So often all is seen to until it has to be well.
+/// Most rounds of the final healing.
 const ROUNDS_MAX: usize = 40;
-/// Objects that change, but never go: they must be at every place at any time.
+/// Number of objects that change, but are never removed: all members must have them at any time.
 const STABLE: u64 = 12;
-/// Names of those that come and go.
+/// Number of objects that are added and removed.
 const OTHERS: u64 = 20;
 
 /// URL and content.
@@ -32,14 +32,14 @@ type Tree = BTreeMap<String, u64>;
 struct World {
     random: Random,
     tree: Tree,
-    /// Gatherer, broker, broker of that.
+    /// Gatherer, broker, second broker.
     members: [Member; 3],
-    /// Whose data was damaged: until it is healed it may lack what it had.
+    /// The members whose data was damaged: until they are healed they may lack objects.
     harmed: [bool; 3],
     /// The stable objects that were committed there since: they stay.
     fresh: [BTreeSet<String>; 3],
-    /// What was done, for whoever has to find out.
-    told: Vec<String>,
+    /// The actions so far, for failure messages.
+    history: Vec<String>,
     next: u64,
 }
 
@@ -50,12 +50,12 @@ impl World {
         let members = [Kind::Gatherer, Kind::Broker, Kind::Broker].map(&mut member);
         let (harmed, fresh) = ([false; 3], Default::default());
         let mut world =
-            Self { random, tree: Tree::new(), members, harmed, fresh, told: vec![], next: 0 };
+            Self { random, tree: Tree::new(), members, harmed, fresh, history: vec![], next: 0 };
         for n in 0..STABLE {
             world.put(format!("http://stable/{n}"));
         }
         world.change_tree();
-        world.everybody_once();
+        world.pass_and_pull();
         world
     }
 
@@ -76,18 +76,18 @@ impl World {
         }
     }
 
-    /// The pull of a broker: from the one before it. What cannot be told just now is no error.
+    /// Pulls from the member before. A source with missing changes is not a failure.
     fn pull(&mut self, at: usize) {
         let (before, rest) = self.members.split_at_mut(at);
         match rest[0].pull(&before[at - 1]) {
             Ok(()) | Err(Error::Missing { .. } | Error::SetBack { .. }) => {}
-            // Something was found damaged on the way, here or there.
+            // Damage was found on the way, here or there.
             Err(Error::Stream { .. } | Error::Damaged { .. } | Error::Keys { .. }) => {}
-            Err(error) => panic!("{error:?}\n{:#?}", self.told),
+            Err(error) => panic!("{error:?}\n{:#?}", self.history),
         }
     }
 
-    fn everybody_once(&mut self) {
+    fn pass_and_pull(&mut self) {
         let tree = self.tree.clone();
         self.members[0].pass(&tree);
         self.pull(1);
@@ -99,14 +99,14 @@ impl World {
             self.harmed[at] = true;
             self.fresh[at].clear();
             self.members[at].note_harm();
-            let done = self.members[at].suffer(&harm, &mut self.random);
-            self.told.push(format!("{at}: {harm:?}: {done}"));
+            let done = self.members[at].harm(&harm, &mut self.random);
+            self.history.push(format!("{at}: {harm:?}: {done}"));
             self.check();
             return;
         }
         let at = usize::try_from(self.random.below(3)).unwrap();
         let what = self.random.below(20);
-        self.told.push(format!("{at}: {what}"));
+        self.history.push(format!("{at}: {what}"));
         match what {
             0..4 => self.change_tree(),
             4..8 => {
@@ -118,7 +118,7 @@ impl World {
             14 => self.members[at].compact(),
             15 => self.members[at].restart(true),
             16 => self.members[at].restart(false),
-            17 => self.members[at].meet_newcomer(),
+            17 => self.members[at].serve_newcomer(),
             _ => {
                 let tree = self.tree.clone();
                 self.members[at].heal(&tree);
@@ -127,34 +127,32 @@ impl World {
         self.check();
     }
 
-    /// What holds at any time.
     fn check(&mut self) {
         for (at, member) in self.members.iter_mut().enumerate() {
             member.check_version();
-            let mut lacks = vec![];
+            let mut missing = vec![];
             for n in 0..STABLE {
                 let url = format!("http://stable/{n}");
                 match member.is_fresh(&url) {
-                    // Without a key index nobody can tell.
+                    // Without a key index it is unknown.
                     Err(_) => {}
                     Ok(Some(true)) => drop(self.fresh[at].insert(url)),
                     Ok(Some(false)) => {}
-                    Ok(None) => lacks.push(url),
+                    Ok(None) => missing.push(url),
                 }
             }
-            lacks.retain(|it| !self.harmed[at] || self.fresh[at].contains(it));
-            assert!(lacks.is_empty(), "{at} lacks {lacks:?}: {:#?}", self.told);
+            missing.retain(|it| !self.harmed[at] || self.fresh[at].contains(it));
+            assert!(missing.is_empty(), "{at} lacks {missing:?}: {:#?}", self.history);
         }
     }
 
-    /// Sees to everything until all is well.
     fn heal(&mut self) {
         for round in 0.. {
             for at in 0..3 {
                 let tree = self.tree.clone();
                 self.members[at].heal(&tree);
             }
-            self.everybody_once();
+            self.pass_and_pull();
             self.check();
             let is_well = self.members.iter().all(Member::is_well);
             let found = self.members.each_ref().map(Member::content);
@@ -166,7 +164,7 @@ impl World {
                 round < ROUNDS_MAX,
                 "not well: {state:#?}\n{:?}\n{found:#?}\n{:#?}",
                 self.tree,
-                self.told
+                self.history
             );
         }
     }
@@ -178,16 +176,16 @@ fn play(seed: u64) {
     let harms = 1 + world.random.below(2);
     let mut when: Vec<u64> = (0..harms).map(|_| world.random.below(STEPS)).collect();
     when.sort_unstable();
-    let mut is_list_hit = false;
+    let mut is_manifest_hit = false;
     for step in 0..STEPS {
         if when.first() == Some(&step) {
             when.remove(0);
             let at = usize::try_from(world.random.below(3)).unwrap();
-            let mut harm = Harm::by_lot(&mut world.random);
-            while harm.is_of_list() && is_list_hit {
-                harm = Harm::by_lot(&mut world.random);
+            let mut harm = Harm::random(&mut world.random);
+            while harm.hits_manifest() && is_manifest_hit {
+                harm = Harm::random(&mut world.random);
             }
-            is_list_hit |= harm.is_of_list();
+            is_manifest_hit |= harm.hits_manifest();
             world.step(Some((at, harm)));
         }
         world.step(None);
@@ -195,13 +193,13 @@ fn play(seed: u64) {
     world.heal();
     world.harmed = [false; 3];
     world.check();
-    // And all of it stays so over a restart.
+    // All of it stays after a restart.
     for member in &mut world.members {
         member.restart(true);
     }
     world.heal();
     let after: Vec<Epoch> = world.members.iter().map(Member::epoch).collect();
-    assert_eq!(epochs, after, "no epoch begins: {:#?}", world.told);
+    assert_eq!(epochs, after, "no epoch begins: {:#?}", world.history);
     for member in &world.members {
         member.verify();
     }
@@ -230,38 +228,38 @@ fn damage_costs_only_what_it_hit() {
 }
 
 #[test]
-fn a_snapshot_that_is_older_than_what_was_taken_takes_nothing_away() {
+fn a_snapshot_that_is_older_than_the_last_pull_removes_nothing() {
     let mut world = World::new(1);
-    world.members[0].meet_newcomer();
+    world.members[0].serve_newcomer();
     for n in 0..300 {
         world.put(format!("http://later/{n}"));
     }
-    world.everybody_once();
+    world.pass_and_pull();
     world.members[1].forget_cursor();
     let before = world.members[1].changes();
     world.pull(1);
     assert_eq!(world.members[1].changes(), before, "nothing was deleted, nor came again");
     assert_eq!(world.members[1].content(), world.tree);
-    // What is gone goes with that all the same.
+    // Removed objects are released by it all the same.
     world.tree.retain(|it, _| !it.starts_with("http://later/1"));
     world.members[1].forget_cursor();
-    world.everybody_once();
+    world.pass_and_pull();
     assert_eq!(world.members[1].content(), world.tree);
 }
 
 #[test]
-fn what_the_last_stop_has_lost_is_released_by_nobody() {
+fn changes_lost_at_the_last_stop_are_released_by_no_consumer() {
     let mut world = World::new(1);
     let had = world.members[1].content();
     world.members[0].lose_end();
     assert!(world.members[0].content().len() < had.len(), "it had one commit");
-    // A newcomer may have got all that there is, and whoever comes next the same.
-    world.members[0].meet_newcomer();
+    // The present snapshot missing the lost changes, and later consumers get the same one.
+    world.members[0].serve_newcomer();
     for _ in 0..2 {
         world.pull(1);
         world.pull(2);
         assert_eq!(world.members.each_ref().map(Member::content)[1..], [had.clone(), had.clone()]);
-        // It is remembered.
+        // The loss is remembered.
         world.members[0].restart(true);
     }
     world.tree.retain(|it, _| it.starts_with("http://stable/"));

@@ -1,4 +1,4 @@
-//! What can go wrong in a collection.
+//! The errors of a collection, and the kinds of damage.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,17 +19,17 @@ pub enum Error {
     InUse {
         /// The collection's directory.
         dir: PathBuf,
-        /// The holder's process id, as the lock file says.
+        /// The holder's process id, from the lock file.
         pid: String,
     },
-    /// The file system refused. Free space, repair permissions or the disk, then open again.
+    /// The file system refused. Free space, or repair permissions or the disk; then open again.
     #[error("{action} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// On which file or directory.
+        /// Its file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// No room is left for a commit; nothing of it is kept. Free space and commit again.
@@ -37,18 +37,18 @@ pub enum Error {
     Full {
         /// The file that could not grow.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// So little space is free that nothing more is taken; all that is there is served. Free space;
-    /// commits are taken again by themselves.
+    /// Too little space is free: no changes are accepted, and the collection is still served. Free
+    /// space; commits go on by themselves.
     #[error("not accepting changes: free {free} of {needed} bytes needed on the disk of {dir}")]
     NoRoom {
         /// The collection's directory.
         dir: PathBuf,
-        /// What is free, in bytes.
+        /// Free bytes.
         free: u64,
-        /// What must be, in bytes.
+        /// Needed bytes.
         needed: u64,
     },
     /// The collection has been closed. Open it again.
@@ -57,54 +57,55 @@ pub enum Error {
         /// The collection's directory.
         dir: PathBuf,
     },
-    /// A file is damaged. A daemon sees to it that what is lost is fetched or gathered again; `verify`
-    /// lists all damage, and what is lost.
+    /// A file is damaged. A daemon fetches or gathers the lost objects again; `verify` lists all
+    /// damage and all losses.
     #[error("{path}: {what} at byte {offset}; `harvest collection verify` says what is lost")]
     Damaged {
         /// The damaged file.
         path: PathBuf,
-        /// Where the damaged member starts, in bytes.
+        /// The start of the damaged member, in bytes.
         offset: u64,
-        /// What is wrong with it.
+        /// The kind of damage.
         what: Damage,
     },
-    /// The list of segments is missing or damaged, and so is its copy. `harvest collection repair` makes
-    /// it anew.
+    /// The manifest is missing or damaged, and so is its copy. `harvest collection repair` rebuilds
+    /// it.
     #[error("{path}: {what}; `harvest collection repair` says what can be done, and does it")]
     Manifest {
         /// The manifest.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
     /// A stream of members is damaged or cut. Fetch it again from the last whole member.
     #[error("{what} at byte {offset} of the stream")]
     Stream {
-        /// Where the damaged member starts, in bytes of the stream.
+        /// The start of the damaged member, in bytes of the stream.
         offset: u64,
-        /// What is wrong with it.
+        /// The kind of damage.
         what: Damage,
     },
     /// A change cannot stand in a log. Correct or drop it.
     #[error("change {position} of the batch ({object}) is refused: {reason}")]
     Refused {
-        /// Its place in the batch, from 0.
+        /// Its position in the batch, from 0.
         position: usize,
-        /// The object it is about.
+        /// Its object.
         object: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: &'static str,
     },
-    /// The key index failed and cannot be rebuilt just now. Try again later: see what it says.
+    /// The key index failed and cannot be rebuilt now. The message says why; try again later.
     #[error("key index {path}: {source}")]
     Keys {
         /// The index's directory.
         path: PathBuf,
-        /// What the index said.
+        /// The index's error.
         source: sled::Error,
     },
-    /// What the source brought before was damaged here: it is read from the start again. Pull again.
-    #[error("source {name} is read from the start again, for what was damaged here")]
+    /// The earlier changes of the source were damaged here: it is read from the start again. Pull
+    /// again.
+    #[error("source {name} is read from the start again, because its changes were damaged here")]
     SetBack {
         /// The source.
         name: String,
@@ -114,145 +115,145 @@ pub enum Error {
     Source {
         /// The source.
         name: String,
-        /// What went wrong; it names host or URL.
+        /// The error; it names host or URL.
         #[source]
         error: net::Error,
     },
-    /// A source cannot tell some of its changes just now. What comes before them is taken, and of a
-    /// snapshot what it has; nothing is released. Pull again when [`retry`](Error::retry) says.
+    /// A source has damaged changes. The changes before them are taken, and of a snapshot all that
+    /// it has; nothing is released. Pull again when [`retry`](Error::retry) says.
     #[error(
         "source {name}: {url}: its changes {missing} are damaged there and are being replaced; nothing is deleted meanwhile"
     )]
     Missing {
         /// The source.
         name: String,
-        /// What was fetched.
+        /// The URL of the request.
         url: String,
         /// The serials, as `Harvest-Missing` has them.
         missing: String,
-        /// When the source says to ask again.
+        /// The time after which the source is to be asked again.
         after: Duration,
     },
-    /// What a source sends is damaged, again and again. The part before is kept; try again later,
-    /// and tell the source's admin.
-    #[error("source {name}: {url}: {what} at byte {offset}; what came before is kept")]
+    /// A source's stream is damaged, again and again. The part before the damage is kept; try again
+    /// later, and inform the source's administrator.
+    #[error("source {name}: {url}: {what} at byte {offset}; the part before it is kept")]
     Corrupt {
         /// The source.
         name: String,
-        /// What was fetched.
+        /// The URL of the request.
         url: String,
-        /// Where the damaged member starts, in bytes of the whole stream.
+        /// The start of the damaged member, in bytes of the whole stream.
         offset: u64,
-        /// What is wrong with it.
+        /// The kind of damage.
         what: Damage,
     },
-    /// What answers is no feed. Correct the source's URL.
+    /// The answer is not a feed. Correct the source's URL.
     #[error("source {name}: {url} is no feed of a collection ({what}); check the source's URL")]
     NotAFeed {
         /// The source.
         name: String,
-        /// What was fetched.
+        /// The URL of the request.
         url: String,
-        /// What is wrong with the answer.
+        /// The fault of the answer.
         what: String,
     },
-    /// The source speaks other formats only. Bring the older side up to date.
+    /// The source has other formats only. Update the older side.
     #[error(
         "source {name}: {url} speaks format {spoken}, this release {ours}: update the older side"
     )]
     Format {
         /// The source.
         name: String,
-        /// What was fetched.
+        /// The URL of the request.
         url: String,
-        /// The formats that it speaks.
+        /// The formats that it has.
         spoken: String,
-        /// The format that this release speaks.
+        /// The format of this release.
         ours: u8,
     },
-    /// A source brings more than it may. Raise the limit if that is meant.
+    /// A source sends more than its limit. Raise the limit if that is intended.
     #[error("source {name} brings {what}; raise its `{setting}` if that is meant")]
     OverLimit {
         /// The source.
         name: String,
-        /// How much.
+        /// The amount.
         what: String,
-        /// The setting that forbids it.
+        /// The setting with the limit.
         setting: &'static str,
     },
-    /// What is to be suppressed is not said clearly. Say it otherwise.
+    /// The subject of a takedown is not valid. Correct the text.
     #[error("`{text}` is no URL, pattern or object identifier: {reason}")]
     Subject {
         /// The text.
         text: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: &'static str,
     },
-    /// What is to be lifted is not in force. `harvest collection suppress DIR --list` shows what is.
+    /// No notice on the subject is in force. `harvest collection suppress DIR --list` shows those that are.
     #[error(
         "nothing suppresses just `{subject}`; `harvest collection suppress DIR --list` shows what is suppressed"
     )]
     NotSuppressed {
-        /// What was to be lifted.
+        /// The subject of the lift.
         subject: String,
     },
-    /// What is on the list of the subject is dated as late as can be: nothing later can be said. See what
-    /// the clock was, and take that part out of `suppressed.soif`.
+    /// The listed notice on the subject has the latest possible date, so no later notice can exist.
+    /// Check the clock of that time, and remove that notice from `suppressed.soif`.
     #[error(
-        "nothing later can be said of `{subject}`: its notice in suppressed.soif is dated at the end of time"
+        "no later notice on `{subject}` is possible: its notice in suppressed.soif has the latest possible date; check the clock, and remove that notice"
     )]
     Outdated {
-        /// What it was to be said of.
+        /// The subject.
         subject: String,
     },
-    /// What a source sends unpacks to far more than summaries do. What came before is kept; tell the
-    /// source's admin.
+    /// A source's stream unpacks to far more than summaries do. The changes before are kept; inform
+    /// the source's administrator.
     #[error(
         "source {name}: {url} unpacks to more than {ratio_max} times its bytes; no more of it is taken"
     )]
     Swollen {
         /// The source.
         name: String,
-        /// What was fetched.
+        /// The URL of the request.
         url: String,
-        /// How many times is too much.
+        /// The highest allowed ratio.
         ratio_max: u64,
     },
-    /// A source names most of what it brought before no more. Nothing is released before an
-    /// administrator confirms it; what the source does name is taken.
+    /// A source does not name most of its earlier objects any more. Nothing is released until an
+    /// administrator confirms it; the objects that the source does name are taken.
     #[error(
-        "source {name} names {lost} of the {of} objects that it brought no more: has it lost them, or is it another collection? `harvest broker confirm --source {name}` lets them go"
+        "source {name} no longer names {lost} of its {of} objects: has it lost them, or is it another collection? `harvest broker confirm --source {name}` releases them"
     )]
     Loss {
         /// The source.
         name: String,
-        /// Objects that would be released.
+        /// Number of objects that would be released.
         lost: u64,
-        /// Of so many that it holds.
+        /// Number of objects that the source holds.
         of: u64,
     },
-    /// A source is back at an older life of its collection, or is another one. Nothing is taken from it
-    /// before an administrator confirms it; all that it brought is read anew then.
+    /// A source is back at an older epoch, or is another collection. Nothing is taken from it until
+    /// an administrator confirms it; then all its changes are read anew.
     #[error(
-        "source {name}: {url} is at epoch {told} and was at {known} before: an old copy, or another collection? `harvest broker confirm --source {name}` has it read anew"
+        "source {name}: {url} is at epoch {epoch} and was at {epoch_before} before: an old copy, or another collection? `harvest broker confirm --source {name}` has it read anew"
     )]
     EpochBack {
         /// The source.
         name: String,
-        /// What was fetched.
+        /// The URL of the request.
         url: String,
-        /// The epoch that it was at.
-        known: Epoch,
-        /// The epoch that it says now.
-        told: Epoch,
+        /// The epoch of the last pull.
+        epoch_before: Epoch,
+        /// The epoch of this answer.
+        epoch: Epoch,
     },
-    /// A log folder is damaged, or tells another story than before. At a replica: have its origin begin the
-    /// log anew, by removing the folder that it follows its feed into.
+    /// A log folder is damaged, or has another history than before. At a replica: remove the folder
+    /// of that feed at its origin, so that the origin begins the log anew.
     #[error("log folder {dir}: {what}")]
     LogFolder {
         /// The folder.
         dir: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
     /// The text is no epoch or version.
@@ -263,7 +264,7 @@ pub enum Error {
     },
 }
 
-/// What is wrong with a member.
+/// The kinds of damage of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
@@ -273,7 +274,7 @@ pub enum Damage {
     /// The header does not match its checksum.
     #[error("header checksum does not match")]
     HeaderChecksum,
-    /// The member speaks a format that this release does not know.
+    /// The member has a format that this release does not know.
     #[error("unknown member format {0}")]
     Format(u8),
     /// The compressed bytes do not match their checksum.
@@ -285,13 +286,13 @@ pub enum Damage {
     /// The member is larger than the limits allow.
     #[error("member is larger than allowed")]
     TooLarge,
-    /// The compressed bytes do not unpack to what the trailer says.
+    /// The compressed bytes do not unpack to the trailer's length and CRC.
     #[error("member does not unpack")]
     Deflate,
     /// The plain bytes are not the stream that the header announces.
     #[error("member does not hold the changes its header announces")]
     Content,
-    /// Serials or stamps go back.
+    /// Serials or stamps decrease.
     #[error("serials or stamps are out of order")]
     Order,
     /// Two changes of a member are about the same object.
@@ -300,7 +301,7 @@ pub enum Damage {
     /// The disk gives an error instead of the bytes.
     #[error("cannot be read from the disk")]
     Unreadable,
-    /// Changes are not there any more: a file was cut short, or is gone.
+    /// Acknowledged changes are gone: a file was cut short, or is missing.
     #[error("acknowledged changes are missing")]
     Missing,
     /// The file ends between the members of a commit.
@@ -318,7 +319,7 @@ impl From<disk::lock::Error> for Error {
 }
 
 impl Error {
-    /// Returns when to pull again after this error; `None` if nothing will change by itself.
+    /// Returns the time until the next pull after this error; `None` if waiting does not help.
     #[must_use]
     pub fn retry(&self) -> Option<Duration> {
         match self {
@@ -334,7 +335,6 @@ impl Error {
         }
     }
 
-    /// Makes the error of a failed system call.
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         if is_full(&source) {
@@ -344,10 +344,9 @@ impl Error {
         }
     }
 
-    /// Makes the error of a failed key index.
     pub(crate) fn keys(path: PathBuf, source: sled::Error) -> Self {
         match source {
-            // A copy of sled's says it in the words of a debugger.
+            // A copy of sled's error shows only debug text.
             sled::Error::Io(source) if is_full(&source) => {
                 Self::Full { path, source: io::Error::from(source.kind()) }
             }
@@ -355,9 +354,9 @@ impl Error {
         }
     }
 
-    /// Whether the machine is at fault and may be well again by itself: the disk is full or read-only,
-    /// too many files are open, the key index cannot be made just now. Nothing is damaged, and
-    /// nothing of a batch that was refused so is kept: commit it again later.
+    /// Whether the error is the machine's and may pass by itself: the disk is full or read-only,
+    /// too many files are open, the key index cannot be made now. Nothing is damaged, and nothing
+    /// of the refused batch is kept: commit it again later.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         match self {
@@ -371,8 +370,8 @@ impl Error {
         }
     }
 
-    /// Returns what the key index said; `None` if the error is not its own.
-    pub(crate) fn of_keys(&self) -> Option<sled::Error> {
+    /// Returns the key index's error; `None` if the error is another one.
+    pub(crate) fn keys_error(&self) -> Option<sled::Error> {
         match self {
             Self::Keys { source, .. } => Some(source.clone()),
             Self::Full { source, .. } => Some(sled::Error::Io(io::Error::from(source.kind()))),

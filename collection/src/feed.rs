@@ -1,33 +1,33 @@
 //! The feed: a collection's change log over HTTP.
 //!
-//! `GET /feed?since=S&epoch=E&wait=SECONDS` answers with the members after serial `S` as they lie
-//! on the disk: a look-up and a file copy, no compression per request. An unknown epoch, or a
-//! serial that the log does not reach back or up to, is sent to a *snapshot* (snapshot.rs) with
-//! 303. `wait` (at most 60 s) holds the answer until there is something newer. Either stream ends in
-//! an *end mark*, a member without changes that names the version reached: a consumer that has not
-//! seen it has not seen all.
+//! `GET /feed?since=S&epoch=E&wait=SECONDS` answers with the members after serial `S` as on the
+//! disk: a look-up and a file copy, no compression per request. A request with an unknown epoch, or
+//! with a serial outside of the log, is redirected to a *snapshot* (snapshot.rs) with 303. `wait`
+//! (at most 60 s) holds the answer until there is a newer version. Either stream ends in an *end
+//! mark*, a member without changes that names the version reached. Without it the stream is
+//! incomplete.
 //!
 //! Headers of both: `Harvest-Kind` (`delta` or `snapshot`), `Harvest-Format`, `Harvest-Epoch`,
-//! `Harvest-From` and `Harvest-To` (serials: after the one, up to the other), `Harvest-Objects`
-//! (live objects); `Harvest-Purged`, if anything was: what was suppressed up to that serial is not in the
-//! stream any more. A request that says `Harvest-Purged` is not held once more has been purged. A
-//! request may list the formats that it understands in `Harvest-Accept-Format`;
-//! 406 names those spoken here.
+//! `Harvest-From` and `Harvest-To` (serials: after the first, up to the second), `Harvest-Objects`
+//! (live objects); `Harvest-Purged`, if there was a purge: subjects suppressed up to that serial
+//! are not in the stream any more. A request with `Harvest-Purged` is not held once more has been
+//! purged. A request may list its formats in `Harvest-Accept-Format`; 406 names those of this
+//! server.
 //!
-//! What is damaged is not served before it has been replaced. A delta ends before it and says what is
-//! missing (`Harvest-Missing`: first and last serials, `A-B[,C-D]`); whoever stands there gets 503 with the
-//! same header. A snapshot is made of the rest, and has that header too.
+//! Damaged members are not served. A delta ends before the first of them and names the missing serials
+//! (`Harvest-Missing`: first and last serials, `A-B[,C-D]`); a consumer at that point gets 503 with the
+//! same header. A snapshot leaves them out, and has that header too.
 //!
-//! Source: DESIGN.md, "Feed" and "Snapshot"; TR §5.3 for the stream that is compressed ahead of time.
+//! Source: docs/collection.md, "On the wire"; TR §5.3 for the stream that is compressed ahead of time.
 //!
 //! # Differences from the TR
 //!
 //! The TR keeps one compressed file for the whole collection, its "common-case cache", and makes
 //! every other answer afresh. Here every answer is a part of the log.
 
+mod answers;
 pub(crate) mod consumers;
 mod counters;
-mod hot;
 mod instance;
 pub(crate) mod purge;
 mod request;
@@ -54,12 +54,12 @@ use crate::log::scan::Pinned;
 use crate::log::served;
 use crate::member;
 use crate::replica::Replica;
-use crate::wire::{KEY, describe, lack, value};
+use crate::wire::{KEY, set_missing, set_stream_headers, value};
 
-use consumers::Readers;
+use answers::AnswerCache;
+use consumers::SharedConsumers;
 pub use counters::Counters;
 use counters::{Counts, add};
-use hot::Hot;
 use instance::Instance;
 use request::{Query, Refusal, negotiate, purged, text};
 use snapshot::{Snapshot, Snapshots};
@@ -67,24 +67,24 @@ use snapshot::{Snapshot, Snapshots};
 /// Longest `wait`, in seconds.
 pub const WAIT_SECS_MAX: u64 = 60;
 
-/// So often an answer is put together that turns out to be damaged.
+/// Most attempts to make an answer of sound members.
 const TRIES: usize = 3;
 
-/// How a feed is served. [`Default`] suits all but tests.
+/// The options of a feed server. [`Default`] suits all but tests.
 #[derive(Clone, Debug)]
 pub struct FeedOptions {
-    /// Most requests held by `wait` at once; others are answered at once. Default 1,024.
+    /// Most requests held by `wait` at once; further ones are answered at once. Default 1,024.
     pub waiting_max: usize,
-    /// How long newcomers get the same snapshot. Default 1 h.
+    /// Time for which newcomers get the same snapshot. Default 1 h.
     pub snapshot_shared: Duration,
-    /// How long a snapshot can be fetched. Default 24 h.
+    /// Time for which a snapshot can be fetched. Default 24 h.
     pub snapshot_kept: Duration,
-    /// Most snapshots kept; the oldest goes. Default 25: as many as come into being by the hour.
+    /// Most snapshots kept; the oldest goes. Default 25: one per hour for a day, and one more.
     pub snapshots_max: usize,
-    /// Ends all waiting when it starts.
+    /// Ends all waiting at a shutdown.
     pub shutdown: Shutdown,
-    /// Whose feed it is: id and public key, as `ID KEY`. Consumers that trust this source know by the
-    /// key what it has signed itself. Default: none is told.
+    /// The feed's owner: id and public key, as `ID KEY`. Consumers that trust this source recognize
+    /// its own notices by the key. Default: none is sent.
     pub owner: Option<String>,
 }
 
@@ -112,12 +112,12 @@ struct Shared {
     log: Instance,
     options: FeedOptions,
     snapshots: Mutex<Snapshots>,
-    hot: Hot,
+    answers: AnswerCache,
     waiting: Semaphore,
-    /// Wakes who keeps what was purged.
+    /// Wakes consumers that keep purged changes.
     purges: Notify,
     counts: Counts,
-    consumers: Readers,
+    consumers: SharedConsumers,
 }
 
 impl FeedServer {
@@ -127,8 +127,8 @@ impl FeedServer {
         Self::of(Instance::Own(collection), options)
     }
 
-    /// Returns a server of the feed of a replica, under its origin's (epoch, serial): who has read a part of the
-    /// one goes on with the other.
+    /// Returns a server of a replica's feed, under its origin's (epoch, serial): a consumer can
+    /// change between the two at any version.
     #[must_use]
     pub fn of_replica(replica: Replica, options: FeedOptions) -> Self {
         Self::of(Instance::Replica(replica), options)
@@ -147,11 +147,11 @@ impl FeedServer {
                 log,
                 options,
                 snapshots,
-                hot: Hot::default(),
+                answers: AnswerCache::default(),
                 waiting,
                 purges: Notify::new(),
                 counts,
-                consumers: Readers::default(),
+                consumers: SharedConsumers::default(),
             }),
         }
     }
@@ -170,7 +170,7 @@ impl FeedServer {
             add(&self.shared.counts.refused, 1);
             refusal.response()
         });
-        // What a replica's origin has signed is known by its key, wherever it is read.
+        // A replica's consumers recognize the origin's notices by the origin's key.
         let owner = self.shared.options.owner.clone().or_else(|| self.shared.log.owner());
         if let Some(owner) = owner {
             response.headers_mut().insert(KEY, value(owner));
@@ -183,7 +183,7 @@ impl FeedServer {
         response
     }
 
-    /// Returns what the feed has done since it started.
+    /// Returns the feed's counts since its start.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let free = self.shared.waiting.available_permits();
@@ -206,15 +206,15 @@ impl FeedServer {
         }
         let snapshot = self.current_snapshot().await?;
         add(&self.shared.counts.redirects, 1);
-        // Relative, so that it holds behind a proxy that puts a path in front.
+        // Relative, so that it works behind a proxy that adds a path prefix.
         let mut response = text(StatusCode::SEE_OTHER, "fetch the snapshot first");
         response.headers_mut().insert(header::LOCATION, value(format!("snapshot/{}", snapshot.id)));
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         Ok(response)
     }
 
-    /// Waits until there is something newer than `have`, or more has been purged than the asker knows of, who keeps it
-    /// then; returns whether there is something newer after a wait.
+    /// Waits for a version after `have`, or for a purge after `known`, the consumer's last one, if
+    /// it sent that. Returns whether there is a newer version after a wait.
     async fn wait(&self, have: Version, wait: Duration, known: Option<u64>) -> bool {
         let mut versions = self.shared.log.watch();
         if wait.is_zero() || *versions.borrow_and_update() != have {
@@ -222,7 +222,7 @@ impl FeedServer {
         }
         let Ok(_permit) = self.shared.waiting.try_acquire() else { return false };
         let mut purged = pin!(self.shared.purges.notified());
-        // What is purged from here on is heard.
+        // Later purges wake this wait.
         purged.as_mut().enable();
         if known.is_some_and(|it| it < self.shared.log.view().purged) {
             return false;
@@ -235,38 +235,38 @@ impl FeedServer {
         }
     }
 
-    /// Returns the answer with what follows `have`; `None` if a snapshot is due.
+    /// Returns the answer with the changes after `have`; `None` if a snapshot is due.
     async fn look_up(&self, have: Version) -> Result<Option<Response<Body>>, Refusal> {
         let view = self.shared.log.view();
-        if !view.goes_on_from(have) {
+        if !view.continues_from(have) {
             if view.has_skipped(have) {
                 let log = self.shared.log.clone();
-                blocking(move || log.handle_told(have)).await?;
+                blocking(move || log.handle_skipped_cursor(have)).await?;
             }
             return Ok(None);
         }
-        if let Some(file) = self.shared.hot.find(&view, have.serial) {
+        if let Some(file) = self.shared.answers.find(&view, have.serial) {
             let mut response = self.delta(have, &view, file.len());
             file.answer(&mut response);
             return Ok(Some(response));
         }
-        // A commit wakes many who then want the same: one puts it together, and the others find it.
-        let _turn = self.shared.hot.turn().await;
+        // A commit wakes many consumers with the same request: one makes the answer, the others find it.
+        let _turn = self.shared.answers.turn().await;
         let this = self.clone();
         match blocking(move || this.assemble(have)).await? {
-            Told::Delta(response) => Ok(Some(response)),
-            Told::Snapshot => Ok(None),
-            Told::Missing(holes) => Err(Refusal::missing(&holes)),
+            FeedAnswer::Delta(response) => Ok(Some(response)),
+            FeedAnswer::Snapshot => Ok(None),
+            FeedAnswer::Missing(holes) => Err(Refusal::missing(&holes)),
         }
     }
 
-    /// Puts together the answer with what follows `have`, up to the first hole.
-    fn assemble(&self, have: Version) -> Result<Told, Error> {
+    /// Makes the answer with the changes after `have`, up to the first hole.
+    fn assemble(&self, have: Version) -> Result<FeedAnswer, Error> {
         let mut failed = None;
         for _ in 0..TRIES {
             let mut view = self.shared.log.view();
-            if !view.goes_on_from(have) {
-                return Ok(Told::Snapshot);
+            if !view.continues_from(have) {
+                return Ok(FeedAnswer::Snapshot);
             }
             let holes = view.holes();
             let is_whole = match holes.after(have.serial) {
@@ -275,38 +275,38 @@ impl FeedServer {
                     view.version.serial = base;
                     false
                 }
-                Some(_) => return Ok(Told::Missing(holes)),
+                Some(_) => return Ok(FeedAnswer::Missing(holes)),
             };
             let parts = view.parts(have.serial).0;
             let tail = Bytes::from(member::end_mark(view.version));
             let length = served::bytes_of(&parts) + tail.len() as u64;
             let mut response = self.delta(have, &view, length);
             if !is_whole {
-                lack(response.headers_mut(), &holes);
+                set_missing(response.headers_mut(), &holes);
                 *response.body_mut() = served::body(&parts, &tail, 0, length);
-                return Ok(Told::Delta(response));
+                return Ok(FeedAnswer::Delta(response));
             }
-            match self.shared.hot.make(&view, have.serial, &parts, &tail) {
+            match self.shared.answers.make(&view, have.serial, &parts, &tail) {
                 Ok(Some(file)) => file.answer(&mut response),
                 Ok(None) => *response.body_mut() = served::body(&parts, &tail, 0, length),
-                // What is damaged is known by now.
+                // The damage is marked by now.
                 Err(error) => {
                     failed = Some(error);
                     continue;
                 }
             }
-            return Ok(Told::Delta(response));
+            return Ok(FeedAnswer::Delta(response));
         }
         let error = failed.unwrap_or_else(|| std::io::ErrorKind::Other.into());
         Err(Error::io("cannot read a segment in", &self.shared.log.dir(), error))
     }
 
-    /// Makes an answer with a delta of `length` bytes, but for its body.
+    /// Makes the answer of a delta of `length` bytes, without its body.
     fn delta(&self, have: Version, view: &View, length: u64) -> Response<Body> {
         let mut response = Response::new(body::empty());
         let headers = response.headers_mut();
         let objects = self.shared.log.objects();
-        describe(headers, "delta", have.serial, view, objects);
+        set_stream_headers(headers, "delta", have.serial, view, objects);
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
         headers.insert(header::CONTENT_LENGTH, value(length));
         response
@@ -319,32 +319,32 @@ impl FeedServer {
         let gone = "no such snapshot any more; ask /feed for the present one";
         let snapshot = found.ok_or_else(|| Refusal::new(StatusCode::GONE, gone))?;
         if !snapshot.is_sound() {
-            // One that does without what is damaged is of use.
-            tracing::warn!(snapshot = snapshot.id, "snapshot given up: a part of it is damaged");
+            // One that leaves the damage out can be of use.
+            tracing::warn!(snapshot = snapshot.id, "snapshot dropped: a part of it is damaged");
             return Err(Refusal::new(StatusCode::GONE, gone));
         }
         add(&self.shared.counts.snapshot_answers, 1);
         Ok(snapshot::answer(&snapshot, request.method(), request.headers()))
     }
 
-    /// Lets go of the files of snapshots that are too old, which compaction may have made
-    /// superfluous long since: no newcomer may come for months.
+    /// Drops the files of snapshots that are too old. Compaction may have replaced those files long
+    /// ago, and the next newcomer may not come for months.
     fn expire_snapshots(&self) {
         let epoch = self.shared.log.version().epoch;
-        // Whoever has the lock does it as well.
+        // The present holder of the lock does it, too.
         if let Ok(mut snapshots) = self.shared.snapshots.try_lock() {
             snapshots.expire(epoch, clock::monotonic());
         }
     }
 
-    /// Returns the snapshot for newcomers, made now if there is none or it is too old.
+    /// Returns the snapshot for newcomers; makes a new one if there is none or it is too old.
     async fn current_snapshot(&self) -> Result<Arc<Snapshot>, Refusal> {
         let mut snapshots = self.shared.snapshots.lock().await;
         let now = clock::monotonic();
         let epoch = self.shared.log.version().epoch;
         let view = self.shared.log.view();
         if let Some(snapshot) = snapshots.current(epoch, now)
-            && view.goes_on_from(snapshot.to)
+            && view.continues_from(snapshot.to)
             && snapshot.is_as_whole_as(&view)
         {
             return Ok(snapshot);
@@ -358,7 +358,7 @@ impl FeedServer {
     }
 }
 
-/// Runs what may wait for the disk where it holds up nobody.
+/// Runs `work`, which may wait for the disk, on a blocking thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Refusal> {
@@ -376,12 +376,11 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// What there is to tell to one who has come somewhere.
-enum Told {
+/// The answer to a consumer at some version.
+enum FeedAnswer {
     Delta(Response<Body>),
-    /// All of it.
     Snapshot,
-    /// Nothing before these holes are closed.
+    /// The consumer is before one of these holes.
     Missing(Holes),
 }
 

@@ -1,4 +1,4 @@
-//! A way in for fuzz targets; compiled for nothing else (`cargo fuzz` sets `cfg(fuzzing)`).
+//! The entry points of fuzz targets; compiled only by `cargo fuzz`, which sets `cfg(fuzzing)`.
 
 use std::path::Path;
 
@@ -14,13 +14,13 @@ use crate::options::Options;
 use crate::pull::intake::{Intake, Stream};
 use crate::replica::CHAIN;
 use crate::replica::writer::{self as log, Writer};
-use crate::wire::asking::Piece;
+use crate::wire::client::Piece;
 
-/// The name under which [`take_in`] takes in.
+/// The source's name in [`take_in`].
 pub const SOURCE: &str = "source";
 
-/// Takes in `pieces` as what a source has sent to bring [`SOURCE`] to `to`: as a snapshot of that
-/// generation, or else as a delta. Blocks; not from async code.
+/// Takes in `pieces` as the stream of [`SOURCE`] up to `to`: as a snapshot of that generation, or
+/// as a delta. Blocks; not from async code.
 ///
 /// # Errors
 ///
@@ -47,13 +47,13 @@ pub fn take_in(
     let (sender, waiting) = mpsc::channel(pieces.len() + 1);
     let bytes = pieces.iter().map(|piece| Piece::Bytes(Bytes::copy_from_slice(piece)));
     for piece in bytes.chain([Piece::End]) {
-        // There is room for all of them.
+        // The channel has room for all of them.
         drop(sender.try_send(piece));
     }
     intake.run(waiting).1
 }
 
-/// Makes a log folder of a few objects in `dir`; returns its `CHAIN`, and its files in the order of that.
+/// Makes a log folder of a few objects in `dir`. Returns its `CHAIN`, and its files in that order.
 ///
 /// # Errors
 ///

@@ -1,13 +1,13 @@
-//! Damage: found, named, kept from everybody, and made good.
+//! Damage and its repair: found, reported, not served, and healed.
 //!
-//! What reads a member remembers one that does not match its checksums ([`Segment`](crate::log::segment)
-//! has the list), and [`scrub`](Collection::scrub) reads what nobody asks for. From then on no feed
-//! serves it. The key index still knows which objects live in it: a broker reads the sources that hold
-//! them again from before the first of them on; a gatherer, which is told their
-//! names, gathers them again. Once nothing lives in a damaged member, a compaction leaves it out. What
-//! it had besides goes: deletes (whoever may have missed them gets a snapshot), and notes, which are
-//! written anew from the key index. A hole without bytes is seen to in the same way. What the key index
-//! does not know is a matter of the [`aftermath`]; holes stay until that is over.
+//! A reader of a member marks it if it does not match its checksums (the list is in
+//! [`Segment`](crate::log::segment)); [`scrub`](Collection::scrub) reads the members that are never
+//! requested. From then on no feed serves it. The key index still knows the live objects in it. A
+//! broker reads the sources that hold them again, from before the first of them; a gatherer gets their
+//! names and gathers them again. Once nothing lives in a damaged member, a compaction leaves it out.
+//! Its other contents go: deletes (consumers that may have missed them get a snapshot), and notes,
+//! which are written anew from the key index. A hole without bytes is closed in the same way. Losses
+//! unknown to the key index are a matter of the [`aftermath`]; holes stay until that is over.
 //!
 //! Source: ours.
 
@@ -26,32 +26,32 @@ use crate::change::{Change, Epoch, Note, Oid, Stamp, Version};
 use crate::collection::{Collection, Inner};
 use crate::error::{Damage, Error};
 use crate::holders::{CURSOR, Cursor, Holder, Holders, note_key};
-use crate::log::due::Due;
+use crate::log::due::CompactionDue;
 use crate::log::manifest::Manifest;
 use crate::log::segment::{Entry, Segment};
 use crate::log::{Address, View};
 use crate::recover;
 use crate::report::{Health, Problem};
-use crate::takedown::Doubt;
+use crate::takedown::Recheck;
 
-/// Most lost objects that are named at once; the others are named once these are back.
+/// Most lost objects that are named at once; the others are named once these have been brought again.
 const LOST_MAX: usize = 100_000;
-/// Most damaged members that are remembered over a restart.
+/// Most damaged members that are remembered across a restart.
 const DAMAGED_MAX: usize = 1000;
 /// Most objects deleted in one commit.
 const DELETES_MAX: usize = 4096;
-/// In the place of a segment's number, with the serial before it: a hole without bytes.
+/// Stands for a segment's number, with the serial before it, in the address of a hole without bytes.
 const NO_SEGMENT: u64 = u64::MAX;
 
-/// What was done about damage.
+/// The outcome of a healing step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Healing {
-    /// So many damaged members are gone from the log; nothing that lives was in them any more.
+    /// Damaged members have left the log; nothing lived in them any more.
     Done {
-        /// How many.
+        /// Number of members.
         members: u64,
     },
-    /// Objects live whose records are lost until somebody brings them again.
+    /// The records of live objects are lost until they are brought again.
     Waiting {
         /// The objects, at most 100,000 of them.
         lost: Vec<Oid>,
@@ -60,47 +60,47 @@ pub enum Healing {
     },
 }
 
-/// Objects and roots that live in holes.
+/// Live objects and roots with lost records.
 #[derive(Debug, Default)]
 pub(crate) struct Lost {
     pub(crate) oids: Vec<Oid>,
-    /// How many of them came from nowhere that is known; these come first.
+    /// Number of objects of unknown origin; these come first.
     pub(crate) orphans: usize,
     /// Roots whose confirmation is lost.
     roots: HashSet<u64>,
-    /// Of every source that holds some of it, by epoch, the first serial that is to be read again.
+    /// The first serial to read again, by source and epoch, for every source that holds such an object.
     sources: BTreeMap<String, BTreeMap<Epoch, u64>>,
 }
 
 impl Collection {
-    /// Says how the collection is: what is damaged, and why it takes no changes, if so.
+    /// Returns the collection's health: its damage, and the reason if it refuses changes.
     #[must_use]
     pub fn health(&self) -> Health {
         let view = self.inner.log.view();
         let damaged = view.damaged();
-        let missing = view.missing.iter().map(|it| recover::gone(&self.inner.dir, it));
-        let mut mending = self.inner.mending();
-        mending.found.extend(damaged.iter().map(|(it, entry, _)| (it.number, entry.offset)));
+        let missing = view.missing.iter().map(|it| recover::missing_problem(&self.inner.dir, it));
+        let mut repairs = self.inner.repairs();
+        repairs.damaged.extend(damaged.iter().map(|(it, entry, _)| (it.number, entry.offset)));
         let problem = |(segment, entry, what): (Arc<Segment>, Entry, Damage)| {
             let (file, offset) = (segment.path.clone(), entry.offset);
             Problem { file, offset, message: what.to_string() }
         };
         Health {
-            damaged_total: mending.found.len() as u64,
+            damaged_total: repairs.damaged.len() as u64,
             damaged: damaged.into_iter().map(problem).chain(missing).collect(),
-            refusing: mending.refusing.clone(),
+            refusing: repairs.refusing.clone(),
         }
     }
 
-    /// Reads on where the last call has ended, about `bytes_max` bytes or up to the end, and checks
-    /// every member; what is damaged is remembered. To be called from time to time.
+    /// Checks the members after the end of the last call, about `bytes_max` bytes or up to the end
+    /// of the log, and marks damaged ones. Call this from time to time.
     ///
     /// # Errors
     ///
-    /// The log cannot be read, which is no damage.
+    /// The log cannot be read for another reason than damage.
     pub fn scrub(&self, bytes_max: u64) -> Result<(), Error> {
         let inner = &self.inner;
-        let (mut left, from) = (bytes_max, inner.mending().scrubbed);
+        let (mut left, from) = (bytes_max, inner.repairs().scrubbed);
         let view = inner.log.view();
         let known = view.segments.iter().any(|it| it.number == from.0);
         let mut passed = !known;
@@ -110,25 +110,25 @@ impl Collection {
             let entries = segment.entries().clone();
             let rest = entries.iter().filter(|it| passed && start <= it.offset);
             for entry in rest.filter(|it| it.last <= view.version.serial) {
-                inner.go_on()?;
+                inner.check_open()?;
                 match segment.check_large(entry) {
                     Ok(()) | Err(Error::Damaged { .. }) => {}
                     Err(error) => return Err(error),
                 }
                 left = left.saturating_sub(u64::from(entry.bytes));
                 if left == 0 {
-                    inner.mending().scrubbed = (segment.number, entry.end());
+                    inner.repairs().scrubbed = (segment.number, entry.end());
                     return Ok(());
                 }
             }
         }
-        // From the start again the next time.
-        inner.mending().scrubbed = Address::default();
+        // The next call starts from the beginning.
+        inner.repairs().scrubbed = Address::default();
         Ok(())
     }
 
-    /// Sees to what is known to be damaged; to be called from time to time. `None`: nothing is, or
-    /// there is no space to leave it out before those who read what was replaced are done.
+    /// Heals known damage; call this from time to time. `None`: there is none, or the space for it
+    /// is still held by readers of replaced segments.
     ///
     /// # Errors
     ///
@@ -142,8 +142,8 @@ impl Collection {
 
     fn heal_known(&self, now: Stamp) -> Result<Option<Healing>, Error> {
         let inner = &self.inner;
-        // Where the opening could not; healing may give back the space that this lacks.
-        let faced = self.face_lost(now);
+        // If the opening could not do this: healing may give back the space for it.
+        let faced = self.handle_noted_loss(now);
         let view = inner.log.view();
         let damaged = view.damaged_members();
         if !view.has_holes() {
@@ -152,7 +152,7 @@ impl Collection {
         let _counted = self.health();
         inner.remember_damaged(&damaged)?;
         if self.aftermath()?.is_some() {
-            // All is being brought again, and until then nobody is to take what there is for whole.
+            // Everything is being brought again; until then no consumer may take the log for complete.
             return faced.map(|()| None);
         }
         let lost = inner.lost(&view)?;
@@ -167,18 +167,18 @@ impl Collection {
         let mut sources = Vec::new();
         let missing = view.missing.iter().map(|it| (NO_SEGMENT, it.base));
         let holes: Vec<Address> = damaged.iter().copied().chain(missing).collect();
-        if inner.mending().is_to_ask(&holes) {
+        if inner.repairs().should_request(&holes) {
             sources.extend(lost.sources.keys().cloned());
             inner.set_back(&lost.sources, now)?;
-            self.suppress_again(Doubt::Told, now)?;
+            self.suppress_again(Recheck::Tombstones, now)?;
             let at = clock::monotonic();
-            inner.mending().asked.extend(holes.into_iter().map(|it| (it, at)));
+            inner.repairs().requested.extend(holes.into_iter().map(|it| (it, at)));
         }
         Ok(Some(Healing::Waiting { lost: lost.oids, sources }))
     }
 
-    /// Deletes what lives in holes and nobody can bring again, and closes them once nothing lives there any more: what
-    /// came from a root or a source stays until it has come again. Returns how many objects were deleted.
+    /// Deletes live objects in holes that nobody can bring again, and closes the holes once nothing lives there.
+    /// Objects of a root or a source stay until they have come again. Returns the number of deleted objects.
     ///
     /// # Errors
     ///
@@ -187,7 +187,7 @@ impl Collection {
         let mut dropped = 0;
         loop {
             let view = self.inner.log.view();
-            // In an aftermath all is brought again, if anybody has it.
+            // In an aftermath everything that still exists is brought again.
             if !view.has_holes() || self.aftermath()?.is_some() {
                 return Ok(dropped);
             }
@@ -219,56 +219,54 @@ impl Collection {
         Ok(self.inner.lost(&self.inner.log.view())?.oids)
     }
 
-    /// Does what follows from lost changes and from the list of what is suppressed, if that is still
-    /// to be done.
-    pub(crate) fn face_loss(&self, doubt: Doubt, now: Stamp) -> Result<(), Error> {
+    /// Begins the aftermath of a noted loss, and repeats takedowns, if that is still to be done.
+    pub(crate) fn handle_loss(&self, recheck: Recheck, now: Stamp) -> Result<(), Error> {
         self.inner.begin_aftermath(&mut self.inner.tail(), now)?;
-        self.suppress_again(doubt, now)
+        self.suppress_again(recheck, now)
     }
-    /// Does what follows from lost changes where that could not be done when they were lost.
-    fn face_lost(&self, now: Stamp) -> Result<(), Error> {
+    /// Handles a noted loss if that failed when it was found.
+    fn handle_noted_loss(&self, now: Stamp) -> Result<(), Error> {
         let lost = self.inner.tail().manifest.lost;
-        if lost { self.face_loss(Doubt::All, now) } else { Ok(()) }
+        if lost { self.handle_loss(Recheck::All, now) } else { Ok(()) }
     }
 
-    /// Makes a key index without what is in damaged members, since none can be made with them: does what
-    /// an opening does.
+    /// Rebuilds the key index without the damaged members that prevent it, as an opening does.
     fn give_up_keys_for_damage(&self, now: Stamp) -> Result<Option<Healing>, Error> {
         let inner = &self.inner;
         {
             let mut tail = inner.tail();
-            tail.go_on(&inner.log)?;
-            // First it is noted: the next opening goes on from there.
-            tail.lose(&inner.log)?;
+            tail.ensure_writable(&inner.log)?;
+            // The loss is noted first: the next opening goes on from there.
+            tail.note_loss(&inner.log)?;
             inner.rebuild_keys_without_damaged()?;
         }
-        // The next call tries it again, if need be.
-        self.face_lost(now).map(|()| None)
+        // The next call tries again.
+        self.handle_noted_loss(now).map(|()| None)
     }
 
-    /// Writes the log anew without `damaged` members, in which nothing lives; nothing lives in holes
-    /// without bytes either.
+    /// Rewrites the log without `damaged` members. Nothing may live in them or in holes without
+    /// bytes.
     fn leave_out(&self, damaged: &HashSet<Address>, now: Stamp) -> Result<Healing, Error> {
         let made = self.inner.keys_made();
-        self.inner.compact(Due::All, Some(damaged), now)?;
+        self.inner.compact(CompactionDue::All, Some(damaged), now)?;
         let view = self.inner.log.view().damaged();
         let left =
             view.iter().filter(|(it, entry, _)| damaged.contains(&(it.number, entry.offset)));
         let members = (damaged.len() - left.count()) as u64;
         let closed = self.inner.close_holes()?;
         if view.is_empty() {
-            // Of a refresh that was in there nothing is left in the log.
+            // The log has no trace of a refresh in those members.
             self.inner.rebuild_keys(made, "a damaged part of the log was left out")?;
         }
-        // Tombstones that are kept for ever may have been in there.
-        self.suppress_again(Doubt::Told, now)?;
-        tracing::warn!(members, closed, "what was damaged is made good");
+        // Permanent tombstones may have been in them.
+        self.suppress_again(Recheck::Tombstones, now)?;
+        tracing::warn!(members, closed, "damage is healed");
         Ok(Healing::Done { members: members + closed })
     }
 }
 
 impl Inner {
-    /// Notes which members are damaged: the next opening need not find it out.
+    /// Writes the list of damaged members to the manifest, so that the next opening knows them.
     fn remember_damaged(&self, damaged: &HashSet<Address>) -> Result<(), Error> {
         let mut found: Vec<Address> = damaged.iter().copied().collect();
         found.sort_unstable();
@@ -277,17 +275,17 @@ impl Inner {
         if tail.manifest.damaged == found {
             return Ok(());
         }
-        tail.go_on(&self.log)?;
+        tail.ensure_writable(&self.log)?;
         let manifest = Manifest { damaged: found, ..tail.manifest_now() };
         tail.replace(manifest, &self.log)
     }
 
-    /// Closes the holes without bytes: who has not come past them gets a snapshot. Returns how many.
+    /// Closes the holes without bytes: consumers before them get a snapshot. Returns their number.
     fn close_holes(&self) -> Result<u64, Error> {
         let mut tail = self.tail();
         let count = tail.manifest.missing.len() as u64;
         if count != 0 {
-            tail.go_on(&self.log)?;
+            tail.ensure_writable(&self.log)?;
             let mut manifest = tail.manifest_now();
             for hole in manifest.missing.drain(..).filter(|it| it.base < it.last) {
                 manifest.horizon = manifest.horizon.max(hole.last);
@@ -299,7 +297,7 @@ impl Inner {
         Ok(count)
     }
 
-    /// Finds out what lives in holes, and who holds it.
+    /// Finds the live objects in holes, and their holders.
     pub(crate) fn lost(&self, view: &View) -> Result<Lost, Error> {
         let unreadable = view.holes();
         if !view.has_holes() {
@@ -313,12 +311,12 @@ impl Inner {
             let mut is_all = true;
             for item in keys.objects() {
                 let (key, object) = item?;
-                if self.go_on().is_err() || LOST_MAX <= lost.oids.len() {
+                if self.check_open().is_err() || LOST_MAX <= lost.oids.len() {
                     is_all = false;
                     break;
                 }
                 let Some(oid) = Oid::from_key(&key) else { continue };
-                // Whatever is damaged, no member may have it.
+                // No member may have it, damaged or not.
                 let is_lost = unreadable.has(object.serial) || !view.covers(object.serial);
                 let is_of_root = roots.remove(&object.root);
                 let mut is_orphan = object.root == 0;
@@ -327,7 +325,7 @@ impl Inner {
                     let holders = holders.as_deref().and_then(Holders::decode).unwrap_or_default();
                     is_orphan &= holders.list.is_empty();
                     for Holder { source, version, .. } in holders.list {
-                        // Where the source has confirmed a root is not known.
+                        // The serial of the source's confirmation is unknown.
                         let version = if is_of_root { Version::default() } else { version };
                         let first = lost.sources.entry(source).or_default();
                         let first = first.entry(version.epoch).or_insert(version.serial);
@@ -337,7 +335,7 @@ impl Inner {
                 if is_lost {
                     lost.oids.push(oid);
                     if is_orphan {
-                        // The order of the others is no matter.
+                        // The order of the others is arbitrary.
                         let last = lost.oids.len() - 1;
                         lost.oids.swap(lost.orphans, last);
                         lost.orphans += 1;
@@ -345,14 +343,14 @@ impl Inner {
                 }
             }
             if is_all {
-                // A root that nothing is left of is confirmed no more.
+                // A root without objects is not confirmed any more.
                 lost.roots.retain(|it| !roots.contains(it));
             }
             Ok(lost)
         })
     }
 
-    /// Has sources read again from the first serial on that brought something of what is lost.
+    /// Sets sources back to the first serial with a lost object.
     fn set_back(
         &self,
         sources: &BTreeMap<String, BTreeMap<Epoch, u64>>,
@@ -365,8 +363,8 @@ impl Inner {
             let Some(value) = self.read_keys(|keys| keys.note(&key))? else { continue };
             let cursor = Cursor::decode(&value).filter(|it| it.snapshot.is_none());
             let value = cursor.map(|cursor| {
-                // Versions of another epoch are those of another collection: the source is one of
-                // several, and only it knows under which serials it passes them on.
+                // Versions of another epoch come from another collection. The source is one of
+                // several, and only the source knows its own serials for them.
                 let known = first.get(&cursor.epoch).filter(|_| first.len() == 1);
                 let serial = known.map_or(0, |it| it.saturating_sub(1)).min(cursor.serial);
                 Cursor { serial, ..cursor }.encode()

@@ -1,12 +1,12 @@
-//! Which source holds which object, and how far each source has been read.
+//! Holders and cursors: the sources that hold each object, and the progress of each source.
 //!
-//! Several sources may bring one object. Each holder is a source and the origin's version; the
-//! origin's newest version wins whatever the order of arrival; a delete removes one holder, and the
+//! Several sources may bring one object. Each holder is a source and the origin's version. The
+//! origin's newest version wins in any order of arrival. A delete removes one holder, and the
 //! object goes with the last.
 //!
-//! Both are notes: of an object, its holders; of a source, its cursor.
+//! Both are notes: the holders of an object, and the cursor of a source.
 //!
-//! Source: DESIGN.md, "Holders" and "Cursors".
+//! Source: ARCHITECTURE.md, "Invariants".
 //!
 //! Sans-I/O.
 
@@ -17,9 +17,9 @@ use crate::member::{get, put};
 pub(crate) const HOLDERS: u8 = b'h';
 /// First byte of the key of a source's cursor.
 pub(crate) const CURSOR: u8 = b'c';
-/// Key of the note that says how much of the list of what is suppressed has been done.
+/// Key of the note with the progress of the takedown list.
 pub(crate) const SUPPRESSED: u8 = b's';
-/// Key of the note that acknowledged changes were lost; its value is the version at which that was found.
+/// Key of the note of a loss of acknowledged changes; its value is the version at which it was found.
 pub(crate) const AFTERMATH: u8 = b'd';
 /// First byte of the key of a caller's note.
 pub(crate) const USER: u8 = b'u';
@@ -32,28 +32,28 @@ pub(crate) fn note_key(kind: u8, name: &[u8]) -> Vec<u8> {
     key
 }
 
-/// How far a snapshot has been fetched and applied.
+/// The progress of a snapshot's transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The snapshot's id at its server.
     pub id: String,
-    /// Bytes of it applied: where the next member starts. The largest number: all of it, but it lacked what
-    /// was damaged at its source, and a whole one is to be asked for. The one before: all of it, and what it did not name
-    /// is released once what has happened since is known.
+    /// Bytes of it applied: the start of the next member. The largest number: it ended, but lacked
+    /// changes that are damaged at its source; a whole one is to be requested. The number before: it
+    /// ended, and the objects that it did not name are released once the later changes are known.
     pub offset: u64,
     /// The serial that the snapshot reaches.
     pub to: u64,
-    /// The generation that marks what this snapshot names; not 0, and new for each snapshot.
+    /// The generation that marks the objects that this snapshot names; not 0, and new for each snapshot.
     pub generation: u64,
 }
 
 impl Progress {
-    /// The offset of a snapshot that was taken to its end, but lacked what was damaged at its source:
-    /// a whole one is still to come.
+    /// The offset of a snapshot that ended, but lacked changes that are damaged at its source: a
+    /// whole one is still to come.
     pub(crate) const IN_PART: u64 = u64::MAX;
 
-    /// The offset of a snapshot that was taken to its end. It may be older than what was taken before it: only
-    /// who has gone on from it to what its source has now can tell what that has no more.
+    /// The offset of a snapshot that ended. It may be older than earlier pulls: only the changes
+    /// after it, up to the source's present version, show what the source does not have any more.
     pub(crate) const TAKEN: u64 = u64::MAX - 1;
 
     pub(crate) fn is_in_part(&self) -> bool {
@@ -61,7 +61,7 @@ impl Progress {
     }
 }
 
-/// How far a source has been read.
+/// The progress of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
     /// The source's epoch.
@@ -73,12 +73,12 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// The snapshot that is being fetched.
+    /// Returns the snapshot in progress.
     pub(crate) fn fetching(&self) -> Option<&Progress> {
         self.snapshot.as_ref().filter(|it| it.offset < Progress::TAKEN)
     }
 
-    /// The snapshot that was taken to its end, and whose unnamed objects are still held.
+    /// Returns the snapshot that ended, and whose unnamed objects are still held.
     pub(crate) fn taken(&self) -> Option<&Progress> {
         self.snapshot.as_ref().filter(|it| it.offset == Progress::TAKEN)
     }
@@ -108,7 +108,7 @@ impl Cursor {
     }
 }
 
-/// What was pulled from a source, to be applied in one commit.
+/// Changes from a source, to be applied in one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pulled {
     /// The source's name.
@@ -119,8 +119,8 @@ pub struct Pulled {
     pub changes: Vec<(u64, Change)>,
     /// The cursor that holds once they are applied.
     pub cursor: Cursor,
-    /// The generation of the snapshot that ends with these changes, if one does: whatever the
-    /// source holds under another generation is released.
+    /// The generation of the snapshot that ends with these changes, if one does: the source's
+    /// objects of other generations are released.
     pub end_of_snapshot: Option<u64>,
 }
 
@@ -128,7 +128,7 @@ pub struct Pulled {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Holder {
     pub(crate) source: String,
-    /// The origin's version of the object as this source last told it.
+    /// The origin's version of the object, as last sent by this source.
     pub(crate) version: Version,
     /// The snapshot that last named the object; 0 if a delta did.
     pub(crate) generation: u64,
@@ -172,7 +172,7 @@ impl Holders {
         Some(holders)
     }
 
-    /// Sets what `source` says, and returns whether its version is newer than the stored one.
+    /// Sets the hold of `source`, and returns whether its version is newer than the stored one.
     pub(crate) fn hold(&mut self, source: &str, version: Version, generation: u64) -> bool {
         let holder = Holder { source: source.to_owned(), version, generation };
         match self.list.iter_mut().find(|it| it.source == source) {
@@ -184,14 +184,13 @@ impl Holders {
         newer
     }
 
-    /// Takes `source` off the list, and returns whether it was on it.
+    /// Removes the hold of `source`, and returns whether it had one.
     pub(crate) fn release(&mut self, source: &str) -> bool {
         let before = self.list.len();
         self.list.retain(|it| it.source != source);
         self.list.len() < before
     }
 
-    /// Returns the note key of an object's holders.
     pub(crate) fn note_key(oid: &Oid) -> Vec<u8> {
         note_key(HOLDERS, &oid.key())
     }
@@ -212,7 +211,7 @@ mod tests {
 
     use super::*;
 
-    /// Plays `source version` (hold) or `source -` (release) and renders who holds what.
+    /// Plays `source version` (hold) or `source -` (release) and compares the holders.
     fn check(steps: &[(&str, Option<u64>)], expected: &str) {
         let mut holders = Holders::default();
         for (source, serial) in steps {
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_version_stands_whatever_the_order() {
+    fn the_newest_version_wins_in_any_order() {
         check(&[("a", Some(1)), ("b", Some(3)), ("a", Some(2))], "3 a:2,b:3");
         check(&[("b", Some(3)), ("a", Some(1)), ("a", Some(2))], "3 b:3,a:2");
     }

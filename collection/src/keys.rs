@@ -1,8 +1,8 @@
-//! The key index: what is looked up by key, and always made anew from the segments.
+//! The key index: look-ups by key; it can always be rebuilt from the segments.
 //!
-//! One batch a commit, with the watermark in it, so the index is at one commit or another, never
-//! between. It is not in the acknowledged path: a commit is durable before it gets here, and any
-//! error means drop and rebuild. What a crash takes off its end is replayed.
+//! Each commit is one batch that includes the watermark, so the index is always at a commit, never
+//! between two. It is not in the acknowledged path: a commit is durable before it is indexed, and
+//! any error means drop and rebuild. Commits that a crash takes from its end are replayed.
 //!
 //! | key | value |
 //! |---|---|
@@ -14,15 +14,15 @@
 //! | `s` source | number of objects held |
 //! | `v` key of a source's cursor | value |
 //!
-//! The first four are as many as objects and stand in sorted runs; the others are few and stand in
-//! sled (see [`store`]).
+//! The first four kinds are as many as objects, and are stored in sorted runs. The others are few,
+//! and are stored in sled (see [`store`]).
 //!
-//! Source: DESIGN.md, "Keys".
+//! Source: docs/collection.md, "The key index".
 
 mod bloom;
 mod layers;
 mod listing;
-pub(crate) mod lives;
+pub(crate) mod live_set;
 mod merge;
 mod run;
 mod store;
@@ -40,7 +40,7 @@ use crate::holders::{CURSOR, HOLDERS, Holders};
 use crate::member::{get, put};
 use layers::Table;
 pub(crate) use listing::describe;
-use lives::Moves;
+use live_set::LiveSetDelta;
 use store::Store;
 
 const OBJECT: u8 = b'o';
@@ -54,10 +54,10 @@ const SOURCE_CURSOR: u8 = b'v';
 /// Longest time-to-live, in milliseconds: 100 years.
 const TTL_MS_MAX: u64 = 100 * 365 * 86_400_000;
 
-/// So many keys are written at once when objects are moved on in the expiry queue.
+/// Number of keys written at once when objects are moved on in the expiry queue.
 const MOVES_MAX: usize = 4096;
 
-/// How far the index has come.
+/// The version that the index has reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Watermark {
     pub(crate) epoch: Epoch,
@@ -83,7 +83,7 @@ impl Watermark {
     }
 }
 
-/// What the index knows of a live object.
+/// The index entry of a live object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Object {
     /// The serial of its last update.
@@ -92,7 +92,7 @@ pub(crate) struct Object {
     pub(crate) seen: u64,
     /// Its time-to-live, in milliseconds.
     pub(crate) ttl: u64,
-    /// Where it stands in the expiry queue; never later than when it expires.
+    /// Its position in the expiry queue; never later than its expiry.
     pub(crate) due: u64,
     /// Hash of its gatherer and root; 0 for none.
     pub(crate) root: u64,
@@ -135,7 +135,7 @@ pub(crate) struct Keys {
 type Outcome<T> = Result<T, sled::Error>;
 
 impl Keys {
-    /// Opens the index in `dir`, as it was last made durable.
+    /// Opens the index in `dir`, in its last durable state.
     pub(crate) fn open(
         disk: &Disk,
         dir: &Path,
@@ -145,7 +145,6 @@ impl Keys {
         Ok(Self { store: Store::open(disk, dir, table_bytes_max)?, ttl_default_ms })
     }
 
-    /// Removes the index in `dir`, if there is one.
     pub(crate) fn remove(dir: &Path) -> Outcome<()> {
         match fs::remove_dir_all(dir) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
@@ -153,38 +152,37 @@ impl Keys {
         }
     }
 
-    /// Makes all of it durable.
     pub(crate) fn flush(&self) -> Outcome<()> {
         self.store.flush()
     }
 
-    /// Makes room in memory and order on disk if it is time; to be called after every commit. What
-    /// takes long ends early unless `goes_on`.
-    pub(crate) fn tend(&self, goes_on: &dyn Fn() -> bool) -> Outcome<()> {
-        self.store.tend(goes_on)
+    /// Spills the table and merges runs if it is time; call this after every commit. Long work ends
+    /// early unless `goes_on`.
+    pub(crate) fn maintain(&self, goes_on: &dyn Fn() -> bool) -> Outcome<()> {
+        self.store.maintain(goes_on)
     }
 
-    /// Returns about how much is still to be written to the disk, in bytes.
+    /// Returns roughly the number of bytes still to be written to the disk.
     pub(crate) fn unwritten_bytes(&self) -> u64 {
         self.store.unwritten_bytes()
     }
 
-    /// Whether its files may lack what it holds, whatever is written yet: it is to be made anew.
-    pub(crate) fn is_holed(&self) -> bool {
-        self.store.is_holed()
+    /// Whether its files may lack entries although everything was written: it has to be rebuilt.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.store.is_incomplete()
     }
 
     pub(crate) fn watermark(&self) -> Option<Watermark> {
         self.store.watermark()
     }
 
-    /// Returns what is known of the object with that key, if it lives.
+    /// Returns the entry of the object with that key, if it lives.
     pub(crate) fn object(&self, oid_key: &[u8]) -> Outcome<Option<Object>> {
         Ok(self.store.get(&keyed(OBJECT, &[oid_key]))?.and_then(|it| Object::decode(&it)))
     }
 
     pub(crate) fn note(&self, key: &[u8]) -> Outcome<Option<Vec<u8>>> {
-        self.store.get(&noted(key))
+        self.store.get(&stored_note_key(key))
     }
 
     /// Returns the notes whose keys start with `prefix`, by key.
@@ -195,7 +193,7 @@ impl Keys {
         self.notes_from(prefix, prefix)
     }
 
-    /// The same from the key `from` on, which starts with `prefix`.
+    /// Returns the same, starting at the key `from`, which starts with `prefix`.
     pub(crate) fn notes_from(
         &self,
         prefix: &[u8],
@@ -225,7 +223,7 @@ impl Keys {
         Ok(found)
     }
 
-    /// Returns the sources that hold something, with the number of objects, by name.
+    /// Returns the sources that hold objects, with their number, by name.
     pub(crate) fn sources(&self) -> Outcome<Vec<(String, u64)>> {
         let mut found = Vec::new();
         for (key, value) in self.store.few(&[SOURCE])? {
@@ -235,7 +233,7 @@ impl Keys {
         Ok(found)
     }
 
-    /// Returns the serial of the last confirmation of a root.
+    /// Returns the serial and time of a root's last confirmation.
     pub(crate) fn confirmed(&self, gatherer: &str, root: &str) -> Outcome<Option<(u64, u64)>> {
         self.confirmation(root_hash(gatherer, root))
     }
@@ -248,9 +246,9 @@ impl Keys {
         }))
     }
 
-    /// Hands the objects that have expired at `now_ms` to `handle`, those longest due first, until it
-    /// returns false; returns where to go on then. What was confirmed since it was put in the queue
-    /// is moved on in it.
+    /// Calls `handle` with the objects that have expired at `now_ms`, the longest due first, until
+    /// it returns false; then returns the next position. Objects that were confirmed later are
+    /// moved on in the queue.
     pub(crate) fn expired(
         &self,
         now_ms: u64,
@@ -286,17 +284,17 @@ impl Keys {
             moved.insert(key, None);
             if MOVES_MAX <= moved.len() {
                 self.store.apply(mem::take(&mut moved), None, 0);
-                self.store.tend(&goes_on)?;
+                self.store.maintain(&goes_on)?;
             }
         }
         self.store.apply(moved, None, 0);
         Ok(next)
     }
 
-    /// Begins to write.
+    /// Begins a batch of writes.
     pub(crate) fn writes(&self) -> Writes<'_> {
         let watermark = self.watermark().unwrap_or_default();
-        Writes { keys: self, pending: Table::new(), replay_bytes: 0, moves: None, watermark }
+        Writes { keys: self, pending: Table::new(), replay_bytes: 0, delta: None, watermark }
     }
 }
 
@@ -309,8 +307,7 @@ fn keyed(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
     key
 }
 
-/// The key of a note.
-fn noted(key: &[u8]) -> Vec<u8> {
+fn stored_note_key(key: &[u8]) -> Vec<u8> {
     keyed(if key.first() == Some(&CURSOR) { SOURCE_CURSOR } else { NOTE }, &[key])
 }
 
@@ -318,25 +315,24 @@ fn root_hash(gatherer: &str, root: &str) -> u64 {
     xxh3_64(&Oid { gatherer: gatherer.to_owned(), url: plain_url(root).into_owned() }.key()).max(1)
 }
 
-/// Changes to the index, to go in as one batch; reads see what is written here.
+/// A batch of changes to the index; its own reads see them.
 #[derive(Debug)]
 pub(crate) struct Writes<'a> {
     keys: &'a Keys,
     pending: Table,
-    /// Plain bytes of what was taken in.
+    /// Plain bytes of the changes.
     replay_bytes: u64,
-    /// Which updates objects live by from now on, if that is wanted.
-    pub(crate) moves: Option<Moves>,
+    /// The changes to the live set, if they are wanted.
+    pub(crate) delta: Option<LiveSetDelta>,
     pub(crate) watermark: Watermark,
 }
 
 impl Writes<'_> {
-    /// Returns how many keys are to be written.
     pub(crate) fn len(&self) -> usize {
         self.pending.len()
     }
 
-    /// Writes all of it, and `commit` as the last one covered.
+    /// Writes the batch, with `commit` as the last commit covered.
     pub(crate) fn commit(self, epoch: Epoch, commit: u64, serial: u64) {
         let watermark = Watermark { epoch, commit, serial, live: self.watermark.live };
         self.keys.store.apply(self.pending, Some(watermark), self.replay_bytes);
@@ -361,7 +357,6 @@ impl Writes<'_> {
         self.pending.insert(key, None);
     }
 
-    /// Takes in one change.
     pub(crate) fn change(&mut self, serial: u64, stamp: Stamp, change: &Change) -> Outcome<()> {
         match change {
             Change::Update(record) => {
@@ -408,12 +403,12 @@ impl Writes<'_> {
     fn replace(&mut self, oid_key: &[u8], mut new: Option<Object>) -> Outcome<()> {
         let old = self.object(oid_key)?;
         let (before, after) = (old.map(|it| it.serial), new.map(|it| it.serial));
-        if let Some(moves) = self.moves.as_mut().filter(|_| before != after) {
-            moves.came.extend(after);
-            moves.went.extend(before);
+        if let Some(delta) = self.delta.as_mut().filter(|_| before != after) {
+            delta.added.extend(after);
+            delta.removed.extend(before);
         }
-        // It keeps its place in the queue unless that is too late: a place that has become too early
-        // is moved on when its time comes, once, however often the object changes until then.
+        // The object keeps its position in the queue unless that is too late. A position that has become
+        // too early is moved on when its time comes, once, however often the object changes until then.
         let place = old.map(|it| it.due).filter(|due| new.is_some_and(|new| *due <= new.due));
         if let (Some(new), Some(due)) = (&mut new, place) {
             new.due = due;
@@ -442,9 +437,8 @@ impl Writes<'_> {
         Ok(())
     }
 
-    /// Takes in one note.
     pub(crate) fn note(&mut self, note: &Note) -> Outcome<()> {
-        let key = noted(&note.key);
+        let key = stored_note_key(&note.key);
         self.replay_bytes += note.value.as_ref().map_or(0, |it| it.len() as u64);
         if note.key.first() == Some(&HOLDERS) {
             let old = self.read(&key)?;
@@ -454,7 +448,7 @@ impl Writes<'_> {
         Ok(())
     }
 
-    /// Keeps the number of objects of every source.
+    /// Updates the number of objects of every source.
     fn count(&mut self, old: Option<&[u8]>, new: Option<&[u8]>) -> Outcome<()> {
         let sources = |value: Option<&[u8]>| -> Vec<String> {
             let holders = value.and_then(Holders::decode).unwrap_or_default();
@@ -498,7 +492,7 @@ mod tests {
         Change::Update(record)
     }
 
-    /// Puts changes in one batch each and renders what is due at `now_ms`, and the live count.
+    /// Indexes the batches, and compares the objects due at `now_ms` and the live count.
     fn check(
         batches: &[&[Change]],
         now_ms: u64,
@@ -538,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn an_md5_leads_to_the_objects_that_have_it_now() {
+    fn an_md5_finds_the_objects_that_have_it_now() {
         let batches: [&[Change]; 2] = [&[update("a", "1"), update("b", "1")], &[update("a", "2")]];
         let (_dir, keys) = check(&batches, 0, (&[], 2));
         let found = |text: &str| keys.oids_with_md5(&Md5::of(text.as_bytes())).unwrap();
@@ -547,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_are_counted_by_what_they_hold() {
+    fn each_source_counts_the_objects_that_it_holds() {
         let (_dir, keys) = check(&[&[]], 0, (&[], 0));
         let mut holders = Holders::default();
         let mut steps = Vec::new();

@@ -4,12 +4,13 @@
 //! everything that reads one is a cursor on its log. On disk a collection is a directory of
 //! segments, append-only files of gzip members; the bytes on disk are the bytes on the wire.
 //!
-//! Each room names those before it, as far as it needs them, and none behind it: [`member`], `log` and `keys`, how
-//! changes lie on the disk; `recover`, what a crash left of that; `suppressed`, the list; `collection` itself, and upon
-//! it `takedown`, `heal`, `sources` and `open`; `wire`, what a feed and its readers tell each other, and [`replica`];
-//! last [`feed`], and [`pull`] which asks one.
+//! Each module uses those before it in this list, and none after it. [`member`], `log` and `keys`
+//! hold the changes on the disk; `recover` repairs them after a crash; `suppressed` is the list of
+//! takedowns. `collection` comes next, and on it `takedown`, `heal`, `sources` and `open`. Then
+//! `wire`, the protocol between a feed and its consumers, and [`replica`]; last [`feed`], and
+//! [`pull`], which requests one.
 //!
-//! Source: DESIGN.md, "The one idea".
+//! Source: ARCHITECTURE.md, "The one idea".
 
 mod change;
 mod collection;

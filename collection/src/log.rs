@@ -1,9 +1,9 @@
-//! The log: segments in order, the last one written to.
+//! The log: segments in order; commits go to the last one.
 //!
-//! One thread writes, under the writer's lock, with a [`Tail`] in hand; any number read. What a
-//! reader sees is bounded by the version, which moves only when a commit is durable.
+//! One thread writes, under the writer's lock, with a [`Tail`]; any number of threads read. The
+//! version bounds what readers see, and moves only when a commit is durable.
 //!
-//! Source: DESIGN.md, "The one idea".
+//! Source: ARCHITECTURE.md, "The one idea".
 
 pub(crate) mod due;
 pub(crate) mod holes;
@@ -29,30 +29,29 @@ use manifest::Manifest;
 use segment::{Entry, Segment};
 use settled::Settled;
 
-/// So many serials are set apart at a time: each costs a manifest, and a stop that is not clean leaves
-/// some of them out.
+/// Number of serials reserved at a time. Each reservation costs a manifest, and an unclean stop
+/// leaves some serials unused.
 pub(crate) const RESERVE: u64 = 1 << 16;
 
-/// What a file system writes at once, at most, in bytes.
+/// Most bytes that a file system writes at once.
 const BLOCK_BYTES: u64 = 64 << 10;
 
-/// Where a member lies: the number of its segment, and its offset there.
+/// The position of a member: the number of its segment, and its offset there.
 pub(crate) type Address = (u64, u64);
 
-/// A part of a segment: members that follow each other.
+/// A part of a segment: consecutive members.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct SegmentRange {
     pub(crate) segment: Arc<Segment>,
-    /// Its first byte.
     pub(crate) start: u64,
     /// The byte after its last.
     pub(crate) end: u64,
 }
 
-/// The segments, and how far they may be read.
+/// The segments, and the version up to which they may be read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
-    /// In log order; the last one is written to.
+    /// In log order; commits go to the last one.
     pub(crate) segments: Vec<Arc<Segment>>,
     pub(crate) version: Version,
     pub(crate) horizon: u64,
@@ -60,13 +59,11 @@ pub(crate) struct View {
     pub(crate) compacted: u64,
     /// Changes that the last full compaction kept besides the live objects' updates.
     pub(crate) residue: u64,
-    /// What was suppressed up to this serial has been purged.
+    /// Subjects suppressed up to this serial have been purged.
     pub(crate) purged: u64,
-    /// Up to this serial the log may lack anything.
+    /// The log may lack any changes up to this serial.
     pub(crate) doubt: u64,
-    /// Holes without bytes.
     pub(crate) missing: Arc<[Missing]>,
-    /// Serials that were skipped.
     pub(crate) skips: Arc<[Skip]>,
 }
 
@@ -76,7 +73,7 @@ pub(crate) struct Log {
     pub(crate) disk: Disk,
     pub(crate) dir: PathBuf,
     view: RwLock<View>,
-    /// Up to when nothing changes any more, and the commit under way.
+    /// The settled moment, and the commit in progress.
     pub(crate) settled: Settled,
 }
 
@@ -85,39 +82,35 @@ pub(crate) struct Log {
 pub(crate) struct Tail {
     pub(crate) manifest: Manifest,
     pub(crate) active: Arc<Segment>,
-    /// Where the last whole commit ends in the active segment, in bytes.
+    /// The end of the last whole commit in the active segment, in bytes.
     pub(crate) end: u64,
     pub(crate) serial: u64,
     pub(crate) stamp: Stamp,
     pub(crate) commit: u64,
     /// The next free segment number.
     pub(crate) next: u64,
-    /// Why nothing is written.
+    /// The reason that nothing is written.
     pub(crate) halt: Option<Halt>,
 }
 
-/// Why nothing is written.
+/// The reason that nothing is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Halt {
-    /// What the disk holds is unknown since an error.
+    /// After an error the contents of the disk are unknown.
     Unsure,
-    /// The collection is closed.
     Closed,
 }
 
-/// What an append gave.
+/// The identity of an appended commit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Appended {
     /// The serial before its first change.
     pub(crate) base: u64,
-    /// The stamp of its changes.
     pub(crate) stamp: Stamp,
-    /// Its number.
     pub(crate) commit: u64,
 }
 
 impl Log {
-    /// Makes the log of `view` in `dir`.
     pub(crate) fn new(disk: &Disk, dir: &Path, view: View) -> Self {
         let settled = Settled::default();
         Self { disk: disk.clone(), dir: dir.to_owned(), view: RwLock::new(view), settled }
@@ -136,11 +129,11 @@ impl Log {
     }
 
     /// Appends one commit and returns when it is durable. Readers see it once the view's version
-    /// says so; until then it is under way, which the caller ends.
+    /// includes it. Until then the commit is in progress, and the caller has to end it.
     ///
     /// # Errors
     ///
-    /// The system's. Nothing is kept; where that is not sure yet, the next append sees to it first.
+    /// The system's. Nothing of the commit is kept. If its removal failed, the next append removes it first.
     pub(crate) fn append(
         &self,
         tail: &mut Tail,
@@ -148,7 +141,7 @@ impl Log {
         now: Stamp,
         segment_bytes_max: u64,
     ) -> Result<Appended, Error> {
-        tail.go_on(self)?;
+        tail.ensure_writable(self)?;
         if segment_bytes_max <= tail.end {
             self.roll(tail)?;
         }
@@ -191,7 +184,7 @@ impl Log {
         let file = &tail.active.file;
         let path = &tail.active.path;
         if let Err(error) = file.write_all_at(bytes, tail.end) {
-            // Without this the next opening would report what is left as a cut commit.
+            // Otherwise the next opening would report the rest as a cut commit.
             if file.set_len(tail.end).is_err() {
                 tail.halt = Some(Halt::Unsure);
             }
@@ -219,7 +212,7 @@ impl Log {
         manifest.end = 0;
         let replaced = tail.replace(manifest, self);
         if replaced.is_err() && tail.halt.is_none() {
-            // No list names it.
+            // No manifest names it.
             fresh.retire();
         }
         replaced?;
@@ -231,12 +224,12 @@ impl Log {
 }
 
 impl Tail {
-    /// Notes that changes were lost of which nobody knows what they were.
+    /// Notes a loss of unknown changes.
     ///
     /// # Errors
     ///
     /// The system's; nothing has changed.
-    pub(crate) fn lose(&mut self, log: &Log) -> Result<(), Error> {
+    pub(crate) fn note_loss(&mut self, log: &Log) -> Result<(), Error> {
         if self.manifest.lost {
             return Ok(());
         }
@@ -244,14 +237,14 @@ impl Tail {
         let manifest = Manifest { lost: true, doubt, ..self.manifest_now() };
         log.change_view(|view| view.doubt = doubt);
         if self.halt == Some(Halt::Closed) {
-            // Opened to be read: nothing is written.
+            // The collection is opened to read: nothing is written.
             self.manifest = manifest;
             return Ok(());
         }
         self.replace(manifest, log)
     }
 
-    /// Sets serials apart for so many changes.
+    /// Reserves serials for `count` changes.
     fn reserve(&mut self, count: u64, log: &Log) -> Result<(), Error> {
         let last = self.serial + count;
         if last + RESERVE / 2 <= self.manifest.reserved {
@@ -259,7 +252,7 @@ impl Tail {
         }
         let manifest = Manifest { reserved: last + RESERVE, ..self.manifest_now() };
         match self.replace(manifest, log) {
-            // There are some left, and it is tried again.
+            // Some serials are left; the next append tries again.
             Err(_) if last < self.manifest.reserved && self.halt.is_none() => Ok(()),
             replaced => replaced,
         }
@@ -269,7 +262,8 @@ impl Tail {
     ///
     /// # Errors
     ///
-    /// The system's; the old one stands, if need be as soon as anything can be written again.
+    /// The system's; the old manifest stays in force. If it was replaced on disk, it is written again as soon as the
+    /// disk can be written.
     pub(crate) fn replace(&mut self, manifest: Manifest, log: &Log) -> Result<(), Error> {
         if let Err(unwritten) = manifest.write(&log.disk, &log.dir) {
             if unwritten.replaced {
@@ -281,12 +275,12 @@ impl Tail {
         Ok(())
     }
 
-    /// Makes sure that more may be written.
+    /// Checks that the log can be written, and resumes after an error.
     ///
     /// # Errors
     ///
     /// [`Error::Stopped`]; or the disk is still as bad as when it failed.
-    pub(crate) fn go_on(&mut self, log: &Log) -> Result<(), Error> {
+    pub(crate) fn ensure_writable(&mut self, log: &Log) -> Result<(), Error> {
         match self.halt {
             None => Ok(()),
             Some(Halt::Closed) => Err(Error::Stopped { dir: log.dir.clone() }),
@@ -294,16 +288,16 @@ impl Tail {
         }
     }
 
-    /// Makes what the disk holds what we know it to hold. All that was acknowledged was synced once,
-    /// so it is there, but for the block that the last commit ends in, which may have been written
-    /// again since, and in vain.
+    /// Brings the disk to its expected contents. All acknowledged changes were synced once, so they
+    /// are there. The exception is the block at the end of the last commit: a failed write may have
+    /// touched it since.
     fn resume(&mut self, log: &Log) -> Result<(), Error> {
         let (file, path) = (&self.active.file, &self.active.path);
         let failed = |error| Error::io("cannot write again to", path, error);
         file.set_len(self.end).map_err(failed)?;
         let last = self.active.entries().last().copied();
         match last.map(|it| self.active.read(&it, &mut Unpacker::new(MEMBER_BYTES_MAX))) {
-            // What is damaged is known by now, and healed as any other member.
+            // Such damage is known by now, and repaired like any other.
             None | Some(Ok(_) | Err(Error::Damaged { .. })) => {}
             Some(Err(error)) => return Err(error),
         }
@@ -312,14 +306,13 @@ impl Tail {
         file.read_exact_at(&mut block, start).map_err(failed)?;
         file.write_all_at(&block, start).map_err(failed)?;
         file.sync_all().map_err(failed)?;
-        // A list that was not put in force may stand there.
+        // The disk may hold a manifest that did not come into force.
         self.manifest_now().write(&log.disk, &log.dir)?;
         self.halt = None;
         tracing::info!(dir = %log.dir.display(), "the disk takes changes again");
         Ok(())
     }
 
-    /// Takes a segment number.
     pub(crate) fn allocate(&mut self) -> u64 {
         self.next += 1;
         self.next - 1
@@ -335,15 +328,14 @@ impl Tail {
         manifest
     }
 
-    /// Returns the version of the last commit.
     pub(crate) fn version(&self) -> Version {
         Version { epoch: self.manifest.epoch, serial: self.serial }
     }
 }
 
 impl View {
-    /// Whether all that has changed since `have` can be told, once it is not damaged any more.
-    pub(crate) fn goes_on_from(&self, have: Version) -> bool {
+    /// Whether the log has all changes since `have`, damaged ones included.
+    pub(crate) fn continues_from(&self, have: Version) -> bool {
         let to = self.version;
         self.horizon <= have.serial
             && have.serial <= to.serial
@@ -351,7 +343,7 @@ impl View {
             && !self.has_skipped(have)
     }
 
-    /// Whether `have` is among serials that were skipped: what had it is not in the log.
+    /// Whether `have` is among skipped serials: the log lacks the changes that `have` includes.
     pub(crate) fn has_skipped(&self, have: Version) -> bool {
         let is_between = |(from, to): &Skip| *from < have.serial && have.serial < *to;
         self.version.epoch == have.epoch && self.skips.iter().any(is_between)
@@ -369,8 +361,8 @@ impl View {
         Some((segment, entry))
     }
 
-    /// Whether a member, damaged or not, may have the change with that serial. What has come since is in segments that
-    /// this view need not have.
+    /// Whether a member, damaged or not, may have the change with that serial. Newer changes may be
+    /// in segments outside this view.
     pub(crate) fn covers(&self, serial: u64) -> bool {
         self.version.serial < serial
             || self.find(serial).is_some_and(|(_, entry)| entry.base < serial)
@@ -403,12 +395,12 @@ impl View {
         self.segments.iter().flat_map(with).collect()
     }
 
-    /// The same, by their segments' numbers and their offsets there.
+    /// Returns the addresses of the members that were found damaged.
     pub(crate) fn damaged_members(&self) -> HashSet<Address> {
         self.damaged().iter().map(|(it, entry, _)| (it.number, entry.offset)).collect()
     }
 
-    /// Says what the log cannot give.
+    /// Returns the ranges of serials that the log cannot give.
     pub(crate) fn holes(&self) -> Holes {
         let damaged = self.damaged().into_iter().filter(|(_, entry, _)| !entry.local);
         let damaged = damaged.map(|(_, entry, _)| (entry.base, entry.last));
@@ -420,16 +412,16 @@ impl View {
         !self.missing.is_empty() || self.segments.iter().any(|it| it.is_damaged())
     }
 
-    /// Says what may be missing from all that there is.
-    pub(crate) fn lacks(&self) -> Holes {
+    /// Returns the ranges of serials that may be missing here, doubtful ones included.
+    pub(crate) fn possible_holes(&self) -> Holes {
         self.holes().with((0, self.doubt))
     }
 
-    /// Returns what hinders serving what follows serial `since`.
+    /// Checks that everything after serial `since` can be served.
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`].
+    /// [`Error::Damaged`], for the first damage.
     pub(crate) fn is_sound(&self, since: u64) -> Result<(), Error> {
         for (segment, entry, what) in self.damaged() {
             if !entry.local && since < entry.last {
@@ -443,29 +435,33 @@ impl View {
         Ok(())
     }
 
-    /// The error of a hole without bytes.
     pub(crate) fn gap(&self) -> Error {
         let dir = self.segments.last().and_then(|it| it.path.parent());
         let path = dir.map(Path::to_owned).unwrap_or_default();
         Error::Damaged { path, offset: 0, what: Damage::Missing }
     }
 
-    /// Returns the members to be served after serial `since`, neighbors joined, as file ranges.
+    /// Returns the served members after serial `since`, neighbors joined, as file ranges.
     pub(crate) fn extents(&self, since: u64) -> Extents {
         let (parts, changes) = self.parts(since);
-        let range = |it: Part| (Arc::clone(it.segment.file.real()), it.start, it.end - it.start);
+        let range =
+            |it: SegmentRange| (Arc::clone(it.segment.file.real()), it.start, it.end - it.start);
         Extents { files: parts.into_iter().map(range).collect(), to: self.version, changes }
     }
 
-    /// Returns the members to be served after serial `since`, neighbors joined; and how many changes
+    /// Returns the served members after serial `since`, neighbors joined; and how many changes
     /// they hold.
-    pub(crate) fn parts(&self, since: u64) -> (Vec<Part>, u64) {
-        self.parts_but(since, &HashSet::new())
+    pub(crate) fn parts(&self, since: u64) -> (Vec<SegmentRange>, u64) {
+        self.parts_without(since, &HashSet::new())
     }
 
-    /// The same without some of them.
-    pub(crate) fn parts_but(&self, since: u64, but: &HashSet<Address>) -> (Vec<Part>, u64) {
-        let (mut parts, mut changes) = (Vec::<Part>::new(), 0);
+    /// Returns the same without the members in `but`.
+    pub(crate) fn parts_without(
+        &self,
+        since: u64,
+        but: &HashSet<Address>,
+    ) -> (Vec<SegmentRange>, u64) {
+        let (mut parts, mut changes) = (Vec::<SegmentRange>::new(), 0);
         for segment in &self.segments {
             let entries = segment.entries();
             let from = entries.partition_point(|it| it.last <= since);
@@ -479,7 +475,7 @@ impl View {
                 changes += u64::from(entry.changes);
                 match parts.last_mut() {
                     Some(part) if !first && part.end == entry.offset => part.end = entry.end(),
-                    _ => parts.push(Part {
+                    _ => parts.push(SegmentRange {
                         segment: Arc::clone(segment),
                         start: entry.offset,
                         end: entry.end(),

@@ -1,7 +1,7 @@
 //! The member codec: changes to gzip members and back, in pieces of any size.
 //!
-//! A member is one gzip member (RFC 1952), so a segment or a feed is a gzip file. What our readers
-//! need stands in the header's extra field, subfield `HV`, all numbers little-endian:
+//! A member is one gzip member (RFC 1952), so a segment or a feed is a gzip file. The fields for
+//! our readers stand in the header's extra field, subfield `HV`, all numbers little-endian:
 //!
 //! | bytes | what |
 //! |---|---|
@@ -13,10 +13,10 @@
 //! | … | LEB128: commit, base, number of changes, then for each the serial's and the stamp's distance from the one before (from base, and from 0) |
 //! | 4 | header checksum: low half of the xxh3-64 of all header bytes before it |
 //!
-//! The header has a checksum of its own so that its length field can be trusted: that tells a
-//! member that is cut short from one that is damaged.
+//! The header has its own checksum so that its length field can be trusted. That distinguishes a
+//! truncated member from a damaged one.
 //!
-//! Source: DESIGN.md, "The one idea"; RFC 1952 §2.3.1.1.
+//! Source: docs/collection.md, "A member"; RFC 1952 §2.3.1.1.
 //!
 //! Sans-I/O.
 
@@ -41,15 +41,15 @@ pub const FORMAT: u8 = 1;
 
 /// gzip: magic, deflate, an extra field and nothing else; no time, unknown system.
 const GZIP: [u8; 10] = [0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 255];
-/// Where the extra field's contents begin, and with them our subfield.
+/// Offset of the extra field's contents, which begin with our subfield.
 const EXTRA: usize = 12;
-/// Where the format byte stands.
+/// Offset of the format byte.
 const FIELDS: usize = EXTRA + 4;
-/// Where the varints begin.
+/// Offset of the varints.
 const VARINTS: usize = FIELDS + 1 + 1 + 8 + 4 + 8;
 /// Length of the header checksum.
 const SEAL: usize = 4;
-/// How much of a large member is checked at a time, in bytes.
+/// Number of bytes of a large member that are checked at a time.
 const PART_BYTES: usize = 128 << 10;
 /// Length of gzip's trailer: CRC-32 and size.
 const TRAILER: usize = 8;
@@ -59,7 +59,7 @@ const LOCAL: u8 = 2;
 const END_MARK: u8 = 4;
 const START_OF_COMMIT: u8 = 8;
 
-/// What the extra field of a member's gzip header says.
+/// The fields in the extra field of a member's gzip header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// Whether a commit starts with this member.
@@ -68,12 +68,12 @@ pub struct Header {
     pub end_of_commit: bool,
     /// Whether the member holds notes (local state) and is never served.
     pub local: bool,
-    /// Whether the member ends a feed or a snapshot: it holds no changes, `base` is the serial
+    /// Whether the member ends a feed or a snapshot: it holds no changes, and `base` is the serial
     /// reached.
     pub end_mark: bool,
-    /// The epoch it was written in; a collection may have begun a newer one since.
+    /// The epoch of its writing; the collection may have begun a newer one since.
     pub epoch: Epoch,
-    /// The number of the commit it belongs to; of the last one, if compaction has joined several.
+    /// The number of its commit; the last one, if compaction has joined several.
     pub commit: u64,
     /// A serial below all of the member and not below any before it.
     pub base: u64,
@@ -129,7 +129,7 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The damage of the header.
     pub(crate) fn read(bytes: &[u8]) -> Result<Frame, Damage> {
         let magic = bytes.len().min(GZIP.len());
         if bytes[..magic] != GZIP[..magic] {
@@ -154,7 +154,7 @@ impl Header {
         let parsed = fields.header().ok_or(Damage::Header)?;
         match parsed {
             Err(damage) => Err(damage),
-            Ok((header, deflate_bytes, checksum)) => Ok(Frame::Whole(Place {
+            Ok((header, deflate_bytes, checksum)) => Ok(Frame::Whole(MemberLayout {
                 header,
                 header_bytes: end,
                 deflate_bytes: deflate_bytes as usize,
@@ -164,24 +164,23 @@ impl Header {
     }
 }
 
-/// The checksum of a header's bytes.
 fn seal(header: &[u8]) -> [u8; SEAL] {
     let sum = xxh3_64(header).to_le_bytes();
     [sum[0], sum[1], sum[2], sum[3]]
 }
 
-/// What a look at the start of a member gave.
+/// The outcome of reading the start of a member.
 #[derive(Debug)]
 pub(crate) enum Frame {
-    /// It takes so many bytes to read the header, or at least to go on.
+    /// The header needs this many bytes, or at least the next step does.
     More(usize),
     /// The header, sound.
-    Whole(Place),
+    Whole(MemberLayout),
 }
 
-/// A member's header and where its parts lie.
+/// A member's header and the sizes of its parts.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct MemberLayout {
     pub(crate) header: Header,
     /// Length of the header, in bytes.
     header_bytes: usize,
@@ -189,13 +188,14 @@ pub(crate) struct Place {
     checksum: u64,
 }
 
-impl Place {
+impl MemberLayout {
     /// Returns the length of the member, in bytes.
     pub(crate) fn member_bytes(&self) -> usize {
         self.header_bytes + self.deflate_bytes + TRAILER
     }
 
-    /// Checks the packed bytes, which `read` fills in from a place in the member on, a part at a time.
+    /// Checks the packed bytes, a part at a time. `read` fills a buffer from an offset in the
+    /// member.
     pub(crate) fn check_read(
         &self,
         mut read: impl FnMut(&mut [u8], usize) -> std::io::Result<()>,
@@ -219,7 +219,7 @@ impl Place {
     }
 }
 
-/// Reads numbers off the front.
+/// A reader of numbers from the front of a slice.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -245,7 +245,7 @@ impl Fields<'_> {
         None
     }
 
-    /// Reads all fields; the checksum has vouched for them, so `None` means a faulty writer.
+    /// Reads all fields. They match the checksum, so `None` means a faulty writer.
     fn header(&mut self) -> Option<Result<(Header, u32, u64), Damage>> {
         let [format, flags] = self.take()?;
         if format != FORMAT {
@@ -281,7 +281,6 @@ impl Fields<'_> {
     }
 }
 
-/// Appends a number as LEB128.
 pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     while 0x80 <= value {
         out.push((value & 0x7f) as u8 | 0x80);
@@ -290,7 +289,7 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push((value & 0x7f) as u8);
 }
 
-/// Reads what [`put`] wrote off the front of `bytes`.
+/// Reads a number of [`put`] from the front of `bytes`.
 pub(crate) fn get(bytes: &mut &[u8]) -> Option<u64> {
     let mut fields = Fields(bytes);
     let value = fields.varint()?;
@@ -321,9 +320,9 @@ pub struct Member {
     pub header: Header,
     /// Its plain bytes: a SOIF update stream.
     pub plain: Vec<u8>,
-    /// Where it starts in the stream, in bytes.
+    /// Its offset in the stream, in bytes.
     pub offset: u64,
-    /// How long it is, in bytes, header and trailer included.
+    /// Its length in bytes, with header and trailer.
     pub length: u64,
 }
 
@@ -332,7 +331,7 @@ impl Member {
     ///
     /// # Errors
     ///
-    /// The plain bytes are not what the header announces: treat the member as damaged.
+    /// The plain bytes do not match the header: treat the member as damaged.
     pub fn changes(&self) -> Result<Vec<Scanned>, Damage> {
         if self.header.local {
             return Ok(Vec::new());
@@ -340,7 +339,7 @@ impl Member {
         content::changes(&self.plain, &self.header.entries, 0..CHANGES_MAX)
     }
 
-    /// Returns the change with that serial, if the member holds it.
+    /// Returns the change with `serial`, if the member holds it.
     ///
     /// # Errors
     ///
@@ -362,7 +361,7 @@ impl Member {
     }
 }
 
-/// Unpacks whole members.
+/// A reader of whole members.
 #[derive(Debug)]
 pub(crate) struct Unpacker {
     inflate: Decompress,
@@ -380,16 +379,16 @@ impl Unpacker {
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The damage of the member.
     pub(crate) fn unpack(
         &mut self,
-        place: Place,
+        layout: MemberLayout,
         bytes: &[u8],
         offset: u64,
     ) -> Result<Member, Damage> {
-        place.check(bytes)?;
-        let body = &bytes[place.header_bytes..place.member_bytes()];
-        let (deflate, trailer) = body.split_at(place.deflate_bytes);
+        layout.check(bytes)?;
+        let body = &bytes[layout.header_bytes..layout.member_bytes()];
+        let (deflate, trailer) = body.split_at(layout.deflate_bytes);
         let size =
             usize::try_from(u32::from_le_bytes([trailer[4], trailer[5], trailer[6], trailer[7]]))
                 .unwrap_or(usize::MAX);
@@ -408,8 +407,8 @@ impl Unpacker {
         if !whole {
             return Err(Damage::Deflate);
         }
-        let length = place.member_bytes() as u64;
-        Ok(Member { header: place.header, plain, offset, length })
+        let length = layout.member_bytes() as u64;
+        Ok(Member { header: layout.header, plain, offset, length })
     }
 }
 
@@ -456,15 +455,15 @@ mod tests {
             };
             let mut out = Vec::new();
             header.write(&Packer::new(1).pack(&Draft::default()), &mut out);
-            let Ok(Frame::Whole(place)) = Header::read(&out) else { panic!("no header") };
-            prop_assert_eq!(place.member_bytes(), out.len());
-            prop_assert_eq!(place.check(&out), Ok(()));
-            prop_assert_eq!(place.header, header);
+            let Ok(Frame::Whole(layout)) = Header::read(&out) else { panic!("no header") };
+            prop_assert_eq!(layout.member_bytes(), out.len());
+            prop_assert_eq!(layout.check(&out), Ok(()));
+            prop_assert_eq!(layout.header, header);
         }
     }
 
     #[test]
-    fn what_is_no_member_is_called_so_whatever_the_pieces() {
+    fn bytes_that_are_no_member_give_the_same_error_in_any_pieces() {
         let check = |noise: &[u8], expected: Damage| {
             for piece in 1..=noise.len() {
                 let mut decoder = Decoder::new(1 << 16);
@@ -484,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_too_many_bytes_is_none() {
+    fn a_number_of_too_many_bytes_is_refused() {
         assert_eq!(get(&mut &[0xff; 11][..]), None);
         assert_eq!(get(&mut &[0x80][..]), None);
     }

@@ -1,9 +1,9 @@
-//! Notices: an administrator's signed word that objects are suppressed, or are so no more.
+//! Notices: signed orders of an administrator that suppress objects, or lift that.
 //!
-//! A notice is about a *subject*, objects by their URL (which may be a pattern) and, if it says so,
-//! their gatherer. It travels in the attributes of a tombstone, so that an older reader takes it for
-//! a plain delete, and its signature is over the notice alone, so that whoever passes it on need
-//! not, and cannot, change it.
+//! A notice is about a *subject*: objects by their URL (which may be a pattern) and, if given,
+//! their gatherer. It travels in the attributes of a tombstone, so an older reader takes it for a
+//! plain delete. Its signature covers the notice alone. So brokers that pass it on need not, and
+//! cannot, change it.
 //!
 //! Source: ours.
 //!
@@ -23,7 +23,7 @@ use crate::error::Error;
 pub const REASON_BYTES_MAX: usize = 1_000;
 /// Most bytes of a subject's pattern, and of an id.
 const SUBJECT_BYTES_MAX: usize = 4_096;
-/// What the identifiers of carriers begin with: tombstones of no object that only carry a notice.
+/// Prefix of the identifiers of carriers: tombstones that have no object and only carry a notice.
 const CARRIER: &str = "harvest-notice:";
 /// Template of the text that is signed.
 const TEMPLATE: &str = "SUPPRESSION";
@@ -37,7 +37,7 @@ const BY: &str = "Suppressed-By";
 const KEY: &str = "Suppressed-Key";
 const SIGNATURE: &str = "Suppressed-Signature";
 
-/// Which objects a notice is about.
+/// The objects that a notice is about.
 ///
 /// Written `URL`, or `URL GATHERER` for the objects of one gatherer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -53,10 +53,10 @@ impl Subject {
     ///
     /// # Errors
     ///
-    /// [`Error::Subject`]: say it otherwise.
+    /// [`Error::Subject`]: correct the text.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let wrong = |reason| Error::Subject { text: text.to_owned(), reason };
-        // Other white space than this may stand in a URL.
+        // Other white space may be part of a URL.
         let mut words = text.split_ascii_whitespace();
         let url = words.next().ok_or_else(|| wrong("it is empty"))?;
         let gatherer = words.next().unwrap_or_default();
@@ -74,7 +74,7 @@ impl Subject {
         Ok(Self { url: plain_url(url).into_owned(), gatherer: gatherer.to_owned() })
     }
 
-    /// The subject that is one object.
+    /// Returns the subject that is one object.
     #[must_use]
     pub fn object(oid: &Oid) -> Self {
         Self { url: oid.url.clone(), gatherer: oid.gatherer.clone() }
@@ -86,13 +86,13 @@ impl Subject {
         self.url.contains('*')
     }
 
-    /// Whether the object is among those meant.
+    /// Whether the subject includes the object.
     #[must_use]
     pub fn covers(&self, oid: &Oid) -> bool {
         (self.gatherer.is_empty() || self.gatherer == oid.gatherer) && matches(&self.url, &oid.url)
     }
 
-    /// What the URLs meant begin with: up to the first `*`.
+    /// Returns the text before the first `*` of the URL.
     pub(crate) fn beginning(&self) -> &str {
         self.url.split('*').next().unwrap_or_default()
     }
@@ -107,8 +107,8 @@ impl fmt::Display for Subject {
     }
 }
 
-/// Whether `text` is what `pattern` says: what stands between two `*` is looked for from the left, each
-/// once, so the time is at most the sum of the lengths.
+/// Whether `text` matches `pattern`. The text between two `*` is searched from the left, once each,
+/// so the time is at most the sum of the lengths.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };
@@ -120,7 +120,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Who gives notice: the owner of a collection.
+/// The signer of a notice: the owner of a collection.
 #[derive(Debug)]
 pub struct Author {
     /// The id of the gatherer or broker.
@@ -129,20 +129,20 @@ pub struct Author {
     pub identity: Identity,
 }
 
-/// A signed word that objects are suppressed, or are so no more. Not verified by itself.
+/// A signed order that suppresses objects, or lifts that. Not verified by itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
-    /// What it is about.
+    /// The objects that it is about.
     pub subject: Subject,
-    /// Whether it takes back what was suppressed.
+    /// Whether it lifts a suppression.
     pub lifted: bool,
-    /// Why; for people.
+    /// The reason, for people.
     pub reason: String,
-    /// When it was given. Of two about one subject by one signer the later one counts.
+    /// The time of signing. Of two notices of one signer on one subject, the later one counts.
     pub at: Stamp,
-    /// The id of who gave it.
+    /// The signer's id.
     pub by: String,
-    /// The public key of who gave it: 64 hex digits.
+    /// The signer's public key: 64 hex digits.
     pub key: String,
     /// The signature: 128 hex digits.
     pub signature: String,
@@ -155,7 +155,7 @@ impl Default for Subject {
 }
 
 impl Notice {
-    /// Gives and signs a notice.
+    /// Makes and signs a notice.
     #[must_use]
     pub fn sign(author: &Author, subject: Subject, lifted: bool, reason: &str, at: Stamp) -> Self {
         let mut notice = Self {
@@ -171,8 +171,8 @@ impl Notice {
         notice
     }
 
-    /// Whether who owns the key has signed just this; whose key it is is another question
-    /// ([`is_of_signer`](Self::is_of_signer)).
+    /// Whether the key's owner has signed exactly this. [`is_of_signer`](Self::is_of_signer) says
+    /// whether the key belongs to the signer's id.
     #[must_use]
     pub fn is_genuine(&self) -> bool {
         let length = self.reason.len() <= REASON_BYTES_MAX
@@ -181,7 +181,7 @@ impl Notice {
         length && identity::verify(&self.key, &self.text(), &self.signature)
     }
 
-    /// Whether who gave it is who owns the key: its id is made of that.
+    /// Whether the signer's id is made of the key.
     #[must_use]
     pub fn is_of_signer(&self) -> bool {
         identity::id_of(&self.key) == self.by
@@ -206,14 +206,13 @@ impl Notice {
         record.push(KEY, self.key.as_str());
     }
 
-    /// Adds the notice to a record.
     pub(crate) fn write(&self, record: &mut Record) {
         self.describe(record);
         record.push(SIGNATURE, self.signature.as_str());
     }
 
-    /// Reads the notice of a record; `None` if it has none. What lacks a part, or has nonsense for
-    /// it, is read as a notice that is not genuine.
+    /// Reads the notice of a record; `None` if it has none. A notice with missing or malformed
+    /// attributes is read as one that is not genuine.
     pub(crate) fn read(record: &RecordRef<'_>) -> Option<Self> {
         let text = |name| record.text(name).unwrap_or_default().into_owned();
         Some(Self {
@@ -227,16 +226,17 @@ impl Notice {
         })
     }
 
-    /// The identifier of the tombstone that carries the notice when there is no object to carry it.
+    /// Returns the identifier of the tombstone that carries the notice when no object does.
     #[must_use]
     pub fn carrier(&self) -> Oid {
         let by = if self.by.is_empty() { "-" } else { self.by.as_str() };
         Oid::new(by, &format!("{CARRIER}{:016x}", xxh3_64(self.signature.as_bytes())))
     }
 
-    /// Whether this tombstone may carry the notice: it is of an object meant, or of none.
+    /// Whether a tombstone of `oid` may carry the notice: `oid` is in the subject, or is the
+    /// carrier.
     #[must_use]
-    pub fn is_at_home(&self, oid: &Oid) -> bool {
+    pub fn fits_tombstone(&self, oid: &Oid) -> bool {
         *oid == self.carrier() || (!self.lifted && self.subject.covers(oid))
     }
 }
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_altered_is_not_genuine() {
+    fn an_altered_notice_is_not_genuine() {
         let subject = Subject::parse("http://h/*").unwrap();
         let notice = Notice::sign(&author(), subject, false, "asked by its author", Stamp(5));
         assert!(notice.is_genuine());
@@ -301,20 +301,20 @@ mod tests {
     }
 
     #[test]
-    fn a_notice_stands_on_what_it_is_about_or_on_a_carrier() {
+    fn a_notice_fits_its_objects_and_its_carrier() {
         let subject = Subject::parse("http://h/*").unwrap();
         let notice = Notice::sign(&author(), subject.clone(), false, "", Stamp(5));
-        assert!(notice.is_at_home(&Oid::new("g", "http://h/a")));
-        assert!(!notice.is_at_home(&Oid::new("g", "http://other/a")));
-        assert!(notice.is_at_home(&notice.carrier()));
+        assert!(notice.fits_tombstone(&Oid::new("g", "http://h/a")));
+        assert!(!notice.fits_tombstone(&Oid::new("g", "http://other/a")));
+        assert!(notice.fits_tombstone(&notice.carrier()));
         let lift = Notice::sign(&author(), subject, true, "", Stamp(6));
-        assert!(!lift.is_at_home(&Oid::new("g", "http://h/a")), "it would delete it");
-        assert!(lift.is_at_home(&lift.carrier()) && !lift.is_at_home(&notice.carrier()));
+        assert!(!lift.fits_tombstone(&Oid::new("g", "http://h/a")), "it would delete it");
+        assert!(lift.fits_tombstone(&lift.carrier()) && !lift.fits_tombstone(&notice.carrier()));
     }
 
-    /// A matcher that tries every place again for every `*` would take years.
+    /// A matcher that tries every position again for every `*` would take years.
     #[test]
-    fn a_pattern_made_to_be_slow_is_not() {
+    fn a_pattern_made_to_be_slow_is_matched_quickly() {
         let text = "a".repeat(64 << 10);
         let pattern = format!("*{}b*", "a".repeat(4_000));
         for _ in 0..1_000 {
@@ -335,7 +335,7 @@ mod tests {
     }
 
     proptest! {
-        /// Otherwise the signature would not hold at the next broker.
+        /// Otherwise the signature would not verify at the next broker.
         #[test]
         fn a_notice_survives_the_way_through_a_member(
             url in "[a-z*:/@}\u{e4}]{1,40}", gatherer in "[0-9a-f]{0,16}", reason in "\\PC{0,60}\n?",
@@ -350,7 +350,7 @@ mod tests {
             prop_assert!(notice.is_genuine());
         }
 
-        /// Whatever an attribute holds, the tombstone is read, and the notice is not taken.
+        /// With any attribute values, the tombstone is read, and the notice is not accepted.
         #[test]
         fn nonsense_is_a_notice_that_is_not_genuine(parts in prop::array::uniform6("\\PC{0,20}")) {
             let [url, gatherer, reason, by, key, signature] = parts;

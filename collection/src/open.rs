@@ -1,4 +1,4 @@
-//! Opening a collection: to work with it, to make its list anew, or just to look at it.
+//! Opening a collection: to work with it, to rebuild its manifest, or to read it.
 //!
 //! Source: ours.
 
@@ -16,7 +16,7 @@ use crate::collection::{Collection, Inner};
 use crate::error::Error;
 use crate::heal::verify;
 use crate::keys::Keys;
-use crate::keys::lives::Lives;
+use crate::keys::live_set::LiveSet;
 use crate::log::Halt;
 use crate::options::Options;
 use crate::recover::read_only;
@@ -24,10 +24,10 @@ use crate::recover::replay;
 use crate::recover::{self, Mode};
 use crate::report::Recovery;
 use crate::suppressed::{self, Suppressed};
-use crate::takedown::Doubt;
+use crate::takedown::Recheck;
 
 impl Collection {
-    /// Opens the collection in `dir`, making it if there is none, and repairs what a crash left.
+    /// Opens the collection in `dir`, or makes it if there is none; repairs the traces of a crash.
     ///
     /// # Errors
     ///
@@ -37,9 +37,9 @@ impl Collection {
         Self::open_on(&Disk::System, dir, options, now, Mode::Write)
     }
 
-    /// Opens a collection without its list of segments, if it must: checks every member, and makes the
-    /// key index anew. Begins a new epoch: this is also for a directory restored from a backup, whose
-    /// serials its consumers may know otherwise.
+    /// Opens a collection, if necessary without its manifest: checks every member, and rebuilds the
+    /// key index. Begins a new epoch. This is also for a directory restored from a backup: its
+    /// consumers may know its serials with other changes.
     ///
     /// # Errors
     ///
@@ -48,9 +48,9 @@ impl Collection {
         Self::open_on(&Disk::System, dir, options, now, Mode::Rebuild)
     }
 
-    /// Opens a collection to look at it: nothing in its folder is changed, which may be on a disk that
-    /// is only read. The key index is brought up to the log in a temporary folder. Whatever would
-    /// write ends with [`Error::Stopped`].
+    /// Opens a collection to read it. Nothing in its folder is changed, so the folder may be on a
+    /// read-only disk. The key index is caught up with the log in a temporary folder. Every write
+    /// ends with [`Error::Stopped`].
     ///
     /// # Errors
     ///
@@ -79,11 +79,11 @@ impl Collection {
             }
         };
         let home = overlay.as_ref().map_or(dir, TempDir::path);
-        // A verification that was killed leaves as much as the key index is large.
+        // A verification that was killed leaves a second key index, of the same size.
         let model = home.join(verify::MODEL);
         Keys::remove(&model).map_err(|source| Error::keys(model, source))?;
         let existing = match mode {
-            Mode::Rebuild => Err("it was asked for".to_owned()),
+            Mode::Rebuild => Err("a rebuild was requested".to_owned()),
             Mode::Write | Mode::Read => replay::existing(disk, home, &options),
         };
         let reached = existing.as_ref().ok().and_then(Keys::watermark);
@@ -110,11 +110,11 @@ impl Collection {
             log: opened.log,
             tail: Mutex::new(opened.tail),
             live: AtomicU64::new(indexed.live),
-            lives: Lives::default(),
+            live_set: LiveSet::default(),
             slot: RwLock::new(Slot::new(indexed.keys)),
             announce: watch::Sender::new(version),
             compacting: Mutex::default(),
-            mending: Mutex::default(),
+            repairs: Mutex::default(),
             suppressed,
             closing: AtomicBool::new(false),
             caught_up: AtomicBool::new(false),
@@ -122,19 +122,19 @@ impl Collection {
             overlay,
         };
         let collection = Self { inner: Arc::new(inner) };
-        let doubt = match () {
-            () if recovery.lost || mode == Mode::Rebuild => Doubt::All,
-            () if recovery.keys_rebuilt.is_some() => Doubt::Live,
-            // Whoever takes what is left must hear of it.
-            () if collection.inner.log.view().has_holes() => Doubt::Told,
-            () => Doubt::None,
+        let recheck = match () {
+            () if recovery.lost || mode == Mode::Rebuild => Recheck::All,
+            () if recovery.keys_rebuilt.is_some() => Recheck::LiveObjects,
+            // Consumers that take the rest must get the tombstones.
+            () if collection.inner.log.view().has_holes() => Recheck::Tombstones,
+            () => Recheck::None,
         };
         if mode == Mode::Read {
             return Ok((collection, recovery));
         }
         collection.inner.suppressed().copy_if_missing();
-        match collection.face_loss(doubt, now) {
-            // All that is there is served meanwhile, unless it may be what is suppressed.
+        match collection.handle_loss(recheck, now) {
+            // The collection is served meanwhile, unless it may contain suppressed objects.
             Err(error) if error.may_pass() && collection.suppressions().is_empty() => {
                 tracing::warn!(dir = %dir.display(), %error, "sources are not read again yet");
             }

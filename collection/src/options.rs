@@ -1,27 +1,27 @@
-//! How a collection is kept.
+//! Options of a collection: sizes, times and the place of its list of suppressed objects.
 //!
 //! Sans-I/O.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How a collection is kept. [`Default`] suits all but tests.
+/// The sizes and times of a collection. [`Default`] suits all but tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// A segment is sealed once it is this large, in bytes.
     pub segment_bytes_max: u64,
     /// Plain bytes of a member, unless one record is larger.
     pub member_bytes_max: usize,
-    /// Plain bytes of one record at most; larger ones are refused.
+    /// Most plain bytes of one record; larger ones are refused.
     pub record_bytes_max: usize,
-    /// How long deletes are remembered, at least.
+    /// Shortest time for which deletes are remembered.
     pub horizon: Duration,
-    /// How long an object lives unconfirmed when it does not say so itself.
+    /// Time that an object lives unconfirmed when its record does not say.
     pub ttl_default: Duration,
-    /// Memory for what of the key index is not on disk yet, in bytes.
+    /// Memory for the part of the key index that is not on disk yet, in bytes.
     pub keys_table_bytes_max: usize,
-    /// The list of what is suppressed; `None`: `suppressed.soif` in the collection's folder. Beside the
-    /// folder, it is not set back when the folder is restored.
+    /// The path of the list of suppressed objects; `None`: `suppressed.soif` in the collection's
+    /// folder. A list beside the folder keeps its state when the folder is restored.
     pub suppressed: Option<PathBuf>,
 }
 
@@ -40,12 +40,10 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The horizon in milliseconds.
     pub(crate) fn horizon_ms(&self) -> u64 {
         millis(self.horizon)
     }
 
-    /// The usual time-to-live in milliseconds.
     pub(crate) fn ttl_default_ms(&self) -> u64 {
         millis(self.ttl_default)
     }

@@ -1,7 +1,7 @@
-//! Power cuts at any act of the disk: what was not made durable goes, as a whole or by halves, and
-//! every acknowledged change must be there all the same, once.
+//! Power cuts at any disk operation: unsynced data is lost wholly or partly, and every acknowledged
+//! change must still be there, once.
 //!
-//! `HARVEST_CRASH_ROUNDS` says how many cuts (default 6); `HARVEST_CRASH_SEED` repeats a run.
+//! `HARVEST_CRASH_ROUNDS` is the number of cuts (default 6); `HARVEST_CRASH_SEED` repeats a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -19,8 +19,9 @@ use crate::holders::{Cursor, Pulled};
 use crate::options::Options;
 use crate::recover::Mode;
 
-/// Where the power is cut: while what is done, at which acts, and so many of them at most.
-const PLACES: [(&str, &str, usize); 9] = [
+/// The points of the cuts: the phase, a word in the operation's name, and the highest number of operations before the
+/// cut.
+const CUT_POINTS: [(&str, &str, usize); 9] = [
     ("append", "", 120),
     ("append", "sync segment", 40),
     ("append", "MANIFEST", 12),
@@ -43,7 +44,7 @@ fn options() -> Options {
     }
 }
 
-/// What was acknowledged.
+/// The acknowledged state.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Model {
     /// The step that made each object.
@@ -52,11 +53,11 @@ struct Model {
     cursor: u64,
 }
 
-/// One round's means.
+/// The state of one run.
 struct Run {
     random: u64,
     model: Model,
-    /// The next step; never used twice, whatever becomes of it.
+    /// The next step; never used twice, whatever its outcome.
     step: u64,
 }
 
@@ -81,7 +82,7 @@ impl Run {
         Change::Update(record)
     }
 
-    /// Commits, as a gatherer does; returns the model with it and how it went.
+    /// Commits, as a gatherer does; returns the model after it, and the outcome.
     fn commit(&mut self, collection: &Collection) -> (Model, Result<(), Error>) {
         self.step += 1;
         let mut model = self.model.clone();
@@ -122,10 +123,10 @@ impl Run {
         (model, collection.apply(pulled, Stamp(self.step)).map(drop))
     }
 
-    /// Does one thing; returns what the collection is to be if it was done as a whole.
+    /// Performs one action; returns the collection's model after a complete action.
     fn act(&mut self, faulty: &Faulty, collection: &Collection) -> (Model, Result<(), Error>) {
         let same = self.model.clone();
-        // Far below the horizon: every delete stays.
+        // Far before the horizon: every delete stays.
         let now = Stamp(1);
         match self.random(20) {
             0 => {
@@ -154,7 +155,7 @@ impl Run {
         }
     }
 
-    /// Works until the power is cut; returns what may be there besides the model.
+    /// Works until the power is cut; returns the other possible model.
     fn work(&mut self, faulty: &Faulty, collection: &Collection) -> Model {
         for _ in 0..STEPS {
             let (model, outcome) = self.act(faulty, collection);
@@ -174,8 +175,8 @@ impl Run {
     }
 }
 
-/// What the collection holds; no update may be in the log twice.
-fn found(collection: &Collection) -> Model {
+/// Reads the collection's model; no update may be in the log twice.
+fn read_model(collection: &Collection) -> Model {
     let mut model = Model::default();
     let (mut seen, mut serial) = (BTreeSet::new(), 0);
     for scanned in collection.scan(0).unwrap().map(Result::unwrap) {
@@ -208,15 +209,15 @@ fn open(disk: &Disk, dir: &Path) -> Result<Collection, Error> {
     Ok(collection)
 }
 
-fn place(world: &World) -> TempDir {
+fn restored(world: &World) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     restore(world, dir.path()).unwrap();
     dir
 }
 
-/// Opens what a cut left, and cuts that too after `acts` acts; returns what the second leaves.
+/// Opens the state after a cut, with a second cut after `acts` operations; returns the state after that.
 fn cut_while_opening(left: &World, seed: u64, acts: u64) -> (String, World) {
-    let dir = place(left);
+    let dir = restored(left);
     let faulty = Faulty::new(dir.path(), seed);
     faulty.enter("open");
     faulty.cut_at(Target { phase: "open", word: "", acts });
@@ -233,9 +234,9 @@ fn a_power_cut_at_any_act_loses_nothing_acknowledged() {
     let mut left = World::new();
     let mut before = World::new();
     for round in 0..rounds {
-        let dir = place(&left);
+        let dir = restored(&left);
         let faulty = Faulty::new(dir.path(), run.random(usize::MAX) as u64);
-        let (phase, word, most) = PLACES[run.random(PLACES.len())];
+        let (phase, word, most) = CUT_POINTS[run.random(CUT_POINTS.len())];
         let acts = 1 + run.random(most) as u64;
         let is_open = phase == "open";
         let target = if is_open { ("append", "sync segment") } else { (phase, word) };
@@ -255,7 +256,7 @@ fn a_power_cut_at_any_act_loses_nothing_acknowledged() {
             let (then, again) = cut_while_opening(&left, seed, acts);
             (point, left) = (format!("{point}, then {then}"), again);
         }
-        // The key index may also be gone (at every fifth cut it is), or as it was long before.
+        // The key index may also be gone (at every fifth cut it is), or be in an old state.
         let keys = if round % 5 == 4 { 1 } else { run.random(6) };
         if keys < 2 {
             left.retain(|path, _| !path.starts_with("keys"));
@@ -264,9 +265,9 @@ fn a_power_cut_at_any_act_loses_nothing_acknowledged() {
             left.extend(before.clone().into_iter().filter(|(path, _)| path.starts_with("keys")));
         }
         println!("seed {seed}, round {round}: power cut at {point} (keys {keys})");
-        let dir = place(&left);
+        let dir = restored(&left);
         let collection = open(&Disk::System, dir.path()).unwrap();
-        let there = found(&collection);
+        let there = read_model(&collection);
         assert!(there == run.model || there == maybe, "{there:?}\n{:?}\n{maybe:?}", run.model);
         assert_eq!(collection.verify().unwrap().problems, []);
         run.model = there;

@@ -1,16 +1,16 @@
-//! Opening a log: what a crash or a bad disk left is found, cut, kept and told.
+//! Recovery: opening a log after a crash or a disk fault; repairs and reports what it finds.
 //!
-//! A commit exists when its last member, which is flagged, is durable. What follows the last whole
-//! commit was never acknowledged and is cut in place. Damage anywhere else stays where it is, under the
-//! same epoch: the member is listed as damaged, and its serials are a hole (see [`holes`](crate::log::holes))
-//! until what lived in it has been brought again. Where a file ends too early, or is not there, the
-//! hole is on the manifest's list.
+//! A commit exists when its last member, which has the flag, is durable. Bytes after the last whole
+//! commit were never acknowledged and are cut in place. Damage anywhere else stays where it is,
+//! under the same epoch. The member is listed as damaged, and its serials are a hole (see
+//! [`holes`](crate::log::holes)) until its live objects have been brought again. If a file is too
+//! short or missing, the hole is on the manifest's list.
 //!
-//! No serial is used twice. A log that was not closed in order may have lost its end without a trace, so
-//! what is committed next gets serials beyond all that may have been given: the manifest says up to
-//! where.
+//! No serial is used twice. A log that was not closed in order may have lost its end without a
+//! trace. So the next commit gets serials beyond all that may have been given; the manifest has
+//! that bound.
 //!
-//! Source: DESIGN.md, "On disk".
+//! Source: docs/collection.md, "On disk".
 
 pub(crate) mod read_only;
 pub(crate) mod replay;
@@ -32,34 +32,31 @@ use crate::log::segment::{SERIAL_MAX, Segment, Stretch};
 use crate::log::{Halt, Log, RESERVE, Tail, View};
 use crate::report::{Cut, Problem};
 use disk::Disk;
-use survey::{Known, Survey, Top};
+use survey::{Highest, LogBounds, Survey};
 
-/// So many serials are skipped after a stop that was not clean where nobody knows how many may have been
-/// given: earlier releases did not say.
+/// Number of serials skipped after an unclean stop if the manifest has no bound: earlier releases
+/// wrote none.
 const SERIALS_SKIPPED: u64 = 1 << 20;
-/// Most skips that are remembered. Beyond that, who stands before the oldest gets a snapshot.
+/// Most skips that are remembered. Consumers at older ones get a snapshot.
 const SKIPS_MAX: usize = 64;
 
-/// How a log is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// To be read and written.
+    /// For reading and writing.
     Write,
-    /// The same; every member's body is checked, and it does without a manifest if it must. A new epoch
-    /// begins: the folder may be a backup's, whose serials others know otherwise.
+    /// For reading and writing, with a check of every member's body, and if necessary without a manifest. A new
+    /// epoch begins: the folder may be a backup, whose serials consumers know with other changes.
     Rebuild,
-    /// Nothing in the folder is changed.
+    /// For reading: nothing in the folder is changed.
     Read,
 }
 
-/// A log that was opened.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) log: Log,
     pub(crate) tail: Tail,
-    /// Unfinished commits.
     pub(crate) cut: Vec<Cut>,
-    /// What is damaged, or not there.
+    /// Damaged or missing members.
     pub(crate) damaged: Vec<Problem>,
 }
 
@@ -69,7 +66,7 @@ pub(crate) fn fresh_epoch(now: Stamp, before: Epoch) -> Epoch {
     epoch.max(Epoch(before.0.saturating_add(1)))
 }
 
-/// Opens the log in `dir`, or makes one. `indexed` is how far the key index says that it has come.
+/// Opens the log in `dir`, or makes one. `indexed` is the watermark of the key index.
 ///
 /// # Errors
 ///
@@ -85,7 +82,7 @@ pub(crate) fn open(
     let (mut manifest, listed, replaced) = manifest(disk, dir, &found, mode, now)?;
     let before = manifest.clone();
     let indexed = indexed.filter(|it| it.epoch == manifest.epoch).unwrap_or_default();
-    let known = Known {
+    let bounds = LogBounds {
         commit: manifest.commit.max(indexed.commit),
         serial: manifest.serial.max(indexed.serial),
         reserved: match manifest.reserved {
@@ -96,27 +93,27 @@ pub(crate) fn open(
         end: manifest.end,
         closed: manifest.closed,
     };
-    let mut survey = Survey { disk, dir, mode, known, cut: Vec::new(), damaged: Vec::new() };
-    let mut parts = survey.parts(&manifest)?;
+    let mut survey = Survey { disk, dir, mode, bounds, cut: Vec::new(), damaged: Vec::new() };
+    let mut parts = survey.scan_segments(&manifest)?;
     let truncate = survey.cut_unfinished(&mut parts, &manifest)?;
-    let (segments, missing) = survey.settle(&parts, &manifest);
+    let (segments, missing) = survey.place_members(&parts, &manifest);
     let Survey { cut, mut damaged, .. } = survey;
     manifest.missing.extend(missing);
     manifest.missing.dedup();
-    mark_known(&mut manifest, &segments);
-    let top = Top::of(&manifest, &segments, known);
+    mark_damaged(&mut manifest, &segments);
+    let highest = Highest::of(&manifest, &segments, bounds);
     if !listed {
-        // What the log had besides, and how far its deletes were forgotten, nobody knows.
-        (manifest.lost, manifest.doubt) = (true, top.serial);
+        // The rest of the log, and its horizon, are unknown.
+        (manifest.lost, manifest.doubt) = (true, highest.serial);
     }
-    damaged.extend(manifest.missing.iter().map(|it| gone(dir, it)).chain(replaced));
-    (manifest.serial, manifest.commit) = (top.serial, top.commit);
-    let is_new = segments.is_empty() && top.serial == 0 && top.commit == 0;
+    damaged.extend(manifest.missing.iter().map(|it| missing_problem(dir, it)).chain(replaced));
+    (manifest.serial, manifest.commit) = (highest.serial, highest.commit);
+    let is_new = segments.is_empty() && highest.serial == 0 && highest.commit == 0;
     if mode == Mode::Rebuild {
         manifest.epoch = fresh_epoch(now, manifest.epoch);
     }
     if mode != Mode::Read && !before.closed && !is_new {
-        skip(&mut manifest, known.reserved);
+        skip(&mut manifest, bounds.reserved);
     }
     manifest.closed = false;
     let mut segments = segments;
@@ -147,7 +144,7 @@ pub(crate) fn open(
     Ok(Opened { log: Log::new(disk, dir, view), tail, cut, damaged })
 }
 
-/// Writes the manifest, if it has to be, and begins a segment where there is none.
+/// Writes the manifest if it has changed, and begins a segment if there is none.
 fn write(
     disk: &Disk,
     dir: &Path,
@@ -162,7 +159,7 @@ fn write(
         segments.push(Arc::new(Segment::create(disk, dir, number)?));
     }
     if segments.last().is_some_and(|it| it.ends_damaged()) {
-        // What is written behind it would be taken for the rest of it.
+        // Later commits in that file would be taken for its rest.
         segments.push(Arc::new(Segment::create(disk, dir, next_number(manifest))?));
     }
     manifest.segments = segments.iter().map(|it| it.number).collect();
@@ -176,7 +173,7 @@ fn write(
     Ok(())
 }
 
-/// Where there is no space for the manifest, what is there is served, and whoever writes has it written first.
+/// Lets a collection without room for the manifest be served: the first write writes the manifest first.
 fn wait_for_space(
     written: Result<(), Error>,
     dir: &Path,
@@ -184,7 +181,7 @@ fn wait_for_space(
 ) -> Result<Option<Halt>, Error> {
     match written {
         Err(error) if error.may_pass() && segments.last().is_some_and(|it| !it.ends_damaged()) => {
-            tracing::warn!(dir = %dir.display(), %error, "nothing can be written yet");
+            tracing::warn!(dir = %dir.display(), %error, "the collection cannot be written yet");
             Ok(Some(Halt::Unsure))
         }
         written => written.map(|()| None),
@@ -205,8 +202,8 @@ fn skip(manifest: &mut Manifest, reserved: u64) {
     manifest.skips.retain(|(_, to)| horizon < *to);
 }
 
-/// Marks the members that were found damaged before, and forgets those that are not there any more.
-fn mark_known(manifest: &mut Manifest, segments: &[Arc<Segment>]) {
+/// Marks the members that were found damaged before, and forgets those that are gone.
+fn mark_damaged(manifest: &mut Manifest, segments: &[Arc<Segment>]) {
     manifest.damaged.retain(|(number, offset)| {
         let Some(segment) = segments.iter().find(|it| it.number == *number) else { return false };
         let is_there = segment.entries().iter().any(|it| it.offset == *offset);
@@ -217,8 +214,8 @@ fn mark_known(manifest: &mut Manifest, segments: &[Arc<Segment>]) {
     });
 }
 
-/// Names a hole without bytes.
-pub(crate) fn gone(dir: &Path, missing: &Missing) -> Problem {
+/// Returns the problem that describes a hole without bytes.
+pub(crate) fn missing_problem(dir: &Path, missing: &Missing) -> Problem {
     let Missing { base, last, .. } = missing;
     let message = match base < last {
         true => format!("the changes with the serials {} to {last} are missing", base + 1),
@@ -227,9 +224,9 @@ pub(crate) fn gone(dir: &Path, missing: &Missing) -> Problem {
     Problem { file: dir.to_owned(), offset: 0, message }
 }
 
-/// Reads the manifest, or its copy, or makes one for a new directory, or one of the files that are there if it
-/// must; says whether it can be relied on, and what is wrong if its copy is taken. If it can, files that it does
-/// not name are leftovers.
+/// Reads the manifest or its copy. Makes one for a new directory, or, when rebuilding, from the
+/// files. Also returns whether it can be relied on, and the problem if its copy is used. If it can,
+/// files that it does not name are leftovers.
 fn manifest(
     disk: &Disk,
     dir: &Path,
@@ -258,8 +255,8 @@ fn manifest(
         }
         Err(error) => return Err(error),
     };
-    // It may have been written for what was then not done: what it names must be there, unless there is
-    // nothing else. What it does not name stays for now.
+    // The copy may belong to a replacement that did not happen. So all its segments must exist,
+    // unless there are no others. Segments that it does not name stay for now.
     let is_there = |it: &Manifest| {
         it.segments.iter().all(|it| found.contains(it))
             || found.iter().all(|found| it.segments.contains(found))
@@ -284,7 +281,7 @@ fn manifest(
     Err(wrong.unwrap_or(Error::Manifest { path, what }))
 }
 
-/// Finds where the writer goes on.
+/// Finds the position of the next commit.
 fn tail(manifest: Manifest, segments: &[Arc<Segment>]) -> Result<Tail, Error> {
     let mut tail = Tail {
         serial: manifest.serial,
@@ -302,7 +299,7 @@ fn tail(manifest: Manifest, segments: &[Arc<Segment>]) -> Result<Tail, Error> {
     tail.end = tail.active.end();
     for segment in segments.iter().rev() {
         let last = segment.entries().iter().rev().find(|it| it.changes != 0).copied();
-        // One whose header cannot be read any more says nothing of the time.
+        // A member with an unreadable header has no stamp.
         let header = last.and_then(|entry| segment.header(&entry).ok());
         if let Some((_, stamp)) = header.and_then(|it| it.entries.last().copied()) {
             tail.stamp = tail.stamp.max(stamp);
@@ -312,7 +309,6 @@ fn tail(manifest: Manifest, segments: &[Arc<Segment>]) -> Result<Tail, Error> {
     Ok(tail)
 }
 
-/// Lists the segments' files by number.
 fn segments_in(dir: &Path) -> Result<BTreeSet<u64>, Error> {
     let mut found = BTreeSet::new();
     let listing = fs::read_dir(dir).map_err(|error| Error::io("cannot list", dir, error))?;
@@ -327,8 +323,8 @@ fn next_number(manifest: &Manifest) -> u64 {
     manifest.segments.iter().max().map_or(1, |it| it + 1)
 }
 
-/// Makes a manifest from the files alone: by their first serial; of two that begin alike the newer
-/// file, which compaction wrote.
+/// Makes a manifest from the files alone, in the order of their first serials. Of two that begin
+/// alike the newer file comes first, which compaction wrote.
 fn unlisted(disk: &Disk, dir: &Path, found: &BTreeSet<u64>, now: Stamp) -> Result<Manifest, Error> {
     let mut order = Vec::new();
     for number in found {

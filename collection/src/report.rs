@@ -1,4 +1,4 @@
-//! What the operations of a collection say about what they did.
+//! Reports of a collection's operations: opening, compaction, verification, pulls.
 
 use std::fmt;
 use std::fs::File;
@@ -9,40 +9,40 @@ use std::sync::Arc;
 use crate::change::{Oid, Stamp, Version};
 use crate::error::Damage;
 
-/// What an unfinished commit has left at the end of the log: nobody was told of it.
+/// The rest of an unfinished commit at the end of the log. It was never acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// The segment.
     pub file: PathBuf,
-    /// Where the part starts, in bytes.
+    /// The start of the rest, in bytes.
     pub offset: u64,
-    /// How long the part is, in bytes.
+    /// Its length, in bytes.
     pub bytes: u64,
-    /// What shows that it is unfinished.
+    /// The damage that shows that it is unfinished.
     pub why: Damage,
 }
 
-/// What opening a collection found and did.
+/// The findings and actions of an opening.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// What was cut, in log order; empty after a clean stop.
+    /// Unfinished commits that were cut, in log order; empty after a clean stop.
     pub cut: Vec<Cut>,
-    /// What is damaged or not there, as far as that shows without reading all of the log. It stays
-    /// in its place until what lived in it has been brought again.
+    /// Damaged or missing members, as far as that shows without reading all of the log. They stay
+    /// in place until their live objects have been brought again.
     pub damaged: Vec<Problem>,
-    /// Why the key index was made anew from the segments; `None` if it was not.
+    /// Why the key index was rebuilt from the segments; `None` if it was not.
     pub keys_rebuilt: Option<String>,
-    /// How many changes were replayed into the key index.
+    /// Number of changes replayed into the key index.
     pub replayed: u64,
-    /// Whether nobody knows what was in something that is damaged or not there: sources' cursors are
-    /// forgotten, so that they are fetched again; and a gatherer must gather again.
+    /// Whether the contents of a damaged or missing member are unknown. Then the cursors of all
+    /// sources are forgotten, so that they are fetched again; a gatherer must gather again.
     pub lost: bool,
 }
 
-/// What a compaction did.
+/// The outcome of a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compacted {
-    /// How many segments were read, and how many written in their place.
+    /// Number of segments read, and number written in their place.
     pub segments: (u64, u64),
     /// Bytes of those segments before and after.
     pub bytes: (u64, u64),
@@ -62,14 +62,14 @@ impl AddAssign for Compacted {
     }
 }
 
-/// Something wrong that `verify` found.
+/// A fault that `verify` found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The file.
     pub file: PathBuf,
-    /// Where in it, in bytes; 0 for the key index.
+    /// Its offset in the file, in bytes; 0 for the key index.
     pub offset: u64,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
 }
 
@@ -79,7 +79,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What `verify` saw.
+/// The outcome of `verify`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Segments read.
@@ -92,26 +92,26 @@ pub struct Report {
     pub changes: u64,
     /// Live objects.
     pub objects: u64,
-    /// What is wrong, in log order; at most 1,000 are listed.
+    /// The faults, in log order; at most 1,000 are listed.
     pub problems: Vec<Problem>,
-    /// Live objects whose records are damaged or not there, and that came from a root or a source:
-    /// whoever has them brings them again. At most 100,000.
+    /// Live objects with damaged or missing records that came from a root or a source, which brings
+    /// them again. At most 100,000.
     pub healable: Vec<Oid>,
-    /// Such objects that came from nowhere that is known. At most 100,000.
+    /// Such objects of unknown origin. At most 100,000.
     pub lost: Vec<Oid>,
-    /// Whether nobody knows what was in something that is damaged or not there: everything has to be
+    /// Whether the contents of a damaged or missing member are unknown: then everything has to be
     /// fetched or gathered again.
     pub unknown: bool,
 }
 
-/// How a collection is.
+/// The health of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// What is known to be damaged or not there, and not yet replaced, in log order.
+    /// Known damage that is not yet replaced, in log order.
     pub damaged: Vec<Problem>,
     /// Members found damaged since the collection was opened.
     pub damaged_total: u64,
-    /// Why the last commit was refused, if it was for a reason that may pass.
+    /// Why the last commit was refused, if the reason may pass by itself.
     pub refusing: Option<String>,
 }
 
@@ -132,26 +132,26 @@ pub struct Stats {
     pub bytes: u64,
     /// Deletes at or below this serial may be forgotten: feeds start above it or with a snapshot.
     pub horizon: u64,
-    /// Whether [`compact`](crate::Collection::compact) is worth its while.
+    /// Whether [`compact`](crate::Collection::compact) is worthwhile.
     pub compaction_due: bool,
 }
 
-/// What a sweep of expired objects did.
+/// The outcome of a sweep of expired objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Swept {
-    /// So many objects had expired and are deleted.
+    /// Expired objects were deleted.
     Done {
-        /// How many.
+        /// Number of objects.
         expired: u64,
     },
-    /// The clock has jumped, or nobody had looked for long: nothing was deleted, so that what lives
+    /// The clock has jumped, or no sweep ran for long: nothing was deleted, so that live objects
     /// can be confirmed first.
     Waiting {
-        /// Until when.
+        /// The end of the wait.
         until: Stamp,
     },
     /// Too large a share has expired: nothing was deleted. A sweep with a greater share, at an
-    /// admin's word, deletes them.
+    /// administrator's order, deletes them.
     Held {
         /// Objects that would be deleted.
         would_expire: u64,
@@ -160,7 +160,7 @@ pub enum Swept {
     },
 }
 
-/// What applying a pull did.
+/// The outcome of a pull.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
     /// The collection's version after it.
@@ -171,16 +171,17 @@ pub struct Applied {
     pub refreshed: u64,
     /// Objects deleted: their last holder released them.
     pub deleted: u64,
-    /// Changes without effect: older than what is held, of unknown objects, repeated, unidentified.
+    /// Changes without effect: older than the held version, of unknown objects, repeated,
+    /// unidentified.
     pub ignored: u64,
     /// Updates refused because their objects are suppressed.
     pub refused: u64,
-    /// Updates left out because a commit does not take records so large; the log names them.
+    /// Updates left out because their records are too large for a commit; the log names them.
     pub oversized: u64,
 }
 
 impl AddAssign for Applied {
-    /// Adds what came later, or elsewhere: the counts, and the newest version.
+    /// Adds a later outcome, or another source's: the counts, and the newest version.
     fn add_assign(&mut self, other: Self) {
         self.version = self.version.max(other.version);
         self.updated += other.updated;
@@ -192,7 +193,7 @@ impl AddAssign for Applied {
     }
 }
 
-/// How much a source holds.
+/// The size of a source's holding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceStats {
     /// The source's name.
@@ -201,7 +202,7 @@ pub struct SourceStats {
     pub objects: u64,
 }
 
-/// Members of the log to be served, as ranges of files.
+/// Served members of the log, as ranges of files.
 #[derive(Clone, Debug)]
 pub struct Extents {
     /// File, offset and length in bytes; in log order. The files stay readable whatever happens to
@@ -209,6 +210,6 @@ pub struct Extents {
     pub files: Vec<(Arc<File>, u64, u64)>,
     /// The version that the ranges reach.
     pub to: Version,
-    /// How many changes the ranges hold; the first member may hold some the reader already has.
+    /// Number of changes in the ranges; the first member may hold some that the reader already has.
     pub changes: u64,
 }

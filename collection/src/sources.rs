@@ -1,9 +1,9 @@
-//! A broker's side: what several sources bring, merged into one log.
+//! Sources: changes of several sources, merged into one log.
 //!
-//! Of each object the origin's newest version wins, whatever the order of arrival and the way it
-//! came. The cursor of the source is committed with the changes it stands for.
+//! The origin's newest version of each object wins, in any order of arrival and by any way. A
+//! source's cursor is committed with its changes.
 //!
-//! Source: DESIGN.md, "Cursors" and "Holders".
+//! Source: ARCHITECTURE.md, "Invariants".
 
 pub(crate) mod harvested;
 pub mod restraint;
@@ -21,26 +21,26 @@ use crate::log::holes::Holes;
 use crate::notice::Notice;
 use crate::report::{Applied, SourceStats};
 use crate::suppressed::{Suppression, Verdict};
-use crate::takedown::Doubt;
+use crate::takedown::Recheck;
 
 /// Most holds released in one commit.
 const RELEASES_MAX: usize = 4096;
 
 impl Collection {
-    /// Applies what was pulled from a source, atomically with the source's cursor. The newest
-    /// origin version of an object wins; a delete releases the source's hold, and the object goes
-    /// with its last holder. Changes of a delta that the cursor has passed are ignored.
+    /// Applies changes from a source, atomically with the source's cursor. The newest origin
+    /// version of an object wins; a delete releases the source's hold, and the object goes with its
+    /// last holder. Changes of a delta up to the cursor are ignored.
     ///
     /// # Errors
     ///
-    /// As for [`commit`](Self::commit); records and roots without identity, and what is too large,
-    /// are ignored and counted, not refused.
+    /// As for [`commit`](Self::commit). Records and roots without identity, and records that are
+    /// too large, are ignored and counted, not refused.
     pub fn apply(&self, pulled: Pulled, now: Stamp) -> Result<Applied, Error> {
         self.apply_after(pulled, None, now)
     }
 
-    /// The same, unless the source's cursor is another than the one that was `known` when these
-    /// changes were asked for: one that was set back meanwhile must stay so.
+    /// Applies changes, unless the source's cursor has changed since the request, when it was
+    /// `known`: a cursor that was set back meanwhile must stay so.
     ///
     /// # Errors
     ///
@@ -62,8 +62,8 @@ impl Collection {
         applied
     }
 
-    /// The same, with notes of the same commit, and also where no cursor was known.
-    pub(crate) fn apply_noted(
+    /// Applies changes, with notes of the same commit. `None` for `known`: the source must have no cursor.
+    pub(crate) fn apply_with_notes(
         &self,
         pulled: Pulled,
         known: Option<&Cursor>,
@@ -106,7 +106,7 @@ impl Collection {
             let version = Version { epoch: pulled.epoch, serial };
             merge.change(version, change, generation.unwrap_or(0))?;
         }
-        // First the list: what is on it is taken down at the next opening at the latest.
+        // The list first: the next opening, at the latest, carries out everything on it.
         self.inner.write_list()?;
         let mut before = 0;
         if let Some(generation) = pulled.end_of_snapshot {
@@ -114,16 +114,16 @@ impl Collection {
         }
         let key = note_key(CURSOR, pulled.source.as_bytes());
         notes.insert(0, Note { key, value: Some(pulled.cursor.encode()) });
-        let told = std::mem::take(&mut merge.told);
+        let carried = std::mem::take(&mut merge.carried);
         let mut applied = merge.commit(tail, notes, now)?;
-        before += self.inner.settle(tail, &told, Doubt::None, now)?;
+        before += self.inner.apply_list(tail, &carried, Recheck::None, now)?;
         applied.version = tail.version();
         applied.deleted += before;
         self.inner.suppressed().counts.refused += applied.refused;
         Ok(applied)
     }
 
-    /// Whether a source's record is small enough to be taken; one that is not is left out.
+    /// Whether a source's record is small enough; larger ones are left out.
     pub fn takes(&self, record: &Record) -> bool {
         self.inner.fits(record)
     }
@@ -155,7 +155,7 @@ impl Collection {
         Ok(total)
     }
 
-    /// Returns the sources that hold something or have a cursor, by name.
+    /// Returns the sources that hold an object or have a cursor, by name.
     ///
     /// # Errors
     ///
@@ -176,16 +176,16 @@ impl Collection {
     }
 }
 
-/// A part of what a source holds.
-pub(crate) struct Held {
+/// Some of the objects that a source holds.
+pub(crate) struct HeldPage {
     /// At most [`RELEASES_MAX`].
     pub(crate) oids: Vec<Oid>,
-    /// The key from which on there may be more.
+    /// The next key, if there may be more.
     pub(crate) next: Option<Vec<u8>>,
 }
 
 impl Inner {
-    /// Whether a commit takes the record, with room for the attribute that is added.
+    /// Whether a commit accepts the record, with room for the added attribute.
     fn fits(&self, record: &Record) -> bool {
         const OVERHEAD: usize = 64;
         let attributes = record.attributes();
@@ -195,48 +195,53 @@ impl Inner {
             && attributes.len() < Limits::default().attributes_max
     }
 
-    /// Returns what `source` holds, other than under the generation `but`, from the note key `from`
-    /// on.
-    pub(crate) fn held(&self, source: &str, but: Option<u64>, from: &[u8]) -> Result<Held, Error> {
+    /// Returns objects that `source` holds, except those of the generation `except`, from the note key
+    /// `from` on.
+    pub(crate) fn held(
+        &self,
+        source: &str,
+        except: Option<u64>,
+        from: &[u8],
+    ) -> Result<HeldPage, Error> {
         let held = self.read_keys(|keys| {
-            let mut held = Held { oids: Vec::new(), next: None };
+            let mut held = HeldPage { oids: Vec::new(), next: None };
             for item in keys.notes_from(&[HOLDERS], from) {
                 let (key, value) = item?;
-                if held.oids.len() == RELEASES_MAX || self.go_on().is_err() {
+                if held.oids.len() == RELEASES_MAX || self.check_open().is_err() {
                     held.next = Some(key);
                     break;
                 }
                 let holders = Holders::decode(&value).unwrap_or_default();
-                let holds = |it: &Holder| it.source == source && Some(it.generation) != but;
+                let holds = |it: &Holder| it.source == source && Some(it.generation) != except;
                 if holders.list.iter().any(holds) {
                     held.oids.extend(Oid::from_key(key.get(1..).unwrap_or_default()));
                 }
             }
             Ok(held)
         })?;
-        self.go_on().map(|()| held)
+        self.check_open().map(|()| held)
     }
 }
 
-/// One commit in the making.
+/// One commit under construction.
 struct Merge<'a> {
     inner: &'a Inner,
     source: &'a str,
     changes: Vec<Change>,
-    /// The holders of the objects touched; those of an object that is gone are empty.
+    /// The holders of the changed objects; those of a deleted object are empty.
     holders: HashMap<Oid, Holders>,
-    /// What was there before, to leave out what has not changed.
+    /// The stored notes of these holders, to leave out unchanged ones.
     stored: HashMap<Oid, Option<Vec<u8>>>,
-    /// What is damaged is taken again as it was.
+    /// Holes: records in them are taken again, unchanged ones too.
     unreadable: Holes,
-    /// Changes were lost of which nobody knows what they were: notes may say more than is there.
+    /// Unknown changes were lost: notes may name records that are gone.
     is_aftermath: bool,
-    /// What has been taken so.
+    /// The objects taken again for that reason.
     regained: HashSet<Oid>,
     applied: Applied,
     now: Stamp,
-    /// Signatures of the notices that a carrier among the changes brings.
-    told: HashSet<String>,
+    /// Signatures of the notices with a carrier among the changes.
+    carried: HashSet<String>,
 }
 
 impl<'a> Merge<'a> {
@@ -252,7 +257,7 @@ impl<'a> Merge<'a> {
             regained: HashSet::new(),
             applied: Applied::default(),
             now: Stamp(0),
-            told: HashSet::new(),
+            carried: HashSet::new(),
         }
     }
 
@@ -279,7 +284,7 @@ impl<'a> Merge<'a> {
                     self.applied.ignored += 1;
                 }
             }
-            // Refused, it would hold up its source for ever.
+            // An error would block its source for ever.
             Change::Confirm { gatherer, root, .. } if !Oid::new(&gatherer, &root).is_valid() => {
                 self.applied.ignored += 1;
             }
@@ -300,7 +305,7 @@ impl<'a> Merge<'a> {
     }
 
     fn delete(&mut self, version: Version, oid: Oid) -> Result<(), Error> {
-        // A snapshot may still have a delete that a later update has undone.
+        // A snapshot may still have a delete before a later update.
         let source = self.source;
         let later = |it: &Holder| {
             it.source == source
@@ -313,7 +318,7 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    /// Does what a notice says, if that counts here, and passes it on as it is.
+    /// Carries out a notice if it counts here, and passes it on unchanged.
     fn suppress(&mut self, version: Version, oid: Oid, notice: Box<Notice>) -> Result<(), Error> {
         let verdict = self.inner.suppressed().judge(self.source, &notice, &oid, self.now);
         let scope = match verdict {
@@ -334,7 +339,7 @@ impl<'a> Merge<'a> {
             return Ok(());
         }
         if oid == notice.carrier() {
-            self.told.insert(notice.signature.clone());
+            self.carried.insert(notice.signature.clone());
         }
         self.applied.deleted += u64::from(lives);
         self.changes.push(Change::Suppress(oid, notice));
@@ -356,7 +361,7 @@ impl<'a> Merge<'a> {
             return Ok(());
         }
         if !self.inner.fits(&record) {
-            // Refused, it would hold up its source for ever.
+            // An error would block its source for ever.
             tracing::warn!(source = self.source, %oid, "record is too large and is left out");
             self.applied.oversized += 1;
             return Ok(());
@@ -365,7 +370,7 @@ impl<'a> Merge<'a> {
         let origin = origin.unwrap_or(pulled);
         let source = self.source;
         let holders = self.holders(&oid)?;
-        // A stored object without holders is one that expired or was never pulled.
+        // A stored object without holders has expired or was never pulled.
         let fresh = holders.list.is_empty();
         if fresh {
             holders.version = Version::default();
@@ -381,10 +386,10 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    /// Whether an object is to be taken although no newer than what holders brought: its record cannot
-    /// be read, and this is the same, or it is gone with damage, and so any will do.
+    /// Whether an object is taken although it is not newer than its holders' version. Either its record
+    /// cannot be read, and this is the same version; or damage removed it, so any version will do.
     fn is_lost(&mut self, oid: &Oid, origin: Version, same: bool) -> Result<bool, Error> {
-        // What this pull itself has brought is not in the key index yet.
+        // The updates of this pull are not in the key index yet.
         let was_held = self.stored.get(oid).is_some_and(Option::is_some);
         if !was_held || self.regained.contains(oid) {
             return Ok(false);
@@ -403,7 +408,7 @@ impl<'a> Merge<'a> {
         Ok(is_lost)
     }
 
-    /// Whether the record that is stored is of an older version than its holders say: theirs was lost.
+    /// Whether the stored record is older than its holders' version, because that one was lost.
     fn is_older(&self, serial: u64, origin: Version) -> bool {
         if !self.is_aftermath {
             return false;
@@ -417,9 +422,9 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Releases what the source holds under another generation than that of the snapshot that ends
-    /// here. What is too much for one commit goes in commits of its own before; returns how many
-    /// objects those have deleted. If interrupted, the snapshot's end comes again.
+    /// Releases the source's holds of other generations at the end of a snapshot. If they are too
+    /// many for one commit, they go in commits of their own before; returns the number of objects
+    /// deleted there. If interrupted, the snapshot's end comes again.
     fn release_unnamed(
         &mut self,
         tail: &mut Tail,
@@ -434,7 +439,7 @@ impl<'a> Merge<'a> {
             let mut apart = Merge::new(self.inner, self.source);
             for oid in held.oids {
                 if is_all || self.holders.contains_key(&oid) {
-                    // What this pull itself has named is not in the key index yet.
+                    // The objects named by this pull are not in the key index yet.
                     if !self.names(&oid, generation) {
                         self.release(oid)?;
                     }
@@ -467,7 +472,6 @@ impl<'a> Merge<'a> {
         Ok(held)
     }
 
-    /// Commits what has come together, and `notes`.
     fn commit(mut self, tail: &mut Tail, notes: Vec<Note>, now: Stamp) -> Result<Applied, Error> {
         let mut all = Vec::with_capacity(self.holders.len() + notes.len());
         for (oid, holders) in self.holders.drain() {
@@ -476,7 +480,7 @@ impl<'a> Merge<'a> {
                 all.push(Note { key: Holders::note_key(&oid), value });
             }
         }
-        // The same pull gives the same bytes.
+        // Sorted, so that a repeated pull gives the same bytes.
         all.sort_by(|a, b| a.key.cmp(&b.key));
         all.extend(notes);
         self.applied.version = self.inner.commit(tail, &self.changes, &all, now)?;

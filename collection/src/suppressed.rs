@@ -1,13 +1,13 @@
-//! The list of what is suppressed, in a file of its own beside the log.
+//! The takedown list, in a file of its own beside the log.
 //!
-//! The file is SOIF: notices as they were signed, with where they hold and who brought them. It lies
-//! outside of the collection's folder, so that a folder put back from a backup does not bring back
-//! what has been taken down since. Notices are appended; once most of it is superseded it is written
-//! anew. A record that was torn by a power cut is passed over, and so is one that no longer matches
-//! its signature.
+//! The file is SOIF: notices as they were signed, with their scope and the source that brought
+//! them. It lies outside of the collection's folder. So a folder restored from a backup does not
+//! restore objects that were taken down since. Notices are appended; once most of the file is
+//! superseded, it is rewritten. Records that were torn by a power cut, or that do not match their
+//! signature, are skipped.
 //!
-//! What is to be written is put on the list first and taken off again if that fails, so that nobody
-//! waits for the disk who only asks. All that change it hold the writer's lock.
+//! A notice is added in memory first, and removed again if the write fails. So readers of the list
+//! never wait for the disk. All writers of the list hold the writer's lock.
 //!
 //! Source: ours.
 
@@ -29,43 +29,43 @@ use crate::notice::{Notice, Subject};
 pub(crate) use file::Mark;
 pub use file::has_list;
 use file::{ListFile, Writing};
+use judge::SourceTrust;
 pub(crate) use judge::Verdict;
-use judge::Watched;
 
 /// The file's usual name, in the data folder of a daemon.
 pub const FILE_NAME: &str = "suppressed.soif";
 /// Most holders that are named with a notice.
 const HELD_BY_MAX: usize = 100;
-/// A file of so many bytes (1 MiB) is written anew once more than half of it is superseded.
+/// Size from which a file is rewritten (1 MiB), once more than half of it is superseded.
 const REWRITE_BYTES_MIN: u64 = 1 << 20;
 
 const NOTICE: &str = "SUPPRESSION";
-/// Keys of others, which earlier releases kept.
+/// Keys of other signers, which earlier releases kept.
 const PIN: &str = "KEY";
-/// Says at the beginning which writing of the list it is, if not the first.
+/// The first record of a rewritten list, with the number of the rewrite.
 const LIST: &str = "LIST";
 const WRITING: &str = "Writing";
 const SCOPE: &str = "Scope";
 const FROM: &str = "From-Source";
 const OVERRULED: &str = "Overruled";
-/// Where in the file something lies that is not there yet.
+/// The span of a notice that is not in the file yet.
 const NOWHERE: (u64, u64) = (u64::MAX, u64::MAX);
 const HELD_BY: &str = "Held-By";
 
-/// For which objects a notice counts; the widest last.
+/// The objects for which a notice counts; the widest scope last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// From the objects' own gatherer, for its objects.
+    /// For the objects of the signing gatherer.
     Own,
-    /// From a source whose takedowns count for all.
+    /// For all objects: from a source whose takedowns count for all.
     All,
-    /// Given here by an administrator: for all; it overrules what others say of the same subject.
+    /// For all objects: by an administrator here. It overrules other notices on the same subject.
     Here,
 }
 
 impl Scope {
-    /// Returns the word for it.
+    /// Returns its name in the file.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -75,7 +75,7 @@ impl Scope {
         }
     }
 
-    fn named(name: &str) -> Option<Self> {
+    fn by_name(name: &str) -> Option<Self> {
         [Self::Here, Self::All, Self::Own].into_iter().find(|it| it.name() == name)
     }
 }
@@ -85,11 +85,11 @@ impl Scope {
 pub struct Suppression {
     /// The notice, as it was signed.
     pub notice: Notice,
-    /// For which objects it counts.
+    /// The objects for which it counts.
     pub scope: Scope,
     /// The source that brought it; empty if it was given here.
     pub from: String,
-    /// Who held objects that it took down, when it did; at most 100.
+    /// The holders of the objects that it took down, at that time; at most 100.
     pub held_by: Vec<String>,
     /// Whether it is in force: not lifted, and not overruled here.
     pub active: bool,
@@ -104,12 +104,12 @@ impl Suppression {
             && self.notice.subject.covers(oid)
     }
 
-    /// Whether this is to stand where `old` did: it says something later, or the same for more.
-    fn outdoes(&self, old: &Self) -> bool {
+    /// Whether this replaces `old`: it is later, or the same with a wider scope.
+    fn supersedes(&self, old: &Self) -> bool {
         old.notice.at < self.notice.at || (self.notice == old.notice && old.scope < self.scope)
     }
 
-    /// What the keys of the objects that this suppresses begin with (see [`Oid::key`]).
+    /// Returns the prefix of the keys of the objects that this suppresses (see [`Oid::key`]).
     pub(crate) fn keys_from(&self) -> Vec<u8> {
         let subject = &self.notice.subject;
         let mut from = subject.beginning().as_bytes().to_vec();
@@ -140,7 +140,7 @@ impl Suppression {
 
     fn read(record: &RecordRef<'_>) -> Option<Self> {
         let notice = Notice::read(record).filter(Notice::is_genuine)?;
-        let scope = Scope::named(&record.text(SCOPE)?)?;
+        let scope = Scope::by_name(&record.text(SCOPE)?)?;
         let from = record.text(FROM).unwrap_or_default().into_owned();
         let holders = record.attributes().filter(|(name, _)| *name == HELD_BY);
         let held_by = holders.map(|(_, it)| String::from_utf8_lossy(it).into_owned()).collect();
@@ -149,70 +149,68 @@ impl Suppression {
     }
 }
 
-/// What has been made of notices and records since the collection was opened.
+/// Counts of notices and refused records since the opening.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Takedowns {
     /// Notices in force.
     pub active: u64,
     /// Records refused since the start, because they are suppressed.
     pub refused: u64,
-    /// Notices since the start that were altered, signed by another than who they name, or dated ahead.
+    /// Notices since the start that were altered, signed by another than the named signer, or dated ahead.
     pub forged: u64,
-    /// The last of those: what it was about and why it was not taken.
+    /// The last of those: its object, and the reason.
     pub last_forged: Option<String>,
-    /// Notices since the start that were not taken because their source brings too many.
+    /// Notices since the start that were not taken because their source sends too many.
     pub surplus: u64,
-    /// The last of those: which source brought it, and of what there was too much.
+    /// The last of those: its source, and the limit.
     pub last_surplus: Option<String>,
     /// Parts of the list that could not be read when the collection was opened.
     pub damaged: u64,
 }
 
-/// What the list was before a notice was put on it that is not in the file yet.
+/// The list's state before a notice was added that is not in the file yet.
 #[derive(Debug)]
 struct Staged {
-    place: usize,
+    position: usize,
     before: Option<(Suppression, (u64, u64))>,
-    /// What it overruled.
+    /// The notices that it overruled.
     overruled: Vec<usize>,
 }
 
-/// How many places of the list are taken by what one source has brought.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Share {
     pub(crate) notices: usize,
-    /// Those with a pattern that are not lifted.
+    /// Those with a pattern that are in force.
     pub(crate) patterns: usize,
 }
 
-/// The list.
 #[derive(Debug)]
 pub(crate) struct Suppressed {
     file: ListFile,
     pub(crate) list: Vec<Suppression>,
-    /// Where in the file each of them begins and ends, in bytes.
+    /// The start and end of each notice in the file, in bytes.
     spans: Vec<(u64, u64)>,
     staged: Vec<Staged>,
-    /// Rises with everything that is put on the list or taken off.
+    /// Rises with each notice that is added or removed.
     pub(crate) revision: u64,
-    /// Places in the list by signer's key and subject.
-    places: HashMap<(String, Subject), usize>,
-    /// Places of those without a pattern, by URL.
+    /// Positions in the list by signer's key and subject.
+    positions: HashMap<(String, Subject), usize>,
+    /// Positions of those without a pattern, by URL.
     exact: HashMap<String, Vec<usize>>,
-    /// Places of those with one.
+    /// Positions of those with one.
     patterns: Vec<usize>,
-    /// By source; under no name what was given here.
+    /// By source; local notices have the empty name.
     pub(crate) shares: HashMap<String, Share>,
-    pub(crate) watched: Watched,
+    pub(crate) trust: SourceTrust,
     pub(crate) counts: Takedowns,
 }
 
 impl Suppressed {
-    /// Reads the list at `path`; a file that is not there is an empty one.
+    /// Reads the list at `path`; a missing file is an empty list.
     ///
     /// # Errors
     ///
-    /// The file system refused: what was taken down must not come back, so nothing may be opened.
+    /// The file system refused. Then the collection must not be opened, since suppressed objects could come back.
     pub(crate) fn open(disk: &Disk, path: PathBuf) -> Result<Self, Error> {
         let mut opened = Self {
             file: ListFile::new(disk, path),
@@ -220,11 +218,11 @@ impl Suppressed {
             spans: Vec::new(),
             staged: Vec::new(),
             revision: 0,
-            places: HashMap::new(),
+            positions: HashMap::new(),
             exact: HashMap::new(),
             patterns: Vec::new(),
             shares: HashMap::new(),
-            watched: Watched::default(),
+            trust: SourceTrust::default(),
             counts: Takedowns::default(),
         };
         let found = opened.file.read(false)?;
@@ -240,33 +238,33 @@ impl Suppressed {
         Ok(opened)
     }
 
-    /// Puts a notice on the list, in memory; `None` if it says nothing new.
+    /// Adds a notice in memory; `None` if it is not new.
     fn put(&mut self, mut new: Suppression, span: (u64, u64)) -> Option<Staged> {
         let subject = new.notice.subject.clone();
         let key = (new.notice.key.clone(), subject.clone());
-        let known = self.places.get(&key).copied();
+        let known = self.positions.get(&key).copied();
         if let Some(old) = known.and_then(|it| self.list.get(it)) {
-            if !new.outdoes(old) {
+            if !new.supersedes(old) {
                 return None;
             }
-            // What has once counted for more is not narrowed by who passes it on.
+            // The scope is not narrowed by another source of the notice.
             new.scope = new.scope.max(old.scope);
-            // Who says the same again does not undo what an administrator has said of it.
+            // A repeated notice does not undo an administrator's lift.
             new.active &= old.active || new.notice != old.notice;
         }
         self.revision += 1;
         let mut overruled = Vec::new();
         if new.scope == Scope::Here && new.notice.lifted {
-            for (place, other) in self.list.iter_mut().enumerate() {
-                if other.active && other.notice.subject == subject && Some(place) != known {
+            for (position, other) in self.list.iter_mut().enumerate() {
+                if other.active && other.notice.subject == subject && Some(position) != known {
                     other.active = false;
-                    overruled.push(place);
+                    overruled.push(position);
                 }
             }
         }
         self.count(&new, true);
-        let place = known.unwrap_or(self.list.len());
-        let before = match (self.list.get_mut(place), self.spans.get_mut(place)) {
+        let position = known.unwrap_or(self.list.len());
+        let before = match (self.list.get_mut(position), self.spans.get_mut(position)) {
             (Some(old), Some(at)) => {
                 let old = (std::mem::replace(old, new), std::mem::replace(at, span));
                 self.count(&old.0, false);
@@ -275,19 +273,19 @@ impl Suppressed {
             _ => {
                 self.list.push(new);
                 self.spans.push(span);
-                self.places.insert(key, place);
+                self.positions.insert(key, position);
                 if subject.is_pattern() {
-                    self.patterns.push(place);
+                    self.patterns.push(position);
                 } else {
-                    self.exact.entry(subject.url).or_default().push(place);
+                    self.exact.entry(subject.url).or_default().push(position);
                 }
                 None
             }
         };
-        Some(Staged { place, before, overruled })
+        Some(Staged { position, before, overruled })
     }
 
-    /// Counts what a source has brought, or that it counts no more.
+    /// Adds a notice to its source's share, or removes it.
     fn count(&mut self, it: &Suppression, more: bool) {
         let share = self.shares.entry(it.from.clone()).or_default();
         let pattern = usize::from(it.notice.subject.is_pattern() && !it.notice.lifted);
@@ -300,7 +298,7 @@ impl Suppressed {
         }
     }
 
-    /// Puts a notice on the list, to be written to the file; false if it says nothing new.
+    /// Adds a notice, to be written to the file; false if it is not new.
     pub(crate) fn stage(&mut self, new: Suppression) -> bool {
         let staged = self.put(new, NOWHERE);
         let is_new = staged.is_some();
@@ -308,9 +306,9 @@ impl Suppressed {
         is_new
     }
 
-    /// Takes off the list again what could not be written.
+    /// Removes the notices that could not be written.
     pub(crate) fn withdraw(&mut self) {
-        while let Some(Staged { place, before, overruled }) = self.staged.pop() {
+        while let Some(Staged { position, before, overruled }) = self.staged.pop() {
             self.revision += 1;
             for other in overruled {
                 if let Some(other) = self.list.get_mut(other) {
@@ -319,56 +317,56 @@ impl Suppressed {
             }
             if let Some((before, span)) = before {
                 self.count(&before, true);
-                let now = self.list.get_mut(place).map(|it| std::mem::replace(it, before));
-                if let (Some(now), Some(at)) = (now, self.spans.get_mut(place)) {
+                let now = self.list.get_mut(position).map(|it| std::mem::replace(it, before));
+                if let (Some(now), Some(at)) = (now, self.spans.get_mut(position)) {
                     *at = span;
                     self.count(&now, false);
                 }
                 continue;
             }
-            // What was new stands at the end of everything.
+            // A new notice is the last one everywhere.
             let Some(new) = self.list.pop() else { continue };
             self.spans.pop();
             self.count(&new, false);
             let subject = new.notice.subject;
             if subject.is_pattern() {
                 self.patterns.pop();
-            } else if let Some(places) = self.exact.get_mut(&subject.url) {
-                places.pop();
+            } else if let Some(positions) = self.exact.get_mut(&subject.url) {
+                positions.pop();
             }
-            self.places.remove(&(new.notice.key, subject));
+            self.positions.remove(&(new.notice.key, subject));
         }
     }
 
-    /// Returns what is to be written; `None` if nothing is.
+    /// Returns the bytes to append; `None` if there are none.
     pub(crate) fn writing(&mut self) -> Option<Writing> {
-        let places: BTreeSet<usize> = self.staged.iter().map(|it| it.place).collect();
-        if places.is_empty() {
+        let positions: BTreeSet<usize> = self.staged.iter().map(|it| it.position).collect();
+        if positions.is_empty() {
             return None;
         }
         let mut bytes = Vec::new();
         let mut spans = Vec::new();
-        for place in places {
-            let Some(it) = self.list.get(place) else { continue };
+        for position in positions {
+            let Some(it) = self.list.get(position) else { continue };
             let start = bytes.len() as u64;
             soif::write_record(&mut bytes, &it.record());
-            spans.push((place, start, bytes.len() as u64));
+            spans.push((position, start, bytes.len() as u64));
         }
         let writing = self.file.append(bytes);
-        for (place, start, end) in spans {
-            if let Some(span) = self.spans.get_mut(place) {
+        for (position, start, end) in spans {
+            if let Some(span) = self.spans.get_mut(position) {
                 *span = (writing.at + start, writing.at + end);
             }
         }
         Some(writing)
     }
 
-    /// Returns the list as it is to be written anew, and where in the file what is on it will lie;
-    /// `None` while most of the file is of use, or a part that is damaged may yet be mended by hand.
+    /// Returns the rewritten list, and the notices' spans in it. `None` while most of the file is
+    /// in force, or has damage that may still be repaired by hand.
     pub(crate) fn rewriting(&self) -> Option<(Writing, Vec<(u64, u64)>)> {
         let live: u64 = self.spans.iter().map(|(start, end)| end.saturating_sub(*start)).sum();
         let end = self.file.mark.end;
-        let is_spoiled = self.file.is_to_mend;
+        let is_spoiled = self.file.is_to_rewrite;
         if !is_spoiled && (end < REWRITE_BYTES_MIN || end / 2 < live || self.counts.damaged != 0) {
             return None;
         }
@@ -376,12 +374,12 @@ impl Suppressed {
         let mut head = Record::new(LIST, soif::NO_URL);
         head.push(WRITING, (self.file.mark.writing + 1).to_string());
         soif::write_record(&mut bytes, &head);
-        // In the same order: a lift overrules what was said before it.
+        // In the same order: a lift overrules earlier notices.
         let mut order: Vec<usize> = (0..self.list.len()).collect();
         order.sort_by_key(|it| self.spans.get(*it).copied());
         let mut spans = self.spans.clone();
-        for place in order {
-            let (Some(it), Some(span)) = (self.list.get(place), spans.get_mut(place)) else {
+        for position in order {
+            let (Some(it), Some(span)) = (self.list.get(position), spans.get_mut(position)) else {
                 continue;
             };
             let start = bytes.len() as u64;
@@ -391,7 +389,7 @@ impl Suppressed {
         Some((self.file.replace(bytes), spans))
     }
 
-    /// Notes that it has been written; with `spans` where all of it lies now.
+    /// Takes over the state after a write; `spans` are the spans after a rewrite.
     pub(crate) fn written(
         &mut self,
         writing: &Writing,
@@ -410,40 +408,42 @@ impl Suppressed {
         }
     }
 
-    /// The state of the file.
     pub(crate) fn mark(&self) -> Mark {
         self.file.mark
     }
 
-    /// Returns what has come after byte `from` of the file.
+    /// Returns the notices after byte `from` of the file.
     pub(crate) fn after(&self, from: u64) -> Vec<Suppression> {
         let all = self.list.iter().zip(&self.spans);
         all.filter(|(_, (start, _))| from <= *start).map(|(it, _)| it.clone()).collect()
     }
 
-    /// Returns what suppresses the object, if anything does.
+    /// Returns the notice that suppresses the object, if there is one.
     pub(crate) fn covering(&self, oid: &Oid) -> Option<&Suppression> {
         if self.list.is_empty() {
             return None;
         }
         let exact = self.exact.get(&oid.url).into_iter().flatten();
-        let mut places = exact.chain(&self.patterns);
-        places.find_map(|it| self.list.get(*it).filter(|it| it.covers(oid)))
+        let mut positions = exact.chain(&self.patterns);
+        positions.find_map(|it| self.list.get(*it).filter(|it| it.covers(oid)))
     }
 
-    /// Whether the notice is the last word of its signer on its subject.
-    pub(crate) fn is_last_word(&self, notice: &Notice) -> bool {
-        self.of(notice).is_some_and(|it| it.notice == *notice)
+    /// Whether the notice is its signer's latest on its subject.
+    pub(crate) fn is_latest(&self, notice: &Notice) -> bool {
+        self.latest(notice).is_some_and(|it| it.notice == *notice)
     }
 
-    /// Returns what the notice's signer has said last of its subject.
-    pub(crate) fn of(&self, notice: &Notice) -> Option<&Suppression> {
-        let place = (notice.key.clone(), notice.subject.clone());
-        self.places.get(&place).and_then(|it| self.list.get(*it))
+    /// Returns the signer's latest notice on the subject of `notice`.
+    pub(crate) fn latest(&self, notice: &Notice) -> Option<&Suppression> {
+        let key = (notice.key.clone(), notice.subject.clone());
+        self.positions.get(&key).and_then(|it| self.list.get(*it))
     }
 
-    /// Returns what is said of just this subject, by anybody.
-    pub(crate) fn on<'a>(&'a self, subject: &'a Subject) -> impl Iterator<Item = &'a Suppression> {
+    /// Returns the notices on exactly this subject, by any signer.
+    pub(crate) fn on_subject<'a>(
+        &'a self,
+        subject: &'a Subject,
+    ) -> impl Iterator<Item = &'a Suppression> {
         self.list.iter().filter(move |it| it.notice.subject == *subject)
     }
 
@@ -463,7 +463,7 @@ mod tests {
     use crate::change::Stamp;
     use crate::notice::Author;
 
-    fn said(url: &str, scope: Scope, lifted: bool, at: u64) -> Suppression {
+    fn suppression(url: &str, scope: Scope, lifted: bool, at: u64) -> Suppression {
         let secret = if scope == Scope::Here { 9 } else { 1 };
         let identity = Identity::of(&[secret; 32]).unwrap();
         let author = Author { id: identity.id(), identity };
@@ -481,32 +481,37 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_superseded_words_is_written_anew_and_says_the_same() {
+    fn a_file_of_superseded_notices_is_rewritten_without_a_change_of_meaning() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(FILE_NAME);
         let open = || Suppressed::open(&Disk::System, path.clone()).unwrap();
         let mut list = open();
-        // Overruled; then heard again from one who is trusted, and lifted here before it was said anew.
+        // Overruled; then received again from a trusted source, and lifted here before a newer notice.
         for it in [
-            said("http://h/a", Scope::Own, false, 1),
-            said("http://h/b", Scope::Own, false, 1),
-            said("http://h/a", Scope::Here, true, 1),
-            said("http://h/b", Scope::Here, true, 1),
-            said("http://h/a", Scope::All, false, 1),
-            said("http://h/b", Scope::Own, false, 2),
+            suppression("http://h/a", Scope::Own, false, 1),
+            suppression("http://h/b", Scope::Own, false, 1),
+            suppression("http://h/a", Scope::Here, true, 1),
+            suppression("http://h/b", Scope::Here, true, 1),
+            suppression("http://h/a", Scope::All, false, 1),
+            suppression("http://h/b", Scope::Own, false, 2),
         ] {
             assert!(list.stage(it));
             write(&mut list);
         }
-        assert!(!list.stage(said("http://h/a", Scope::Own, false, 1)));
+        assert!(!list.stage(suppression("http://h/a", Scope::Own, false, 1)));
         let overruled = |it: &Suppressed| -> Vec<bool> {
-            let on = |url| Oid::new(&said(url, Scope::Own, false, 1).notice.by, url);
+            let on = |url| Oid::new(&suppression(url, Scope::Own, false, 1).notice.by, url);
             ["http://h/a", "http://h/b"].map(|url| it.covering(&on(url)).is_none()).to_vec()
         };
         assert_eq!(overruled(&list), [true, false]);
         for at in 2..5 {
             (0..500).for_each(|n| {
-                assert!(list.stage(said(&format!("http://h/{n}*"), Scope::Own, n % 2 == 0, at)));
+                assert!(list.stage(suppression(
+                    &format!("http://h/{n}*"),
+                    Scope::Own,
+                    n % 2 == 0,
+                    at
+                )));
             });
             write(&mut list);
             assert_eq!(list.rewriting().is_some(), at == 4, "{at}");
@@ -517,8 +522,8 @@ mod tests {
         list.written(&writing, file, Some(spans));
         assert!(list.mark().end < before.end / 2);
         assert_eq!((list.mark().writing, list.after(list.mark().end)), (1, Vec::new()));
-        // What is appended goes on from there.
-        list.stage(said("http://h/c", Scope::Own, false, 9));
+        // The next append goes on from there.
+        list.stage(suppression("http://h/c", Scope::Own, false, 9));
         write(&mut list);
         let after = list.after(writing.at + list.mark().end - 1_500);
         assert_eq!(after.last().map(|it| it.notice.at), Some(Stamp(9)));
@@ -536,23 +541,23 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_damaged_is_in_the_copy() {
+    fn a_damaged_part_is_restored_from_the_copy() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(FILE_NAME);
         let open = || Suppressed::open(&Disk::System, path.clone()).unwrap();
         let mut list = open();
         for at in 1..4 {
-            list.stage(said(&format!("http://h/{at}"), Scope::Here, at == 2, at));
+            list.stage(suppression(&format!("http://h/{at}"), Scope::Here, at == 2, at));
             write(&mut list);
         }
-        let (said, bytes) = (list.list.clone(), fs::read(&path).unwrap());
+        let (before, bytes) = (list.list.clone(), fs::read(&path).unwrap());
         let check = |spoil: &dyn Fn()| {
             spoil();
             let mut again = open();
             let mut found = again.list.clone();
             found.sort_by_key(|it| it.notice.at);
-            assert_eq!((&found, again.counts.damaged), (&said, 0));
-            // Not every byte matters.
+            assert_eq!((&found, again.counts.damaged), (&before, 0));
+            // Some bytes do not matter.
             let Some((writing, spans)) = again.rewriting() else { return false };
             let file = writing.run().unwrap();
             again.written(&writing, file, Some(spans));
@@ -567,31 +572,31 @@ mod tests {
             mended += u64::from(check(&|| {
                 let mut bytes = fs::read(&path).unwrap();
                 let at = at % bytes.len();
-                // Letters of the other case may be just as good.
+                // Letters of the other case may be equivalent.
                 bytes[at] = if bytes[at] == b'%' { b'&' } else { b'%' };
                 fs::write(&path, bytes).unwrap();
             }));
         }
         assert!(10 < mended, "{mended}");
         assert!(check(&|| fs::remove_file(&path).unwrap()));
-        // Of both only what is damaged in both is gone.
+        // Only damage in both files loses notices.
         fs::write(&path, "what was that?").unwrap();
         fs::write(path.with_extension("soif.copy"), "and that?").unwrap();
         assert_ne!(open().counts.damaged, 0);
     }
 
     #[test]
-    fn what_is_withdrawn_leaves_the_list_as_it_was() {
+    fn a_withdrawal_restores_the_list() {
         let dir = tempfile::tempdir().unwrap();
         let mut list = Suppressed::open(&Disk::System, dir.path().join(FILE_NAME)).unwrap();
-        list.stage(said("http://h/a", Scope::Own, false, 1));
-        list.stage(said("http://h/*", Scope::Own, false, 1));
+        list.stage(suppression("http://h/a", Scope::Own, false, 1));
+        list.stage(suppression("http://h/*", Scope::Own, false, 1));
         write(&mut list);
         let (before, revision) = (list.list.clone(), list.revision);
-        list.stage(said("http://h/a", Scope::Here, true, 2));
-        list.stage(said("http://h/*", Scope::Own, true, 2));
-        list.stage(said("http://h/*", Scope::Own, false, 3));
-        list.stage(said("http://h/b*", Scope::Own, false, 1));
+        list.stage(suppression("http://h/a", Scope::Here, true, 2));
+        list.stage(suppression("http://h/*", Scope::Own, true, 2));
+        list.stage(suppression("http://h/*", Scope::Own, false, 3));
+        list.stage(suppression("http://h/b*", Scope::Own, false, 1));
         assert!(!list.list.first().unwrap().active);
         list.withdraw();
         assert_eq!((&list.list, list.patterns.len()), (&before, 1));
@@ -599,6 +604,6 @@ mod tests {
         let share = list.shares.get("s").unwrap();
         assert_eq!((share.notices, share.patterns), (2, 1));
         assert!(list.writing().is_none());
-        assert!(list.stage(said("http://h/b*", Scope::Own, false, 1)));
+        assert!(list.stage(suppression("http://h/b*", Scope::Own, false, 1)));
     }
 }

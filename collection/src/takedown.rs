@@ -1,11 +1,10 @@
-//! Suppressing: what an administrator takes down is deleted, refused from then on, and named to
-//! consumers in signed tombstones.
+//! Takedowns: suppressed objects are deleted and refused, and consumers get signed tombstones.
 //!
-//! First the notice goes to the list (suppressed.rs), then what it covers is deleted from the log, and
-//! the tombstone of an object that does not exist carries it: that one stays for ever. A note in the
-//! log says up to where the list has been done; where it lags behind, after a crash, a full disk, or
-//! when the folder has been put back from a backup, the next pull, word or purge does the rest, and
-//! opening does.
+//! The notice is added to the list first (suppressed.rs). Then its objects are deleted from the
+//! log, and the tombstone of an object that does not exist carries the notice; that one stays for
+//! ever. A note in the log has the progress of the list. It lags behind after a crash, a full disk,
+//! or the restore of a backup. Then the opening carries out the rest, and so does the next pull,
+//! takedown or purge.
 //!
 //! Source: ours.
 
@@ -25,43 +24,42 @@ use crate::suppressed::{Mark, Scope, Suppression, Takedowns};
 
 /// Objects deleted in one commit.
 const DELETES_MAX: usize = 4096;
-/// So many parts of the key index are looked through one by one; if there are more, all of it is.
+/// Most prefixes of the key index that are searched one by one; for more, the whole index is.
 const PREFIXES_MAX: usize = 10_000;
-/// Objects looked for at a time.
+/// Objects found at a time.
 const FOUND_MAX: usize = 100_000;
 
-/// What of the list is to be done besides what has come to it since it was last done.
+/// The part of the list to carry out again, besides the new notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Doubt {
-    /// Nothing.
+pub(crate) enum Recheck {
     None,
-    /// What is suppressed may live nevertheless.
-    Live,
+    /// Suppressed objects may live nevertheless.
+    LiveObjects,
     /// Tombstones may be lost.
-    Told,
-    /// What has been done may be lost, tombstones included.
+    Tombstones,
+    /// Anything may be lost, tombstones included.
     All,
 }
 
-/// What suppressing something did.
+/// The outcome of a takedown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakenDown {
     /// The notice that consumers get.
     pub notice: Notice,
-    /// How many live objects are gone.
+    /// Number of deleted objects.
     pub objects: u64,
     /// The sources that held them; at most 100.
     pub held_by: Vec<String>,
 }
 
 impl Collection {
-    /// Suppresses `subject`: what lives of it is deleted, whoever holds it; updates of it are refused
-    /// from every source; and consumers hear of it by a notice that `author` signs.
+    /// Suppresses `subject`: deletes its live objects, whoever holds them; refuses their updates
+    /// from every source; and informs consumers by a notice that `author` signs.
     ///
     /// # Errors
     ///
-    /// [`Error::Subject`]: the reason is too long. Otherwise as for [`commit`](Self::commit); what the
-    /// list has by then is done at the next opening.
+    /// [`Error::Subject`]: the reason is too long. Otherwise as for [`commit`](Self::commit); the
+    /// next opening carries out the notices that are on the list by then.
     pub fn suppress(
         &self,
         author: &Author,
@@ -74,7 +72,7 @@ impl Collection {
             return Err(Error::Subject { text: subject.to_string(), reason });
         }
         let mut tail = self.inner.tail();
-        tail.go_on(&self.inner.log)?;
+        tail.ensure_writable(&self.inner.log)?;
         let notice = self.inner.sign(author, subject, false, reason, now);
         let mut new = Suppression {
             notice: notice.clone(),
@@ -85,31 +83,31 @@ impl Collection {
         };
         let wanted = |oid: &Oid| new.covers(oid).then(|| notice.clone());
         let found = self.inner.live(&new.keys_from(), wanted)?;
-        let holders = self.inner.holders_named(found.keys())?;
+        let holders = self.inner.sources_holding(found.keys())?;
         new.held_by.extend(holders.into_iter().take(100));
         let held_by = new.held_by.clone();
         self.inner.add(new)?;
-        let objects = self.inner.settle(&mut tail, &HashSet::new(), Doubt::None, now)?;
+        let objects = self.inner.apply_list(&mut tail, &HashSet::new(), Recheck::None, now)?;
         Ok(TakenDown { notice, objects, held_by })
     }
 
-    /// Lifts what is said here, or by others, of just `subject`. What was refused meanwhile comes
-    /// again: sources are read from the start. After an error, call it again.
+    /// Lifts all notices on exactly `subject`, local and foreign. Refused objects come again:
+    /// sources are read from the start. After an error, call it again.
     ///
     /// # Errors
     ///
     /// [`Error::NotSuppressed`]; otherwise as for [`suppress`](Self::suppress).
     pub fn lift(&self, author: &Author, subject: Subject, now: Stamp) -> Result<Notice, Error> {
         let mut tail = self.inner.tail();
-        tail.go_on(&self.inner.log)?;
-        if !self.inner.suppressed().on(&subject).any(|it| it.active) {
-            // It may be lifted, and consumers have not been told.
+        tail.ensure_writable(&self.inner.log)?;
+        if !self.inner.suppressed().on_subject(&subject).any(|it| it.active) {
+            // It may be lifted without a tombstone that says so.
             let undone = self.inner.undone()?.into_iter().rev();
             let mut lifts = undone.filter(|it| it.scope == Scope::Here && it.notice.lifted);
             let Some(lift) = lifts.find(|it| it.notice.subject == subject) else {
                 return Err(Error::NotSuppressed { subject: subject.to_string() });
             };
-            self.inner.settle(&mut tail, &HashSet::new(), Doubt::None, now)?;
+            self.inner.apply_list(&mut tail, &HashSet::new(), Recheck::None, now)?;
             return Ok(lift.notice);
         }
         let notice = self.inner.sign(author, subject, true, "", now);
@@ -120,11 +118,11 @@ impl Collection {
             held_by: Vec::new(),
             active: false,
         })?;
-        self.inner.settle(&mut tail, &HashSet::new(), Doubt::None, now)?;
+        self.inner.apply_list(&mut tail, &HashSet::new(), Recheck::None, now)?;
         Ok(notice)
     }
 
-    /// Returns all notices on the list, oldest first, those that were lifted too.
+    /// Returns all notices on the list, oldest first, lifted ones included.
     #[must_use]
     pub fn suppressions(&self) -> Vec<Suppression> {
         self.inner.suppressed().list.clone()
@@ -136,47 +134,47 @@ impl Collection {
         self.inner.suppressed().covering(oid).is_some()
     }
 
-    /// Says what has been made of notices and refused records.
+    /// Returns the counts of notices and refused records.
     #[must_use]
     pub fn takedowns(&self) -> Takedowns {
         self.inner.suppressed().takedowns()
     }
 
-    /// Sets whose takedowns count for the objects of every source; those of others count where they
-    /// are signed by the objects' own gatherer.
+    /// Sets the sources whose takedowns count for the objects of every source. Those of others
+    /// count if they are signed by the objects' own gatherer.
     pub fn trust_takedowns(&self, sources: BTreeSet<String>) {
-        self.inner.suppressed().watched.trusted = sources;
+        self.inner.suppressed().trust.trusted = sources;
     }
 
-    /// Sets the key that what is said here is signed with: if the list was lost, or put back, and the
-    /// notices come back from others, they count for all.
+    /// Sets the key of local notices. If the list was lost or restored, and these notices come back
+    /// from others, they count for all.
     pub fn own_key(&self, key: &str) {
         self.source_key("", key);
     }
 
-    /// Notes that `key` is what `source` says it signs with: if its takedowns count for all, these are
-    /// meant, whoever passes them on.
+    /// Notes that `source` names `key` as its own: if its takedowns count for all, these are meant,
+    /// whoever passes them on.
     pub fn source_key(&self, source: &str, key: &str) {
-        let keys = &mut self.inner.suppressed().watched.keys;
+        let keys = &mut self.inner.suppressed().trust.keys;
         if keys.get(source).is_none_or(|it| it != key) {
             keys.insert(source.to_owned(), key.to_owned());
         }
     }
 
-    /// Does what of the list is not done yet in this log, or may be undone.
-    pub(crate) fn suppress_again(&self, doubt: Doubt, now: Stamp) -> Result<(), Error> {
+    /// Carries out the notices that are not done in this log yet, or may be undone.
+    pub(crate) fn suppress_again(&self, recheck: Recheck, now: Stamp) -> Result<(), Error> {
         let mut tail = self.inner.tail();
-        let objects = self.inner.settle(&mut tail, &HashSet::new(), doubt, now)?;
+        let objects = self.inner.apply_list(&mut tail, &HashSet::new(), recheck, now)?;
         if objects != 0 {
             let dir = self.inner.dir.display();
-            tracing::warn!(%dir, objects, "what is suppressed was deleted again");
+            tracing::warn!(%dir, objects, "suppressed objects were deleted again");
         }
         Ok(())
     }
 }
 
 impl Inner {
-    /// Gives notice, later than any before of the same subject by the same signer.
+    /// Signs a notice, later than any before on the same subject by the same signer.
     fn sign(
         &self,
         author: &Author,
@@ -186,14 +184,14 @@ impl Inner {
         now: Stamp,
     ) -> Notice {
         let list = self.suppressed();
-        let own = list.on(&subject).filter(|it| it.notice.key == author.identity.key());
+        let own = list.on_subject(&subject).filter(|it| it.notice.key == author.identity.key());
         let last = own.map(|it| it.notice.at.0).max();
         let at = Stamp(now.0.max(last.map_or(0, |it| it.saturating_add(1))));
         drop(list);
         Notice::sign(author, subject, lifted, reason, at)
     }
 
-    /// Puts what is said here on the list, durably.
+    /// Adds a local notice to the list, durably.
     fn add(&self, new: Suppression) -> Result<(), Error> {
         let subject = new.notice.subject.to_string();
         if !self.suppressed().stage(new) {
@@ -202,8 +200,8 @@ impl Inner {
         self.write_list()
     }
 
-    /// Writes to the list's file what has been put on the list; if that fails it is taken off again.
-    /// For who has the writer's lock.
+    /// Writes added notices to the list's file; if that fails, removes them from the list. The
+    /// caller holds the writer's lock.
     pub(crate) fn write_list(&self) -> Result<(), Error> {
         let Some(writing) = self.suppressed().writing() else { return Ok(()) };
         let written = writing.run();
@@ -218,54 +216,54 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns the state of the list's file up to which all is done; `None` if that is not known.
+    /// Returns the state of the list's file up to which all is done; `None` if unknown.
     fn done(&self) -> Result<Option<Mark>, Error> {
         let key = note_key(SUPPRESSED, &[]);
         let value = self.read_keys(|keys| keys.note(&key))?;
         Ok(value.and_then(|it| Mark::decode(&it)))
     }
 
-    /// Returns what of the list is not done yet, as it came.
+    /// Returns the notices that are not done yet, in their order.
     fn undone(&self) -> Result<Vec<Suppression>, Error> {
         let done = self.done()?.unwrap_or_default();
         let list = self.suppressed();
         Ok(if done == list.mark() { Vec::new() } else { list.after(done.before(list.mark())) })
     }
 
-    /// Does what of the list is not done yet: deletes what lives of it, has tombstones carry it (but
-    /// what is `told` already, by signature), reads sources again for what is lifted, and notes that
-    /// it is done. Returns how many objects were deleted.
-    pub(crate) fn settle(
+    /// Carries out the notices that are not done yet: deletes their live objects, commits their
+    /// carriers (except those in `carried`, by signature), has sources read again after lifts, and
+    /// notes the progress. Returns the number of deleted objects.
+    pub(crate) fn apply_list(
         &self,
         tail: &mut Tail,
-        told: &HashSet<String>,
-        doubt: Doubt,
+        carried: &HashSet<String>,
+        recheck: Recheck,
         now: Stamp,
     ) -> Result<u64, Error> {
-        let undone = match doubt {
-            Doubt::All => self.suppressed().after(0),
-            Doubt::None | Doubt::Live | Doubt::Told => self.undone()?,
+        let undone = match recheck {
+            Recheck::All => self.suppressed().after(0),
+            Recheck::None | Recheck::LiveObjects | Recheck::Tombstones => self.undone()?,
         };
-        let suspect = match doubt {
-            Doubt::Live => prefixes(&self.suppressed().list),
-            Doubt::None | Doubt::Told | Doubt::All => prefixes(&undone),
+        let suspect = match recheck {
+            Recheck::LiveObjects => prefixes(&self.suppressed().list),
+            Recheck::None | Recheck::Tombstones | Recheck::All => prefixes(&undone),
         };
-        let untold = match doubt {
-            Doubt::Told => self.suppressed().after(0),
-            Doubt::None | Doubt::Live | Doubt::All => undone.clone(),
+        let uncarried = match recheck {
+            Recheck::Tombstones => self.suppressed().after(0),
+            Recheck::None | Recheck::LiveObjects | Recheck::All => undone.clone(),
         };
         let mut objects = 0;
         for prefix in suspect {
             objects += self.delete_suppressed(tail, &prefix, now)?;
         }
-        let untold = untold.iter().filter(|it| !told.contains(&it.notice.signature));
+        let uncarried = uncarried.iter().filter(|it| !carried.contains(&it.notice.signature));
         let carry =
             |it: &Suppression| Change::Suppress(it.notice.carrier(), Box::new(it.notice.clone()));
-        let carriers: Vec<Change> = untold.map(carry).collect();
+        let carriers: Vec<Change> = uncarried.map(carry).collect();
         for part in carriers.chunks(DELETES_MAX) {
             self.commit(tail, part, &[], now)?;
         }
-        // Who has lifted what counted for its own objects alone brings those again.
+        // After a lift of a notice for its own objects the signer sends those again.
         if undone.iter().any(|it| it.notice.lifted && it.scope != Scope::Own) {
             self.forget_cursors(tail, now)?;
         }
@@ -278,8 +276,7 @@ impl Inner {
         Ok(objects)
     }
 
-    /// Deletes what lives of what is suppressed, of those whose keys begin with `prefix`; returns how
-    /// many objects that were.
+    /// Deletes the suppressed objects whose keys begin with `prefix`; returns their number.
     fn delete_suppressed(&self, tail: &mut Tail, prefix: &[u8], now: Stamp) -> Result<u64, Error> {
         let mut objects = 0;
         loop {
@@ -304,7 +301,7 @@ impl Inner {
         }
     }
 
-    /// Writes the list's file anew if most of it is superseded.
+    /// Rewrites the list's file if most of it is superseded.
     fn tidy_list(&self) -> Result<(), Error> {
         let Some((writing, spans)) = self.suppressed().rewriting() else { return Ok(()) };
         let file = writing.run()?;
@@ -312,8 +309,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns live objects that are `wanted`, and why, of those whose keys begin with `prefix`; at
-    /// most [`FOUND_MAX`].
+    /// Returns `wanted` live objects whose keys begin with `prefix`, with their notices; at most
+    /// [`FOUND_MAX`].
     fn live(
         &self,
         prefix: &[u8],
@@ -323,7 +320,7 @@ impl Inner {
             let mut found = BTreeMap::new();
             for item in keys.objects_from(prefix) {
                 let (key, _) = item?;
-                if FOUND_MAX <= found.len() || self.go_on().is_err() {
+                if FOUND_MAX <= found.len() || self.check_open().is_err() {
                     break;
                 }
                 let Some(oid) = Oid::from_key(&key) else { continue };
@@ -333,11 +330,11 @@ impl Inner {
             }
             Ok(found)
         })?;
-        self.go_on().map(|()| found)
+        self.check_open().map(|()| found)
     }
 
-    /// Returns the sources that hold any of these.
-    fn holders_named<'a>(
+    /// Returns the sources that hold any of `oids`.
+    fn sources_holding<'a>(
         &self,
         oids: impl Iterator<Item = &'a Oid>,
     ) -> Result<BTreeSet<String>, Error> {
@@ -351,7 +348,7 @@ impl Inner {
         Ok(names)
     }
 
-    /// Has every source read from the start.
+    /// Forgets all cursors, so that every source is read from the start.
     pub(crate) fn forget_cursors(&self, tail: &mut Tail, now: Stamp) -> Result<(), Error> {
         let found = self.read_keys(|keys| keys.cursors())?;
         let notes: Vec<Note> =
@@ -360,7 +357,7 @@ impl Inner {
     }
 }
 
-/// Returns what the keys of objects begin with that are to be looked at: none begins with another.
+/// Returns the key prefixes of the objects to check; none begins with another.
 fn prefixes(list: &[Suppression]) -> Vec<Vec<u8>> {
     let active = list.iter().filter(|it| it.active);
     let mut found: Vec<Vec<u8>> = active.map(Suppression::keys_from).collect();
@@ -433,11 +430,11 @@ mod tests {
         .collect()
     }
 
-    /// So much space, in bytes, takes the list and no commit.
+    /// Free space for a write of the list, but not for a commit, in bytes.
     const LIST_FITS: u64 = 1 << 10;
 
     #[test]
-    fn what_a_full_disk_kept_from_being_done_is_done_by_the_next_pull() {
+    fn a_takedown_interrupted_by_a_full_disk_is_done_by_the_next_pull() {
         let dir = tempfile::tempdir().unwrap();
         let (collection, faulty) = open(dir.path());
         apply(&collection, "other", vec![update("http://h/1"), update("http://h/2")]).unwrap();
@@ -454,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_was_not_carried_out_is_by_the_next_purge_or_by_saying_it_again() {
+    fn an_interrupted_takedown_is_done_by_the_next_purge_and_a_lift_by_a_repeat() {
         let dir = tempfile::tempdir().unwrap();
         let (collection, faulty) = open(dir.path());
         let changes = vec![update("http://h/1"), update("http://h/2")];
@@ -479,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_written_is_not_on_the_list() {
+    fn a_notice_that_could_not_be_written_is_not_on_the_list() {
         let dir = tempfile::tempdir().unwrap();
         let (collection, faulty) = open(dir.path());
         let changes = vec![update("http://h/1")];

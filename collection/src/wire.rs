@@ -1,7 +1,6 @@
-//! What a feed and those who ask it tell each other beside the members: the headers that
-//! [`feed`](crate::feed) describes.
+//! The headers of the feed protocol, which [`feed`](crate::feed) describes.
 
-pub(crate) mod asking;
+pub(crate) mod client;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
@@ -17,15 +16,15 @@ pub(crate) const FROM: HeaderName = HeaderName::from_static("harvest-from");
 pub(crate) const TO: HeaderName = HeaderName::from_static("harvest-to");
 /// The server's id and public key.
 pub(crate) const KEY: HeaderName = HeaderName::from_static("harvest-key");
-/// The id of who asks.
+/// The consumer's id.
 pub(crate) const CONSUMER: HeaderName = HeaderName::from_static("harvest-consumer");
 pub(crate) const OBJECTS: HeaderName = HeaderName::from_static("harvest-objects");
 pub(crate) const PURGED: HeaderName = HeaderName::from_static("harvest-purged");
-/// The serials that cannot be told just now.
+/// The serials that are damaged at the source.
 pub(crate) const MISSING: HeaderName = HeaderName::from_static("harvest-missing");
 
-/// Says what the body is.
-pub(crate) fn describe(
+/// Sets the headers that describe the body.
+pub(crate) fn set_stream_headers(
     headers: &mut HeaderMap,
     kind: &'static str,
     from: u64,
@@ -45,14 +44,14 @@ pub(crate) fn describe(
     }
 }
 
-/// Says what is missing, if anything is.
-pub(crate) fn lack(headers: &mut HeaderMap, holes: &Holes) {
+/// Sets the header that names the missing serials, if there are any.
+pub(crate) fn set_missing(headers: &mut HeaderMap, holes: &Holes) {
     if !holes.is_empty() {
         headers.insert(MISSING, value(holes));
     }
 }
 
-/// Returns a header's value. Ours are numbers, hex and ranges: always fit for one.
+/// Returns a header's value. Our values are numbers, hex and ranges, which are always valid.
 pub(crate) fn value(text: impl ToString) -> HeaderValue {
     HeaderValue::try_from(text.to_string()).unwrap_or(HeaderValue::from_static(""))
 }

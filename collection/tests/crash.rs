@@ -1,8 +1,8 @@
-//! Crashes and a full disk, for real: this binary starts itself as a child, which commits, applies
-//! and compacts while the parent kills it with SIGKILL, or while the system lets its files grow no
-//! further. Every acknowledged change must be there, and none doubled.
+//! Real crashes and a full disk. This binary starts itself as a child, which commits, applies and
+//! compacts, while the parent kills it with SIGKILL, or the system limits the size of its files.
+//! Every acknowledged change must be there, and none twice.
 //!
-//! `HARVEST_CRASH_ROUNDS` says how many kills (default 6); `HARVEST_CRASH_SEED` repeats a run.
+//! `HARVEST_CRASH_ROUNDS` is the number of kills (default 6); `HARVEST_CRASH_SEED` repeats a run.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -22,16 +22,16 @@ use soif::Record;
 
 /// Set for the child: the directory of its collection.
 const CHILD: &str = "HARVEST_CRASH_DIRECTORY";
-/// Set for a child that compacts all the time.
+/// Set for a child that also compacts.
 const COMPACTS: &str = "HARVEST_CRASH_COMPACTS";
-/// How many objects are changed over and over.
+/// Number of objects that are changed again and again.
 const OBJECTS: u64 = 20;
 
 fn options() -> Options {
     Options {
         segment_bytes_max: 16 << 10,
         member_bytes_max: 4 << 10,
-        // Small enough that runs are written, and merged, all the time.
+        // Small enough that runs are written and merged again and again.
         keys_table_bytes_max: 64 << 10,
         ..Options::default()
     }
@@ -41,7 +41,7 @@ fn open(dir: &Path) -> (Collection, Recovery) {
     Collection::open(dir, options(), Stamp(1)).unwrap()
 }
 
-/// An update that says which step made it; its size varies with the step.
+/// Makes an update with its step; its size varies with the step.
 fn update(url: &str, step: u64) -> Change {
     let mut record = Record::new("FILE", url);
     record.push("Gatherer-Id", "g");
@@ -51,12 +51,12 @@ fn update(url: &str, step: u64) -> Change {
     Change::Update(record)
 }
 
-/// Whether the step deletes its object rather than changing it.
+/// Whether the step deletes its object instead of changing it.
 fn deletes(step: u64) -> bool {
     step.is_multiple_of(7)
 }
 
-/// Does one step as one commit: an event that is never touched again, and an object that is.
+/// Commits one step: an event that never changes again, and an object that does.
 fn act(collection: &Collection, step: u64) {
     let event = update(&format!("http://event/{step}"), step);
     let url = format!("http://object/{}", step % OBJECTS);
@@ -77,7 +77,7 @@ fn act(collection: &Collection, step: u64) {
     }
 }
 
-/// The last step that is whole in the collection.
+/// Returns the last step that is complete in the collection.
 fn last_step(collection: &Collection) -> u64 {
     let pulled = collection.cursor("s").unwrap().map_or(0, |it| it.serial);
     let note = collection.note(b"step").unwrap();
@@ -85,7 +85,7 @@ fn last_step(collection: &Collection) -> u64 {
     pulled.max(noted)
 }
 
-/// Runs as the child: steps on from where the collection is, telling each one once it is durable.
+/// Runs as the child: continues the steps, and reports each one once it is durable.
 #[test]
 fn child() {
     let Ok(dir) = env::var(CHILD) else { return };
@@ -96,25 +96,25 @@ fn child() {
     thread::scope(|scope| {
         scope.spawn(move || {
             for round in (0_u64..).take_while(|_| compacts) {
-                say("compacting");
-                // Far below the horizon: every delete stays.
+                report("compacting");
+                // Far before the horizon: every delete stays.
                 if round.is_multiple_of(2) {
                     compacting.compact_tail(Stamp(1)).unwrap();
                 } else {
                     compacting.compact(Stamp(1)).unwrap();
                 }
-                say("compacted");
+                report("compacted");
             }
         });
         for step in last_step(&collection) + 1.. {
             act(&collection, step);
-            say(&format!("ack {step}"));
+            report(&format!("ack {step}"));
         }
     });
 }
 
-/// Tells the parent something, in one write.
-fn say(what: &str) {
+/// Reports a line to the parent, in one write.
+fn report(what: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("{what}\n").as_bytes()).unwrap();
     out.flush().unwrap();
@@ -133,17 +133,17 @@ fn start_child(dir: &Path, compacts: bool) -> Child {
         .unwrap()
 }
 
-/// Lets the child acknowledge `steps`, and begin a compaction if it is to be killed in one; spins
-/// `spin` times and kills it. Returns the last step that it told, and what it did.
+/// Lets the child acknowledge `steps`, and, for a kill in a compaction, begin one; spins `spin`
+/// times and kills it. Returns the last step that it reported, and its activity.
 fn run_and_kill(dir: &Path, steps: u64, spin: u64, compacts: bool) -> (u64, &'static str) {
     let mut child = start_child(dir, compacts);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let (mut told, mut read) = (0, 0);
+    let (mut acknowledged, mut read) = (0, 0);
     let mut doing = "opening";
-    let mut hear = |line: &str| {
-        // The harness prints before the first one on the same line.
+    let mut parse_line = |line: &str| {
+        // The first report may follow the harness's output on the same line.
         if let Some((_, step)) = line.split_once("ack ") {
-            told = step.parse().unwrap();
+            acknowledged = step.parse().unwrap();
             read += 1;
             doing = if doing == "opening" { "appending" } else { doing };
         } else if line.ends_with("compacting") {
@@ -151,12 +151,12 @@ fn run_and_kill(dir: &Path, steps: u64, spin: u64, compacts: bool) -> (u64, &'st
         } else if line.ends_with("compacted") {
             doing = "appending";
         }
-        (told, read, doing)
+        (acknowledged, read, doing)
     };
-    // With no steps the kill comes while it opens the collection.
+    // With no steps the kill comes during the opening.
     if steps != 0 {
         for line in lines.by_ref() {
-            let (_, read, doing) = hear(&line.unwrap());
+            let (_, read, doing) = parse_line(&line.unwrap());
             if steps <= read && (!compacts || doing == "compacting") {
                 break;
             }
@@ -165,18 +165,18 @@ fn run_and_kill(dir: &Path, steps: u64, spin: u64, compacts: bool) -> (u64, &'st
     (0..spin).for_each(|_| std::hint::spin_loop());
     child.kill().unwrap();
     child.wait().unwrap();
-    // What it told before it died counts too, but for a line that it did not finish.
+    // Its last reports count too, except an unfinished line.
     let rest: Vec<String> = lines.map_while(Result::ok).collect();
     for line in rest.iter().take(rest.len().saturating_sub(1)) {
-        hear(line);
+        parse_line(line);
     }
-    let (told, _, doing) = hear("");
-    (told, doing)
+    let (acknowledged, _, doing) = parse_line("");
+    (acknowledged, doing)
 }
 
-fn check(collection: &Collection, told: u64) {
+fn check(collection: &Collection, acknowledged: u64) {
     let last = last_step(collection);
-    assert!(told <= last, "step {told} was acknowledged, {last} is there");
+    assert!(acknowledged <= last, "step {acknowledged} was acknowledged, {last} is there");
     let mut events = BTreeMap::new();
     let mut serial = 0;
     for scanned in collection.scan(0).unwrap().map(Result::unwrap) {
@@ -219,29 +219,29 @@ fn a_kill_at_any_moment_loses_nothing_acknowledged() {
         ["appending", "compacting"].iter().any(|it| killed[it] < least)
     };
     let mut round = 0;
-    // By chance, or on a busy machine, few are killed where it matters: then there are more rounds.
+    // By chance, or on a busy machine, few kills hit the important activities: then there are more rounds.
     while round < rounds || (is_lacking(&killed) && round < rounds * 10) {
         let steps = random(&mut state) % 70;
         let steps = steps.saturating_sub(10);
         let spin = random(&mut state) % if steps == 0 { 20_000_000 } else { 2_000_000 };
         let compacts = round % 2 == 1;
         let spin = if compacts { spin / 20 } else { spin };
-        let (told, doing) = run_and_kill(dir.path(), steps, spin, compacts);
+        let (acknowledged, doing) = run_and_kill(dir.path(), steps, spin, compacts);
         println!(
             "seed {seed}, round {round}: killed while {doing}, {spin} spins after {steps} steps"
         );
         *killed.entry(doing).or_insert(0) += 1;
         let (collection, recovery) = open(dir.path());
         assert!(!recovery.lost, "{recovery:?}");
-        check(&collection, told);
+        check(&collection, acknowledged);
         round += 1;
     }
     println!("{killed:?}");
     assert!(!is_lacking(&killed), "{killed:?}");
 }
 
-/// Runs as the child under a limit on the size of files: commits until there is no room, and shows
-/// that nothing of the failed commit is to be seen.
+/// Runs as the child under a limit on the size of files: commits until there is no room, and checks
+/// that nothing of the failed commit is visible.
 #[test]
 fn child_on_a_full_disk() {
     let Ok(dir) = env::var("HARVEST_FULL_DIRECTORY") else { return };
@@ -265,7 +265,7 @@ fn child_on_a_full_disk() {
                 );
                 let oid = Oid::new("g", &format!("http://{step}"));
                 assert_eq!(collection.get(&oid).unwrap(), None);
-                // A small one still fits: what was written of the large one is gone.
+                // A small commit still fits: the written part of the large one is gone.
                 let delete = Change::Delete(Oid::new("g", "http://1"));
                 let batch = Batch { changes: vec![delete], notes: vec![] };
                 assert_eq!(collection.commit(batch, Stamp(1)).unwrap().serial, step);
@@ -277,7 +277,7 @@ fn child_on_a_full_disk() {
 }
 
 #[test]
-fn a_full_disk_stops_writing_and_shows_nothing_by_halves() {
+fn a_full_disk_stops_commits_and_shows_no_partial_one() {
     let dir = tempfile::tempdir().unwrap();
     // Files of at most 4 MiB (in blocks of 512 bytes), and no signal at the limit.
     let script =
@@ -300,19 +300,19 @@ fn a_full_disk_stops_writing_and_shows_nothing_by_halves() {
     assert_eq!(collection.verify().unwrap().problems, []);
 }
 
-/// A long URL that does not compress well: the key index gets large with few of them.
+/// Makes a long URL that does not compress well: a few of them make a large key index.
 fn long_url(n: u64) -> String {
     let mut state = n + 1;
     (0..30)
         .fold(format!("http://host/{n}/"), |url, _| url + &format!("{:016x}", random(&mut state)))
 }
 
-/// Runs as the child under a limit on the size of files that the key index reaches first: nothing
-/// more is taken, and once there is room again, all goes on.
+/// Runs as the child under a limit on the size of files that the key index reaches first. Further
+/// commits are refused, and go on once there is room again.
 #[test]
 fn child_on_a_disk_too_full_for_the_keys() {
     let Ok(dir) = env::var("HARVEST_CRAMPED_DIRECTORY") else { return };
-    // What is written of it at once is more than a file may have; a segment is less.
+    // A write of the key index exceeds the limit of a file; a segment does not.
     let options = Options {
         keys_table_bytes_max: 4 << 20,
         segment_bytes_max: 512 << 10,
@@ -336,7 +336,7 @@ fn child_on_a_disk_too_full_for_the_keys() {
     assert!(matches!(commit(rounds), Err(Error::Full { .. })));
     let first = Oid::new("g", &long_url(1));
     assert!(matches!(collection.get(&first), Err(Error::Full { .. })));
-    assert_eq!(collection.version().serial, 500 * rounds, "what was acknowledged and no more");
+    assert_eq!(collection.version().serial, 500 * rounds, "the acknowledged commits and no more");
 
     let pid = std::process::id().to_string();
     let raised = Command::new("prlimit").args(["--pid", &pid, "--fsize=unlimited"]).status();
@@ -351,7 +351,7 @@ fn child_on_a_disk_too_full_for_the_keys() {
 }
 
 #[test]
-fn a_disk_too_full_for_the_keys_stops_nothing_for_good() {
+fn commits_go_on_after_a_disk_too_full_for_the_keys() {
     let dir = tempfile::tempdir().unwrap();
     let child = "child_on_a_disk_too_full_for_the_keys --exact --nocapture";
     let output = Command::new("sh")
@@ -371,7 +371,7 @@ fn a_disk_too_full_for_the_keys_stops_nothing_for_good() {
     assert_eq!(collection.verify().unwrap().problems, []);
 }
 
-/// Runs as the child: leaves itself one more file to open, and begins an epoch.
+/// Runs as the child: with one free file descriptor left, begins an epoch.
 #[test]
 fn child_short_of_files() {
     let Ok(dir) = env::var("HARVEST_SHORT_DIRECTORY") else { return };
@@ -383,7 +383,7 @@ fn child_short_of_files() {
     let error = collection.new_epoch(Stamp(2)).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error}");
     assert_eq!(collection.version(), before);
-    // With none left at all, commits and look-ups go on, and the keys are made durable.
+    // Without any free descriptor commits and look-ups go on, and the keys are made durable.
     open_all.extend(open_one());
     let changes = vec![update("http://h/1", 1)];
     collection.commit(Batch { changes, notes: vec![] }, Stamp(10_000)).unwrap();
@@ -393,9 +393,9 @@ fn child_short_of_files() {
     println!("epoch {}", before.epoch);
 }
 
-/// Otherwise a compaction that fails so would remove what the list names.
+/// Otherwise a failed compaction would remove segments that the manifest names.
 #[test]
-fn a_list_of_segments_that_was_not_written_is_not_in_force() {
+fn a_manifest_that_was_not_written_is_not_in_force() {
     let dir = tempfile::tempdir().unwrap();
     let output = Command::new("sh")
         .args(["-c", "ulimit -n 64; exec \"$0\" child_short_of_files --exact --nocapture"])

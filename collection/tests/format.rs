@@ -1,4 +1,4 @@
-//! The byte format: gzip that anybody can read, packed by the backend that we measured.
+//! The byte format: gzip for any reader, packed by the backend that we measured.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -54,7 +54,7 @@ fn a_segment_unzips_to_a_readable_stream() {
 }
 
 #[test]
-fn what_was_committed_reads_back_from_the_bytes() {
+fn a_commit_reads_back_from_the_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let (_, bytes) = segment(&dir);
     let mut decoder = Decoder::new(MEMBER_BYTES_MAX);
@@ -123,8 +123,8 @@ proptest! {
 
 static GOOD: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
 
-/// Features add up over the whole build, and one dependency can switch flate2's backend: every
-/// backend packs differently, so the same bytes mean the same code.
+/// Cargo unites features over the whole build, so a dependency can switch flate2's backend. Every
+/// backend packs differently: the same bytes prove the same code.
 #[test]
 fn deflate_is_packed_by_zlib_rs() {
     let words = ["segment", "member", "change", "stamp", "serial", "epoch", "cursor", "holder"];

@@ -1,7 +1,7 @@
-//! A large collection: how fast it takes, finds, opens and compacts, and that all of it is there.
+//! A large collection: its speed of commits, look-ups, opening and compaction, and that all records are there.
 //!
-//! `HARVEST_RECORDS` says how many records (default 20,000). The figures are printed: run a release
-//! build with `--nocapture` to compare them with docs/measurements.md.
+//! `HARVEST_RECORDS` is the number of records (default 20,000). The figures are printed: run a release build
+//! with `--nocapture` to compare them with docs/measurements.md.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -51,7 +51,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
 }
 
 #[test]
-fn all_of_it_is_taken_found_and_kept() {
+fn all_records_are_committed_found_and_kept() {
     let records = env::var("HARVEST_RECORDS").ok().and_then(|it| it.parse().ok());
     let records: u64 = records.unwrap_or(20_000);
     let dir = tempfile::tempdir().unwrap();
@@ -98,7 +98,7 @@ fn all_of_it_is_taken_found_and_kept() {
     println!("resident at most: {} MB", peak_bytes() >> 20);
 }
 
-/// The most memory that this process has had resident, in bytes.
+/// Returns the largest resident memory of this process so far, in bytes.
 fn peak_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|it| it.strip_prefix("VmHWM:")).unwrap();

@@ -1,4 +1,4 @@
-//! The life of a collection: what is committed is found, survives, and is merged from sources.
+//! The life of a collection: commits are found, survive a restart, and are merged from sources.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -49,15 +49,15 @@ fn title(collection: &Collection, url: &str) -> Option<String> {
 }
 
 #[test]
-fn what_is_committed_is_found_and_survives() {
+fn commits_are_found_and_survive_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(&dir);
-    let heard = collection.watch();
+    let versions = collection.watch();
     let version = collection
         .commit(changes(vec![update("http://a", "one"), update("http://b c", "two")]), Stamp(50))
         .unwrap();
     assert_eq!(version.serial, 2);
-    assert!(heard.has_changed().unwrap());
+    assert!(versions.has_changed().unwrap());
     collection.commit(changes(vec![update("http://a", "three")]), Stamp(40)).unwrap();
     collection.commit(changes(vec![Change::Delete(oid("http://b c"))]), Stamp(60)).unwrap();
     let note = Note { key: b"k".to_vec(), value: Some(b"v".to_vec()) };
@@ -87,7 +87,7 @@ fn what_is_committed_is_found_and_survives() {
 }
 
 #[test]
-fn a_change_that_cannot_be_stored_is_refused_by_place() {
+fn a_change_that_cannot_be_stored_is_refused_with_its_position() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(&dir);
     let nameless = Change::Update(Record::new("FILE", "http://x"));
@@ -104,14 +104,14 @@ fn a_change_that_cannot_be_stored_is_refused_by_place() {
 }
 
 #[test]
-fn a_directory_has_one_holder() {
+fn a_directory_is_open_in_one_process() {
     let dir = tempfile::tempdir().unwrap();
     let _collection = open(&dir);
     let error = Collection::open(dir.path(), Options::default(), Stamp(1)).unwrap_err();
     assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
 }
 
-/// Reads ranges of files back as changes, with the end mark that a feed adds.
+/// Returns the serials in the served ranges, followed by the end mark of a feed.
 fn served(collection: &Collection, since: u64) -> Vec<u64> {
     let extents = collection.extents(since).unwrap().unwrap();
     let mut decoder = Decoder::new(MEMBER_BYTES_MAX);
@@ -166,7 +166,7 @@ fn an_object_goes_with_its_last_holder() {
     let collection = open(&dir);
     let one = collection.apply(pulled("a", 1, vec![(1, update("u", "one"))]), Stamp(1)).unwrap();
     assert_eq!((one.updated, one.deleted, one.ignored), (1, 0, 0));
-    // The same version by another way, then a newer one, then an older one.
+    // The same version through another source, then a newer one, then an older one.
     let mut passed_on = record("g", "u", "one");
     passed_on.push("Origin-Version", "0000000000000009-1");
     let list = vec![(70, Change::Update(passed_on))];
@@ -174,7 +174,7 @@ fn an_object_goes_with_its_last_holder() {
     let list = vec![(5, update("u", "five"))];
     assert_eq!(collection.apply(pulled("a", 5, list), Stamp(1)).unwrap().updated, 1);
     assert_eq!(title(&collection, "u").as_deref(), Some("five"));
-    // A pull that is repeated changes nothing.
+    // A repeated pull changes nothing.
     let list = vec![(5, update("u", "five"))];
     assert_eq!(collection.apply(pulled("a", 5, list), Stamp(1)).unwrap().ignored, 1);
     let counts: Vec<_> =
@@ -192,7 +192,7 @@ fn an_object_goes_with_its_last_holder() {
 }
 
 #[test]
-fn what_a_cursor_tells_of_is_in_the_version_behind_the_commit() {
+fn a_cursor_never_runs_ahead_of_the_version() {
     const COMMITS: u64 = 1_000;
     let dir = tempfile::tempdir().unwrap();
     let collection = open(&dir);
@@ -213,14 +213,14 @@ fn what_a_cursor_tells_of_is_in_the_version_behind_the_commit() {
 }
 
 #[test]
-fn what_cannot_be_stored_does_not_hold_up_its_source() {
+fn a_change_that_cannot_be_stored_does_not_block_its_source() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(&dir);
     let mut huge = record("g", "huge", "h");
     huge.push("Body", vec![b'x'; Options::default().record_bytes_max]);
     let nameless = Change::Update(Record::new("FILE", "http://x"));
     let no_root = Change::Confirm { gatherer: String::new(), root: "r".into(), at: Stamp(1) };
-    // The templates that the log itself uses are nobody's.
+    // The log's own templates are allowed in records.
     let mut note = record("g", "u", "u");
     note.template = "NOTE".to_owned();
     let list =
@@ -242,7 +242,7 @@ fn a_snapshot_releases_what_it_does_not_name() {
     first.cursor.snapshot = Some(progress.clone());
     collection.apply(first.clone(), Stamp(2)).unwrap();
     assert_eq!(collection.cursor("a").unwrap().unwrap(), first.cursor);
-    // A delete from before what is held, a changed object, and the end.
+    // A delete of an older version, a changed object, and the end.
     let list = vec![
         (1, Change::Delete(oid("y"))),
         (18, update("y", "2")),
@@ -258,9 +258,9 @@ fn a_snapshot_releases_what_it_does_not_name() {
     assert_eq!(collection.cursor("a").unwrap().unwrap().snapshot, None);
 }
 
-/// As when a source is another after a restore: no commit is larger than need be.
+/// As after a restore of a source: no commit is larger than necessary.
 #[test]
-fn a_snapshot_that_names_little_releases_the_rest_a_part_at_a_time() {
+fn a_snapshot_that_names_little_releases_the_rest_in_parts() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(&dir);
     let objects: u64 = 2 * 4096 + 10;
@@ -293,7 +293,7 @@ fn a_snapshot_that_names_little_releases_the_rest_a_part_at_a_time() {
 }
 
 #[test]
-fn what_nobody_confirms_expires_unless_it_is_too_much() {
+fn unconfirmed_objects_expire_unless_they_are_too_many() {
     let dir = tempfile::tempdir().unwrap();
     let ttl_default = Duration::from_millis(30 * DAY);
     let options = Options { ttl_default, ..Options::default() };
@@ -305,13 +305,13 @@ fn what_nobody_confirms_expires_unless_it_is_too_much() {
     let list =
         vec![update("a", "a"), update("b", "b"), Change::Update(brief), Change::Update(elsewhere)];
     collection.commit(changes(list), Stamp(0)).unwrap();
-    // Time counts only if somebody looked, which deletes nothing at this share.
-    let look = |days: std::ops::Range<u64>| {
+    // Time counts only between sweeps; at this share they delete nothing.
+    let sweep_often = |days: std::ops::Range<u64>| {
         for at in (days.start * DAY..days.end * DAY).step_by(6 * 3_600_000) {
             collection.sweep(Stamp(at), 0.0).unwrap();
         }
     };
-    look(0..1);
+    sweep_often(0..1);
     assert_eq!(collection.sweep(Stamp(DAY - 1), 0.1).unwrap(), Swept::Done { expired: 0 });
     let held = Swept::Held { would_expire: 1, of: 4 };
     assert_eq!(collection.sweep(Stamp(DAY), 0.1).unwrap(), held);
@@ -319,7 +319,7 @@ fn what_nobody_confirms_expires_unless_it_is_too_much() {
     let confirm =
         Change::Confirm { gatherer: "g".into(), root: "http://root/".into(), at: Stamp(9 * DAY) };
     collection.commit(changes(vec![confirm]), Stamp(10 * DAY)).unwrap();
-    look(1..31);
+    sweep_often(1..31);
     assert_eq!(collection.sweep(Stamp(31 * DAY), 0.5).unwrap(), Swept::Done { expired: 1 });
     assert_eq!(collection.get(&oid("elsewhere")).unwrap(), None);
     collection.commit(changes(vec![Change::Refresh(oid("a"))]), Stamp(32 * DAY)).unwrap();

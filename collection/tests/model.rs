@@ -1,5 +1,5 @@
-//! A collection against a map: random commits, reopening, compaction and sweeps give the same
-//! answers, and everything the log says about itself holds throughout.
+//! A model test: a collection gives the same answers as a map after random commits, reopening,
+//! compaction and sweeps. Its log and key index agree throughout.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -142,7 +142,7 @@ impl Model {
         }
     }
 
-    /// The object's tombstone says it, and one of none.
+    /// The object's tombstone carries the notice, and so does one without an object.
     fn suppress(&mut self, n: u8) {
         self.serial += 1 + u64::from(self.objects.remove(&n).is_some());
         self.suppressed.insert(n);
@@ -173,7 +173,7 @@ impl Model {
     }
 }
 
-/// Plays a scan back into what lives at its end.
+/// Returns the live objects after a replay of a scan.
 fn replayed(collection: &Collection) -> BTreeMap<String, u64> {
     let mut live = BTreeMap::new();
     let mut last = (0, Stamp(0));
@@ -286,12 +286,12 @@ fn check(steps: &[Step]) {
         compare(&collection, &model);
     }
     drop(collection);
-    // The keys can be made anew from what compaction has left.
+    // The keys can be rebuilt from the compacted log.
     std::fs::remove_dir_all(dir.path().join("keys")).unwrap();
     compare(&open(model.now).0, &model);
 }
 
-/// A case opens and verifies a collection dozens of times: a tenth of what a pure property gets.
+/// A case opens and verifies a collection dozens of times, so it gets a tenth of the cases of a pure property.
 fn config() -> ProptestConfig {
     let cases = (ProptestConfig::default().cases / 10).max(1);
     ProptestConfig {
@@ -306,12 +306,12 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn a_collection_is_a_map_with_a_memory(steps in steps()) {
+    fn a_collection_behaves_as_a_map(steps in steps()) {
         check(&steps);
     }
 }
 
-/// The one way to lose a delete: a tombstone dropped while an older update is still in the log.
+/// The only way to lose a delete: its tombstone is dropped while an older update is still in the log.
 #[test]
 fn a_delete_outlives_the_update_it_deletes() {
     let update =

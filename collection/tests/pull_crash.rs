@@ -1,8 +1,8 @@
-//! A consumer that is killed while it pulls: this binary starts itself as a child that pulls over a
-//! connection which is cut at a random byte, and kills it with SIGKILL a random moment later, that
-//! is, while it applies what came. In the end every change is there, and none twice.
+//! A consumer that is killed while it pulls. This binary starts itself as a child that pulls over a
+//! connection, which is cut at a random byte. It kills the child with SIGKILL a random moment later,
+//! while the child applies the received part. In the end every change is there, and none twice.
 //!
-//! `HARVEST_CRASH_ROUNDS` says how many kills (default 6); `HARVEST_CRASH_SEED` repeats a run.
+//! `HARVEST_CRASH_ROUNDS` is the number of kills (default 6); `HARVEST_CRASH_SEED` repeats a run.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use collection::feed::{FeedOptions, FeedServer};
-use collection::pull::{Asking, PullLimits, Puller};
+use collection::pull::{FeedClient, PullLimits, Puller};
 use collection::{
     Batch, Change, Collection, GATHERER_ID, ORIGIN_VERSION, Oid, Options, Recovery, Stamp,
 };
@@ -35,7 +35,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tower::service_fn;
 
-/// Set for the child: the directory of its collection, and where to pull from.
+/// Set for the child: the directory of its collection, and the address of the source.
 const DIRECTORY: &str = "HARVEST_PULL_DIRECTORY";
 const ADDRESS: &str = "HARVEST_PULL_ADDRESS";
 const GATHERER: &str = "00000000000000aa";
@@ -78,7 +78,7 @@ fn change(source: &Collection, state: &mut u64) {
     }
 }
 
-/// The live objects' titles; no object may stand in the log twice with one version.
+/// Returns the live objects' titles; no object may be in the log twice with one version.
 fn titles(collection: &Collection) -> BTreeMap<String, String> {
     let mut titles = BTreeMap::new();
     let mut versions = BTreeSet::new();
@@ -110,7 +110,7 @@ async fn child() {
     assert!(!recovery.lost, "{recovery:?}");
     let client = Client::new(Settings { allow_private: true, ..Settings::default() });
     let base = url::Url::parse(&format!("http://{address}/")).unwrap();
-    let ask = Asking::new(client, base, "source").allow_private(true);
+    let ask = FeedClient::new(client, base, "source").allow_private(true);
     Puller::new(ask, collection, PullLimits::default()).pull(None).await.unwrap();
 }
 
@@ -138,7 +138,7 @@ async fn serve_feed(source: &Collection) -> SocketAddr {
     address
 }
 
-/// Passes `budget` bytes from the server, over any number of connections, then cuts and tells.
+/// Passes `budget` bytes from the server, over any number of connections, then cuts and reports.
 async fn proxy(server: SocketAddr, budget: Arc<AtomicU64>, cut: mpsc::Sender<()>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -171,7 +171,7 @@ async fn pass(near: TcpStream, server: SocketAddr, budget: Arc<AtomicU64>, cut: 
                 return;
             }
             if keep < count as u64 {
-                // One word is enough.
+                // One report is enough.
                 cut.try_send(()).unwrap_or_default();
                 return;
             }

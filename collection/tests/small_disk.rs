@@ -1,5 +1,5 @@
-//! A real disk that gets full: a file system of a few megabytes, mounted by a child in a namespace of
-//! its own. Where the system allows no such thing this fails, and says what to do.
+//! A real disk that fills up: a file system of a few megabytes, mounted by a child in a namespace
+//! of its own. Where the system does not allow that, the test fails and says what to do.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use std::process::Command;
 use collection::{Batch, Change, Collection, Error, Oid, Options, Stamp};
 use soif::Record;
 
-/// Set for the child: where the small disk is.
+/// Set for the child: the path of the small disk.
 const DISK: &str = "HARVEST_SMALL_DISK";
 
 fn update(n: u64, state: &mut u64) -> Batch {
@@ -45,13 +45,13 @@ fn child() {
         assert_eq!(collection.health().refusing, Some(error.to_string()));
         assert!(collection.get(&Oid::new("g", "http://h/1")).unwrap().is_some());
         assert_eq!(collection.scan(0).unwrap().filter(Result::is_err).count(), 0);
-        // What stays free is enough to tidy up, and that gives room back.
+        // The reserve is enough for a compaction, which gives room back.
         collection.compact_if_due(Stamp(2)).unwrap().unwrap();
         collection.commit(update(n % 20, &mut state), Stamp(2)).unwrap();
         assert_eq!(collection.health().refusing, None);
     }
     assert!(5 < refusals, "{refusals}");
-    // Somebody else takes all there is, and gives it back.
+    // Another program takes all the space, and gives it back.
     let other = disk.join("other");
     let mut bytes = 4 << 20;
     while 512 < bytes {
@@ -74,7 +74,7 @@ fn child() {
 }
 
 #[test]
-fn a_small_disk_refuses_in_time_and_never_for_good() {
+fn a_small_disk_refuses_in_time_and_recovers() {
     let folder = tempfile::tempdir().unwrap();
     let script = format!(
         "mount -t tmpfs -o size=6m none \"${DISK}\" && exec \"$0\" child --exact --nocapture"

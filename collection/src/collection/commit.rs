@@ -1,7 +1,7 @@
-//! Commits: packed before the writer's lock is taken, appended and synced under it, then put in the key
-//! index, and only then shown to readers.
+//! Commits: packed without the writer's lock, appended and synced under it, added to the key index,
+//! and then shown to readers.
 //!
-//! Source: DESIGN.md, "The one idea".
+//! Source: ARCHITECTURE.md, "The one idea".
 
 use std::borrow::{Borrow, Cow};
 
@@ -18,13 +18,13 @@ use crate::recover;
 const LEVEL_COMMIT: u32 = 1;
 
 impl Collection {
-    /// Appends `batch` as one commit: after a crash all of it is there, or nothing. Durable when it
+    /// Appends `batch` as one commit: after a crash all of it is there, or nothing. It is durable when this
     /// returns. An empty batch commits nothing. Updates of suppressed objects are left out and counted.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`]: correct or drop that change. [`Error::Stopped`]: it is closed. After any
-    /// other nothing of it is kept; where it [`may pass`](Error::may_pass), commit it again later.
+    /// [`Error::Refused`]: correct or drop that change. [`Error::Stopped`]: the collection is closed. After any
+    /// other error nothing of the batch is kept; if the error [`may pass`](Error::may_pass), commit it again later.
     pub fn commit(&self, batch: impl Borrow<Batch>, now: Stamp) -> Result<Version, Error> {
         let batch = batch.borrow();
         let (kept, seen) = self.inner.without_suppressed(&batch.changes);
@@ -33,7 +33,7 @@ impl Collection {
         let packed = self.inner.pack(&kept, &notes)?;
         let mut tail = self.inner.tail();
         if self.inner.suppressed().revision != seen {
-            // More has been suppressed meanwhile.
+            // The list has grown meanwhile.
             let (kept, _) = self.inner.without_suppressed(&kept);
             return self.inner.commit(&mut tail, &kept, &notes, now);
         }
@@ -45,11 +45,11 @@ impl Collection {
     ///
     /// # Errors
     ///
-    /// The file system refused; the epoch is as it was.
+    /// The file system refused; the epoch is unchanged.
     pub fn new_epoch(&self, now: Stamp) -> Result<Version, Error> {
         let mut tail = self.inner.tail();
-        self.inner.go_on()?;
-        tail.go_on(&self.inner.log)?;
+        self.inner.check_open()?;
+        tail.ensure_writable(&self.inner.log)?;
         let mut manifest = tail.manifest_now();
         manifest.epoch = recover::fresh_epoch(now, manifest.epoch);
         tail.replace(manifest, &self.inner.log)?;
@@ -67,8 +67,7 @@ impl Collection {
 }
 
 impl Inner {
-    /// Leaves out updates of what is suppressed, and counts them. Returns the list's revision,
-    /// too.
+    /// Leaves out updates of suppressed objects, and counts them. Returns the list's revision, too.
     fn without_suppressed<'a>(&self, changes: &'a [Change]) -> (Cow<'a, [Change]>, u64) {
         let mut suppressed = self.suppressed();
         let refused = |change: &&Change| {
@@ -84,7 +83,6 @@ impl Inner {
         (Cow::Owned(kept), revision)
     }
 
-    /// Packs what is to be committed.
     pub(crate) fn pack(&self, changes: &[Change], notes: &[Note]) -> Result<Vec<Packed>, Error> {
         let options = &self.options;
         let drafts =
@@ -116,22 +114,22 @@ impl Inner {
             return Ok(tail.version());
         }
         let taken = self.append(tail, packed, now);
-        self.mending().refused(taken.as_ref().err());
+        self.repairs().refused(taken.as_ref().err());
         let appended = taken.inspect_err(|_error| self.log.settled.end())?;
         self.index(tail, appended, changes, notes);
         self.publish(tail);
         self.log.settled.end();
-        let goes_on = || self.go_on().is_ok();
-        if let Err(error) = self.read_keys(|keys| keys.tend(&goes_on)) {
+        let goes_on = || self.check_open().is_ok();
+        if let Err(error) = self.read_keys(|keys| keys.maintain(&goes_on)) {
             self.give_up_keys(&error);
         }
         Ok(tail.version())
     }
 
     fn append(&self, tail: &mut Tail, packed: &[Packed], now: Stamp) -> Result<Appended, Error> {
-        tail.go_on(&self.log)?;
+        tail.ensure_writable(&self.log)?;
         room::check(self, tail, packed)?;
-        // What nobody could look up had better not be taken.
+        // Without a key index nobody could look the changes up, so the commit is refused.
         self.read_keys(|_keys| Ok(()))?;
         self.log.append(tail, packed, now, self.options.segment_bytes_max)
     }

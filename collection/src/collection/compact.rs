@@ -1,14 +1,13 @@
-//! Compaction: the log rewritten without what is superseded, while commits go on.
+//! Compaction: rewrites the log without superseded changes, while commits go on.
 //!
-//! A run of sealed segments is read in order; what the key index still knows goes to new segments,
-//! with its serials and stamps, in full members, compressed well. Then the manifest is replaced,
-//! and the old files go with their last reader. A crash at any point leaves the old run or the new.
+//! A run of sealed segments is read in order. The changes that the key index still refers to go to new
+//! segments, with their serials and stamps, in full members, compressed well. Then the manifest is replaced,
+//! and the old files go with their last reader. After a crash at any point the old run stands, or the new one.
 //!
-//! Of a run that begins with the first segment, tombstones before the horizon and removed notes go
-//! too; elsewhere they must stay, or a rebuild from an earlier segment would bring back what they
-//! removed.
+//! In a run that begins with the first segment, tombstones before the horizon and removed notes go too. In
+//! other runs they must stay: otherwise a rebuild would restore the removed objects from an earlier segment.
 //!
-//! Source: DESIGN.md, "On disk".
+//! Source: docs/collection.md, "On disk".
 
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
@@ -18,7 +17,7 @@ use crate::change::{Change, Note, Scanned, Stamp};
 use crate::error::Error;
 use crate::keys::Keys;
 use crate::log::Address;
-use crate::log::due::{Due, due, tail_start};
+use crate::log::due::{CompactionDue, due, tail_start};
 use crate::log::segment::{Entry, Segment};
 use crate::member::content::Drafter;
 use crate::member::pack;
@@ -27,17 +26,17 @@ use crate::report::Compacted;
 
 /// Compression of compacted members: small.
 const LEVEL_COMPACT: u32 = 9;
-/// Drafts are compressed together once there are so many.
+/// Number of drafts that are compressed together.
 const DRAFTS_MAX: usize = 16;
 
 impl Collection {
-    /// Rewrites the whole log without what is superseded. Commits go on meanwhile.
+    /// Rewrites the whole log without superseded changes. Commits go on meanwhile.
     ///
     /// # Errors
     ///
-    /// The file system refused, or a segment is damaged; the log is as it was.
+    /// The file system refused, or a segment is damaged; the log is unchanged.
     pub fn compact(&self, now: Stamp) -> Result<Compacted, Error> {
-        self.inner.compact(Due::All, None, now)
+        self.inner.compact(CompactionDue::All, None, now)
     }
 
     /// Packs the end of the log, where commits have left small members.
@@ -46,19 +45,19 @@ impl Collection {
     ///
     /// As for [`compact`](Self::compact).
     pub fn compact_tail(&self, now: Stamp) -> Result<Compacted, Error> {
-        self.inner.compact(Due::Tail, None, now)
+        self.inner.compact(CompactionDue::Tail, None, now)
     }
 
-    /// Compacts what is worth it; to be called from time to time. `None`: nothing was.
+    /// Compacts the part that is worth it; call this from time to time. `None`: no part was.
     ///
     /// # Errors
     ///
     /// As for [`compact`](Self::compact).
     pub fn compact_if_due(&self, now: Stamp) -> Result<Option<Compacted>, Error> {
-        let no_room = self.inner.mending().no_room;
+        let no_room = self.inner.repairs().no_room;
         match due(&self.inner.log.view(), self.len(), no_room) {
-            // It could end no better than the last one, and would rewrite all that it did.
-            Some(Due::All) if self.inner.is_space_held() => Ok(None),
+            // It would end as early as the last one, and rewrite the same segments.
+            Some(CompactionDue::All) if self.inner.is_space_held() => Ok(None),
             None => Ok(None),
             Some(due) => self.inner.compact(due, None, now).map(Some),
         }
@@ -66,46 +65,47 @@ impl Collection {
 }
 
 impl Inner {
-    /// Rewrites what is `due`. With `damaged` members these are left out, and the notes are taken from
-    /// the key index, since some may have been in them.
+    /// Rewrites the part that is `due`. `damaged` members are left out; then the notes are taken
+    /// from the key index, since some may have been in those members.
     pub(crate) fn compact(
         &self,
-        due: Due,
+        due: CompactionDue,
         damaged: Option<&HashSet<Address>>,
         now: Stamp,
     ) -> Result<Compacted, Error> {
         let mut held = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
-        self.go_on()?;
+        self.check_open()?;
         let (mut inputs, mut start, commit) = {
             let mut tail = self.tail();
-            tail.go_on(&self.log)?;
+            tail.ensure_writable(&self.log)?;
             if tail.end != 0 {
                 self.log.roll(&mut tail)?;
             }
             let mut segments = self.log.view().segments;
             segments.pop();
-            let start = if due == Due::All { 0 } else { tail_start(&segments) };
+            let start = if due == CompactionDue::All { 0 } else { tail_start(&segments) };
             (segments.split_off(start), start, tail.commit)
         };
         held.clear();
         let forgotten = Stamp(now.0.saturating_sub(self.options.horizon_ms()));
         let mut total = Compacted::default();
-        // What is replaced gives its space back before the next part is written, unless it is read.
+        // Replaced segments give their space back before the next part is written, unless they are being read.
         while !inputs.is_empty() {
             let free = self.room(&self.tail(), 0).map_or(u64::MAX, |(free, _)| free);
             let is_first = total.segments.0 == 0;
             let count = affordable(&inputs, free);
             if count == 0 && !is_first {
-                // The next compaction goes on, once they are read no more.
+                // The next compaction goes on, once those segments are not read any more.
                 return Ok(total);
             }
-            // For one, commits leave room.
+            // Commits always leave room for one.
             let rest = inputs.split_off(count.max(1));
             let mut rewrite = Rewrite::new(self, due, start == 0, forgotten);
             rewrite.damaged = damaged;
             rewrite.read(&inputs)?;
             if damaged.is_some() && is_first {
-                // First, since the other parts are without theirs: none may be missing if it ends here.
+                // In the first part, because the other parts leave their notes out: none may be missing if it ends
+                // early.
                 rewrite.all_notes()?;
             }
             let done = self.compact_run(&inputs, start, commit, rewrite)?;
@@ -118,17 +118,17 @@ impl Inner {
         Ok(total)
     }
 
-    /// Whether the last compaction ended early, and what it replaced still takes space since it is
-    /// being read.
+    /// Whether the last compaction ended early, and its replaced segments still take space because
+    /// they are being read.
     pub(crate) fn is_space_held(&self) -> bool {
         match self.compacting.try_lock() {
             Ok(held) => held.iter().any(|it| it.strong_count() != 0),
-            // One is under way.
+            // One is in progress.
             Err(_) => false,
         }
     }
 
-    /// Ends the rewriting of a run of segments, which begins with the segment `start`.
+    /// Finishes the rewriting of a run of segments, which begins with the segment `start`.
     fn compact_run(
         &self,
         inputs: &[Arc<Segment>],
@@ -137,12 +137,12 @@ impl Inner {
         mut rewrite: Rewrite<'_>,
     ) -> Result<Compacted, Error> {
         rewrite.finish()?;
-        // Before the log forgets: an index that is behind could not be caught up any more.
+        // Before the log forgets: an older index could not be caught up any more.
         self.read_keys(Keys::flush)?;
         self.install(inputs, start, commit, rewrite)
     }
 
-    /// Puts the new segments in the place of the old ones.
+    /// Replaces the old segments by the new ones.
     fn install(
         &self,
         inputs: &[Arc<Segment>],
@@ -151,7 +151,7 @@ impl Inner {
         mut rewrite: Rewrite<'_>,
     ) -> Result<Compacted, Error> {
         let mut tail = self.tail();
-        tail.go_on(&self.log)?;
+        tail.ensure_writable(&self.log)?;
         let mut manifest = tail.manifest_now();
         let end = start + inputs.len();
         let numbers = rewrite.outputs.iter().map(|it| it.number);
@@ -165,12 +165,12 @@ impl Inner {
         manifest.horizon = manifest.horizon.max(rewrite.horizon);
         if start == 0 {
             manifest.residue = rewrite.residue;
-        } else if rewrite.due == Due::All {
+        } else if rewrite.due == CompactionDue::All {
             manifest.residue += rewrite.residue;
         }
         let replaced = tail.replace(manifest, &self.log);
         if replaced.is_err() && tail.halt.is_some() {
-            // The list may name the old segments or the new ones: both stay for the next opening.
+            // The manifest may name the old segments or the new ones: both stay for the next opening.
             rewrite.outputs.clear();
         }
         replaced?;
@@ -195,7 +195,7 @@ impl Inner {
     }
 }
 
-/// Returns how many of the segments can be rewritten at once with so much space free.
+/// Returns how many of the segments can be rewritten at once with `free` bytes of space.
 fn affordable(segments: &[Arc<Segment>], free: u64) -> usize {
     let mut left = free;
     let fits = |it: &&Arc<Segment>| {
@@ -206,20 +206,20 @@ fn affordable(segments: &[Arc<Segment>], free: u64) -> usize {
     segments.iter().take_while(fits).count()
 }
 
-/// New segments in the making. Dropped before they are installed, they go.
+/// New segments under construction; removed if dropped before they are installed.
 struct Rewrite<'a> {
     inner: &'a Inner,
-    due: Due,
+    due: CompactionDue,
     /// Whether the run begins with the first segment.
     first: bool,
     /// Tombstones before this moment may go.
     forgotten: Stamp,
     changes: Drafter,
     notes: Drafter,
-    /// Serials and stamps of the drafts, and of the draft that is open.
+    /// Serials and stamps of the complete drafts, and of the open draft.
     entries: Vec<Vec<(u64, Stamp)>>,
     open: Vec<(u64, Stamp)>,
-    /// Signatures of the notices whose carriers are kept: of each one is enough.
+    /// Signatures of the notices whose carriers are kept: one carrier of each is enough.
     carried: HashSet<String>,
     /// Members to leave out.
     damaged: Option<&'a HashSet<Address>>,
@@ -228,7 +228,7 @@ struct Rewrite<'a> {
     /// The last serial written.
     base: u64,
     outputs: Vec<Arc<Segment>>,
-    /// How long the last output is, in bytes.
+    /// The length of the last output, in bytes.
     end: u64,
     horizon: u64,
     residue: u64,
@@ -245,9 +245,9 @@ impl Drop for Rewrite<'_> {
 }
 
 impl<'a> Rewrite<'a> {
-    fn new(inner: &'a Inner, due: Due, first: bool, forgotten: Stamp) -> Self {
+    fn new(inner: &'a Inner, due: CompactionDue, first: bool, forgotten: Stamp) -> Self {
         let options = &inner.options;
-        // What was once within the limits stays, whatever the limits are now.
+        // Records that were within the limits once stay, whatever the limits are now.
         let drafter = || Drafter::new(options.member_bytes_max, MEMBER_BYTES_MAX);
         Self {
             inner,
@@ -294,12 +294,12 @@ impl<'a> Rewrite<'a> {
         let mut unpacker = Unpacker::new(MEMBER_BYTES_MAX);
         let entries = segment.entries().clone();
         for entry in &entries {
-            self.inner.go_on()?;
+            self.inner.check_open()?;
             let damaged =
                 |what| Error::Damaged { path: segment.path.clone(), offset: entry.offset, what };
             self.commit = self.commit.max(entry.commit);
             if self.damaged.is_some_and(|it| it.contains(&(segment.number, entry.offset))) {
-                // Deletes may have been in it: who has not read so far gets a snapshot.
+                // It may have held deletes: a consumer with an earlier cursor gets a snapshot.
                 let last = if entry.local { 0 } else { entry.last };
                 self.horizon = self.horizon.max(last);
                 continue;
@@ -319,7 +319,7 @@ impl<'a> Rewrite<'a> {
 
     fn note(&mut self, note: &Note) -> Result<(), Error> {
         let known = self.inner.read_keys(|keys| keys.note(&note.key))?;
-        // A removal must outlive the values before it, which only the first run drops.
+        // A removal must outlive the earlier values, which only the first run drops.
         let removed = note.value.is_none() && !self.first;
         if known == note.value && (known.is_some() || removed) {
             self.notes.push_note(note).map_err(|reason| self.misfit(reason))?;
@@ -343,13 +343,13 @@ impl<'a> Rewrite<'a> {
         self.flush(DRAFTS_MAX)
     }
 
-    /// What was taken once is taken again; this is for the one who changes the rules.
+    /// Makes the error of a change that was committed and cannot be written again, which is a program fault.
     fn misfit(&self, reason: &'static str) -> Error {
         let position = usize::try_from(self.kept).unwrap_or(usize::MAX);
         Error::Refused { position, object: "compaction".to_owned(), reason }
     }
 
-    /// Whether the change is still the last word on anything.
+    /// Whether the change is not superseded.
     fn keeps(&mut self, scanned: &Scanned) -> Result<bool, Error> {
         let inner = self.inner;
         let serial = scanned.serial;
@@ -364,11 +364,11 @@ impl<'a> Rewrite<'a> {
             (Change::Refresh(_), Some(object)) => {
                 object.serial < serial && object.seen == scanned.stamp.0
             }
-            // New consumers must hear of it whenever they come.
+            // New consumers must get it at any time.
             (Change::Suppress(oid, notice), _)
-                if *oid == notice.carrier() && inner.suppressed().is_last_word(notice) =>
+                if *oid == notice.carrier() && inner.suppressed().is_latest(notice) =>
             {
-                // Who has come past the first has heard of it.
+                // A consumer past the first carrier has the notice.
                 self.carried.insert(notice.signature.clone())
             }
             (Change::Delete(_) | Change::Suppress(..), None) => {
@@ -382,7 +382,7 @@ impl<'a> Rewrite<'a> {
         })
     }
 
-    /// Writes what is drafted once there are `least` drafts.
+    /// Writes the drafts once there are `least` of them.
     fn flush(&mut self, least: usize) -> Result<(), Error> {
         let ready = self.changes.ready().max(self.notes.ready());
         if ready == 0 || ready < least {
@@ -392,7 +392,7 @@ impl<'a> Rewrite<'a> {
         let changes = self.changes.take();
         let mut entries = std::mem::take(&mut self.entries).into_iter();
         let mut bytes = Vec::new();
-        let mut places = Vec::new();
+        let mut added = Vec::new();
         self.output()?;
         for packed in
             pack::pack(&notes, LEVEL_COMPACT).iter().chain(&pack::pack(&changes, LEVEL_COMPACT))
@@ -410,18 +410,17 @@ impl<'a> Rewrite<'a> {
             };
             let start = bytes.len();
             header.write(packed, &mut bytes);
-            places.push(Entry::new(&header, self.end + start as u64, bytes.len() - start));
+            added.push(Entry::new(&header, self.end + start as u64, bytes.len() - start));
             self.base = header.last();
         }
         let Some(segment) = self.outputs.last() else { return Ok(()) };
         let written = segment.file.write_all_at(&bytes, self.end);
         written.map_err(|error| Error::io("cannot write", &segment.path, error))?;
-        segment.extend(places);
+        segment.extend(added);
         self.end += bytes.len() as u64;
         Ok(())
     }
 
-    /// Makes sure of an output with room.
     fn output(&mut self) -> Result<(), Error> {
         if self.outputs.is_empty() || self.inner.options.segment_bytes_max <= self.end {
             self.sync()?;

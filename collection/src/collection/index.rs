@@ -1,11 +1,11 @@
-//! A collection's hold on its key index: it is asked, and where it fails, dropped and made anew.
+//! A collection's access to its key index: reads and writes, and a rebuild after a failure.
 //!
-//! The index is outside the acknowledged path. A commit that is durable stands, even if it cannot
-//! be indexed. While no index can be made (the disk is full, say), look-ups fail and no further
-//! commit is taken; attempts go on, with pauses as long as they take themselves, so that the
-//! collection works again by itself once it can.
+//! The index is outside the acknowledged path. A durable commit stands, even if it cannot be
+//! indexed. While no index can be built (for example, on a full disk), look-ups fail and commits
+//! are refused. Attempts go on, with pauses as long as the attempts themselves. So the collection
+//! recovers by itself.
 //!
-//! Source: DESIGN.md, "Keys".
+//! Source: docs/collection.md, "The key index".
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,12 +19,12 @@ use super::slot::{Failure, Slot};
 use crate::change::{Change, Note};
 use crate::error::Error;
 use crate::keys::Keys;
-use crate::keys::lives::Moves;
+use crate::keys::live_set::LiveSetDelta;
 use crate::log::{Appended, Tail};
 use crate::recover::replay::{self, OnDamage};
 
 impl Inner {
-    /// The folder that has the key index: a temporary one beside what is only read.
+    /// Returns the parent folder of the key index: a temporary one if the collection is opened to read.
     pub(crate) fn keys_home(&self) -> &Path {
         self.overlay.as_ref().map_or(&self.dir, |it| it.path())
     }
@@ -41,7 +41,7 @@ impl Inner {
         self.slot.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the key index; if it fails, makes it anew and asks again.
+    /// Reads from the key index; if it fails, rebuilds it and reads again.
     pub(crate) fn read_keys<T>(
         &self,
         ask: impl Fn(&Keys) -> Result<T, sled::Error>,
@@ -62,16 +62,16 @@ impl Inner {
         second.map_err(|source| Error::keys(self.keys_dir(), source))
     }
 
-    /// Returns how often the key index was made anew.
+    /// Returns the number of rebuilds of the key index.
     pub(crate) fn keys_made(&self) -> u64 {
         self.slot().made
     }
 
-    /// Drops the key index and makes it anew from the segments, unless somebody has done so since
-    /// it was made for the `made`th time.
+    /// Drops the key index and rebuilds it from the segments, unless another thread has done so
+    /// since the rebuild number `made`.
     pub(crate) fn rebuild_keys(&self, made: u64, why: &str) -> Result<(), Error> {
         let mut slot = self.slot_mut();
-        self.go_on()?;
+        self.check_open()?;
         if slot.made != made && slot.keys.is_some() {
             return Ok(());
         }
@@ -83,14 +83,14 @@ impl Inner {
         self.make_keys(&mut slot, &replay::fail)
     }
 
-    /// Makes the key index anew of all members that are not damaged.
+    /// Rebuilds the key index from all members that are not damaged.
     pub(crate) fn rebuild_keys_without_damaged(&self) -> Result<(), Error> {
         let mut slot = self.slot_mut();
-        self.go_on()?;
+        self.check_open()?;
         self.make_keys(&mut slot, &|_damage| Ok(()))
     }
 
-    /// Whether there is no key index since a damaged member is in its way.
+    /// Whether there is no key index because of a damaged member.
     pub(crate) fn is_damage_in_the_way(&self) -> bool {
         let slot = self.slot();
         slot.keys.is_none() && slot.failure.as_ref().is_some_and(|it| it.is_damage)
@@ -100,11 +100,11 @@ impl Inner {
         let began = clock::monotonic();
         drop(slot.keys.take());
         slot.made += 1;
-        self.lives.forget();
+        self.live_set.forget();
         let (log, view) = (&self.log, self.log.view());
-        let go_on = || self.go_on();
+        let check_open = || self.check_open();
         let dir = self.keys_home();
-        match replay::fresh_keys(&log.disk, dir, &self.options, &view, on_damage, &go_on) {
+        match replay::fresh_keys(&log.disk, dir, &self.options, &view, on_damage, &check_open) {
             Ok((keys, live)) => {
                 self.live.store(live, Ordering::Release);
                 (slot.keys, slot.failure) = (Some(keys), None);
@@ -116,7 +116,7 @@ impl Inner {
                 let until = now + now.saturating_duration_since(began);
                 let is_damage = matches!(error, Error::Damaged { .. });
                 let why = || sled::Error::Io(io::Error::other(error.to_string()));
-                let error = error.of_keys().unwrap_or_else(why);
+                let error = error.keys_error().unwrap_or_else(why);
                 slot.failure = Some(Failure { error: error.clone(), is_damage, until });
                 Err(Error::keys(self.keys_dir(), error))
             }
@@ -126,26 +126,26 @@ impl Inner {
     /// Makes the key index durable and closes it.
     pub(crate) fn drop_keys(&self) {
         let Some(keys) = self.slot_mut().keys.take() else { return };
-        // The index can be rebuilt: a failure here costs time at the next opening, nothing else.
+        // The index can be rebuilt: a failure here only costs time at the next opening.
         if let Err(error) = keys.flush() {
             tracing::warn!(dir = %self.dir.display(), %error, "key index not flushed");
         }
-        if keys.is_holed() {
+        if keys.is_incomplete() {
             drop(keys);
-            // What stays of it after a power failure could be taken for whole.
+            // After a power cut its remains could be taken for a whole index.
             let _ = Keys::remove(&self.keys_dir());
         }
     }
 
-    /// Lets go of a key index that failed: it is made anew when it is asked next, and whoever asks
-    /// hears of it if that cannot be. What was to be put in it is in the log.
+    /// Drops a key index that failed. The next read rebuilds it, and gets an error if that fails. The
+    /// log has all that the index lacks.
     pub(crate) fn give_up_keys(&self, error: &Error) {
         tracing::info!(dir = %self.dir.display(), %error, "the key index is given up for now");
         drop(self.slot_mut().keys.take());
-        self.lives.forget();
+        self.live_set.forget();
     }
 
-    /// Puts a durable commit in the key index, unless a rebuild has just done so.
+    /// Adds a durable commit to the key index, unless a rebuild has just done so.
     pub(crate) fn index(
         &self,
         tail: &Tail,
@@ -156,9 +156,9 @@ impl Inner {
         let indexed = self.read_keys(|keys| {
             let mut writes = keys.writes();
             if appended.commit <= writes.watermark.commit {
-                return Ok((writes.watermark.live, Moves::default()));
+                return Ok((writes.watermark.live, LiveSetDelta::default()));
             }
-            writes.moves = Some(Moves::default());
+            writes.delta = Some(LiveSetDelta::default());
             for (serial, change) in (appended.base + 1..).zip(changes) {
                 writes.change(serial, appended.stamp, change)?;
             }
@@ -166,14 +166,14 @@ impl Inner {
                 writes.note(note)?;
             }
             let live = writes.watermark.live;
-            let moves = writes.moves.take().unwrap_or_default();
+            let delta = writes.delta.take().unwrap_or_default();
             writes.commit(tail.manifest.epoch, appended.commit, tail.serial);
-            Ok((live, moves))
+            Ok((live, delta))
         });
         match indexed {
-            Ok((live, moves)) => {
+            Ok((live, delta)) => {
                 self.live.store(live, Ordering::Release);
-                self.lives.take(moves);
+                self.live_set.take(delta);
             }
             Err(error) => self.give_up_keys(&error),
         }
@@ -198,7 +198,7 @@ mod tests {
         Batch { changes: vec![Change::Update(record)], notes: Vec::new() }
     }
 
-    /// Asks until the pause after a failed attempt is over.
+    /// Repeats until the pause after a failed attempt is over.
     fn again<T>(ask: impl Fn() -> Result<T, Error>) -> T {
         let end = clock::monotonic() + std::time::Duration::from_secs(30);
         loop {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_taken_without_an_index_and_it_comes_back_by_itself() {
+    fn commits_are_refused_without_an_index_and_it_recovers_by_itself() {
         let dir = tempfile::tempdir().unwrap();
         let (collection, _) = Collection::open(dir.path(), Options::default(), Stamp(1)).unwrap();
         let before = collection.commit(update(1), Stamp(2)).unwrap();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_made_anew_once_for_all_who_found_it_broken() {
+    fn threads_that_find_it_broken_together_rebuild_it_once() {
         let dir = tempfile::tempdir().unwrap();
         let (collection, _) = Collection::open(dir.path(), Options::default(), Stamp(1)).unwrap();
         let made = collection.inner.keys_made();
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_member_that_no_index_can_be_made_with_is_given_up() {
+    fn a_damaged_member_that_prevents_an_index_is_left_out() {
         let dir = tempfile::tempdir().unwrap();
         let options = Options { segment_bytes_max: 1, ..Options::default() };
         let (collection, _) = Collection::open(dir.path(), options, Stamp(1)).unwrap();
@@ -296,7 +296,7 @@ mod tests {
         collection.commit(update(4), Stamp(5)).unwrap();
         let health = collection.health();
         assert_eq!((health.refusing, health.damaged.len()), (None, 1));
-        // It stays until all has been brought again.
+        // The damaged member stays until its objects have been brought again.
         assert_eq!(collection.heal(Stamp(5)).unwrap(), None);
         drop(collection);
         let (collection, recovery) =
@@ -311,10 +311,10 @@ mod tests {
     }
 
     #[test]
-    fn a_rebuild_ends_when_it_is_to_and_the_next_opening_goes_on_from_there() {
+    fn a_stopped_rebuild_is_continued_by_the_next_opening() {
         let dir = tempfile::tempdir().unwrap();
         let (collection, _) = Collection::open(dir.path(), Options::default(), Stamp(1)).unwrap();
-        // As many as are written at once, and some.
+        // More than are written at once.
         for numbers in [0..10_001, 10_001..10_002, 10_002..10_003] {
             let updates = numbers.flat_map(|n| update(n).changes);
             let batch = Batch { changes: updates.collect(), notes: Vec::new() };
@@ -324,7 +324,7 @@ mod tests {
         let members = collection.stats().members;
         inner.drop_keys();
         let steps = std::cell::Cell::new(0);
-        let go_on = || {
+        let check_open = || {
             steps.set(steps.get() + 1);
             if steps.get() < members {
                 return Ok(());
@@ -338,10 +338,10 @@ mod tests {
             &inner.options,
             &view,
             &replay::fail,
-            &go_on,
+            &check_open,
         );
         assert!(matches!(outcome, Err(Error::Stopped { .. })), "{outcome:?}");
-        assert_eq!(steps.get(), members, "it is asked at every member");
+        assert_eq!(steps.get(), members, "the check runs at every member");
         collection.close();
         drop((outcome, collection));
 

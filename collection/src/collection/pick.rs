@@ -1,6 +1,6 @@
-//! Reading chosen changes of the log, and finding where a time begins in it.
+//! Reads of chosen changes of the log, and the search for the first change of a time span.
 //!
-//! Source: ours. Stamps never fall with serials, so what changed in a span of time is a range of serials.
+//! Source: ours. Stamps never fall with serials, so the changes of a time span are a range of serials.
 
 use std::vec::IntoIter;
 
@@ -16,14 +16,14 @@ use crate::member::{MEMBER_BYTES_MAX, Member, Unpacker};
 #[derive(Debug)]
 pub struct Picked {
     view: View,
-    /// Ascending; those that are still to be read.
+    /// The serials still to be read, ascending.
     wanted: IntoIter<u64>,
     ahead: IntoIter<Scanned>,
     unpacker: Unpacker,
 }
 
 impl Picked {
-    /// Reads the next member that may hold something wanted; `None` at the end.
+    /// Reads the next member that may hold a wanted change; `None` at the end.
     fn refill(&mut self) -> Option<Result<Vec<Scanned>, Error>> {
         let first = self.wanted.next()?;
         let Some((segment, entry)) = self.view.find(first) else { return Some(Ok(Vec::new())) };
@@ -58,8 +58,8 @@ impl Iterator for Picked {
 }
 
 impl Collection {
-    /// Returns the changes with these serials, which ascend, in their order; those that the log does not
-    /// have, or not any more, are left out.
+    /// Returns the changes with these serials, which must ascend, in their order. Serials that the
+    /// log does not have, or has dropped, are left out.
     #[must_use]
     pub fn pick(&self, serials: Vec<u64>) -> Picked {
         let unpacker = Unpacker::new(MEMBER_BYTES_MAX);
@@ -67,38 +67,38 @@ impl Collection {
         Picked { view: self.inner.log.view(), wanted: serials.into_iter(), ahead, unpacker }
     }
 
-    /// Makes sure that nothing is missing of the changes with the serials `first..=last`.
+    /// Checks that no change with a serial in `first..=last` is missing.
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`]: some of it cannot be had before it has been brought again.
+    /// [`Error::Damaged`]: some changes are missing until they are brought again.
     pub fn is_whole(&self, first: u64, last: u64) -> Result<(), Error> {
         let view = self.inner.log.view();
-        match view.lacks().after(first.saturating_sub(1)) {
+        match view.possible_holes().after(first.saturating_sub(1)) {
             Some((base, _)) if base < last => view.is_sound(base).and(Err(view.gap())),
             _ => Ok(()),
         }
     }
 
-    /// Returns the serial from which on changes have `stamp` or a later one: every change before it has an
-    /// earlier one. It may be that of the next change to come, or of one that compaction has dropped.
+    /// Returns the first serial with stamp `stamp` or later: every change before it has an earlier
+    /// stamp. It may be the serial of the next change to come, or of one that compaction has dropped.
     ///
     /// # Errors
     ///
-    /// The segment where it must be is damaged or unreadable.
+    /// The segment that would have it is damaged or unreadable.
     pub fn first_since(&self, stamp: Stamp) -> Result<u64, Error> {
         let view = self.inner.log.view();
         let end = view.version.serial + 1;
         let is_before = |at: usize| match view.segments.get(at).map(|it| (it, served(it, end))) {
             Some((segment, entries)) => match entries.last() {
                 Some(last) => Ok(last_stamp(segment, last)? < stamp),
-                // Only notes; what comes next to it decides.
+                // It has only notes; the next segment decides.
                 None => Ok(false),
             },
             None => Ok(false),
         };
         let mut at = partition(view.segments.len(), is_before)?;
-        // A segment without changes says nothing about those after it.
+        // The segments after one without changes may have some.
         while let Some(segment) = view.segments.get(at) {
             let entries = served(segment, end);
             let is_before = |at: usize| match entries.get(at) {
@@ -119,7 +119,7 @@ impl Collection {
     ///
     /// # Errors
     ///
-    /// The segment where it is is damaged or unreadable.
+    /// Its segment is damaged or unreadable.
     pub fn first_stamp(&self) -> Result<Option<Stamp>, Error> {
         let view = self.inner.log.view();
         let end = view.version.serial + 1;
@@ -132,7 +132,7 @@ impl Collection {
     }
 }
 
-/// The changes with those serials that the member holds; `serials` ascend.
+/// Returns the changes of the member that have one of `serials`, which ascend.
 fn changes_of(member: &Member, serials: &[u64]) -> Result<Vec<Scanned>, Damage> {
     let (Some(first), Some(last)) = (serials.first(), serials.last()) else {
         return Ok(Vec::new());
@@ -148,7 +148,7 @@ fn changes_of(member: &Member, serials: &[u64]) -> Result<Vec<Scanned>, Damage> 
     Ok(found)
 }
 
-/// The members of a segment with changes before serial `end`.
+/// Returns the members of a segment with changes before serial `end`.
 fn served(segment: &Segment, end: u64) -> Vec<Entry> {
     let is_served = |it: &&Entry| !it.local && it.changes != 0 && it.last < end;
     segment.entries().iter().filter(is_served).copied().collect()
@@ -158,7 +158,7 @@ fn last_stamp(segment: &Segment, entry: &Entry) -> Result<Stamp, Error> {
     Ok(segment.header(entry)?.entries.last().map(|(_, stamp)| *stamp).unwrap_or_default())
 }
 
-/// The first of `length` places that is not before; those before come first.
+/// Returns the first index below `length` that is not before; those that are before come first.
 fn partition(
     length: usize,
     is_before: impl Fn(usize) -> Result<bool, Error>,
@@ -193,9 +193,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(8))]
 
-        /// Commits of some changes each, some of notes alone, after pauses; objects change again.
+        /// Some commits have changes, some only notes, with pauses between them; objects change again.
         #[test]
-        fn a_time_and_any_serials_are_found(
+        fn changes_are_found_by_time_and_by_serial(
             commits in prop::collection::vec((0_u64..4, prop::collection::vec(0_usize..9, 0..6)), 0..12),
             segment_bytes_max in prop::sample::select(vec![1_u64, 400, 1 << 20]),
             member_bytes_max in prop::sample::select(vec![60_usize, 1 << 16]),

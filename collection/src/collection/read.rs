@@ -1,6 +1,6 @@
-//! What is read of a collection: objects and notes by key, the log in order, and figures.
+//! Reads of a collection: objects and notes by key, the log in order, and figures.
 //!
-//! Source: DESIGN.md, "The one idea".
+//! Source: ARCHITECTURE.md, "The one idea".
 
 use std::io;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::log::scan::{Pinned, Scan};
 use crate::log::segment::Entry;
 use crate::report::{Extents, Stats};
 
-/// How often a look-up is tried that compaction may have overtaken; the last time with new keys.
+/// Tries of a look-up that compaction may overtake; the last one uses a rebuilt key index.
 const GET_TRIES: usize = 4;
 
 impl Collection {
@@ -90,7 +90,7 @@ impl Collection {
         failed.into_iter().chain(notes.into_iter().flatten().map(bare))
     }
 
-    /// Returns how far `source` has been read; `None` if never.
+    /// Returns the cursor of `source`; `None` if it was never read.
     ///
     /// # Errors
     ///
@@ -120,35 +120,35 @@ impl Collection {
         self.inner.read_keys(|keys| keys.oids_with_md5(md5))
     }
 
-    /// Calls `look` with the serials of the updates that the live objects have their records from. The
-    /// first time, and after the key index was made anew, this takes as long as going through the
-    /// key index. Commits do not wait for `look`, which does not see what they change.
+    /// Calls `look` with the serials of the updates that hold the live objects' records. The first
+    /// call, and the first one after a rebuild of the key index, goes through the whole key index.
+    /// Commits do not wait for `look`, which does not see their changes.
     ///
     /// # Errors
     ///
     /// The key index failed and could not be rebuilt.
     pub fn with_live<T>(&self, look: impl FnOnce(&RoaringTreemap) -> T) -> Result<T, Error> {
-        let Some(lives) = self.inner.lives.now(|| self.make_lives())? else {
-            let why = "it is made anew again and again".to_owned();
+        let Some(live_set) = self.inner.live_set.get_or_build(|| self.build_live_set())? else {
+            let why = "it is rebuilt again and again".to_owned();
             return Err(Error::keys(self.inner.keys_dir(), sled::Error::Unsupported(why)));
         };
-        Ok(look(&lives))
+        Ok(look(&live_set))
     }
 
-    /// Goes through the key index for what lives.
-    pub(crate) fn make_lives(&self) -> Result<RoaringTreemap, Error> {
-        let mut lives = RoaringTreemap::new();
+    /// Reads the live set from the key index.
+    pub(crate) fn build_live_set(&self) -> Result<RoaringTreemap, Error> {
+        let mut live_set = RoaringTreemap::new();
         let objects = self.inner.read_keys(|keys| Ok(keys.objects()))?;
         for object in objects {
             let (_, object) = object.map_err(|it| Error::keys(self.inner.keys_dir(), it))?;
-            self.inner.go_on()?;
-            lives.insert(object.serial);
+            self.inner.check_open()?;
+            live_set.insert(object.serial);
         }
-        Ok(lives)
+        Ok(live_set)
     }
 
-    /// Writes all live objects as plain SOIF, in serial order, but for those whose records are damaged;
-    /// returns how many were written. [`len`](Self::len) says how many there are.
+    /// Writes all live objects as plain SOIF, in serial order, without those whose records are
+    /// damaged. Returns the number written; [`len`](Self::len) is the number of live objects.
     ///
     /// # Errors
     ///
@@ -190,7 +190,7 @@ impl Collection {
             stats.changes += entries.iter().map(|it| u64::from(it.changes)).sum::<u64>();
             stats.bytes += entries.last().map_or(0, Entry::end);
         }
-        let no_room = self.inner.mending().no_room;
+        let no_room = self.inner.repairs().no_room;
         stats.compaction_due = due(&view, stats.objects, no_room).is_some();
         stats
     }
@@ -200,18 +200,18 @@ impl Collection {
     ///
     /// # Errors
     ///
-    /// None at present; the signature leaves room.
+    /// None at present.
     pub fn extents(&self, since: u64) -> Result<Option<Extents>, Error> {
         let view = self.inner.log.view();
         let known = view.horizon <= since && since <= view.version.serial;
         Ok(known.then(|| view.extents(since)))
     }
 
-    /// Pins the whole log as it is: its files stay until the pin is dropped.
+    /// Pins the whole log at its present version: its files stay until the pin is dropped.
     ///
     /// # Errors
     ///
-    /// None at present; the signature leaves room.
+    /// None at present.
     pub fn pin(&self) -> Result<Pinned, Error> {
         Ok(Pinned::new(self.inner.log.view()))
     }

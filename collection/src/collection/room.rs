@@ -1,11 +1,9 @@
-//! Room on the disk: commits stop while there is still enough of it to tidy up.
+//! Free disk space: commits stop while a compaction can still run.
 //!
-//! A compaction writes before it removes. So that it can always run, and with it give space back,
-//! nothing is taken once less is free than [`RESERVE_SHARE`] of the largest segment and what the key
-//! index has still to write. All that is there is served, and commits are taken again as soon as
-//! there is room.
-//!
-//! Source: ours.
+//! A compaction writes before it removes. So that it can always run and give space back, commits
+//! stop when little is free: less than [`RESERVE_SHARE`] of the largest segment plus the unwritten
+//! bytes of the key index. The collection is still served, and commits go on as soon as there is
+//! room.
 
 use super::Inner;
 use crate::error::Error;
@@ -13,15 +11,15 @@ use crate::keys::Keys;
 use crate::log::Tail;
 use crate::member::pack::Packed;
 
-/// What stays free, in hundredths of the largest segment's size.
+/// Space that stays free, in hundredths of the largest segment's size.
 pub(crate) const RESERVE_SHARE: u64 = 120;
 
-/// A member's header and what the file system adds to a member, about, in bytes.
+/// About the size of a member's header and of the file system's overhead for it, in bytes.
 const MEMBER_OVERHEAD: u64 = 512;
 
 impl Inner {
-    /// Returns how much is free, and how much a compaction may need once `more` bytes are committed,
-    /// in bytes; `None` where the system does not say.
+    /// Returns the free bytes, and the bytes that a compaction may need after `more` bytes are
+    /// committed; `None` where the system does not say.
     pub(crate) fn room(&self, tail: &Tail, more: u64) -> Option<(u64, u64)> {
         let free = self.log.disk.free_bytes(&tail.active.file).ok()?;
         let largest = self.log.view().segments.iter().map(|it| it.end()).max().unwrap_or(0);
@@ -30,7 +28,7 @@ impl Inner {
     }
 }
 
-/// Makes sure that there is room for a commit and what may have to follow it.
+/// Checks that there is room for a commit and for the compaction that may follow it.
 ///
 /// # Errors
 ///
@@ -96,15 +94,15 @@ mod tests {
         Oid::new("g", &format!("http://h/{n}"))
     }
 
-    /// Whatever fails: nothing of a refused commit is there, all else is served, and once the fault
-    /// is gone commits are taken again.
+    /// A refused commit leaves nothing, everything else is served, and after the fault commits are
+    /// accepted again.
     fn check(fault: Fault) {
         let dir = tempfile::tempdir().unwrap();
         let (collection, faulty) = open(dir.path());
         for n in 0..40 {
             collection.commit(update(n), Stamp(2)).unwrap();
         }
-        // At any place in a segment, and where one is full.
+        // At any position in a segment, and at the end of a full one.
         for n in 40..80 {
             let before = collection.version();
             faulty.fail(Some(fault));
@@ -135,12 +133,12 @@ mod tests {
             assert_eq!(collection.verify().unwrap().problems, []);
         };
         verified(&collection);
-        // What was refused is not there after a power cut either.
+        // A refused commit is not there after a power cut either.
         let (_after, collection) = after_a_power_cut(collection, &faulty);
         verified(&collection);
     }
 
-    /// Cuts the power, and opens what that has left, which lacks nothing that was acknowledged.
+    /// Cuts the power, and opens the remaining state, which has all acknowledged commits.
     fn after_a_power_cut(
         collection: Collection,
         faulty: &Faulty,
@@ -176,12 +174,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_synced_is_refused_and_recovers() {
+    fn a_failed_sync_refuses_and_recovers() {
         check(Fault::Unsynced);
     }
 
     #[test]
-    fn what_was_acknowledged_is_written_again_where_a_sync_has_failed() {
+    fn acknowledged_commits_are_written_again_after_a_failed_sync() {
         for seed in 1..=10 {
             let dir = tempfile::tempdir().unwrap();
             let (collection, faulty) = open_by_lot(dir.path(), seed << 32);
@@ -189,7 +187,7 @@ mod tests {
             faulty.fail(Some(Fault::Unsynced));
             collection.commit(update(100), Stamp(2)).unwrap_err();
             faulty.fail(None);
-            // The first write after it, and no commit.
+            // The first write after the fault is not a commit.
             collection.new_epoch(Stamp(3)).unwrap();
             let (_after, collection) = after_a_power_cut(collection, &faulty);
             assert!(collection.get(&oid(seed)).unwrap().is_some());
@@ -198,12 +196,12 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_that_makes_the_largest_segment_larger_leaves_room_for_that() {
+    fn a_commit_leaves_room_to_compact_the_segment_that_it_enlarges() {
         let dir = tempfile::tempdir().unwrap();
         let (collection, faulty) = open(dir.path());
         let mut batch = Batch::default();
         (0..100).for_each(|n| batch.changes.extend(update(n).changes));
-        // It takes about 130 KiB at most, and its compaction as much again.
+        // The batch takes about 130 KiB at most, and its compaction as much again.
         faulty.leave_free(Some(160 << 10));
         let error = collection.commit(&batch, Stamp(2)).unwrap_err();
         assert!(matches!(error, Error::NoRoom { .. }), "{error}");
@@ -213,7 +211,7 @@ mod tests {
         assert_eq!(collection.verify().unwrap().problems, []);
     }
 
-    /// Copies a collection without its key index, and opens that.
+    /// Copies a collection without its key index, and opens the copy.
     fn anew(dir: &Path, lost: bool) -> (tempfile::TempDir, Collection) {
         let mut world = world(dir);
         world.retain(|path, _| !path.starts_with("keys"));
@@ -226,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compaction_in_parts_ends_where_space_does_and_loses_no_note() {
+    fn a_compaction_in_parts_ends_for_want_of_space_and_loses_no_note() {
         let dir = tempfile::tempdir().unwrap();
         let (collection, faulty) = open(dir.path());
         for n in 0..40_u8 {
@@ -244,7 +242,7 @@ mod tests {
         }
         collection.scrub(u64::MAX).unwrap();
         assert_eq!(collection.health().damaged.len(), 2);
-        // Somebody reads the old ones, so that nothing comes back of what the first part takes.
+        // A pin holds the old files, so the space of the first part is not given back.
         let pinned = collection.pin().unwrap();
         collection.inner.read_keys(Keys::flush).unwrap();
         let before = collection.stats();
@@ -286,7 +284,7 @@ mod tests {
         let expected = format!("not accepting changes: free {free} of ");
         assert!(error.may_pass() && error.to_string().starts_with(&expected), "{error}");
         assert!(collection.get(&oid(1)).unwrap().is_some());
-        // A part at a time: there is no room for the whole log twice.
+        // In parts: there is no room for a second copy of the whole log.
         assert!(reserve < collection.stats().bytes / 2);
         let done = collection.compact_if_due(Stamp(2)).unwrap().unwrap();
         assert!(1 < done.segments.0 && done.kept == 10, "{done:?}");

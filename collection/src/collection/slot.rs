@@ -1,25 +1,25 @@
-//! The place of the key index in a collection: it is there, or it is said why not.
+//! The slot of the key index in a collection: the index, or the reason that there is none.
 
 use std::time::Instant;
 
 use crate::keys::Keys;
 
-/// The key index, or why there is none.
+/// The key index, or the reason that there is none.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(super) keys: Option<Keys>,
-    /// How often it was made anew.
+    /// Number of rebuilds.
     pub(super) made: u64,
     pub(super) failure: Option<Failure>,
 }
 
-/// An attempt to make the index that failed.
+/// A failed attempt to build the index.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: sled::Error,
-    /// Whether a damaged member was in the way.
+    /// Whether a damaged member was the cause.
     pub(super) is_damage: bool,
-    /// When to try again.
+    /// The time of the next attempt.
     pub(super) until: Instant,
 }
 

@@ -1,15 +1,15 @@
-//! Expiry: objects that nobody has confirmed for longer than their time-to-live are deleted.
+//! Expiry: objects that stay unconfirmed for longer than their time-to-live are deleted.
 //!
 //! An object's time-to-live counts from its last update or refresh, or from the last confirmation
-//! of its root if that is later. The expiry queue knows only the former; what comes up for expiry
-//! too early because of the latter is moved on in the queue.
+//! of its root if that is later. The expiry queue is sorted by the former only. An object that
+//! comes up too early because of the latter is moved on in the queue.
 //!
-//! Only time in which an object could be confirmed counts. If six hours or more have passed since
-//! expiry was last looked at, the clock has jumped, the machine slept, or the daemon was down: then
-//! nothing expires for as long again, at most for a day, unless an administrator says so. A clock that
-//! is set back lets things live longer, which harms nobody.
+//! Only time in which an object could be confirmed counts. If the last sweep is six hours or more
+//! ago, the clock has jumped, the machine slept, or the daemon was down. Then nothing expires for
+//! as long again, at most for a day, unless an administrator orders it. After the clock is set
+//! back, objects live longer, which is harmless.
 //!
-//! Source: TR §3 (Time-to-Live); DESIGN.md, "Life" and "Restraint".
+//! Source: TR §3 (Time-to-Live); docs/faults.md.
 
 use super::Collection;
 use crate::change::{Change, Note, Oid, Stamp};
@@ -18,18 +18,18 @@ use crate::holders::Holders;
 use crate::log::Tail;
 use crate::report::Swept;
 
-/// Longest time between two looks at expiry that counts towards it, in milliseconds: six hours.
+/// Longest time between two sweeps that counts towards expiry, in milliseconds: six hours.
 const PAUSE_MS_MAX: u64 = 6 * 3_600_000;
-/// How long expiry waits at most after a longer one, in milliseconds: a day.
+/// Longest wait after a longer time without sweeps, in milliseconds: a day.
 const HOLD_MS_MAX: u64 = 24 * 3_600_000;
-/// How often the time of a look is written down, in milliseconds: every hour.
+/// Time between two records of the sweep time, in milliseconds: one hour.
 const NOTED_MS: u64 = 3_600_000;
 /// Objects deleted in one commit.
 const DELETES_MAX: usize = 4096;
 
 impl Collection {
-    /// Deletes the objects whose time-to-live has run out, unless more than `max_share` (0 to 1) of
-    /// all have, or, where that is below 1, time has passed that nobody can have confirmed them in.
+    /// Deletes the objects whose time-to-live has run out, unless they are more than `max_share` (0 to 1)
+    /// of all. With a share below 1, it also waits after a time in which objects could not be confirmed.
     ///
     /// # Errors
     ///
@@ -57,11 +57,11 @@ impl Collection {
         Ok(Swept::Done { expired })
     }
 
-    /// Notes that expiry is looked at, and returns until when nothing may expire by itself.
+    /// Records the time of the sweep, and returns the time until which nothing may expire by itself.
     fn unswept_until(&self, tail: &mut Tail, now: Stamp) -> Result<u64, Error> {
         let mut manifest = tail.manifest_now();
         let last = match (manifest.swept, tail.stamp.0) {
-            // A collection that is new has not been away.
+            // A new collection had no time without sweeps.
             (0, 0) => now.0,
             (0, stamp) => stamp,
             (swept, _) => swept,
@@ -70,13 +70,13 @@ impl Collection {
         if PAUSE_MS_MAX < passed {
             manifest.unswept_until = now.0.saturating_add(passed.min(HOLD_MS_MAX));
         } else if HOLD_MS_MAX < manifest.unswept_until.saturating_sub(now.0) {
-            // The clock was ahead then.
+            // The clock was ahead at that time.
             manifest.unswept_until = 0;
         }
         let until = manifest.unswept_until;
         if manifest.swept == 0 || now.0 < last || NOTED_MS <= passed {
             manifest.swept = now.0.max(1);
-            tail.go_on(&self.inner.log)?;
+            tail.ensure_writable(&self.inner.log)?;
             tail.replace(manifest, &self.inner.log)?;
         }
         Ok(until)
@@ -90,14 +90,14 @@ impl Collection {
                 count += 1;
                 true
             };
-            keys.expired(now.0, &[], || inner.go_on().is_ok(), handle)?;
+            keys.expired(now.0, &[], || inner.check_open().is_ok(), handle)?;
             Ok(count)
         })?;
-        inner.go_on().map(|()| count)
+        inner.check_open().map(|()| count)
     }
 
-    /// Returns the objects to be deleted in one commit, from a place in the queue on, and where to go
-    /// on after it.
+    /// Returns the objects to delete in one commit, from the position `from` in the queue, and the
+    /// position after them.
     fn first_expired(&self, now: Stamp, from: &[u8]) -> Result<(Vec<Oid>, Option<Vec<u8>>), Error> {
         let inner = &self.inner;
         let found = inner.read_keys(|keys| {
@@ -106,13 +106,13 @@ impl Collection {
                 oids.push(oid);
                 oids.len() < DELETES_MAX
             };
-            let next = keys.expired(now.0, from, || inner.go_on().is_ok(), handle)?;
+            let next = keys.expired(now.0, from, || inner.check_open().is_ok(), handle)?;
             Ok((oids, next))
         })?;
-        inner.go_on().map(|()| found)
+        inner.check_open().map(|()| found)
     }
 
-    /// Returns the notes that remove what is known of these objects' holders.
+    /// Returns the notes that remove the holders of these objects.
     pub(crate) fn holders_of(&self, oids: &[Oid]) -> Result<Vec<Note>, Error> {
         let mut notes = Vec::new();
         for oid in oids {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn many_are_deleted_and_moved_on_a_part_at_a_time() {
+    fn many_objects_expire_in_several_commits() {
         let dir = tempfile::tempdir().unwrap();
         let collection = filled(dir.path());
         let (gatherer, root) = ("g".to_owned(), "http://h/".to_owned());
@@ -189,13 +189,13 @@ mod tests {
         const STEP: usize = 5 * 3_600_000;
         let dir = tempfile::tempdir().unwrap();
         let mut collection = filled_with(dir.path(), 10);
-        // Unconfirmed for all but half a day of its time, and looked at every hour.
+        // Unconfirmed for all but half a day of the time-to-live, and swept every five hours.
         let begin = 29 * DAY + DAY / 2;
         let sweep = |collection: &Collection, at: u64| collection.sweep(Stamp(at), 0.9).unwrap();
         for at in (0..=begin).step_by(STEP) {
             assert_eq!(sweep(&collection, at), Swept::Done { expired: 0 });
         }
-        // A day forward: it would all be gone, but it waits, over a restart too.
+        // A day forward: everything would expire, but the sweep waits, after a restart too.
         for at in (begin + DAY..begin + DAY + DAY / 2).step_by(STEP) {
             let until = Stamp(begin + 2 * DAY);
             assert_eq!(sweep(&collection, at), Swept::Waiting { until });
@@ -203,7 +203,7 @@ mod tests {
             collection = Collection::open(dir.path(), Options::default(), Stamp(at)).unwrap().0;
         }
         let stamp = collection.inner.tail().stamp;
-        // Back again: as if nothing had been, and stamps do not fall.
+        // Back again: nothing has changed, and stamps do not fall.
         let again = begin + HOUR;
         assert_eq!(sweep(&collection, again), Swept::Done { expired: 0 });
         confirmed(&collection, again);
@@ -211,7 +211,7 @@ mod tests {
         for at in (again..again + 29 * DAY).step_by(STEP) {
             assert_eq!(sweep(&collection, at), Swept::Done { expired: 0 });
         }
-        // A time to live that has really passed is over; an administrator need not wait.
+        // A time-to-live that has really passed is over; an administrator need not wait.
         let gone = Swept::Done { expired: 10 };
         assert!(matches!(sweep(&collection, again + 60 * DAY), Swept::Waiting { .. }));
         assert_eq!(collection.sweep(Stamp(again + 60 * DAY), 1.0).unwrap(), gone);

@@ -1,11 +1,9 @@
-//! What befalls a folder: bits that flip, parts that are overwritten, sectors that are not there, files that
-//! are cut.
+//! Harm to a folder: flipped bits, overwritten parts, missing sectors, cut files.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Draws by lot.
 #[derive(Clone, Debug)]
 pub(super) struct Random(pub(super) u64);
 
@@ -22,18 +20,17 @@ impl Random {
     }
 }
 
-/// Which files are hit.
+/// The kind of files that are hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Victim {
+enum TargetFile {
     Log,
     Manifest,
-    /// The manifest's copy.
     Copy,
     Keys,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum HarmKind {
     Flip,
     Overwrite,
     Sectors,
@@ -41,42 +38,48 @@ enum Way {
     Remove,
 }
 
-/// One harm.
 #[derive(Clone, Debug)]
 pub(super) struct Harm {
-    victim: Victim,
-    way: Way,
-    /// Whether the collection is closed first, and opened again afterwards.
+    target: TargetFile,
+    kind: HarmKind,
+    /// Whether the collection is closed before and opened again after.
     pub(super) at_rest: bool,
 }
 
 impl Harm {
-    /// Whether it hits one of the two lists of segments: nobody starts without either.
-    pub(super) fn is_of_list(&self) -> bool {
-        matches!(self.victim, Victim::Manifest | Victim::Copy)
+    /// Whether it hits one of the two manifests: without both, a collection cannot be opened.
+    pub(super) fn hits_manifest(&self) -> bool {
+        matches!(self.target, TargetFile::Manifest | TargetFile::Copy)
     }
 
-    pub(super) fn by_lot(random: &mut Random) -> Self {
-        let victim = match random.below(16) {
-            0 => Victim::Manifest,
-            1 => Victim::Copy,
-            2 | 3 => Victim::Keys,
-            _ => Victim::Log,
+    pub(super) fn random(random: &mut Random) -> Self {
+        let target = match random.below(16) {
+            0 => TargetFile::Manifest,
+            1 => TargetFile::Copy,
+            2 | 3 => TargetFile::Keys,
+            _ => TargetFile::Log,
         };
-        let way = [Way::Flip, Way::Flip, Way::Overwrite, Way::Sectors, Way::Cut, Way::Remove];
-        let way = way[usize::try_from(random.below(6)).unwrap()];
-        // A file that is open is written to, gone or not.
-        let at_rest = matches!(way, Way::Remove) || random.below(2) == 0;
-        Self { victim, way, at_rest }
+        let kind = [
+            HarmKind::Flip,
+            HarmKind::Flip,
+            HarmKind::Overwrite,
+            HarmKind::Sectors,
+            HarmKind::Cut,
+            HarmKind::Remove,
+        ];
+        let kind = kind[usize::try_from(random.below(6)).unwrap()];
+        // An open file is written to even if it is removed.
+        let at_rest = matches!(kind, HarmKind::Remove) || random.below(2) == 0;
+        Self { target, kind, at_rest }
     }
 
-    /// Does it to one file of the folder; says what was done.
-    pub(super) fn befall(&self, dir: &Path, random: &mut Random) -> String {
-        let mut files = match self.victim {
-            Victim::Manifest => vec![dir.join("MANIFEST")],
-            Victim::Copy => vec![dir.join("MANIFEST.copy")],
-            Victim::Keys => files(&dir.join("keys"), ""),
-            Victim::Log => files(dir, ".gz"),
+    /// Harms one file of the folder; describes it.
+    pub(super) fn apply(&self, dir: &Path, random: &mut Random) -> String {
+        let mut files = match self.target {
+            TargetFile::Manifest => vec![dir.join("MANIFEST")],
+            TargetFile::Copy => vec![dir.join("MANIFEST.copy")],
+            TargetFile::Keys => files(&dir.join("keys"), ""),
+            TargetFile::Log => files(dir, ".gz"),
         };
         files.retain(|it| fs::metadata(it).is_ok_and(|it| it.is_file() && it.len() != 0));
         files.sort();
@@ -90,24 +93,24 @@ impl Harm {
         let most = [8, 512, 4096, 64 << 10][usize::try_from(random.below(4)).unwrap()];
         let count = (1 + random.below(most)).min(length - at);
         let count_bytes = usize::try_from(count).unwrap();
-        match self.way {
-            Way::Flip => {
+        match self.kind {
+            HarmKind::Flip => {
                 let mut byte = [0];
                 file.read_exact_at(&mut byte, at).unwrap();
                 file.write_all_at(&[byte[0] ^ 1 << random.below(8)], at).unwrap();
             }
-            Way::Overwrite => {
+            HarmKind::Overwrite => {
                 let noise: Vec<u8> = (0..count_bytes).map(|_| random.byte()).collect();
                 file.write_all_at(&noise, at).unwrap();
             }
-            Way::Sectors => {
+            HarmKind::Sectors => {
                 let start = at / 512 * 512;
                 let end = (start + count.next_multiple_of(512)).min(length);
                 let zeros = vec![0; usize::try_from(end - start).unwrap()];
                 file.write_all_at(&zeros, start).unwrap();
             }
-            Way::Cut => file.set_len(at).unwrap(),
-            Way::Remove => fs::remove_file(path).unwrap(),
+            HarmKind::Cut => file.set_len(at).unwrap(),
+            HarmKind::Remove => fs::remove_file(path).unwrap(),
         }
         format!("{} of {length} bytes, at {at}, {count}", path.display())
     }

@@ -1,4 +1,4 @@
-//! A gatherer or a broker in little: a collection, what fills it, its feed, and how it heals.
+//! A member of the damage model: a small gatherer or broker with a collection, its content, its feed, and its healing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -28,7 +28,7 @@ use crate::holders::{Cursor, Progress};
 use crate::options::Options;
 use crate::pull::intake::{Intake, Stream};
 use crate::recover::Mode;
-use crate::wire::asking::Piece;
+use crate::wire::client::Piece;
 
 const GATHERER: &str = "00000000000000aa";
 const ROOT: &str = "http://root/";
@@ -50,13 +50,13 @@ pub(super) struct Member {
     disk: Arc<Faulty>,
     collection: Option<Collection>,
     feed: Option<FeedServer>,
-    /// The largest serial that was ever there to be seen.
+    /// The largest serial seen so far.
     seen: u64,
     /// The last serial before its data was damaged.
     harmed_at: u64,
-    /// All is published again since this loss.
+    /// Everything has been published again since this loss.
     regathered: Option<Version>,
-    /// That of the last snapshot taken.
+    /// The generation of the last snapshot.
     generation: u64,
     runtime: Runtime,
 }
@@ -105,7 +105,7 @@ impl Member {
         self.collection.as_ref().unwrap()
     }
 
-    /// Stops and starts again: in order, or by a cut of the power.
+    /// Stops and starts again: in order, or by a power cut.
     pub(super) fn restart(&mut self, in_order: bool) {
         self.feed = None;
         if in_order {
@@ -122,15 +122,15 @@ impl Member {
         self.open();
     }
 
-    /// Suffers a harm; says what was done.
-    pub(super) fn suffer(&mut self, harm: &Harm, random: &mut Random) -> String {
+    /// Suffers a harm; describes it.
+    pub(super) fn harm(&mut self, harm: &Harm, random: &mut Random) -> String {
         if !harm.at_rest {
-            return harm.befall(self.dir.path(), random);
+            return harm.apply(self.dir.path(), random);
         }
         self.feed = None;
         self.collection().close();
         self.collection = None;
-        let done = harm.befall(self.dir.path(), random);
+        let done = harm.apply(self.dir.path(), random);
         self.disk = Faulty::new(self.dir.path(), self.seed);
         self.open();
         done
@@ -140,19 +140,19 @@ impl Member {
         self.collection().version().epoch
     }
 
-    /// Serials only rise, and what is given is above all that were seen.
+    /// Checks that serials only rise.
     pub(super) fn check_version(&mut self) {
         let serial = self.collection().committed().serial;
         assert!(self.seen <= serial, "{} after {}", serial, self.seen);
         self.seen = serial;
     }
 
-    /// What is committed from now on is known to stay.
+    /// Notes a harm: later commits must stay.
     pub(super) fn note_harm(&mut self) {
         self.harmed_at = self.collection().committed().serial;
     }
 
-    /// Whether an object was committed since it was harmed; `None`: it is not there.
+    /// Whether an object was committed since the harm; `None`: it is missing.
     pub(super) fn is_fresh(&self, url: &str) -> Result<Option<bool>, Error> {
         let serial = self.collection().serial(&Oid::new(GATHERER, url))?;
         Ok(serial.map(|it| self.harmed_at < it))
@@ -160,7 +160,7 @@ impl Member {
 
     pub(super) fn is_well(&self) -> bool {
         let whole = !self.collection().inner.log.view().has_holes();
-        // Without a key index nobody can tell.
+        // Without a key index it is unknown.
         whole && matches!(self.collection().aftermath(), Ok(None))
     }
 
@@ -170,7 +170,6 @@ impl Member {
         format!("{health:?} {:?} {cursor:?} {:?}", collection.aftermath(), collection.version())
     }
 
-    /// What it has, by look-up.
     pub(super) fn content(&self) -> Tree {
         let collection = self.collection();
         let keys = collection.inner.read_keys(|keys| {
@@ -200,7 +199,7 @@ impl Member {
         self.collection().note(url.as_bytes()).unwrap_or(None)
     }
 
-    /// Publishes what has changed in the tree since the notes of it; with `anew` all of it.
+    /// Publishes the tree's changes since its notes; with `anew` the whole tree.
     fn publish(&self, tree: &Tree, anew: bool) -> Result<(), Error> {
         let collection = self.collection();
         let mut batch = Batch::default();
@@ -229,7 +228,7 @@ impl Member {
         collection.commit(batch, NOW).map(drop)
     }
 
-    /// A pass of a gatherer.
+    /// Makes a pass, as a gatherer does.
     pub(super) fn pass(&mut self, tree: &Tree) {
         match self.publish(tree, false) {
             Ok(()) => self.collection().handle_caught_up().unwrap(),
@@ -238,10 +237,10 @@ impl Member {
         }
     }
 
-    /// Sees to damage, as gatherers and brokers do.
+    /// Heals damage, as gatherers and brokers do.
     pub(super) fn heal(&mut self, tree: &Tree) {
         self.collection().scrub(u64::MAX).unwrap();
-        for healed in [self.face_aftermath(tree), self.try_to_heal(tree)] {
+        for healed in [self.handle_aftermath(tree), self.try_to_heal(tree)] {
             match healed {
                 Ok(()) | Err(Error::Keys { .. } | Error::Damaged { .. }) => {}
                 Err(error) => panic!("{error}"),
@@ -249,7 +248,7 @@ impl Member {
         }
     }
 
-    fn face_aftermath(&mut self, tree: &Tree) -> Result<(), Error> {
+    fn handle_aftermath(&mut self, tree: &Tree) -> Result<(), Error> {
         let collection = self.collection().clone();
         if let Some(loss) = collection.aftermath()? {
             if self.kind == Kind::Broker {
@@ -288,7 +287,7 @@ impl Member {
         Ok(())
     }
 
-    /// Loses the end of its log to a disk that does not keep what it has synced, and its power.
+    /// Loses the end of its log: by a disk that drops synced bytes, and a power cut.
     pub(super) fn lose_end(&mut self) {
         let mut files: Vec<_> = fs::read_dir(self.dir.path()).unwrap().flatten().collect();
         files.retain(|it| it.path().extension().is_some_and(|it| it == "gz"));
@@ -301,19 +300,17 @@ impl Member {
         self.restart(false);
     }
 
-    /// How many changes there were.
     pub(super) fn changes(&self) -> u64 {
         self.collection().committed().serial
     }
 
-    /// Forgets how far it has read its source.
     pub(super) fn forget_cursor(&self) {
         let collection = self.collection();
         collection.inner.forget_cursors(&mut collection.inner.tail(), NOW).unwrap();
     }
 
-    /// Somebody asks for all there is: who asks within the hour gets the same.
-    pub(super) fn meet_newcomer(&self) {
+    /// Serves a snapshot to a new consumer; requests within the hour get the same one.
+    pub(super) fn serve_newcomer(&self) {
         let (status, ..) = self.ask("/feed", None);
         assert!(status.is_success(), "{status}");
     }
@@ -389,7 +386,7 @@ impl Member {
         }
     }
 
-    /// Answers a request; returns the answer's head, the snapshot's id, and what came of the body.
+    /// Answers a request; returns status and headers, the snapshot's id, and the received body.
     fn ask(
         &self,
         path: &str,
@@ -411,7 +408,7 @@ impl Member {
                 }
                 let (head, mut body) = response.into_parts();
                 let mut pieces = Vec::new();
-                // One that breaks off is taken as far as it came.
+                // A body that breaks off is taken up to the break.
                 while let Some(Ok(frame)) = body.frame().await {
                     pieces.extend(frame.into_data());
                 }
@@ -422,14 +419,14 @@ impl Member {
     }
 }
 
-/// What to do after a request.
+/// The next step after a request.
 enum Next {
     Done,
     Again,
     Anew,
 }
 
-/// So that members are of several sizes, and do not pack to nothing.
+/// Returns bytes that give members different sizes and do not compress well.
 fn noise(seed: u64) -> Vec<u8> {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).max(1));
     (0..random.below(200)).map(|_| random.byte()).collect()

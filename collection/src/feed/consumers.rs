@@ -1,7 +1,7 @@
-//! Who reads a feed, and how far each has come: to say who may still have what was taken down.
+//! The consumers of a feed and their versions: a purge names those that may have copies.
 //!
-//! Kept in memory, since the start of the daemon, and bounded. A consumer is named by what it says of
-//! itself, its id or else its software, and where it comes from.
+//! Kept in memory since the start of the daemon, within a limit. A consumer is named by its id, or
+//! else its software, and its address.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,70 +14,70 @@ use serde::{Deserialize, Serialize};
 use crate::change::{Stamp, Version};
 use crate::wire::CONSUMER;
 
-/// Most consumers that are remembered; who has been away longest is forgotten for a new one.
+/// Most consumers that are remembered; a new one replaces the one that was away longest.
 const CONSUMERS_MAX: usize = 10_000;
 /// Most bytes of a name.
 const NAME_BYTES_MAX: usize = 200;
 
-/// One who reads the feed.
+/// A consumer of the feed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consumer {
     /// Its id or software, and its address.
     pub name: String,
-    /// Up to where it said last that it has everything; serial 0 while it fetches a snapshot.
+    /// The version of its last request; serial 0 while it fetches a snapshot.
     pub version: String,
-    /// When it last asked, in Unix milliseconds.
+    /// The time of its last request, in Unix milliseconds.
     pub asked_ms: u64,
 }
 
-/// Those who read a feed, as their requests come.
+/// The consumers of a feed, shared by its requests.
 #[derive(Debug)]
-pub(crate) struct Readers {
+pub(crate) struct SharedConsumers {
     since: Stamp,
-    known: Mutex<Consumers>,
+    consumers: Mutex<Consumers>,
 }
 
-impl Default for Readers {
+impl Default for SharedConsumers {
     fn default() -> Self {
-        Self { since: Stamp(clock::now_ms()), known: Mutex::default() }
+        Self { since: Stamp(clock::now_ms()), consumers: Mutex::default() }
     }
 }
 
-impl Readers {
-    /// Notes how far the asker has come.
+impl SharedConsumers {
+    /// Notes the version of a request's consumer.
     pub(crate) fn note(&self, request: &Request<()>, version: Version) {
         let text = |name: HeaderName| request.headers().get(name).and_then(|it| it.to_str().ok());
         let name = text(CONSUMER).or_else(|| text(header::USER_AGENT)).unwrap_or("unnamed");
         let peer = request.extensions().get::<Peer>();
         let name = peer.map_or_else(|| name.to_owned(), |Peer(ip)| format!("{name} at {ip}"));
-        self.known().note(&name, version, Stamp(clock::now_ms()));
+        self.consumers().note(&name, version, Stamp(clock::now_ms()));
     }
 
-    /// Returns those who may not have got to `version` yet, and since when they are noted, in Unix
-    /// milliseconds.
+    /// Returns the consumers that may not have reached `version`, and the time since which all are
+    /// known, in Unix milliseconds.
     pub(crate) fn behind(&self, version: Version) -> (Vec<Consumer>, u64) {
-        let known = self.known();
-        // Who has been forgotten may be behind.
-        (known.behind(version), self.since.max(known.forgotten).0)
+        let consumers = self.consumers();
+        // Forgotten consumers may be behind, too.
+        (consumers.behind(version), self.since.max(consumers.forgotten).0)
     }
 
-    fn known(&self) -> MutexGuard<'_, Consumers> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn consumers(&self) -> MutexGuard<'_, Consumers> {
+        self.consumers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The same, by name.
+/// Consumers by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Consumers {
     by_name: BTreeMap<String, (Version, Stamp)>,
-    /// Who has been away longest comes first.
+    /// The one that was away longest comes first.
     by_time: BTreeSet<(Stamp, String)>,
-    /// Since when all are known: until then some may have asked who are forgotten.
+    /// All consumers since this time are known; of earlier ones some are forgotten.
     forgotten: Stamp,
 }
 
 impl Consumers {
-    /// Notes that one has asked, and has everything up to `version`.
+    /// Notes that a consumer has asked, and has everything up to `version`.
     pub(crate) fn note(&mut self, name: &str, version: Version, now: Stamp) {
         let mut end = name.len().min(NAME_BYTES_MAX);
         while !name.is_char_boundary(end) {
@@ -97,7 +97,7 @@ impl Consumers {
         self.by_time.insert((now, name.to_owned()));
     }
 
-    /// Returns those who may not have got to `version` yet, by name.
+    /// Returns the consumers that may not have reached `version`, by name.
     pub(crate) fn behind(&self, version: Version) -> Vec<Consumer> {
         let is_behind = |it: &Version| it.epoch != version.epoch || it.serial < version.serial;
         let behind = self.by_name.iter().filter(|(_, (it, _))| is_behind(it));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn names_who_has_not_come_so_far() {
+    fn names_the_consumers_that_are_behind() {
         let mut consumers = Consumers::default();
         consumers.note("a", version(1, 5), Stamp(1));
         consumers.note("b", version(1, 9), Stamp(2));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_been_away_longest_is_forgotten() {
+    fn the_consumer_that_was_away_longest_is_forgotten() {
         let mut consumers = Consumers::default();
         for n in 0..=CONSUMERS_MAX as u64 {
             consumers.note(&format!("{n} {}", "ä".repeat(NAME_BYTES_MAX)), version(1, 0), Stamp(n));
@@ -147,16 +147,16 @@ mod tests {
     }
 
     #[test]
-    fn a_report_does_not_claim_to_know_who_was_forgotten() {
+    fn a_report_starts_after_the_last_forgotten_consumer() {
         let since = Stamp(5);
-        let readers = Readers { since, known: Mutex::default() };
+        let shared = SharedConsumers { since, consumers: Mutex::default() };
         for n in 0..CONSUMERS_MAX as u64 {
-            readers.known().note(&n.to_string(), version(1, 9), Stamp(10 + n));
+            shared.consumers().note(&n.to_string(), version(1, 9), Stamp(10 + n));
         }
-        assert_eq!(readers.behind(version(1, 9)), (Vec::new(), 5));
-        readers.known().note("0", version(1, 9), Stamp(20_000));
-        readers.known().note("another", version(1, 9), Stamp(20_001));
-        // The second was forgotten, who asked at 11.
-        assert_eq!(readers.behind(version(1, 9)), (Vec::new(), 12));
+        assert_eq!(shared.behind(version(1, 9)), (Vec::new(), 5));
+        shared.consumers().note("0", version(1, 9), Stamp(20_000));
+        shared.consumers().note("another", version(1, 9), Stamp(20_001));
+        // The second consumer, which asked at 11, was forgotten.
+        assert_eq!(shared.behind(version(1, 9)), (Vec::new(), 12));
     }
 }

@@ -1,8 +1,8 @@
-//! What a feed counts.
+//! The counters of a feed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a feed has done since it started.
+/// The counts of a feed since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Deltas answered, empty ones included.
@@ -23,7 +23,7 @@ pub struct Counters {
     pub waiting: u64,
 }
 
-/// The same while it goes on.
+/// The counters, updated by requests.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) deltas: AtomicU64,
@@ -36,7 +36,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Reads all, while so many requests are held.
+    /// Reads all counters; `waiting` is the number of held requests.
     pub(super) fn read(&self, waiting: u64) -> Counters {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Counters {
@@ -52,7 +52,6 @@ impl Counts {
     }
 }
 
-/// Adds to one of them.
 pub(super) fn add(count: &AtomicU64, number: u64) {
     count.fetch_add(number, Ordering::Relaxed);
 }

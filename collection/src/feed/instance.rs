@@ -1,4 +1,4 @@
-//! What a feed is of: a collection that is written here, or the replica of one.
+//! The source of a feed: a collection that is written here, or a replica.
 
 use std::path::PathBuf;
 
@@ -10,17 +10,16 @@ use crate::error::Error;
 use crate::log::View;
 use crate::replica::Replica;
 
-/// One of the places where a collection's log is.
+/// A collection's log, at its origin or at a replica.
 #[derive(Clone, Debug)]
 pub(crate) enum Instance {
-    /// It is written here.
+    /// A collection that is written here.
     Own(Collection),
-    /// It comes from elsewhere.
+    /// A copy of another collection's log.
     Replica(Replica),
 }
 
 impl Instance {
-    /// The log as it is now.
     pub(crate) fn view(&self) -> View {
         match self {
             Self::Own(collection) => collection.inner.log.view(),
@@ -28,7 +27,6 @@ impl Instance {
         }
     }
 
-    /// How far it has come.
     pub(crate) fn version(&self) -> Version {
         match self {
             Self::Own(collection) => collection.version(),
@@ -36,7 +34,6 @@ impl Instance {
         }
     }
 
-    /// Hears of every new version.
     pub(crate) fn watch(&self) -> watch::Receiver<Version> {
         match self {
             Self::Own(collection) => collection.watch(),
@@ -44,7 +41,6 @@ impl Instance {
         }
     }
 
-    /// How many objects live in it.
     pub(crate) fn objects(&self) -> u64 {
         match self {
             Self::Own(collection) => collection.len(),
@@ -52,7 +48,7 @@ impl Instance {
         }
     }
 
-    /// The id and the public key that a replica's origin says are its own; `None` of a collection that is written here.
+    /// Returns the id and public key of a replica's origin; `None` for a collection that is written here.
     pub(crate) fn owner(&self) -> Option<String> {
         match self {
             Self::Own(_) => None,
@@ -60,20 +56,19 @@ impl Instance {
         }
     }
 
-    /// Takes in that somebody has come to `told`, which is among the serials that were skipped. A replica's origin
-    /// is asked by others.
+    /// Handles a consumer whose cursor is among the skipped serials. At a replica nothing has to be
+    /// done: the origin handles its own consumers.
     ///
     /// # Errors
     ///
-    /// It cannot be noted: nobody is to get a snapshot.
-    pub(crate) fn handle_told(&self, told: Version) -> Result<(), Error> {
+    /// The manifest cannot be written: do not send a snapshot.
+    pub(crate) fn handle_skipped_cursor(&self, cursor: Version) -> Result<(), Error> {
         match self {
-            Self::Own(collection) => collection.handle_told(told),
+            Self::Own(collection) => collection.handle_skipped_cursor(cursor),
             Self::Replica(_) => Ok(()),
         }
     }
 
-    /// Where it is.
     pub(crate) fn dir(&self) -> PathBuf {
         match self {
             Self::Own(collection) => collection.inner.dir.clone(),

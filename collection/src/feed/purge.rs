@@ -1,5 +1,5 @@
-//! Purging where a feed is served: what is kept of former states goes first, and it is told who may still
-//! have copies.
+//! A purge of a served collection: drops snapshots and cached answers first, and names the
+//! consumers that may have copies.
 //!
 //! Source: ours.
 
@@ -18,54 +18,53 @@ use crate::error::Error;
 use crate::notice::Subject;
 use crate::takedown::purge::Purged;
 
-/// How often it is looked whether anybody still reads what is no part of the log any more: who was just
-/// about to be answered is done in no time.
+/// Number of checks for readers of files that left the log: most answers in progress end at once.
 const READERS_TRIES: u32 = 10;
-/// Pause between two looks.
+/// Pause between two checks.
 const READERS_PAUSE: Duration = Duration::from_millis(50);
 
-/// All that is known after a purge of a daemon's collection.
+/// The report of a purge of a daemon's collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PurgeReport {
-    /// What was done to the collection.
+    /// The purge of the collection.
     pub purged: Purged,
-    /// Documents, and old files, that the full-text index still has; `None` where there is no index,
-    /// or it will be made anew.
+    /// Documents, and old files, that are still in the full-text index; `None` if there is no
+    /// index, or it will be rebuilt.
     pub index_left: Option<u64>,
-    /// Consumers of the feed that have not asked past the last tombstone yet: they may have copies.
+    /// Consumers of the feed that have not passed the last tombstone yet: they may have copies.
     pub consumers: Vec<Consumer>,
-    /// Since when consumers have been noted, in Unix milliseconds; `None`: not at all.
+    /// The time since which consumers are known, in Unix milliseconds; `None`: not at all.
     pub since_ms: Option<u64>,
 }
 
 impl FeedServer {
-    /// Lets go of all that is kept of former states of a replica, since more has been purged from the present one: who
-    /// fetches a snapshot asks for a new one, and who keeps the log hears of it. Blocks.
-    pub fn let_go(&self) {
+    /// Drops snapshots and cached answers of a replica after a purge: readers of a snapshot request
+    /// a new one, and consumers that keep the log are woken. Blocks.
+    pub fn drop_old_states(&self) {
         self.shared.snapshots.blocking_lock().clear();
-        self.shared.hot.clear();
+        self.shared.answers.clear();
         self.shared.purges.notify_waiters();
     }
 
-    /// Purges the collection of what is suppressed (all of it, or just `only`), after letting go of
-    /// what is kept of it: who fetches a snapshot asks for a new one. Says who may still have copies.
+    /// Purges suppressed subjects (all of them, or just `only`) from the collection, after dropping snapshots
+    /// and cached answers: readers of a snapshot request a new one. Names the consumers that may have copies.
     ///
     /// # Errors
     ///
-    /// As for [`Collection::purge`]. [`Error::LogFolder`]: the feed is of a replica, which has nothing of its
-    /// own to purge; purge at its origin.
+    /// As for [`Collection::purge`]. [`Error::LogFolder`]: the feed is a replica's; purge at its
+    /// origin.
     pub async fn purge(&self, only: Option<Subject>) -> Result<PurgeReport, Error> {
         let shared = &self.shared;
         let Instance::Own(collection) = &shared.log else {
-            let what = "it is another's, and is purged by whoever writes it".to_owned();
+            let what = "it is a replica: purge the collection at its origin".to_owned();
             return Err(Error::LogFolder { dir: shared.log.dir(), what });
         };
         shared.snapshots.lock().await.clear();
-        shared.hot.clear();
+        shared.answers.clear();
         let mut purged = purge(collection.clone(), only).await?;
-        // Who has asked meanwhile was given what was there.
+        // Requests during the purge were given old files.
         shared.snapshots.lock().await.clear();
-        shared.hot.clear();
+        shared.answers.clear();
         for tries in 0..READERS_TRIES {
             purged.still_read = collection.inner.retired()?;
             if purged.still_read.is_empty() || tries + 1 == READERS_TRIES {
@@ -81,7 +80,7 @@ impl FeedServer {
     }
 }
 
-/// [`Collection::purge`] where it holds up nobody.
+/// Runs [`Collection::purge`] on a blocking thread.
 async fn purge(collection: Collection, only: Option<Subject>) -> Result<Purged, Error> {
     let work = move || collection.purge(only.as_ref(), Stamp(clock::now_ms()));
     match tokio::task::spawn_blocking(work).await {

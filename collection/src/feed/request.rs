@@ -1,4 +1,4 @@
-//! What is asked of the feed, and how it says no.
+//! Requests to the feed, and its refusals.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use super::WAIT_SECS_MAX;
 use crate::change::{Epoch, Version};
 use crate::log::holes::Holes;
 use crate::member;
-use crate::wire::{ACCEPT_FORMAT, FORMAT, PURGED, lack, value};
+use crate::wire::{ACCEPT_FORMAT, FORMAT, PURGED, set_missing, value};
 
-/// When one who asked for what is damaged is to ask again, in seconds.
+/// Time after which a consumer at a hole should ask again, in seconds.
 const RETRY_SECS: u64 = 15;
 
-/// What a request for the feed asks.
+/// The parameters of a request to the feed.
 pub(super) struct Query {
-    /// How far the consumer has come; `None` if it says nothing.
+    /// The consumer's version; `None` if it sends none.
     pub(super) version: Option<Version>,
     pub(super) wait: Duration,
 }
@@ -29,7 +29,7 @@ impl Query {
             let (name, text) = pair.split_once('=').unwrap_or((pair, ""));
             let number = || {
                 text.parse::<u64>()
-                    .map_err(|_error| bad(format!("{name}={text} is no number from 0")))
+                    .map_err(|_error| bad(format!("{name}={text} is not a number from 0")))
             };
             match name {
                 "since" => since = Some(number()?),
@@ -38,8 +38,12 @@ impl Query {
                     let parsed = text.parse::<Epoch>();
                     epoch = Some(parsed.map_err(|error| bad(error.to_string()))?);
                 }
-                // A filter that is not understood must not be taken for no filter.
-                _ => return Err(bad(format!("{name} is not understood; since, epoch, wait are"))),
+                // An unknown filter must not be ignored.
+                _ => {
+                    return Err(bad(format!(
+                        "the parameter {name} is unknown; since, epoch and wait are known"
+                    )));
+                }
             }
         }
         let version = match (epoch, since) {
@@ -50,12 +54,12 @@ impl Query {
     }
 }
 
-/// Up to which serial whoever asks knows that was purged, if it says so.
+/// Returns the serial of the last purge that the consumer knows, if it sends one.
 pub(super) fn purged(headers: &HeaderMap) -> Option<u64> {
     headers.get(PURGED)?.to_str().ok()?.trim().parse().ok()
 }
 
-/// Checks that one of the formats that the request understands is spoken here.
+/// Checks that this server has one of the formats that the request accepts.
 pub(super) fn negotiate(headers: &HeaderMap) -> Result<(), Refusal> {
     let accepted: Vec<_> =
         headers.get_all(ACCEPT_FORMAT).iter().map(HeaderValue::as_bytes).collect();
@@ -68,7 +72,7 @@ pub(super) fn negotiate(headers: &HeaderMap) -> Result<(), Refusal> {
     if accepted.split(',').any(|it| it.trim().parse() == Ok(spoken)) {
         return Ok(());
     }
-    let message = format!("format {spoken} is spoken here, not {accepted}");
+    let message = format!("this server has format {spoken}, not {accepted}");
     Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message))
 }
 
@@ -83,7 +87,7 @@ pub(super) fn text(status: StatusCode, message: impl Into<String>) -> Response<B
     response
 }
 
-/// An answer that says no.
+/// An answer that refuses the request.
 #[derive(Debug)]
 pub(super) struct Refusal {
     status: StatusCode,
@@ -96,7 +100,7 @@ impl Refusal {
         Self { status, message: message.into(), missing: Holes::default() }
     }
 
-    /// The answer to one who stands before a hole.
+    /// Makes the answer to a consumer before a hole.
     pub(super) fn missing(holes: &Holes) -> Self {
         let message =
             format!("the changes {holes} are damaged here and are being replaced; ask again");
@@ -106,7 +110,7 @@ impl Refusal {
     pub(super) fn response(self) -> Response<Body> {
         let mut response = text(self.status, self.message);
         let headers = response.headers_mut();
-        lack(headers, &self.missing);
+        set_missing(headers, &self.missing);
         if self.status == StatusCode::NOT_ACCEPTABLE {
             headers.insert(FORMAT, value(member::FORMAT));
         }
@@ -132,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn understands_the_query_or_says_what_is_wrong() {
+    fn a_query_is_parsed_or_refused() {
         check("", Ok((None, 0)));
         check("since=7&epoch=00000000000000ff&wait=5", Ok((Some("00000000000000ff-7"), 5)));
         check("wait=600&since=7", Ok((None, 60)));
@@ -151,7 +155,7 @@ mod tests {
         assert!(negotiate(&HeaderMap::new()).is_ok());
         assert_eq!(asks("1"), Ok(()));
         assert_eq!(asks("3, 2,1"), Ok(()));
-        assert_eq!(asks("2, 3"), Err("format 1 is spoken here, not 2, 3".to_owned()));
+        assert_eq!(asks("2, 3"), Err("this server has format 1, not 2, 3".to_owned()));
         assert!(asks("").is_err());
         let lines = ["2", "1"].map(|it| (ACCEPT_FORMAT, HeaderValue::from_static(it)));
         let mut headers = HeaderMap::new();

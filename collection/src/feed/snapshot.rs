@@ -1,16 +1,15 @@
-//! Snapshots: the whole log as it was at one version, held still while consumers fetch it.
+//! Snapshots: the whole log at one version, pinned while consumers fetch it.
 //!
-//! A snapshot is a list of file ranges, pinned, so that neither commits nor a compaction change
-//! it. Its bytes never change, so it has a strong ETag (its id in quotes), ranges and any number of
-//! readers. Newcomers within the hour share one; it can be fetched for a day. The list does not
-//! outlive the process: an id that is not known any more is answered with 410, and the consumer
-//! asks for a new one.
+//! A snapshot is a list of pinned file ranges, so neither commits nor a compaction change it. Since
+//! its bytes never change, it has a strong ETag (its id in quotes), ranges and any number of
+//! readers. Newcomers within the hour share one; it can be fetched for a day. The list ends with
+//! the process: an unknown id is answered with 410, and the consumer requests a new one.
 //!
-//! While the log has holes, a snapshot is made of the rest, and says what is missing: whoever takes it
-//! releases nothing, and asks again.
+//! While the log has holes, a snapshot is made of the rest, and names the missing serials. Its
+//! consumer releases nothing, and asks again.
 //!
-//! Source: DESIGN.md, "Snapshot"; RFC 9110 §13 and §14 for conditions and ranges (one range at a
-//! time; a list of them is answered in full, as §14.2 allows).
+//! Source: docs/collection.md, "On the wire"; RFC 9110 §13 and §14 for conditions and ranges (one
+//! range at a time; a list of them is answered in full, as §14.2 allows).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,24 +23,23 @@ use crate::change::{Epoch, Version};
 use crate::log::holes::Holes;
 use crate::log::scan::Pinned;
 use crate::log::served;
-use crate::log::{Address, Part, View};
+use crate::log::{Address, SegmentRange, View};
 use crate::member;
-use crate::wire::{describe, lack, value};
+use crate::wire::{set_missing, set_stream_headers, value};
 
-/// A snapshot. While it lives, so do the files that it names.
+/// A snapshot. It keeps its files.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) id: String,
     pub(crate) to: Version,
-    parts: Vec<Part>,
+    parts: Vec<SegmentRange>,
     /// The end mark.
     tail: Bytes,
     bytes: u64,
-    /// Live objects.
     objects: u64,
-    /// What the log could not give.
+    /// The missing serials.
     missing: Holes,
-    /// The members that were left out for that.
+    /// The members that were left out.
     damaged: HashSet<Address>,
     made: Instant,
     /// Keeps the files.
@@ -50,10 +48,10 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     pub(crate) fn new(pinned: Pinned, objects: u64, made: Instant) -> Self {
-        // In this order: what is found damaged meanwhile is then said to be missing, and is there.
+        // In this order: damage found in between is then reported as missing although it is there.
         let damaged = pinned.view.damaged_members();
-        let missing = pinned.view.lacks();
-        let (parts, _) = pinned.view.parts_but(0, &damaged);
+        let missing = pinned.view.possible_holes();
+        let (parts, _) = pinned.view.parts_without(0, &damaged);
         let tail = Bytes::from(member::end_mark(pinned.to));
         let bytes = served::bytes_of(&parts) + tail.len() as u64;
         let (id, to, view) = (pinned.id, pinned.to, pinned.view);
@@ -65,14 +63,14 @@ impl Snapshot {
         served::body(&self.parts, &self.tail, from, to + 1)
     }
 
-    /// Whether a new one would lack just as much. One that was thought to be whole is not if what it lacks came to
-    /// light since.
+    /// Whether a new snapshot would lack just as much. A snapshot that seemed whole is not if a
+    /// loss was found since.
     pub(crate) fn is_as_whole_as(&self, view: &View) -> bool {
         let is_doubted = 0 < view.doubt && view.doubt < self.to.serial;
-        self.missing.is_empty() && !is_doubted || self.missing == view.lacks()
+        self.missing.is_empty() && !is_doubted || self.missing == view.possible_holes()
     }
 
-    /// Whether none of it is known to be damaged.
+    /// Whether none of its members is known to be damaged.
     pub(crate) fn is_sound(&self) -> bool {
         self.view.damaged_members().is_subset(&self.damaged)
     }
@@ -93,25 +91,24 @@ impl Snapshots {
         Self { kept: Vec::new(), shared, kept_for, kept_max: kept_max.max(1) }
     }
 
-    /// Returns the snapshot to give to newcomers, if it is still young enough.
+    /// Returns the snapshot for newcomers, if it is young enough.
     pub(crate) fn current(&mut self, epoch: Epoch, now: Instant) -> Option<Arc<Snapshot>> {
         self.expire(epoch, now);
         let newest = self.kept.last().filter(|it| it.is_sound())?;
         (now.saturating_duration_since(newest.made) < self.shared).then(|| Arc::clone(newest))
     }
 
-    /// Returns the snapshot `id`, if it is still there.
     pub(crate) fn get(&mut self, id: &str, epoch: Epoch, now: Instant) -> Option<Arc<Snapshot>> {
         self.expire(epoch, now);
         self.kept.iter().find(|it| it.id == id).map(Arc::clone)
     }
 
-    /// Lets go of all: they have what is to be purged.
+    /// Drops all snapshots before a purge.
     pub(crate) fn clear(&mut self) {
         self.kept.clear();
     }
 
-    /// Adds a new snapshot; the oldest goes if there are too many. Of one state there is one.
+    /// Adds a new snapshot; the oldest goes if there are too many. Each id is there once.
     pub(crate) fn add(&mut self, snapshot: Snapshot) -> Arc<Snapshot> {
         let snapshot = Arc::new(snapshot);
         self.kept.retain(|it| it.id != snapshot.id);
@@ -122,8 +119,8 @@ impl Snapshots {
         snapshot
     }
 
-    /// Forgets what is too old, and what belongs to an epoch that is over: whoever took it would
-    /// have to begin again at once.
+    /// Drops old snapshots, and those of an earlier epoch: their consumers would have to begin
+    /// again at once.
     pub(crate) fn expire(&mut self, epoch: Epoch, now: Instant) {
         let kept_for = self.kept_for;
         self.kept
@@ -134,35 +131,35 @@ impl Snapshots {
 /// Answers a request for a snapshot, or for a range of it.
 pub(crate) fn answer(snapshot: &Snapshot, method: &Method, request: &HeaderMap) -> Response<Body> {
     let tag = format!("\"{}\"", snapshot.id);
-    let asked = match ask(request, &tag, snapshot.bytes) {
+    let selected = match select(request, &tag, snapshot.bytes) {
         // Ranges are defined for GET alone (RFC 9110 §14.2).
-        Asked::Range(..) | Asked::Nothing if method != Method::GET => Asked::All,
-        asked => asked,
+        Selection::Range(..) | Selection::Unsatisfiable if method != Method::GET => Selection::All,
+        selected => selected,
     };
-    let mut response = Response::new(match asked {
-        Asked::All => snapshot.body(0, snapshot.bytes - 1),
-        Asked::Range(from, to) => snapshot.body(from, to),
-        Asked::Unchanged | Asked::Nothing => body::empty(),
+    let mut response = Response::new(match selected {
+        Selection::All => snapshot.body(0, snapshot.bytes - 1),
+        Selection::Range(from, to) => snapshot.body(from, to),
+        Selection::Unchanged | Selection::Unsatisfiable => body::empty(),
     });
-    describe(response.headers_mut(), "snapshot", 0, &snapshot.view, snapshot.objects);
-    lack(response.headers_mut(), &snapshot.missing);
+    set_stream_headers(response.headers_mut(), "snapshot", 0, &snapshot.view, snapshot.objects);
+    set_missing(response.headers_mut(), &snapshot.missing);
     let cache = "public, max-age=86400, immutable, no-transform";
     let headers = response.headers_mut();
     headers.insert(header::ETAG, value(tag));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
-    let (status, length) = match asked {
-        Asked::All => (StatusCode::OK, snapshot.bytes),
-        Asked::Range(from, to) => {
+    let (status, length) = match selected {
+        Selection::All => (StatusCode::OK, snapshot.bytes),
+        Selection::Range(from, to) => {
             let range = format!("bytes {from}-{to}/{}", snapshot.bytes);
             headers.insert(header::CONTENT_RANGE, value(range));
             (StatusCode::PARTIAL_CONTENT, to + 1 - from)
         }
-        Asked::Unchanged => {
+        Selection::Unchanged => {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
             return response;
         }
-        Asked::Nothing => {
+        Selection::Unsatisfiable => {
             headers.insert(header::CONTENT_RANGE, value(format!("bytes */{}", snapshot.bytes)));
             (StatusCode::RANGE_NOT_SATISFIABLE, 0)
         }
@@ -172,37 +169,37 @@ pub(crate) fn answer(snapshot: &Snapshot, method: &Method, request: &HeaderMap) 
     response
 }
 
-/// Which part of a snapshot a request is for.
+/// The part of a snapshot that a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum Selection {
     All,
     /// First and last byte.
     Range(u64, u64),
-    /// The asker has it already.
+    /// The consumer has it already.
     Unchanged,
     /// A range that lies past the end.
-    Nothing,
+    Unsatisfiable,
 }
 
-fn ask(headers: &HeaderMap, tag: &str, bytes: u64) -> Asked {
+fn select(headers: &HeaderMap, tag: &str, bytes: u64) -> Selection {
     let text = |name| headers.get(name).and_then(|it: &HeaderValue| it.to_str().ok());
     let names_it = |list: &str| {
         list.split(',').map(str::trim).any(|it| it == "*" || it.trim_start_matches("W/") == tag)
     };
     if text(header::IF_NONE_MATCH).is_some_and(names_it) {
-        return Asked::Unchanged;
+        return Selection::Unchanged;
     }
-    // A range of something else is of no use to whoever says so.
+    // With `If-Range`, a range of another version is useless.
     let same = !headers.contains_key(header::IF_RANGE) || text(header::IF_RANGE) == Some(tag);
     let range = text(header::RANGE).and_then(|it| it.trim().strip_prefix("bytes="));
     match range.filter(|_| same) {
-        Some(range) => parse_range(range.trim(), bytes).unwrap_or(Asked::All),
-        None => Asked::All,
+        Some(range) => parse_range(range.trim(), bytes).unwrap_or(Selection::All),
+        None => Selection::All,
     }
 }
 
-/// Reads one range; `None` for what is no range or several, which is then ignored.
-fn parse_range(range: &str, bytes: u64) -> Option<Asked> {
+/// Reads one range; `None` for a malformed range or several, which is then ignored.
+fn parse_range(range: &str, bytes: u64) -> Option<Selection> {
     let (from, to) = range.split_once('-')?;
     let number = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
@@ -211,9 +208,9 @@ fn parse_range(range: &str, bytes: u64) -> Option<Asked> {
     if from.is_empty() {
         let count = number(to)?.min(bytes);
         return Some(if count == 0 {
-            Asked::Nothing
+            Selection::Unsatisfiable
         } else {
-            Asked::Range(bytes - count, bytes - 1)
+            Selection::Range(bytes - count, bytes - 1)
         });
     }
     let from = number(from)?;
@@ -221,37 +218,41 @@ fn parse_range(range: &str, bytes: u64) -> Option<Asked> {
     if to < from {
         return None;
     }
-    Some(if from < bytes { Asked::Range(from, to.min(bytes - 1)) } else { Asked::Nothing })
+    Some(if from < bytes {
+        Selection::Range(from, to.min(bytes - 1))
+    } else {
+        Selection::Unsatisfiable
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(pairs: &[(header::HeaderName, &'static str)], expected: Asked) {
+    fn check(pairs: &[(header::HeaderName, &'static str)], expected: Selection) {
         let pairs = pairs.iter().map(|(name, it)| (name.clone(), HeaderValue::from_static(it)));
         let headers: HeaderMap = pairs.collect();
-        assert_eq!(ask(&headers, "\"id\"", 100), expected, "{headers:?}");
+        assert_eq!(select(&headers, "\"id\"", 100), expected, "{headers:?}");
     }
 
     #[test]
-    fn a_request_is_for_all_or_a_range_or_nothing() {
-        check(&[], Asked::All);
+    fn a_request_selects_all_or_a_range_or_nothing() {
+        check(&[], Selection::All);
         for (range, expected) in [
-            ("bytes=0-0", Asked::Range(0, 0)),
-            ("bytes=10-", Asked::Range(10, 99)),
-            ("bytes=10-19", Asked::Range(10, 19)),
-            ("bytes=99-1000", Asked::Range(99, 99)),
-            ("bytes=-5", Asked::Range(95, 99)),
-            ("bytes=-500", Asked::Range(0, 99)),
-            ("bytes=-0", Asked::Nothing),
-            ("bytes=100-", Asked::Nothing),
-            ("bytes=99999999999999999999999-", Asked::Nothing),
-            ("bytes=9-8", Asked::All),
-            ("bytes=0-1,5-6", Asked::All),
-            ("bytes=+1-", Asked::All),
-            ("bytes=-", Asked::All),
-            ("lines=1-2", Asked::All),
+            ("bytes=0-0", Selection::Range(0, 0)),
+            ("bytes=10-", Selection::Range(10, 99)),
+            ("bytes=10-19", Selection::Range(10, 19)),
+            ("bytes=99-1000", Selection::Range(99, 99)),
+            ("bytes=-5", Selection::Range(95, 99)),
+            ("bytes=-500", Selection::Range(0, 99)),
+            ("bytes=-0", Selection::Unsatisfiable),
+            ("bytes=100-", Selection::Unsatisfiable),
+            ("bytes=99999999999999999999999-", Selection::Unsatisfiable),
+            ("bytes=9-8", Selection::All),
+            ("bytes=0-1,5-6", Selection::All),
+            ("bytes=+1-", Selection::All),
+            ("bytes=-", Selection::All),
+            ("lines=1-2", Selection::All),
         ] {
             check(&[(header::RANGE, range)], expected);
         }
@@ -260,10 +261,10 @@ mod tests {
     #[test]
     fn conditions_hold_for_the_same_snapshot_only() {
         let range = (header::RANGE, "bytes=10-");
-        check(&[range.clone(), (header::IF_RANGE, "\"id\"")], Asked::Range(10, 99));
-        check(&[range.clone(), (header::IF_RANGE, "\"other\"")], Asked::All);
-        check(&[range.clone(), (header::IF_RANGE, "W/\"id\"")], Asked::All);
-        check(&[range, (header::IF_NONE_MATCH, "\"a\", \"id\"")], Asked::Unchanged);
-        check(&[(header::IF_NONE_MATCH, "\"a\"")], Asked::All);
+        check(&[range.clone(), (header::IF_RANGE, "\"id\"")], Selection::Range(10, 99));
+        check(&[range.clone(), (header::IF_RANGE, "\"other\"")], Selection::All);
+        check(&[range.clone(), (header::IF_RANGE, "W/\"id\"")], Selection::All);
+        check(&[range, (header::IF_NONE_MATCH, "\"a\", \"id\"")], Selection::Unchanged);
+        check(&[(header::IF_NONE_MATCH, "\"a\"")], Selection::All);
     }
 }

@@ -1,12 +1,12 @@
-//! The aftermath of a loss: acknowledged changes are gone, so what lives may be what was deleted.
+//! The aftermath of a loss: acknowledged changes are gone, so a live object may have been deleted.
 //!
-//! A delete may be among what was lost: then an older update of its object counts again, and nobody
-//! would ever take that back, since a source that has nothing of an object says nothing of it. So
-//! the loss is noted, in the commit that forgets the sources' cursors, until everything has been
-//! brought again: sources are read from the start, files are gathered anew. What lives then and has
-//! no holder, or was given by no file, goes. It stays until then: as well it may be the note that
-//! was lost. The epoch stays; but what consumers have heard of that is lost nobody knows, so that all
-//! get a snapshot once it is over.
+//! A delete may be among the lost changes. Then an older update of its object counts again, and no
+//! source would ever correct that, since a source says nothing about an object that it does not
+//! have. So the loss is noted, in the commit that forgets the sources' cursors, until everything
+//! has been brought again: sources are read from the start, files are gathered anew. Then objects
+//! without a holder or a file are deleted. They stay until then, because the lost change may also
+//! have been a note. The epoch stays. But nobody knows which lost changes consumers have, so all
+//! consumers get a snapshot at the end.
 //!
 //! Source: ours.
 
@@ -20,12 +20,12 @@ use crate::log::Tail;
 use crate::log::manifest::Manifest;
 use crate::member::{get, put};
 
-/// Most objects looked at, and deleted, at once.
+/// Most objects that are checked, and deleted, at once.
 const OBJECTS_MAX: usize = 4096;
 
 impl Collection {
-    /// Returns the version at which it was found that changes were lost of which nobody knows what they
-    /// were, until [`end_aftermath`](Self::end_aftermath); `None`: nothing is missing.
+    /// Returns the version at which a loss of unknown changes was found, until
+    /// [`end_aftermath`](Self::end_aftermath); `None`: nothing is missing.
     ///
     /// # Errors
     ///
@@ -35,14 +35,14 @@ impl Collection {
         let value = self.inner.read_keys(|keys| keys.note(&key))?;
         Ok(value.and_then(|value| {
             let rest = &mut &value[..];
-            // Earlier releases began an epoch instead.
+            // Earlier releases began a new epoch instead.
             Some(Version { epoch: Epoch(get(rest)?), serial: get(rest).unwrap_or(0) })
         }))
     }
 
-    /// Ends the aftermath of a loss, if there is one, after all that was lost has been brought again: deletes what
-    /// lives and is not known. `look` finds out what is, and is called once; what is committed from
-    /// then on stays. Returns how many objects were deleted. If interrupted, it is to be called again.
+    /// Ends the aftermath of a loss, if there is one, after everything has been brought again:
+    /// deletes live objects that are not known. `look` finds the known ones, and is called once;
+    /// later commits stay. Returns the number of deleted objects. If interrupted, call it again.
     ///
     /// # Errors
     ///
@@ -62,7 +62,7 @@ impl Collection {
         let mut deleted = 0;
         let mut from = Some(Vec::new());
         while let Some(begin) = from.take() {
-            inner.go_on()?;
+            inner.check_open()?;
             let (found, next) = inner.objects_until(until, &begin)?;
             let mut unknown = Vec::new();
             for oid in found {
@@ -74,21 +74,18 @@ impl Collection {
             from = next;
         }
         let mut tail = inner.tail();
-        tail.go_on(&inner.log)?;
+        tail.ensure_writable(&inner.log)?;
         if self.aftermath()? == Some(loss) {
             inner.forget_past(&mut tail)?;
             let settled = Note { key: note_key(AFTERMATH, &[]), value: None };
             inner.commit(&mut tail, &[], &[settled], now)?;
         }
-        tracing::warn!(
-            deleted,
-            "what was lost has been brought again; what nobody knows is deleted"
-        );
+        tracing::warn!(deleted, "lost objects were brought again, and unknown ones are deleted");
         Ok(deleted)
     }
 
-    /// Ends the aftermath in a collection that only [`apply`](Self::apply) fills, once each of `sources`
-    /// has been read again: deletes what nobody holds. Returns how many objects that were.
+    /// Ends the aftermath in a collection that only [`apply`](Self::apply) fills, once each of
+    /// `sources` has been read again: deletes objects without a holder. Returns their number.
     ///
     /// # Errors
     ///
@@ -109,7 +106,7 @@ impl Collection {
         self.end_aftermath(|| Ok(is_held), now)
     }
 
-    /// Deletes those of the objects that have not changed since serial `until`.
+    /// Deletes those of `oids` that have not changed since serial `until`.
     fn delete_unchanged(&self, oids: Vec<Oid>, until: u64, now: Stamp) -> Result<u64, Error> {
         let inner = &self.inner;
         let mut tail = inner.tail();
@@ -128,8 +125,8 @@ impl Collection {
 }
 
 impl Inner {
-    /// Does what follows from lost changes, if the manifest says that there are any: sources are read
-    /// from the start, what is suppressed is looked for again, and the aftermath begins.
+    /// Begins the aftermath if the manifest notes a loss: forgets the sources' cursors, so that
+    /// they are read from the start, and the progress of the takedown list.
     pub(crate) fn begin_aftermath(&self, tail: &mut Tail, now: Stamp) -> Result<(), Error> {
         if !tail.manifest.lost {
             return Ok(());
@@ -148,7 +145,7 @@ impl Inner {
         tail.replace(manifest, &self.log)
     }
 
-    /// Sends all consumers to a snapshot, how far soever they have come.
+    /// Sends all consumers to a snapshot, whatever their cursors.
     fn forget_past(&self, tail: &mut Tail) -> Result<(), Error> {
         let serial = tail.serial + 1;
         let manifest = Manifest { serial, horizon: serial, doubt: 0, ..tail.manifest_now() };
@@ -159,8 +156,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns live objects whose last update came up to serial `until`, from a key on, and where to
-    /// go on after them.
+    /// Returns live objects whose last update is at most serial `until`, from a key on, and the key
+    /// after them.
     fn objects_until(&self, until: u64, from: &[u8]) -> Result<(Vec<Oid>, Option<Vec<u8>>), Error> {
         self.read_keys(|keys| {
             let mut found = Vec::new();

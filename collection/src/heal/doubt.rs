@@ -1,10 +1,10 @@
-//! Doubt: somebody has heard of changes that are not in the log.
+//! Recheck: a consumer knows changes that are not in the log.
 //!
-//! A stop that was not clean can take the end of the log without a trace: what a power cut has left of a commit
-//! that was never acknowledged looks like an acknowledged one that the disk has lost. Serials are skipped then, so
-//! that whoever has come to one of these proves the loss. From then on snapshots say that something is missing,
-//! and release nothing, until all that fills the collection has been looked at again: its notes and cursors were
-//! in the same commits, so that brings what was lost.
+//! An unclean stop can take the end of the log without a trace. The rest of an unacknowledged
+//! commit after a power cut looks like an acknowledged commit that the disk has lost. Serials are
+//! skipped then, so a consumer with a skipped serial proves the loss. From then on snapshots report
+//! missing changes and release nothing, until every root and source has been looked at again. Their
+//! notes and cursors were in the lost commits, so this brings the lost changes back.
 //!
 //! Source: ours.
 
@@ -16,36 +16,36 @@ use crate::error::Error;
 use crate::log::manifest::Manifest;
 
 impl Collection {
-    /// Takes in that somebody has come to `told`, which is among the serials that were skipped.
+    /// Handles a consumer whose `cursor` is among the skipped serials.
     ///
     /// # Errors
     ///
-    /// The manifest cannot be written: nobody is to get a snapshot.
-    pub(crate) fn handle_told(&self, told: Version) -> Result<(), Error> {
+    /// The manifest cannot be written: do not send a snapshot.
+    pub(crate) fn handle_skipped_cursor(&self, cursor: Version) -> Result<(), Error> {
         let inner = &self.inner;
         let mut tail = inner.tail();
-        let is_known = told.serial <= tail.manifest.doubt;
+        let is_known = cursor.serial <= tail.manifest.doubt;
         if is_known || inner.caught_up.load(Ordering::Acquire) {
             return Ok(());
         }
-        tail.go_on(&inner.log)?;
-        let manifest = Manifest { doubt: told.serial, ..tail.manifest_now() };
+        tail.ensure_writable(&inner.log)?;
+        let manifest = Manifest { doubt: cursor.serial, ..tail.manifest_now() };
         tail.replace(manifest, &inner.log)?;
-        inner.log.change_view(|view| view.doubt = told.serial);
+        inner.log.change_view(|view| view.doubt = cursor.serial);
         tracing::warn!(
-            serial = told.serial,
-            "a consumer has heard of changes that were lost at the last stop: nothing is released until all has \
-             been looked at again"
+            serial = cursor.serial,
+            "a consumer has changes that were lost at the last stop: nothing is released until every root and \
+             source has been looked at again"
         );
         Ok(())
     }
 
-    /// Takes in that all that fills the collection has been looked at since it was opened: every root was gone
-    /// through, or every source pulled. What was lost at the last stop is there again. Blocks.
+    /// Handles that every root was walked, or every source pulled, since the opening. The changes
+    /// lost at the last stop are there again. Blocks.
     ///
     /// # Errors
     ///
-    /// The manifest cannot be written; to be called again.
+    /// The manifest cannot be written; call this again.
     pub fn handle_caught_up(&self) -> Result<(), Error> {
         let inner = &self.inner;
         if inner.caught_up.load(Ordering::Acquire) {
@@ -54,7 +54,7 @@ impl Collection {
         let is_aftermath = self.aftermath()?.is_some();
         let mut tail = inner.tail();
         if tail.manifest.doubt != 0 && !tail.manifest.lost && !is_aftermath {
-            tail.go_on(&inner.log)?;
+            tail.ensure_writable(&inner.log)?;
             let manifest = Manifest { doubt: 0, ..tail.manifest_now() };
             tail.replace(manifest, &inner.log)?;
             inner.log.change_view(|view| view.doubt = 0);

@@ -1,5 +1,5 @@
-//! Places of a disk that give an error instead of bytes, which is damage like any other: it is named,
-//! hinders nothing else, and is healed.
+//! Tests of unreadable disk blocks: an error instead of bytes is damage like any other. It is
+//! reported, hinders nothing else, and is healed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ fn oid(n: u64) -> Oid {
     Oid::new("g", &format!("http://h/{n}"))
 }
 
-/// Ten objects, each in a segment of its own, but for two in the fourth, which cannot be read from
-/// some byte on. The first has been replaced once.
+/// Makes ten objects, each in a segment of its own, except two in the fourth segment, which is
+/// unreadable from some byte on. The first object has been replaced once.
 fn filled(dir: &Path, from: u64) -> (Collection, Arc<Faulty>) {
     let (collection, faulty) = open(dir);
     collection.commit(update(1), Stamp(2)).unwrap();
@@ -53,7 +53,7 @@ fn filled(dir: &Path, from: u64) -> (Collection, Arc<Faulty>) {
 }
 
 #[test]
-fn what_cannot_be_read_is_found_and_healed() {
+fn unreadable_members_are_found_and_healed() {
     for from in [0, 30, u64::MAX] {
         let dir = tempfile::tempdir().unwrap();
         let (collection, faulty) = filled(dir.path(), from);
@@ -64,7 +64,7 @@ fn what_cannot_be_read_is_found_and_healed() {
         assert_eq!(collection.verify().unwrap().lost, [oid(3), oid(30)], "of no root and source");
         let waiting = Healing::Waiting { lost: vec![oid(3), oid(30)], sources: Vec::new() };
         assert_eq!(collection.heal(Stamp(3)).unwrap(), Some(waiting));
-        // There is something to be had, but not before it is healed.
+        // A compaction would give space back, but not before the damage is healed.
         faulty.leave_free(Some(0));
         collection.commit(update(1), Stamp(3)).unwrap_err();
         let before = collection.stats().segments;
@@ -81,7 +81,7 @@ fn what_cannot_be_read_is_found_and_healed() {
 }
 
 #[test]
-fn what_cannot_be_read_is_remembered_by_who_wanted_to_send_it() {
+fn a_feed_marks_a_member_that_it_cannot_read() {
     let dir = tempfile::tempdir().unwrap();
     let (collection, _faulty) = filled(dir.path(), 0);
     let (parts, _) = collection.inner.log.view().parts(0);
@@ -94,13 +94,13 @@ fn what_cannot_be_read_is_remembered_by_who_wanted_to_send_it() {
 }
 
 #[test]
-fn an_opening_does_without_what_cannot_be_read() {
+fn an_opening_skips_unreadable_members() {
     let modes = [Mode::Write, Mode::Rebuild, Mode::Read];
     for (from, mode) in [0, u64::MAX].into_iter().flat_map(|from| modes.map(|it| (from, it))) {
         let dir = tempfile::tempdir().unwrap();
         let (collection, faulty) = filled(dir.path(), from);
         drop(collection);
-        // So that bodies are read too.
+        // Without keys the opening reads bodies too.
         std::fs::remove_dir_all(dir.path().join("keys")).unwrap();
         let disk = Disk::Faulty(faulty);
         let opened = Collection::open_on(&disk, dir.path(), Options::default(), Stamp(3), mode);
@@ -115,7 +115,7 @@ fn an_opening_does_without_what_cannot_be_read() {
 }
 
 #[test]
-fn nobody_waits_for_the_confirmation_of_a_root_that_nothing_is_left_of() {
+fn healing_does_not_wait_for_the_confirmation_of_an_empty_root() {
     for is_left in [true, false] {
         let dir = tempfile::tempdir().unwrap();
         let (collection, faulty) = open(dir.path());

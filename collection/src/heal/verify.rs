@@ -1,7 +1,7 @@
-//! Checking a collection against itself: every checksum, the order of the log, and the key index
-//! against one made anew.
+//! Verification of a collection: every checksum, the order of the log, and the key index against a
+//! rebuilt one.
 //!
-//! Source: DESIGN.md, "Keys" ("the full comparison is `verify`").
+//! Source: docs/collection.md, "The key index".
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -17,29 +17,29 @@ use crate::recover;
 use crate::recover::replay;
 use crate::report::{Problem, Report};
 
-/// Most problems that are listed.
+/// Most problems in a report.
 const PROBLEMS_MAX: usize = 1000;
-/// The directory of the key index that is made for comparison.
+/// The directory of the key index that is built for comparison.
 pub(crate) const MODEL: &str = "keys.verify";
 
 impl Collection {
-    /// Checks every checksum, the order of the log, and the key index against one made anew.
-    /// Commits go on meanwhile, but for the comparison at the end; compactions wait.
+    /// Checks every checksum, the order of the log, and the key index against a rebuilt one.
+    /// Commits go on meanwhile, except during the comparison at the end; compactions wait.
     ///
     /// # Errors
     ///
-    /// The file system refused. Damage is no error: the report lists it.
+    /// The file system refused. Damage is not an error: the report lists it.
     pub fn verify(&self) -> Result<Report, Error> {
         let inner = &self.inner;
         let _uncompacted = inner.compacting.lock().unwrap_or_else(PoisonError::into_inner);
         let mut check = Check::default();
         for segment in &inner.log.view().segments {
-            inner.go_on()?;
+            inner.check_open()?;
             check.segment(segment)?;
         }
         let view = inner.log.view();
         for hole in view.missing.iter() {
-            let Problem { file, offset, message } = recover::gone(&inner.dir, hole);
+            let Problem { file, offset, message } = recover::missing_problem(&inner.dir, hole);
             check.problem(&file, offset, message);
         }
         check.report.unknown = inner.tail().manifest.lost || self.aftermath()?.is_some();
@@ -54,20 +54,19 @@ impl Collection {
         Ok(check.report)
     }
 
-    /// Makes the key index anew: for one that is not that of the log.
+    /// Rebuilds the key index, for one that disagrees with the log.
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`]: a part of the log is, and is to be healed first. [`Error::Keys`]: not even a new one works.
+    /// [`Error::Damaged`]: a part of the log is damaged; heal it first. [`Error::Keys`]: a new index fails, too.
     pub fn remake_keys(&self) -> Result<(), Error> {
-        self.inner.rebuild_keys(self.inner.keys_made(), "it was asked for")
+        self.inner.rebuild_keys(self.inner.keys_made(), "a rebuild was requested")
     }
 }
 
 impl Inner {
-    /// Compares the key index with one made anew.
     fn compare_keys(&self, check: &mut Check) -> Result<(), Error> {
-        let go_on = || self.go_on();
+        let check_open = || self.check_open();
         let view = self.log.view();
         let (model, _) = replay::fresh_keys_in(
             &self.log.disk,
@@ -75,12 +74,12 @@ impl Inner {
             &self.options,
             &view,
             &replay::fail,
-            &go_on,
+            &check_open,
         )?;
         let compared = self.compare_with(&model, check);
         drop(model);
         if matches!(compared, Err(Error::Stopped { .. })) {
-            // Removing it may take long; the next opening does.
+            // The removal may take long; the next opening does it.
             return compared;
         }
         let dir = self.keys_home().join(MODEL);
@@ -89,16 +88,17 @@ impl Inner {
     }
 
     fn compare_with(&self, model: &Keys, check: &mut Check) -> Result<(), Error> {
-        // What was committed meanwhile is little; from here on both stand still.
+        // Few commits came meanwhile; from here on both indexes stand still.
         let _still = self.tail();
-        let live = replay::follow(model, &self.dir, &self.log.view(), &|| self.go_on())?;
+        let live = replay::follow(model, &self.dir, &self.log.view(), &|| self.check_open())?;
         let path = self.dir.join(replay::KEYS);
         let known = self.read_keys(|keys| Ok(keys.watermark().unwrap_or_default().live))?;
         if live != known {
             check.problem(&path, 0, format!("{known} live objects, the log has {live}"));
         }
-        let found = self.read_keys(|keys| differences(keys, model, || self.go_on().is_ok()))?;
-        self.go_on()?;
+        let found =
+            self.read_keys(|keys| differences(keys, model, || self.check_open().is_ok()))?;
+        self.check_open()?;
         for message in found {
             check.problem(&path, 0, message);
         }
@@ -107,7 +107,7 @@ impl Inner {
     }
 }
 
-/// Lists where two indexes differ, for as long as `goes_on`.
+/// Lists the differences of two indexes, while `goes_on`.
 fn differences(
     keys: &Keys,
     model: &Keys,
@@ -162,7 +162,7 @@ impl Check {
 
     fn segment(&mut self, segment: &Segment) -> Result<(), Error> {
         self.report.segments += 1;
-        // What is appended meanwhile is not looked at.
+        // Later appends are not checked.
         let (known, length) = (segment.end(), segment.file_bytes()?);
         let survey = segment.survey(true, self.serial, known.min(length), SERIAL_MAX)?;
         for (offset, bytes, why) in survey.iter().filter_map(Stretch::damage) {

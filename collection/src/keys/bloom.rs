@@ -1,4 +1,4 @@
-//! A Bloom filter: says of most keys that are not in a run that they are not.
+//! A Bloom filter: recognizes most keys that are not in a run without reading it.
 //!
 //! At ten bits and seven probes a key about one absent key in a hundred passes.
 //!
@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const BITS_PER_KEY: u64 = 10;
 const PROBES: u64 = 7;
 
-/// A set of keys that may say yes where no is true, but never no where yes is.
+/// A set of keys with false positives, and without false negatives.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Bloom {
     words: Vec<u64>,
@@ -42,7 +42,7 @@ impl Bloom {
         out.extend(self.words.iter().flat_map(|it| it.to_le_bytes()));
     }
 
-    /// Reads what [`encode`](Self::encode) wrote; `None` if it did not.
+    /// Reads the bytes of [`encode`](Self::encode); `None` if they are malformed.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let (words, []) = bytes.as_chunks::<8>() else { return None };
         let words: Vec<u64> = words.iter().map(|it| u64::from_le_bytes(*it)).collect();
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_it_is_found_and_little_else() {
+    fn all_its_keys_pass_and_few_others() {
         let mut bloom = Bloom::new(10_000);
         let key = |n: u32| n.to_be_bytes();
         (0..10_000).for_each(|n| bloom.insert(&key(n)));

@@ -1,4 +1,4 @@
-//! Several sorted sources of entries read as one.
+//! Layers: several sorted sources of entries, read as one.
 //!
 //! Source: O'Neil et al., "The log-structured merge-tree" (1996).
 
@@ -48,12 +48,12 @@ impl<'a> Layer<'a> {
     }
 }
 
-/// Sorted sources of entries, the newest first: of several entries of a key that one counts.
+/// Sorted sources of entries, the newest first: of several entries of a key, the first one counts.
 #[derive(Default)]
 pub(super) struct Layers<'a>(pub(super) Vec<Layer<'a>>);
 
 impl Layers<'_> {
-    /// Returns the layer of the least key.
+    /// Returns the layer with the least key.
     pub(super) fn least(&self) -> Option<usize> {
         let mut least: Option<(usize, &[u8])> = None;
         for (at, layer) in self.0.iter().enumerate() {
@@ -65,7 +65,7 @@ impl Layers<'_> {
         least.map(|(at, _)| at)
     }
 
-    /// Goes past the key of the layer `at`, which is the least, everywhere.
+    /// Advances every layer past the key of layer `at`, which must be the least.
     pub(super) fn pass(&mut self, at: usize) -> io::Result<()> {
         let (newer, older) = self.0.split_at_mut(at + 1);
         let Some(passed) = newer.last_mut() else { return Ok(()) };

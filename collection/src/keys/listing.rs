@@ -1,5 +1,5 @@
-//! Going through all of the index: to compare it with another one, and to find what lies in a part of
-//! the log.
+//! Walks through the whole index: to compare it with another one, and to find the objects of a part
+//! of the log.
 
 use super::{EXPIRY, Keys, MD5, NOTE, OBJECT, Object, Outcome, ROOT, SOURCE, SOURCE_CURSOR, keyed};
 use crate::member::get;
@@ -10,7 +10,7 @@ impl Keys {
         self.objects_from(&[])
     }
 
-    /// The same whose keys begin with `prefix`.
+    /// Returns the same for keys that begin with `prefix`.
     pub(crate) fn objects_from(
         &self,
         prefix: &[u8],
@@ -19,7 +19,7 @@ impl Keys {
         self.scan_objects(&prefix, &prefix)
     }
 
-    /// The same from the key `key` on.
+    /// Returns the same from the key `key` on.
     pub(crate) fn objects_onward(
         &self,
         key: &[u8],
@@ -49,7 +49,7 @@ impl Keys {
             .collect())
     }
 
-    /// Returns everything that a rebuilt index must have alike, in key order: all but the expiry
+    /// Returns everything that must be equal in a rebuilt index, in key order: all but the expiry
     /// queue, whose entries may have moved on.
     pub(crate) fn comparable(
         &self,
@@ -60,7 +60,7 @@ impl Keys {
             match Object::decode(&value) {
                 Some(mut object) if key.first() == Some(&OBJECT) => {
                     let queued = keyed(EXPIRY, &[&object.due.to_be_bytes(), &key[1..]]);
-                    // A missing place in the queue must show as a difference.
+                    // A missing queue entry must show as a difference.
                     object.due = u64::from(self.store.get(&queued)?.is_none());
                     Ok((key, object.encode()))
                 }
@@ -70,7 +70,7 @@ impl Keys {
     }
 }
 
-/// Shows a key of the index in words.
+/// Renders a key of the index for people.
 pub(crate) fn describe(key: &[u8]) -> String {
     let what = match key.first() {
         Some(&OBJECT) => "object",

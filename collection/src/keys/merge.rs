@@ -1,8 +1,8 @@
-//! Merging runs, on a thread of its own, so that no commit waits for it.
+//! Merging of runs, on a thread of its own, so that no commit waits for it.
 //!
-//! Runs of one level are merged eight at a time into one of the next, so that a key is written once
-//! a level and looked up in few files. Once what is newer than the oldest run has outgrown it, all
-//! become one: so the index takes at most about twice the room of what lives in it.
+//! Eight runs of one level are merged into one of the next, so a key is written once a level and
+//! looked up in few files. Once the newer runs have more entries than the oldest one, all become
+//! one. So the index takes at most about twice the room of its live entries.
 //!
 //! Source: O'Neil et al., "The log-structured merge-tree" (1996).
 
@@ -15,117 +15,120 @@ use std::time::Duration;
 use super::Outcome;
 use super::layers::{Layer, Layers};
 use super::run::{self, Cursor, Run, Writer};
-use super::store::{CHUNK_ENTRIES, Runs, Shelf};
+use super::store::{CHUNK_ENTRIES, Runs, StoreCore};
 
 /// Runs of one level that are merged into one of the next.
 const MERGE_RUNS: usize = 8;
-/// So many runs are let stand whatever their sizes.
+/// Number of runs that stay, whatever their sizes.
 const RUNS_MIN: usize = 3;
-/// How often somebody who waits is asked whether to go on.
-const ASK_PERIOD: Duration = Duration::from_millis(50);
+/// Time between two checks of `goes_on` by a waiting thread.
+const CHECK_PERIOD: Duration = Duration::from_millis(50);
 
 /// The thread that merges.
 #[derive(Debug)]
 pub(super) struct Merger {
-    desk: Arc<Desk>,
+    control: Arc<MergeControl>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Where the thread is told what to do, and tells how it went.
+/// The channel between the merging thread and the store.
 #[derive(Debug, Default)]
-struct Desk {
-    orders: Mutex<Orders>,
+struct MergeControl {
+    requests: Mutex<MergeRequests>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Orders {
-    is_asked: bool,
+struct MergeRequests {
+    is_requested: bool,
     is_busy: bool,
     is_ended: bool,
-    /// How the last time went.
+    /// The error of the last merge.
     failed: Option<sled::Error>,
 }
 
 impl Merger {
     /// Starts the thread; it ends when the merger is dropped.
-    pub(super) fn start(shelf: Arc<Shelf>) -> Outcome<Self> {
-        let desk = Arc::new(Desk::default());
-        let at_desk = desk.clone();
+    pub(super) fn start(core: Arc<StoreCore>) -> Outcome<Self> {
+        let control = Arc::new(MergeControl::default());
+        let served = control.clone();
         let thread = thread::Builder::new().name("key runs".to_owned());
-        let thread = thread.spawn(move || at_desk.serve(&shelf))?;
-        Ok(Self { desk, thread: Some(thread) })
+        let thread = thread.spawn(move || served.serve(&core))?;
+        Ok(Self { control, thread: Some(thread) })
     }
 
-    /// Tells the thread to look whether there is something to merge.
-    pub(super) fn ask(&self) {
-        self.desk.orders().is_asked = true;
-        self.desk.changed.notify_all();
+    /// Asks the thread to merge runs if that is due.
+    pub(super) fn request(&self) {
+        self.control.requests().is_requested = true;
+        self.control.changed.notify_all();
     }
 
     /// Waits until nothing is left to merge, for as long as `goes_on`.
     ///
     /// # Errors
     ///
-    /// Why the runs could not be merged: they are as they were.
+    /// The reason that the runs could not be merged: they are unchanged.
     pub(super) fn wait(&self, goes_on: &dyn Fn() -> bool) -> Outcome<()> {
-        let mut orders = self.desk.orders();
-        while (orders.is_asked || orders.is_busy) && goes_on() {
-            let waited = self.desk.changed.wait_timeout(orders, ASK_PERIOD);
-            orders = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let mut requests = self.control.requests();
+        while (requests.is_requested || requests.is_busy) && goes_on() {
+            let waited = self.control.changed.wait_timeout(requests, CHECK_PERIOD);
+            requests = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        orders.failed.clone().map_or(Ok(()), Err)
+        requests.failed.clone().map_or(Ok(()), Err)
     }
 }
 
 impl Drop for Merger {
     fn drop(&mut self) {
-        self.desk.orders().is_ended = true;
-        self.desk.changed.notify_all();
+        self.control.requests().is_ended = true;
+        self.control.changed.notify_all();
         if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
-            tracing::error!(why = said(&*panic), "the merging of key runs ended");
+            tracing::error!(
+                why = panic_message(&*panic),
+                "the thread that merges key runs panicked"
+            );
         }
     }
 }
 
-impl Desk {
-    fn orders(&self) -> MutexGuard<'_, Orders> {
-        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+impl MergeControl {
+    fn requests(&self) -> MutexGuard<'_, MergeRequests> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Merges whenever it is asked, until the end.
-    fn serve(&self, shelf: &Shelf) {
-        let mut orders = self.orders();
-        while !orders.is_ended {
-            if !orders.is_asked {
-                orders = self.changed.wait(orders).unwrap_or_else(PoisonError::into_inner);
+    /// Merges at each request, until the end.
+    fn serve(&self, core: &StoreCore) {
+        let mut requests = self.requests();
+        while !requests.is_ended {
+            if !requests.is_requested {
+                requests = self.changed.wait(requests).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            (orders.is_asked, orders.is_busy) = (false, true);
-            drop(orders);
-            let goes_on = || !self.orders().is_ended;
+            (requests.is_requested, requests.is_busy) = (false, true);
+            drop(requests);
+            let goes_on = || !self.requests().is_ended;
             // sled panics on some damage.
-            let outcome = catch_unwind(AssertUnwindSafe(|| shelf.merge(&goes_on)));
+            let outcome = catch_unwind(AssertUnwindSafe(|| core.merge(&goes_on)));
             let failed = match outcome {
                 Ok(outcome) => outcome.err(),
-                Err(panic) => Some(sled::Error::ReportableBug(said(&*panic).to_owned())),
+                Err(panic) => Some(sled::Error::ReportableBug(panic_message(&*panic).to_owned())),
             };
             if let Some(error) = &failed {
-                tracing::warn!(dir = %shelf.dir.display(), %error, "key runs not merged: tried again later");
+                tracing::warn!(dir = %core.dir.display(), %error, "key runs not merged: tried again later");
             }
-            orders = self.orders();
-            (orders.is_busy, orders.failed) = (false, failed);
+            requests = self.requests();
+            (requests.is_busy, requests.failed) = (false, failed);
             self.changed.notify_all();
         }
     }
 }
 
-fn said(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     panic.downcast_ref::<&str>().copied().unwrap_or("it panicked")
 }
 
-/// Which of the runs, the newest first, are worth merging: so many of the newest, and the level of
-/// what comes of them.
+/// Returns how many of the runs, the newest first, are worth merging, and the level of the merged
+/// run.
 fn due(runs: &Runs) -> Option<(usize, u8)> {
     let (level, _) = runs.first()?;
     let (oldest_level, oldest) = runs.last()?;
@@ -137,7 +140,7 @@ fn due(runs: &Runs) -> Option<(usize, u8)> {
     (MERGE_RUNS <= count).then(|| (count, level.saturating_add(1)))
 }
 
-impl Shelf {
+impl StoreCore {
     /// Merges runs while there are enough of them.
     pub(super) fn merge(&self, goes_on: &dyn Fn() -> bool) -> Outcome<()> {
         loop {
@@ -147,12 +150,12 @@ impl Shelf {
             let is_all = count == runs.len();
             let number = self.allocate();
             let merged = self.merged(number, inputs, is_all, goes_on).inspect_err(|_error| {
-                // Of no use, and it may be the disk that is full.
+                // It is useless, and the disk may be full.
                 let _ = self.disk.remove_file(&run::path(&self.dir, number));
             });
             let Some(merged) = merged? else { return Ok(()) };
             self.replace(inputs, (level, Arc::new(merged))).inspect_err(|_error| {
-                // If the list names it all the same, the next opening makes the index anew.
+                // If the list names it all the same, the next opening rebuilds the index.
                 let _ = self.disk.remove_file(&run::path(&self.dir, number));
             })?;
             for (_, input) in inputs {
@@ -161,7 +164,7 @@ impl Shelf {
         }
     }
 
-    /// Merges runs, the newest first, into one; `None`: it is not to go on.
+    /// Merges runs, the newest first, into one; `None` if stopped by `goes_on`.
     fn merged(
         &self,
         number: u64,
@@ -183,7 +186,7 @@ impl Shelf {
                 return Ok(None);
             }
             let layer = &layers.0[at];
-            // Where nothing is older, a removal has nothing to remove.
+            // Without older runs a removal has nothing to remove.
             if let (Some(key), value) = (layer.key(), layer.value())
                 && (value.is_some() || !is_all)
             {
@@ -220,7 +223,7 @@ mod tests {
     }
 
     fn entries(store: &Store) -> Vec<u64> {
-        store.shelf().runs().iter().map(|(_, run)| run.entries).collect()
+        store.core().runs().iter().map(|(_, run)| run.entries).collect()
     }
 
     fn files(dir: &Path) -> usize {
@@ -229,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_stay_few_and_small_and_a_scan_sees_all_whatever_is_merged_meanwhile() {
+    fn runs_stay_few_and_small_and_a_scan_is_complete_during_merges() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&Disk::System, dir.path(), 1).unwrap();
         write(&store, 0..5000, b"old");
@@ -237,7 +240,7 @@ mod tests {
         let mut seen = 0;
         for round in 0..80 {
             write(&store, round * 10..round * 10 + 5, b"new");
-            store.tend(&|| true).unwrap();
+            store.maintain(&|| true).unwrap();
             store.merger().wait(&|| true).unwrap();
             assert!(entries(&store).len() <= 2 * MERGE_RUNS);
             seen += scan.by_ref().take(50).filter(Result::is_ok).count();
@@ -247,7 +250,7 @@ mod tests {
         assert_eq!(files(dir.path()), entries(&store).len());
         for _ in 0..20 {
             write(&store, 0..5000, b"newer");
-            store.tend(&|| true).unwrap();
+            store.maintain(&|| true).unwrap();
             store.merger().wait(&|| true).unwrap();
             assert!(entries(&store).iter().sum::<u64>() <= 3 * 5000, "{:?}", entries(&store));
         }
@@ -265,9 +268,9 @@ mod tests {
         store.flush().unwrap();
         store.merger().wait(&|| true).unwrap();
         assert_eq!(store.scan(b"o", b"o").count(), 1);
-        assert_eq!(due(&store.shelf().runs()), None, "7,000 newer than 7,000");
+        assert_eq!(due(&store.core().runs()), None, "7,000 newer than 7,000");
         remove(&store, 0..1);
-        store.tend(&|| true).unwrap();
+        store.maintain(&|| true).unwrap();
         store.merger().wait(&|| true).unwrap();
         assert_eq!(entries(&store), [1]);
         drop(store);
@@ -275,23 +278,23 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_ends_when_asked_and_one_that_fails_leaves_nothing() {
+    fn a_stopped_merge_and_a_failed_one_leave_no_file() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&Disk::System, dir.path(), 1).unwrap();
         for round in 0..7 {
             write(&store, round * 1000..round * 1000 + 1000, b"old");
-            store.shelf().flush().unwrap();
+            store.core().flush().unwrap();
         }
         let left = Cell::new(1);
-        store.shelf().merge(&|| left.replace(left.get() - 1) > 0).unwrap();
-        assert_eq!((entries(&store).len(), files(dir.path())), (7, 7), "it was not to go on");
-        // A directory in the place of the next file.
-        let next = store.shelf().allocate() + 1;
+        store.core().merge(&|| left.replace(left.get() - 1) > 0).unwrap();
+        assert_eq!((entries(&store).len(), files(dir.path())), (7, 7), "it was stopped");
+        // A directory in place of the next file.
+        let next = store.core().allocate() + 1;
         fs::create_dir(run::path(dir.path(), next)).unwrap();
-        store.merger().ask();
+        store.merger().request();
         store.merger().wait(&|| true).unwrap_err();
         assert_eq!((entries(&store).len(), store.scan(b"o", b"o").count()), (7, 7000));
-        store.merger().ask();
+        store.merger().request();
         store.merger().wait(&|| true).unwrap();
         assert_eq!((entries(&store), store.scan(b"o", b"o").count()), (vec![7000], 7000));
     }

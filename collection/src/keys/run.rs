@@ -1,10 +1,10 @@
 //! A run: keys and their values in one sorted file that never changes.
 //!
-//! | part | is |
+//! | part | contents |
 //! |---|---|
 //! | blocks | about 8 KiB each: entries, then their xxh3 (8 bytes) |
 //! | entry | varints: bytes shared with the key before it in the block, bytes of its own, value bytes + 1 (0: the key is removed); then key and value |
-//! | index | of each block: varint length of a key that parts it from the block before, that key, varint length of the block |
+//! | index | of each block: varint length of a key that separates it from the block before, that key, varint length of the block |
 //! | filter | a Bloom filter of all keys |
 //! | end | offsets of index and filter, number of entries, xxh3 of all that follows the blocks, a magic number (8 bytes each) |
 //!
@@ -22,15 +22,14 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::bloom::Bloom;
 use crate::member::{get, put};
 
-/// A block is closed once it has so many bytes.
+/// Size at which a block is closed, in bytes.
 const BLOCK_BYTES: usize = 8 << 10;
-/// What is written at once, in bytes.
+/// Number of bytes written at once.
 const WRITE_BYTES: usize = 256 << 10;
 const MAGIC: [u8; 8] = *b"hrvkeys1";
 const CHECKSUM_BYTES: usize = 8;
 const END_BYTES: usize = 40;
 
-/// Returns the file of a run.
 pub(super) fn path(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("run-{number}"))
 }
@@ -40,13 +39,13 @@ pub(super) fn number(name: &str) -> Option<u64> {
     name.strip_prefix("run-")?.parse().ok()
 }
 
-/// The first key of each block, cut to what parts it from the block before.
+/// The first key of each block, cut after the byte that differs from the block before.
 #[derive(Debug, Default)]
 struct Index {
     keys: Vec<u8>,
-    /// Where each key ends in `keys`.
+    /// The end of each key in `keys`.
     key_ends: Vec<usize>,
-    /// Where each block ends in the file.
+    /// The end of each block in the file.
     block_ends: Vec<u64>,
 }
 
@@ -102,7 +101,6 @@ impl Index {
     }
 }
 
-/// A run that is being written.
 #[derive(Debug)]
 pub(super) struct Writer {
     path: PathBuf,
@@ -110,10 +108,10 @@ pub(super) struct Writer {
     disk: Disk,
     file: File,
     written: u64,
-    /// What is to be written next.
+    /// Bytes to be written next.
     unwritten: Vec<u8>,
     block: Vec<u8>,
-    /// What parts the open block from the one before.
+    /// The key prefix that separates the open block from the one before.
     separator: Vec<u8>,
     last: Vec<u8>,
     index: Index,
@@ -177,7 +175,7 @@ impl Writer {
         if self.unwritten.len() < WRITE_BYTES { Ok(()) } else { self.write() }
     }
 
-    /// Where the next byte goes.
+    /// Returns the offset of the next byte.
     fn end(&self) -> u64 {
         self.written + self.unwritten.len() as u64
     }
@@ -218,7 +216,6 @@ impl Writer {
         })
     }
 
-    /// Gives the run up.
     pub(super) fn abandon(self) -> io::Result<()> {
         self.disk.remove_file(&self.path)
     }
@@ -229,7 +226,6 @@ fn shared(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(one, other)| one == other).count()
 }
 
-/// A run.
 #[derive(Debug)]
 pub(super) struct Run {
     file: File,
@@ -254,7 +250,7 @@ impl Run {
         let [index_at, filter_at, entries, checksum, _] =
             [0, 1, 2, 3, 4].map(|it: usize| u64::from_le_bytes(numbers[it]));
         if numbers[4] != MAGIC || filter_at < index_at || end_at < filter_at {
-            return Err(damaged("does not end as a run does"));
+            return Err(damaged("has no run trailer at its end"));
         }
         let size =
             usize::try_from(end_at + 24 - index_at).map_err(|_big| damaged("is too large"))?;
@@ -271,7 +267,7 @@ impl Run {
         Ok(Self { file, number, index, filter, entries, path })
     }
 
-    /// Removes its file; what reads it goes on.
+    /// Removes its file; open readers go on.
     pub(super) fn remove(&self, disk: &Disk) -> io::Result<()> {
         disk.remove_file(&self.path)
     }
@@ -294,7 +290,7 @@ impl Run {
         Ok(None)
     }
 
-    /// Reads a block; false: there is none of that number.
+    /// Reads a block; false: there is no block of that number.
     fn read(&self, number: usize, block: &mut Block) -> io::Result<bool> {
         let Some((start, end)) = self.index.block(number) else { return Ok(false) };
         let size = usize::try_from(end - start).unwrap_or(usize::MAX);
@@ -312,7 +308,7 @@ impl Run {
     }
 
     fn misread(&self, at: usize) -> io::Error {
-        damaged(&self.path, at as u64, "has a block without sense")
+        damaged(&self.path, at as u64, "has a malformed block")
     }
 }
 
@@ -327,7 +323,7 @@ struct Block {
     bytes: Vec<u8>,
     at: usize,
     key: Vec<u8>,
-    /// Where the value of the present entry is.
+    /// The position of the present entry's value.
     value: Option<(usize, usize)>,
 }
 
@@ -336,7 +332,7 @@ impl Block {
         self.value.map(|(start, end)| &self.bytes[start..end])
     }
 
-    /// Goes to the next entry; false: there is none. The error is where the block makes no sense.
+    /// Goes to the next entry; false: there is none. The error is the position of the malformed entry.
     fn advance(&mut self) -> Result<bool, usize> {
         if self.at == self.bytes.len() {
             return Ok(false);
@@ -353,8 +349,8 @@ impl Block {
         Ok(true)
     }
 
-    /// Reads lengths: shared with a key of `known` bytes, own, value; and how long they are
-    /// themselves. All of the entry is there.
+    /// Reads an entry's lengths: the part shared with a key of `known` bytes, its own part, the
+    /// value, and these numbers themselves. `None` unless all of the entry is there.
     fn entry(bytes: &[u8], known: usize) -> Option<(usize, usize, Option<usize>, usize)> {
         let mut rest = bytes;
         let mut length = || usize::try_from(get(&mut rest)?).ok();
@@ -365,7 +361,7 @@ impl Block {
     }
 }
 
-/// A place in a run, from which on it is read.
+/// A position in a run, for reading on from there.
 #[derive(Debug)]
 pub(super) struct Cursor {
     run: Arc<Run>,
@@ -386,12 +382,12 @@ impl Cursor {
         Ok(cursor)
     }
 
-    /// The key it is at; `None` at the end.
+    /// Returns the present key; `None` at the end.
     pub(super) fn key(&self) -> Option<&[u8]> {
         (!self.ended).then_some(self.block.key.as_slice())
     }
 
-    /// The value of that key; `None`: it is removed.
+    /// Returns the value of the present key; `None`: the key is removed.
     pub(super) fn value(&self) -> Option<&[u8]> {
         self.block.value()
     }
@@ -427,14 +423,14 @@ mod tests {
         writer.finish().unwrap()
     }
 
-    /// Many enough for several blocks.
+    /// Makes enough entries for several blocks.
     fn many() -> Entries {
         let key = |n: u32| format!("{n:05}-{}", "x".repeat(n as usize % 50)).into_bytes();
         (0..3000).map(|n| (key(2 * n), (n % 3 != 0).then(|| n.to_be_bytes().to_vec()))).collect()
     }
 
     #[test]
-    fn what_is_written_is_found_and_listed() {
+    fn written_entries_are_found_and_listed() {
         let dir = tempfile::tempdir().unwrap();
         let entries = many();
         drop(write(dir.path(), &entries));
@@ -457,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_an_error_wherever_it_is() {
+    fn damage_at_any_byte_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let entries = many();
         drop(write(dir.path(), &entries));
@@ -486,7 +482,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_keys_and_values(
+        fn any_keys_and_values_read_back(
             entries in prop::collection::btree_map(
                 prop::collection::vec(any::<u8>(), 0..40),
                 prop::option::of(prop::collection::vec(any::<u8>(), 0..3000)),

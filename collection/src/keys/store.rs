@@ -1,17 +1,18 @@
-//! Where keys and values are kept: a table in memory, sorted runs on disk, and what is few in sled.
+//! The store of the key index: a table in memory, sorted runs on disk, and the few other keys in sled.
 //!
-//! Writes go to the table. Once it is full (or the log that a restart would have to replay is long),
-//! it is *spilled*: keys that are as many as objects become a run, the few others go in one batch to
-//! sled, with the list of runs and the watermark. Up to that watermark the store is durable;
-//! what came later is in the log, and is replayed. Runs are merged meanwhile (see [`merge`](super::merge)).
+//! Writes go to the table. Once it is full (or the log that a restart would have to replay is long), it is *spilled*.
+//! Keys that are as many as objects become a run. The few others go to sled in one batch, with the list of runs and
+//! the watermark. Up to that watermark the store is durable; later commits are replayed from the log. Runs are merged
+//! in the background (see [`merge`](super::merge)).
 //!
-//! Source: DESIGN.md, "Keys"; O'Neil et al., "The log-structured merge-tree" (1996).
+//! Source: docs/collection.md, "The key index"; O'Neil et al., "The log-structured
+//! merge-tree" (1996).
 //!
 //! # Differences from what sled offers
 //!
-//! With a key for every object sled 0.34 took 2.5 kB of memory and 3 kB of disk each, and most of the
-//! time of a commit. Its `flush` does not sync the file (after a power loss batches are missing), so
-//! we do; its timer is off.
+//! With a key for every object sled 0.34 took 2.5 kB of memory and 3 kB of disk each, and most of
+//! the time of a commit. Its `flush` does not sync the file (after a power cut batches are
+//! missing), so we sync it; its timer is off.
 
 mod scan;
 
@@ -34,46 +35,44 @@ use super::{Outcome, Watermark};
 use crate::member::{get, put};
 use scan::Scan;
 
-/// Memory for what sled keeps, in bytes.
+/// Memory of sled's cache, in bytes.
 const SLED_CACHE_BYTES: u64 = 4 << 20;
-/// A spill is due once so many plain bytes of the log would have to be replayed.
+/// Plain bytes of the log to replay at which a spill is due.
 const REPLAY_BYTES_MAX: u64 = 256 << 20;
-/// So many times its size the table may grow to while it cannot be spilled.
+/// Largest size of a table that cannot be spilled, as a multiple of its limit.
 const OVERFULL: usize = 4;
-/// What an entry of the table takes beyond its key and value, in bytes.
+/// Memory of a table entry beyond its key and value, in bytes.
 const ENTRY_BYTES: usize = 96;
-/// Where there are so many runs, whoever writes waits for the merging.
+/// Number of runs at which writers wait for the merging.
 const RUNS_MAX: usize = 48;
-/// Entries that are read at once, without asking whether to go on.
+/// Entries that are read at once, between two checks of `goes_on`.
 pub(super) const CHUNK_ENTRIES: usize = 1024;
 
-/// How often, and after which pause, a lock that sled has not let go of yet is tried again.
+/// Number of tries, and the pause between them, for a lock that sled has not released yet.
 const LOCK_TRIES: u32 = 200;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
-/// Keys that begin with at most this byte are as many as objects, and stand in runs; the others are
-/// few, and stand in sled.
+/// Keys that begin with at most this byte are as many as objects, and are stored in runs. The
+/// others are few, and are stored in sled.
 const MANY_MAX: u8 = b'o';
-/// sled's key of the watermark.
 const WATERMARK: &[u8] = b"w";
 /// sled's key of the list of runs.
 const RUNS: &[u8] = b"x";
 
-/// A key and its value.
 pub(super) type Entry = (Vec<u8>, Vec<u8>);
 
 /// Runs with their levels.
 pub(super) type Runs = Vec<(u8, Arc<Run>)>;
 
-/// What readers see.
+/// The contents of a store, as readers see them.
 #[derive(Debug, Default)]
-struct State {
+struct StoreState {
     table: Table,
-    /// What `table` takes, about, in bytes.
+    /// Approximate size of `table`, in bytes.
     table_bytes: usize,
     /// Plain bytes of the log since `durable`.
     replay_bytes: u64,
-    /// What is being spilled, and what it takes, about, in bytes.
+    /// The table that is being spilled, and its approximate size, in bytes.
     frozen: Arc<Table>,
     frozen_bytes: usize,
     /// The newest first.
@@ -84,32 +83,30 @@ struct State {
 /// Keys and values of one directory.
 #[derive(Debug)]
 pub(super) struct Store {
-    shelf: Arc<Shelf>,
+    core: Arc<StoreCore>,
     merger: Merger,
     table_bytes_max: usize,
 }
 
-/// What a store keeps, for itself and for the thread that merges.
+/// The state of a store, shared with the merging thread.
 #[derive(Debug)]
-pub(super) struct Shelf {
+pub(super) struct StoreCore {
     pub(super) disk: Disk,
     pub(super) dir: PathBuf,
-    /// The directory itself, and what sled writes to: open all the time, so that syncing them takes
-    /// no file descriptor.
+    /// The directory and sled's file. They stay open, so that a sync needs no file descriptor.
     files: [File; 2],
     db: Db,
-    state: Arc<RwLock<State>>,
-    /// Held while the list of runs changes. The watermark up to which all is durable.
+    state: Arc<RwLock<StoreState>>,
+    /// Locked while the list of runs changes. Holds the watermark up to which all is durable.
     durable: Mutex<Option<Watermark>>,
-    /// The next run's number.
     next: AtomicU64,
-    /// What sled wrote could not be made durable once: no later sync would write it, so the file may
-    /// have holes.
+    /// Set once after a failed sync of sled's file: no later sync writes those bytes, so the file
+    /// may have gaps.
     holed: AtomicBool,
 }
 
 impl Store {
-    /// Opens the store in `dir`; it is as it was last spilled.
+    /// Opens the store in `dir`, in the state of its last spill.
     pub(super) fn open(disk: &Disk, dir: &Path, table_bytes_max: usize) -> Outcome<Self> {
         let db = open_sled(dir)?;
         let watermark = db.get(WATERMARK)?.and_then(|it| Watermark::decode(&it));
@@ -129,8 +126,8 @@ impl Store {
             }
         }
         let next = runs.iter().map(|(_, run)| run.number + 1).max().unwrap_or(0);
-        let state = State { runs: Arc::new(runs), watermark, ..State::default() };
-        let shelf = Arc::new(Shelf {
+        let state = StoreState { runs: Arc::new(runs), watermark, ..StoreState::default() };
+        let core = Arc::new(StoreCore {
             disk: disk.clone(),
             dir: dir.to_owned(),
             files: [disk.open_to_read(dir)?, disk.open_to_read(&dir.join("db"))?],
@@ -140,13 +137,13 @@ impl Store {
             next: AtomicU64::new(next),
             holed: AtomicBool::new(false),
         });
-        let merger = Merger::start(shelf.clone())?;
-        Ok(Self { shelf, merger, table_bytes_max })
+        let merger = Merger::start(core.clone())?;
+        Ok(Self { core, merger, table_bytes_max })
     }
 
     #[cfg(test)]
-    pub(super) fn shelf(&self) -> &Shelf {
-        &self.shelf
+    pub(super) fn core(&self) -> &StoreCore {
+        &self.core
     }
 
     #[cfg(test)]
@@ -154,31 +151,31 @@ impl Store {
         &self.merger
     }
 
-    /// Returns about how much is still to be written to the disk, in bytes.
+    /// Returns roughly the number of bytes still to be written to the disk.
     pub(super) fn unwritten_bytes(&self) -> u64 {
-        let state = self.shelf.state();
+        let state = self.core.state();
         (state.table_bytes + state.frozen_bytes) as u64
     }
 
-    /// Whether its files may lack what it holds, whatever is written yet.
-    pub(super) fn is_holed(&self) -> bool {
-        self.shelf.is_holed()
+    /// Whether its files may lack entries although everything was written.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.core.is_incomplete()
     }
 
     pub(super) fn watermark(&self) -> Option<Watermark> {
-        self.shelf.state().watermark
+        self.core.state().watermark
     }
 
     pub(super) fn get(&self, key: &[u8]) -> Outcome<Option<Vec<u8>>> {
         let runs = {
-            let state = self.shelf.state();
+            let state = self.core.state();
             if let Some(value) = state.table.get(key).or_else(|| state.frozen.get(key)) {
                 return Ok(value.clone());
             }
             if is_many(key) { state.runs.clone() } else { Arc::default() }
         };
         if !is_many(key) {
-            return Ok(self.shelf.db.get(key)?.map(|it| it.to_vec()));
+            return Ok(self.core.db.get(key)?.map(|it| it.to_vec()));
         }
         for (_, run) in runs.iter() {
             if let Some(value) = run.get(key)? {
@@ -189,10 +186,10 @@ impl Store {
     }
 
     /// Returns the entries whose keys start with `prefix`, which are many, from the key `from` on,
-    /// in order. What is written meanwhile may or may not be among them.
+    /// in order. Later writes may or may not be among them.
     pub(super) fn scan(&self, prefix: &[u8], from: &[u8]) -> Scan {
         Scan {
-            state: self.shelf.state.clone(),
+            state: self.core.state.clone(),
             prefix: prefix.to_vec(),
             from: Some(from.max(prefix).to_vec()),
             chunk: Vec::new().into_iter(),
@@ -201,10 +198,10 @@ impl Store {
 
     /// Returns the entries whose keys start with `prefix`, which are few, in order.
     pub(super) fn few(&self, prefix: &[u8]) -> Outcome<Vec<Entry>> {
-        // The tables first: what is spilled meanwhile is seen twice rather than not at all.
+        // The tables first: an entry that is spilled meanwhile is read twice rather than not at all.
         let mut found = Table::new();
         {
-            let state = self.shelf.state();
+            let state = self.core.state();
             for table in [&*state.frozen, &state.table] {
                 let newer = table.range(prefix.to_vec()..);
                 let newer = newer.take_while(|(key, _)| key.starts_with(prefix));
@@ -212,7 +209,7 @@ impl Store {
                 found.extend(newer.map(|(key, value)| (key.clone(), value.clone())));
             }
         }
-        for item in self.shelf.db.scan_prefix(prefix) {
+        for item in self.core.db.scan_prefix(prefix) {
             let (key, value) = item?;
             if key != WATERMARK && key != RUNS {
                 found.entry(key.to_vec()).or_insert_with(|| Some(value.to_vec()));
@@ -221,10 +218,10 @@ impl Store {
         Ok(found.into_iter().filter_map(|(key, value)| Some((key, value?))).collect())
     }
 
-    /// Writes all of it at once; `watermark` is where the index then stands, if that changes, and
-    /// `replay_bytes` how much of the log that is.
+    /// Writes all entries at once. `watermark` is the new version of the index, if that changes;
+    /// `replay_bytes` is the size of that part of the log.
     pub(super) fn apply(&self, entries: Table, watermark: Option<Watermark>, replay_bytes: u64) {
-        let mut state = self.shelf.state_mut();
+        let mut state = self.core.state_mut();
         for (key, value) in entries {
             state.table_bytes += entry_bytes(&key, value.as_ref());
             state.table.insert(key, value);
@@ -233,12 +230,12 @@ impl Store {
         state.watermark = watermark.or(state.watermark);
     }
 
-    /// Spills if it is time, and has runs merged meanwhile; waits for that, for as long as `goes_on`,
-    /// where there are far too many. What fails is tried again the next time: it is an error only
-    /// once the table has grown far beyond its size, or runs have become too many.
-    pub(super) fn tend(&self, goes_on: &dyn Fn() -> bool) -> Outcome<()> {
+    /// Spills the table if it is time, and starts a merge; if there are far too many runs, waits
+    /// for it while `goes_on`. A failed spill is tried again the next time. It is an error only
+    /// once the table has grown far beyond its limit, or there are too many runs.
+    pub(super) fn maintain(&self, goes_on: &dyn Fn() -> bool) -> Outcome<()> {
         let (bytes, replay_bytes) = {
-            let state = self.shelf.state();
+            let state = self.core.state();
             (state.table_bytes, state.replay_bytes)
         };
         if bytes < self.table_bytes_max && replay_bytes < REPLAY_BYTES_MAX {
@@ -246,34 +243,33 @@ impl Store {
         }
         match self.flush() {
             Err(error) if bytes < self.table_bytes_max.saturating_mul(OVERFULL) => {
-                tracing::warn!(dir = %self.shelf.dir.display(), %error, "keys not written: tried again later");
+                tracing::warn!(dir = %self.core.dir.display(), %error, "keys not written: tried again later");
             }
             outcome => outcome?,
         }
-        if RUNS_MAX <= self.shelf.runs().len() {
+        if RUNS_MAX <= self.core.runs().len() {
             self.merger.wait(goes_on)?;
         }
         Ok(())
     }
 
-    /// Makes all of it durable.
     pub(super) fn flush(&self) -> Outcome<()> {
-        self.shelf.flush()?;
-        self.merger.ask();
+        self.core.flush()?;
+        self.merger.request();
         Ok(())
     }
 }
 
-impl Shelf {
-    fn state(&self) -> RwLockReadGuard<'_, State> {
+impl StoreCore {
+    fn state(&self) -> RwLockReadGuard<'_, StoreState> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
+    fn state_mut(&self) -> RwLockWriteGuard<'_, StoreState> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The runs, the newest first, each with its level.
+    /// Returns the runs, the newest first, each with its level.
     pub(super) fn runs(&self) -> Arc<Runs> {
         self.state().runs.clone()
     }
@@ -282,7 +278,6 @@ impl Shelf {
         self.durable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a number for a run.
     pub(super) fn allocate(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
@@ -315,7 +310,7 @@ impl Shelf {
                 Ok(())
             }
             Err(error) => {
-                // What there is of the run is of no use; the rest is as it was before.
+                // The unfinished run is useless; the rest is unchanged.
                 let _ = self.disk.remove_file(&run::path(&self.dir, number));
                 let frozen = mem::take(&mut state.frozen);
                 let frozen = Arc::try_unwrap(frozen).unwrap_or_else(|shared| (*shared).clone());
@@ -329,7 +324,7 @@ impl Shelf {
         }
     }
 
-    /// Makes a table durable; returns the run that has what is many of it.
+    /// Makes a table durable; returns the run with its keys of the many kinds.
     fn spill(
         &self,
         number: u64,
@@ -363,11 +358,11 @@ impl Shelf {
         Ok(run)
     }
 
-    /// Puts a batch in sled, and makes it durable with the runs that it names.
+    /// Writes a batch to sled, and makes it durable with the runs that it names.
     fn commit(&self, batch: Batch) -> Outcome<()> {
         let [dir, db] = &self.files;
-        if self.is_holed() {
-            return Err(io::Error::other("the disk has not taken what it was given before").into());
+        if self.is_incomplete() {
+            return Err(io::Error::other("an earlier sync of this file failed").into());
         }
         dir.sync_all()?;
         self.db.apply_batch(batch)?;
@@ -377,17 +372,17 @@ impl Shelf {
         Ok(synced?)
     }
 
-    fn is_holed(&self) -> bool {
+    fn is_incomplete(&self) -> bool {
         self.holed.load(Ordering::Relaxed)
     }
 
-    /// Puts a run in the place of those that it was merged from.
+    /// Replaces `inputs` by the run that they were merged into.
     pub(super) fn replace(&self, inputs: &[(u8, Arc<Run>)], merged: (u8, Arc<Run>)) -> Outcome<()> {
         let _alone = self.durable();
         let is_input = |number| inputs.iter().any(|(_, run)| run.number == number);
         let mut merged = Some(merged);
         let mut runs = Vec::new();
-        // Runs that were spilled meanwhile stand before the inputs, which are neighbors.
+        // Runs that were spilled meanwhile come before the inputs, which are neighbors.
         for (level, run) in self.runs().iter() {
             if !is_input(run.number) {
                 runs.push((*level, run.clone()));
@@ -403,8 +398,8 @@ impl Shelf {
     }
 }
 
-/// sled's threads let go of its lock a moment after the last handle on it; no other process can
-/// have it, since we have the collection's.
+/// Opens sled. Its threads release the lock a moment after its last handle is gone. No other
+/// process can have it, since we have the collection's lock.
 fn open_sled(dir: &Path) -> Outcome<Db> {
     let mut tries = 0;
     loop {
@@ -463,11 +458,11 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Step {
-        /// Several keys at once; the value is as long as it says.
+        /// Several keys at once; a value has the given length.
         Write(Vec<(bool, u8, Option<u16>)>),
         Flush,
-        Tend,
-        /// As after a crash: what was not spilled is gone.
+        Maintain,
+        /// As after a crash: entries that were not spilled are gone.
         Reopen,
     }
 
@@ -476,7 +471,7 @@ mod tests {
         prop_oneof![
             6 => prop::collection::vec(write, 1..20).prop_map(Step::Write),
             3 => Just(Step::Flush),
-            3 => Just(Step::Tend),
+            3 => Just(Step::Maintain),
             1 => Just(Step::Reopen),
         ]
     }
@@ -510,7 +505,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_sorted_map_that_keeps_what_was_spilled(
+        fn it_is_a_sorted_map_that_keeps_spilled_entries(
             steps in prop::collection::vec(step(), 1..60),
         ) {
             let dir = tempfile::tempdir().unwrap();
@@ -539,12 +534,12 @@ mod tests {
                         store.flush().unwrap();
                         spilled = (model.clone(), store.watermark());
                     }
-                    Step::Tend => store.tend(&|| true).unwrap(),
+                    Step::Maintain => store.maintain(&|| true).unwrap(),
                     Step::Reopen => {
                         drop(store);
                         store = open();
                         if store.watermark() != spilled.1 {
-                            // A spill that was due came after it; nothing else may have.
+                            // A due spill came after it; nothing else may have.
                             prop_assert!(spilled.1 < store.watermark());
                         }
                         let kept = listed(&store);
@@ -566,21 +561,21 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_spilled_stays() {
+    fn entries_that_cannot_be_spilled_stay() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&Disk::System, dir.path(), 1000).unwrap();
         write(&store, 0..10, b"one");
-        // Directories in the places of the files.
+        // Directories in place of the files.
         (0..2).for_each(|number| fs::create_dir(run::path(dir.path(), number)).unwrap());
-        store.tend(&|| true).unwrap();
-        assert_eq!(store.shelf.runs().len(), 0);
+        store.maintain(&|| true).unwrap();
+        assert_eq!(store.core.runs().len(), 0);
         write(&store, 5..15, b"two");
         write(&store, 5..45, b"two");
-        store.tend(&|| true).unwrap_err();
+        store.maintain(&|| true).unwrap_err();
         assert_eq!(store.get(b"o00000004").unwrap().as_deref(), Some(&b"one"[..]));
         assert_eq!(store.get(b"o00000005").unwrap().as_deref(), Some(&b"two"[..]));
         (0..2).for_each(|number| fs::remove_dir(run::path(dir.path(), number)).unwrap());
-        store.tend(&|| true).unwrap();
+        store.maintain(&|| true).unwrap();
         drop(store);
         let store = Store::open(&Disk::System, dir.path(), 1).unwrap();
         assert_eq!(store.scan(b"o", b"o").count(), 45);

@@ -1,4 +1,4 @@
-//! Whether compaction is worth its while, and of which part of the log.
+//! The decision about compaction: whether it is worthwhile, and for which part of the log.
 //!
 //! Sans-I/O.
 
@@ -7,31 +7,31 @@ use std::sync::Arc;
 use super::View;
 use super::segment::Segment;
 
-/// So many superseded changes are worth a full compaction, if they are a third as many as the
-/// objects: packed less well, they take half as much room as those.
+/// Fewest superseded changes that are worth a full compaction, if they are a third as many as the
+/// objects. They are packed less well, so they then take half as much room as the objects.
 const GARBAGE_MIN: u64 = 10_000;
-/// So many bytes of notes since the last compaction are worth a full one, if all else is not twice as
-/// much: which of them are superseded shows only then.
+/// Fewest bytes of notes since the last compaction that are worth a full one, if all other bytes
+/// are not twice as many. Only a compaction shows which notes are superseded.
 const NOTES_BYTES_MIN: u64 = 16 << 20;
-/// So many members since the last compaction are worth packing together, if they are small.
+/// Fewest members since the last compaction that are worth packing together, if they are small.
 const TAIL_MEMBERS_MIN: u64 = 512;
 /// Members are small below this mean, in bytes.
 const TAIL_MEMBER_BYTES: u64 = 8 << 10;
 /// Segments below this size are always packed together with the tail, in bytes.
 const TAIL_BYTES_MIN: u64 = 1 << 20;
 
-/// Which part of the log is worth compacting.
+/// The part of the log that is worth compacting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Due {
-    /// All of it: much is superseded.
+pub(crate) enum CompactionDue {
+    /// All of it: many changes are superseded.
     All,
-    /// Its end: many small members.
+    /// Its end: many members are small.
     Tail,
 }
 
-/// Says whether compaction is worth its while; where there is `no_room`, anything that it gives back
-/// is. What is damaged cannot be compacted before it is healed.
-pub(crate) fn due(view: &View, objects: u64, no_room: bool) -> Option<Due> {
+/// Decides whether compaction is worthwhile; with `no_room`, any gain is. Damaged segments cannot
+/// be compacted before they are repaired.
+pub(crate) fn due(view: &View, objects: u64, no_room: bool) -> Option<CompactionDue> {
     let (mut changes, mut members, mut bytes) = (0_u64, 0_u64, 0_u64);
     let (mut notes_bytes, mut other_bytes) = (0_u64, 0_u64);
     for segment in &view.segments {
@@ -52,13 +52,13 @@ pub(crate) fn due(view: &View, objects: u64, no_room: bool) -> Option<Due> {
     let is_any = no_room && (garbage != 0 || notes_bytes != 0);
     let is_sound = |part: &[Arc<Segment>]| part.iter().all(|it| it.damaged().is_empty());
     if (is_much || is_any) && is_sound(&view.segments) {
-        return Some(Due::All);
+        return Some(CompactionDue::All);
     }
     let small = TAIL_MEMBERS_MIN <= members && bytes < members * TAIL_MEMBER_BYTES;
-    (small && is_sound(&view.segments[tail_start(&view.segments)..])).then_some(Due::Tail)
+    (small && is_sound(&view.segments[tail_start(&view.segments)..])).then_some(CompactionDue::Tail)
 }
 
-/// Returns where the tail begins: back from the end, segments not much larger than those after.
+/// Returns the start of the tail: from the end backward, segments not much larger than those after them.
 pub(crate) fn tail_start(segments: &[Arc<Segment>]) -> usize {
     let mut bytes = 0;
     let mut start = segments.len();

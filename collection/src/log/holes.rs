@@ -1,9 +1,8 @@
-//! Holes: serials whose acknowledged changes the log cannot give, until they are brought again.
+//! Holes: serials whose acknowledged changes the log cannot give until they are brought again.
 //!
-//! A damaged member makes a hole where it lies, as far as its header says, or from the member before it
-//! to the one after it. What is gone without a trace of bytes (a file cut short, or not there) is on the
-//! manifest's list. No cursor passes a hole: a feed ends before it, and whoever stands before it
-//! waits.
+//! A damaged member makes a hole in its place: of the serials in its header, or of all serials
+//! between its neighbors. Changes without any bytes left (a file was cut short, or is gone) are on
+//! the manifest's list. No cursor passes a hole: a feed ends before it, and a consumer there waits.
 //!
 //! Source: ours.
 //!
@@ -11,26 +10,26 @@
 
 use std::fmt;
 
-/// Most ranges that are named.
+/// Most ranges in a header.
 const NAMED_MAX: usize = 100;
 
-/// A hole that no bytes of the log stand for.
+/// A hole without bytes in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Missing {
     /// The last serial before it.
     pub(crate) base: u64,
     /// Its last serial; `base` if only notes are missing.
     pub(crate) last: u64,
-    /// The last commit that it may have held a part of.
+    /// The last commit that may have had a part in it.
     pub(crate) commit: u64,
 }
 
-/// Serials that were skipped after a stop that was not clean: after the one, up to the other. What was
-/// lost unnoticed with that stop may have had them, so that whoever stands between them has heard of
-/// changes that are not in the log.
+/// Serials skipped after an unclean stop: after the first number, up to the second. Changes that
+/// were lost unnoticed in that stop may have had these serials. So a consumer whose cursor is among
+/// them may know changes that are not in the log.
 pub(crate) type Skip = (u64, u64);
 
-/// Ranges of serials: after the one, up to the other; ascending and apart.
+/// Ranges of serials: after the first number, up to the second; ascending and apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Holes(Vec<(u64, u64)>);
 
@@ -49,7 +48,6 @@ impl Holes {
         Self(joined)
     }
 
-    /// The same with one more.
     pub(crate) fn with(self, range: (u64, u64)) -> Self {
         Self::of(self.0.into_iter().chain([range]))
     }
@@ -63,14 +61,14 @@ impl Holes {
         self.after(serial.saturating_sub(1)).is_some_and(|(base, _)| base < serial)
     }
 
-    /// Returns the first hole that somebody who has come to `since` has still to pass.
+    /// Returns the first hole that a cursor at `since` has still to pass.
     pub(crate) fn after(&self, since: u64) -> Option<(u64, u64)> {
         self.0.get(self.0.partition_point(|(_, last)| *last <= since)).copied()
     }
 }
 
-/// First and last serials, as `Harvest-Missing` has them: `12-40,77-77`. Of very many the last are given as one range,
-/// with what lies between them: a header has to be short, and more may be said to be missing than is.
+/// First and last serials, as in `Harvest-Missing`: `12-40,77-77`. Beyond the limit the last holes are written as
+/// one range, with the serials between them. The header stays short, but may report sound serials as missing.
 impl fmt::Display for Holes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = self.0.last().map_or(0, |(_, last)| *last);
@@ -101,7 +99,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_in_a_range_is_in_a_hole(
+        fn a_serial_is_in_a_hole_if_it_is_in_a_range(
             ranges in prop::collection::vec((0..60_u64, 0..9_u64), 0..8),
         ) {
             let ranges: Vec<_> = ranges.into_iter().map(|(base, n)| (base, base + n)).collect();

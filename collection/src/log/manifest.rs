@@ -1,10 +1,10 @@
-//! The list of a collection's segments, replaced as a whole: what is not on it does not exist.
+//! The manifest: the list of a collection's segments, replaced as a whole. Other files do not belong to the log.
 //!
-//! One line a fact, the last one a checksum of those before. A new list is written beside the old
-//! one, synced, and renamed over it, so that a crash leaves one or the other. Before that the same
-//! is done to a copy.
+//! Each line is a fact; the last one is the checksum of those before. A new manifest is written beside the old one,
+//! synced, and renamed over it, so a crash leaves one or the other. Before that, the copy is replaced in the same
+//! way.
 //!
-//! Source: ours; DESIGN.md leaves the form open.
+//! Source: ours.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,49 +20,47 @@ use crate::error::Error;
 use crate::log::holes::{Missing, Skip};
 
 const NAME: &str = "MANIFEST";
-/// A second one, for when the first is damaged. It is written before that, and so never behind it.
+/// A copy, for when the first is damaged. It is written first, and so is never older.
 const COPY: &str = "MANIFEST.copy";
 const TITLE: &str = "harvest collection 1";
 
-/// What stands in the manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Manifest {
     pub(crate) epoch: Epoch,
     /// Deletes at or below this serial may be forgotten.
     pub(crate) horizon: u64,
-    /// Commits up to this one have been compacted: a key index that is behind it cannot be caught
-    /// up by replaying.
+    /// Commits up to this one have been compacted: replay cannot catch up a key index that is
+    /// older.
     pub(crate) compacted: u64,
     /// Changes that the last full compaction kept besides the live objects' updates.
     pub(crate) residue: u64,
-    /// What was suppressed up to this serial has been purged.
+    /// Subjects suppressed up to this serial have been purged.
     pub(crate) purged: u64,
-    /// Changes were lost of which nobody knows what they were, and what follows from that has not been
-    /// done yet.
+    /// Unknown changes were lost, and the repair has not been done yet.
     pub(crate) lost: bool,
-    /// Up to this serial the log may lack anything, until all has been brought again; 0: it does not.
+    /// The log may lack any changes up to this serial, until all have been brought again; 0: it lacks none.
     pub(crate) doubt: u64,
-    /// How long the segment that is written to was then, in bytes.
+    /// The length of the active segment at the time of writing, in bytes.
     pub(crate) end: u64,
-    /// No serial above this one has been given since this was written; 0: nobody knows.
+    /// No serial above this one has been given since this was written; 0: unknown.
     pub(crate) reserved: u64,
     /// Whether the collection was closed in order: the log ends with `serial` and `commit`.
     pub(crate) closed: bool,
-    /// The last serial, stamp (Unix milliseconds) and commit when this was written: compaction may
+    /// The last serial, stamp (Unix milliseconds) and commit when this was written. Compaction may
     /// have dropped the change that had them.
     pub(crate) serial: u64,
     pub(crate) stamp: u64,
     pub(crate) commit: u64,
-    /// When expiry was last looked at, in Unix milliseconds; 0: never.
+    /// The time of the last sweep for expiry, in Unix milliseconds; 0: never.
     pub(crate) swept: u64,
-    /// Until when nothing expires by itself, since the clock had jumped or nobody had looked for long,
-    /// in Unix milliseconds.
+    /// The time until which nothing expires, after a jump of the clock or a long time without
+    /// sweeps, in Unix milliseconds.
     pub(crate) unswept_until: u64,
-    /// Numbers of the segments, in log order; the last is the one written to.
+    /// Numbers of the segments, in log order; the last one is active.
     pub(crate) segments: Vec<u64>,
-    /// How long the sealed ones are, in bytes: one that is cut at a member's end shows by it alone.
+    /// Lengths of the sealed segments, in bytes: this alone reveals a cut at a member's end.
     pub(crate) sealed: BTreeMap<u64, u64>,
-    /// Members that were found damaged: their segments' numbers, and offsets there.
+    /// Members that were found damaged: their segments' numbers, and their offsets there.
     pub(crate) damaged: Vec<(u64, u64)>,
     /// Holes without bytes, in log order.
     pub(crate) missing: Vec<Missing>,
@@ -71,7 +69,6 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// Returns the path of the manifest in `dir`.
     pub(crate) fn path_in(dir: &Path) -> PathBuf {
         dir.join(NAME)
     }
@@ -211,7 +208,7 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// The system's, and which of the two stands.
+    /// The system's, and whether the new manifest stands.
     pub(crate) fn write(&self, disk: &Disk, dir: &Path) -> Result<(), Unwritten> {
         let kept = |unwritten: Unwritten| Unwritten { replaced: false, ..unwritten };
         self.write_at(disk, dir, COPY).map_err(kept)?;
@@ -225,10 +222,10 @@ impl Manifest {
             let file = disk.create(&beside)?;
             file.write_all_at(self.text().as_bytes(), 0)?;
             file.sync_all()?;
-            // Before the rename, so that it cannot fail for want of a file descriptor after it.
+            // Opened before the rename, so that it cannot fail after it for want of a file descriptor.
             let directory = disk.open_to_read(dir)?;
-            // The files that it names are there before it is: what a power cut leaves of a
-            // directory need not be the first of what was done to it.
+            // The files named in the manifest must be there before it: a power cut may keep later
+            // changes of a directory without the earlier ones.
             directory.sync_all()?;
             disk.rename(&beside, &path)?;
             Ok(directory)
@@ -241,11 +238,11 @@ impl Manifest {
     }
 }
 
-/// A manifest that could not be written.
+/// A failed write of a manifest.
 #[derive(Debug)]
 pub(crate) struct Unwritten {
     pub(crate) error: Error,
-    /// The new one stands nevertheless, though perhaps not after a power failure.
+    /// Whether the new manifest stands nevertheless, though perhaps not after a power cut.
     pub(crate) replaced: bool,
 }
 
@@ -289,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn a_manifest_reads_back() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(Manifest::read(dir.path()).unwrap(), None);
         sample().write(&Disk::System, dir.path()).unwrap();

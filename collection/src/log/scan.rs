@@ -1,11 +1,9 @@
-//! Reading the log: in order, and as a whole that is held for a snapshot.
+//! Readers of the log: a scan in serial order, and a pinned version for a snapshot.
 //!
-//! Source: DESIGN.md, "Feed" and "Snapshot".
+//! A pin does not seal the active segment. A range of an append-only file up to a commit never
+//! changes either, and so a snapshot makes no small segments.
 //!
-//! # Differences from DESIGN.md
-//!
-//! A pin does not seal the active segment: a range of an append-only file up to a commit never
-//! changes either, and a snapshot makes no small segments.
+//! Source: docs/collection.md, "On the wire".
 
 use std::vec::IntoIter;
 
@@ -20,7 +18,7 @@ use crate::report::Extents;
 #[derive(Debug)]
 pub struct Scan {
     view: View,
-    /// The last serial that is not wanted any more.
+    /// The last serial that is not wanted.
     since: u64,
     /// The segment, and the member in it, to read next.
     segment: usize,
@@ -29,7 +27,7 @@ pub struct Scan {
     unpacker: Unpacker,
     /// The last serial before the first hole without bytes.
     hole: Option<u64>,
-    /// What is damaged is passed over.
+    /// Whether damage is skipped.
     lenient: bool,
     failed: bool,
 }
@@ -47,12 +45,12 @@ impl Scan {
         scan
     }
 
-    /// Goes over all of the log, but for what is damaged.
+    /// Scans all of the log, without the damaged members.
     pub(crate) fn of_sound(view: View) -> Self {
         Self { hole: None, lenient: true, ..Self::new(view, 0) }
     }
 
-    /// Returns the error of the hole that comes before what is read next.
+    /// Returns the error of a hole before the next member.
     fn at_hole(&mut self, next: Option<&Entry>) -> Option<Error> {
         let base = self.hole?;
         let is_here = next.is_none_or(|entry| base <= entry.base);
@@ -72,7 +70,7 @@ impl Scan {
         }
     }
 
-    /// Returns the next member's place, or `None` at the end.
+    /// Returns the next member and the index of its segment, or `None` at the end.
     fn next_entry(&mut self) -> Option<(usize, Entry)> {
         loop {
             let segment = self.view.segments.get(self.segment)?;
@@ -82,7 +80,7 @@ impl Scan {
                     self.segment += 1;
                     self.member = 0;
                 }
-                // What came since is for the next scan.
+                // Newer changes are for the next scan.
                 Some(entry) if self.view.version.serial < entry.last => return None,
                 Some(entry) => {
                     self.member += 1;
@@ -137,18 +135,18 @@ impl Iterator for Scan {
     }
 }
 
-/// The log at one version, held for a snapshot.
+/// The log at one version, pinned for a snapshot.
 #[derive(Debug)]
 pub struct Pinned {
-    /// Names the snapshot: unlike that of any other state of this or another collection.
+    /// The snapshot's name; it differs for any other version of this or another collection.
     pub id: String,
     /// Its members as file ranges, without the local ones.
     pub extents: Extents,
-    /// The version it is of.
+    /// Its version.
     pub to: Version,
-    /// Bytes of the ranges together.
+    /// Total bytes of the ranges.
     pub bytes: u64,
-    /// The same with their segments, which keep the files from being removed.
+    /// The segments of the ranges, which keep the files from being removed.
     pub(crate) view: View,
 }
 
@@ -156,7 +154,7 @@ impl Pinned {
     pub(crate) fn new(view: View) -> Self {
         let extents = view.extents(0);
         let bytes = extents.files.iter().map(|(_, _, length)| length).sum();
-        // Compaction changes the bytes of one version, so the version alone is no name.
+        // Compaction changes the bytes of a version, so the version alone is not a name.
         let random = getrandom::u64().unwrap_or(bytes);
         let id = format!("{}-{random:016x}", view.version);
         Self { id, to: view.version, extents, bytes, view }

@@ -1,9 +1,9 @@
-//! One append-only file of members, and where they lie in it.
+//! A segment: one append-only file of members, and the directory of their positions.
 //!
-//! The directory of members is small and lives in memory: it answers "which member holds serial S"
-//! by binary search, so that neither the key index nor compaction has places to keep up to date.
+//! The directory is small and lives in memory. It finds the member of a serial by binary search, so
+//! the key index and compaction need no positions.
 //!
-//! Source: DESIGN.md, "The one idea".
+//! Source: ARCHITECTURE.md, "The one idea".
 
 mod walk;
 
@@ -16,32 +16,27 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use disk::{Disk, File};
 
 use crate::error::{Damage, Error};
-use crate::member::{Frame, Header, Member, Place, Unpacker};
+use crate::member::{Frame, Header, Member, MemberLayout, Unpacker};
 pub(crate) use walk::{SERIAL_MAX, Stretch};
 
 /// Longest header of a member, in bytes.
 const HEADER_BYTES_MAX: usize = (64 << 10) + 32;
 
-/// Where a member lies and what it covers.
+/// The position of a member, and its range of serials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// A serial below all of the member.
     pub(crate) base: u64,
     /// The last serial of the member, or `base`.
     pub(crate) last: u64,
-    /// The commit it belongs to.
     pub(crate) commit: u64,
-    /// Where it starts in the file, in bytes.
+    /// Its offset in the file, in bytes.
     pub(crate) offset: u64,
-    /// How long it is, in bytes.
+    /// Its length, in bytes.
     pub(crate) bytes: u32,
-    /// How many changes it holds.
     pub(crate) changes: u16,
-    /// Whether it holds notes.
     pub(crate) local: bool,
-    /// Whether a commit starts with it.
     pub(crate) start_of_commit: bool,
-    /// Whether a commit ends with it.
     pub(crate) end_of_commit: bool,
 }
 
@@ -67,17 +62,17 @@ impl Entry {
     }
 }
 
-/// A segment. Its file goes when it is obsolete and nobody holds it any more.
+/// A segment. Its file is removed once it is obsolete and the last reference is dropped.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) path: PathBuf,
-    /// Names the file; unique in its collection, and no measure of order.
+    /// Names the file; unique in its collection, in no particular order.
     pub(crate) number: u64,
     pub(crate) file: File,
     disk: Disk,
     entries: RwLock<Vec<Entry>>,
-    /// Members that were found damaged, by offset. They stay so: what a disk once gave wrong is not
-    /// to be trusted if it is right the next time.
+    /// Members that were found damaged, by offset. They stay marked: a disk that gave wrong bytes
+    /// once is not trusted when they are right the next time.
     damaged: Mutex<BTreeMap<u64, Damage>>,
     obsolete: AtomicBool,
 }
@@ -94,7 +89,6 @@ impl Drop for Segment {
 }
 
 impl Segment {
-    /// Returns the path of segment `number`.
     pub(crate) fn path_in(dir: &Path, number: u64) -> PathBuf {
         dir.join(format!("segment-{number:08}.gz"))
     }
@@ -104,14 +98,13 @@ impl Segment {
         name.strip_prefix("segment-")?.strip_suffix(".gz")?.parse().ok()
     }
 
-    /// Makes an empty segment.
     pub(crate) fn create(disk: &Disk, dir: &Path, number: u64) -> Result<Self, Error> {
         let path = Self::path_in(dir, number);
         let file = disk.create(&path).map_err(|error| Error::io("cannot create", &path, error))?;
         Ok(Self::with(disk, path, number, file))
     }
 
-    /// Opens the file of segment `number`, to write too if so; its entries are to be set.
+    /// Opens the file of segment `number`, with `to_write` also to write. The caller sets its entries.
     pub(crate) fn open(
         disk: &Disk,
         dir: &Path,
@@ -126,7 +119,7 @@ impl Segment {
         Ok(Self::with(disk, path, number, file))
     }
 
-    /// Opens a file that others may have too, to read; its entries are to be set.
+    /// Opens a file to read that others may write. The caller sets its entries.
     pub(crate) fn open_to_read(disk: &Disk, path: PathBuf, number: u64) -> Result<Self, Error> {
         let opened = disk.open_to_read(&path);
         let file = opened.map_err(|error| Error::io("cannot open", &path, error))?;
@@ -145,7 +138,7 @@ impl Segment {
         }
     }
 
-    /// Returns where the members lie.
+    /// Returns the directory of members.
     pub(crate) fn entries(&self) -> RwLockReadGuard<'_, Vec<Entry>> {
         self.entries.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -155,7 +148,6 @@ impl Segment {
         self.entries.write().unwrap_or_else(PoisonError::into_inner).extend(entries);
     }
 
-    /// Returns where the last member ends, in bytes.
     pub(crate) fn end(&self) -> u64 {
         self.entries().last().map_or(0, Entry::end)
     }
@@ -171,7 +163,7 @@ impl Segment {
         self.entries().last().is_some_and(|it| marks.contains_key(&it.offset))
     }
 
-    /// Lets the file go with its last holder.
+    /// Removes the file when the last reference is dropped.
     pub(crate) fn retire(&self) {
         self.obsolete.store(true, Ordering::Release);
     }
@@ -185,14 +177,14 @@ impl Segment {
         let bytes = self.raw(entry)?;
         let damaged = |what| self.damage(entry, what);
         match Header::read(&bytes).map_err(damaged)? {
-            Frame::Whole(place) if place.member_bytes() == bytes.len() => {
-                unpacker.unpack(place, &bytes, entry.offset).map_err(damaged)
+            Frame::Whole(layout) if layout.member_bytes() == bytes.len() => {
+                unpacker.unpack(layout, &bytes, entry.offset).map_err(damaged)
             }
             Frame::Whole(_) | Frame::More(_) => Err(damaged(Damage::Truncated)),
         }
     }
 
-    /// Reads a member's header, whatever became of the rest.
+    /// Reads a member's header, even if its body is damaged.
     ///
     /// # Errors
     ///
@@ -201,15 +193,15 @@ impl Segment {
         Ok(self.head(entry)?.header)
     }
 
-    /// Reads where the parts of a member are.
-    fn head(&self, entry: &Entry) -> Result<Place, Error> {
+    /// Reads a member's header and the sizes of its parts.
+    fn head(&self, entry: &Entry) -> Result<MemberLayout, Error> {
         let wanted = HEADER_BYTES_MAX.min(entry.bytes as usize);
         let head = self.readable(entry.offset, wanted)?;
         let is_there = entry.end() <= self.file_bytes()?;
         let missing =
             if is_there && head.len() < wanted { Damage::Unreadable } else { Damage::Truncated };
         match Header::read(&head) {
-            Ok(Frame::Whole(place)) => Ok(place),
+            Ok(Frame::Whole(layout)) => Ok(layout),
             Ok(Frame::More(_)) => Err(self.damage(entry, missing)),
             Err(what) => Err(self.damage(entry, what)),
         }
@@ -222,14 +214,14 @@ impl Segment {
     /// [`Error::Damaged`].
     pub(crate) fn check(&self, entry: &Entry, bytes: &[u8]) -> Result<(), Error> {
         let checked = match Header::read(bytes) {
-            Ok(Frame::Whole(place)) if place.member_bytes() == bytes.len() => place.check(bytes),
+            Ok(Frame::Whole(layout)) if layout.member_bytes() == bytes.len() => layout.check(bytes),
             Ok(Frame::Whole(_) | Frame::More(_)) => Err(Damage::Truncated),
             Err(damage) => Err(damage),
         };
         checked.map_err(|what| self.damage(entry, what))
     }
 
-    /// Checks a member against its checksums without having all of it in memory.
+    /// Checks a member against its checksums, a part at a time, for members too large for memory.
     ///
     /// # Errors
     ///
@@ -239,22 +231,22 @@ impl Segment {
             Some(what) => self.damage(entry, what),
             None => Error::io("cannot read", &self.path, error),
         };
-        let place = self.head(entry)?;
-        if place.member_bytes() != entry.bytes as usize {
+        let layout = self.head(entry)?;
+        if layout.member_bytes() != entry.bytes as usize {
             return Err(self.damage(entry, Damage::Truncated));
         }
         let read =
             |part: &mut [u8], at: usize| self.file.read_exact_at(part, entry.offset + at as u64);
-        place.check_read(read).map_err(failed)?.map_err(|what| self.damage(entry, what))
+        layout.check_read(read).map_err(failed)?.map_err(|what| self.damage(entry, what))
     }
 
-    /// Remembers that a member is damaged; returns the error that says so.
+    /// Marks a member as damaged, and returns the error.
     fn damage(&self, entry: &Entry, what: Damage) -> Error {
         self.mark(entry.offset, what);
         Error::Damaged { path: self.path.clone(), offset: entry.offset, what }
     }
 
-    /// Remembers that the member at `offset` is damaged.
+    /// Marks the member at `offset` as damaged.
     pub(crate) fn mark(&self, offset: u64, what: Damage) {
         if self.marks().insert(offset, what).is_none() {
             tracing::error!(file = %self.path.display(), offset, "damaged: {what}");
@@ -275,11 +267,11 @@ impl Segment {
         entries.iter().filter_map(|it| Some((*it, *marks.get(&it.offset)?))).collect()
     }
 
-    /// Reads a member's bytes as they are.
+    /// Reads a member's bytes without a check.
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`]: the disk does not give them. The system's.
+    /// [`Error::Damaged`]: the disk cannot read them. The system's.
     pub(crate) fn raw(&self, entry: &Entry) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; entry.bytes as usize];
         let read = self.file.read_exact_at(&mut bytes, entry.offset);
@@ -295,7 +287,7 @@ impl Segment {
         self.file.length().map_err(|error| Error::io("cannot read", &self.path, error))
     }
 
-    /// Reads these bytes, or those of them before the first that the disk does not give.
+    /// Reads these bytes, up to the first that the disk cannot read.
     fn readable(&self, offset: u64, bytes: usize) -> Result<Vec<u8>, Error> {
         let mut window = vec![0; bytes];
         let (read, error) = self.file.read_up_to(&mut window, offset);
@@ -307,7 +299,7 @@ impl Segment {
     }
 }
 
-/// What is wrong with bytes that cannot be read; `None` if it may be the machine.
+/// Returns the damage of bytes that cannot be read; `None` if the machine may be at fault.
 fn unreadable(error: &io::Error) -> Option<Damage> {
     match error.raw_os_error() {
         None if error.kind() == io::ErrorKind::UnexpectedEof => Some(Damage::Truncated),

@@ -1,7 +1,7 @@
-//! What a feed or a snapshot serves: members as they lie on the disk, checked as they leave.
+//! The served bytes of a feed or a snapshot: members as on the disk, checked as they leave.
 //!
-//! Disks lose bits. A member is sent only once it matches its checksums; one that does not is
-//! remembered as damaged, and the transfer is cut, without an end mark. Whoever asks again is told.
+//! Disks lose bits. A member is sent only if it matches its checksums. Otherwise it is marked as damaged,
+//! and the transfer is cut without an end mark. The next request gets an error that names the damage.
 //!
 //! Source: ours.
 
@@ -11,7 +11,7 @@ use std::io;
 use bytes::Bytes;
 use net::body::{self, Body};
 
-use super::Part;
+use super::SegmentRange;
 use super::segment::{Entry, Segment};
 
 /// Most bytes that are read and sent at once, unless one member is larger. One such piece is read
@@ -19,19 +19,19 @@ use super::segment::{Entry, Segment};
 const PIECE_BYTES_MAX: u64 = 128 << 10;
 
 /// Returns how many bytes the parts hold together.
-pub(crate) fn bytes_of(parts: &[Part]) -> u64 {
+pub(crate) fn bytes_of(parts: &[SegmentRange]) -> u64 {
     parts.iter().map(|it| it.end - it.start).sum()
 }
 
 /// Returns a body of the bytes `from..to` of the parts and the `tail` after them, counted as one.
-pub(crate) fn body(parts: &[Part], tail: &Bytes, from: u64, to: u64) -> Body {
+pub(crate) fn body(parts: &[SegmentRange], tail: &Bytes, from: u64, to: u64) -> Body {
     body::pieces(pieces(parts, tail, from, to), to.saturating_sub(from))
 }
 
-/// Returns what reads the bytes `from..to` of the parts and the `tail` after them, counted as one,
-/// piece by piece.
+/// Returns a reader, piece by piece, of the bytes `from..to` of the parts and the `tail` after
+/// them, counted as one.
 pub(crate) fn pieces(
-    parts: &[Part],
+    parts: &[SegmentRange],
     tail: &Bytes,
     from: u64,
     to: u64,
@@ -43,8 +43,8 @@ pub(crate) fn pieces(
         if from < end && start < to {
             let first = part.start + from.saturating_sub(start);
             let last = part.end - end.saturating_sub(to);
-            taken.push_back(Left {
-                part: Part { start: first, end: last, ..part.clone() },
+            taken.push_back(Remainder {
+                part: SegmentRange { start: first, end: last, ..part.clone() },
                 sound: 0,
             });
         }
@@ -63,16 +63,16 @@ pub(crate) fn pieces(
     }
 }
 
-/// What is still to be sent of a part.
-struct Left {
-    part: Part,
-    /// Up to there it has been checked, as one member that is too large for a piece.
+/// The unsent rest of a part.
+struct Remainder {
+    part: SegmentRange,
+    /// End of a checked member that is too large for one piece.
     sound: u64,
 }
 
-impl Left {
+impl Remainder {
     fn next(&mut self) -> io::Result<Bytes> {
-        let Part { segment, start, end } = &mut self.part;
+        let SegmentRange { segment, start, end } = &mut self.part;
         if *start < self.sound {
             let take = PIECE_BYTES_MAX.min(self.sound.min(*end) - *start);
             let piece = read(segment, *start, take)?;
@@ -81,7 +81,7 @@ impl Left {
         }
         let members = members_at(segment, *start, *end);
         let (Some(first), Some(last)) = (members.first(), members.last()) else {
-            return Err(io::Error::other("no member is there"));
+            return Err(io::Error::other("the segment has no member at this offset"));
         };
         if PIECE_BYTES_MAX < u64::from(first.bytes) {
             segment.check_large(first).map_err(io::Error::other)?;
@@ -90,7 +90,7 @@ impl Left {
         }
         let bytes =
             read(segment, first.offset, last.end() - first.offset).inspect_err(|_error| {
-                // Which of them it is: it is remembered.
+                // Read each member alone, so that the damaged one is marked.
                 members.iter().for_each(|it| drop(segment.raw(it)));
             })?;
         for entry in &members {
@@ -105,7 +105,7 @@ impl Left {
     }
 }
 
-/// Returns the member that has the byte `start`, and those after it that fit in a piece with it and
+/// Returns the member that has the byte `start`, and the next ones that fit in a piece with it and
 /// begin before `end`.
 fn members_at(segment: &Segment, start: u64, end: u64) -> Vec<Entry> {
     let entries = segment.entries();

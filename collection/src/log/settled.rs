@@ -1,17 +1,17 @@
-//! Up to when nothing changes any more: who is told what has changed until a moment must not miss what is
-//! committed later and bears an earlier one.
+//! The settled moment: no later change gets a stamp up to it.
 //!
-//! A commit takes its stamp before it is durable, and from a clock that was read before that. Who has been
-//! told "until T" and asks for what has changed since T would never hear of a change that was under way
-//! then with a stamp before T. So a reader settles a moment: all stamps given from then on are later.
+//! A consumer that is told "changes until T" must not miss a change that is committed later with a stamp
+//! before T. A commit takes its stamp before it is durable, from a clock that was read even earlier. So a
+//! consumer that next asks for changes since T would never get a change that was in progress at T with a
+//! stamp before T. Therefore a reader settles a moment: all later stamps are greater.
 //!
-//! Source: OAI-PMH §3.2 (`responseDate`, which the next harvest is from); ours.
+//! Source: OAI-PMH §3.2 (`responseDate`, from which the next harvest starts); ours.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::change::Stamp;
 
-/// What was promised, and the commit under way.
+/// The promised moment, and the commit in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Settled {
     promise: Mutex<Promise>,
@@ -38,13 +38,13 @@ impl Settled {
         stamp
     }
 
-    /// Readers see the commit, or it has failed.
+    /// Ends the commit in progress: readers see it, or it has failed.
     pub(crate) fn end(&self) {
         self.promise().under_way = None;
     }
 
-    /// Returns the last moment, at most `at`, such that readers see every change with a stamp up to it, and
-    /// promises that no later commit gets one.
+    /// Returns the last moment, at most `at`, up to which readers see every change. From now on no
+    /// commit gets a stamp up to it.
     pub(crate) fn settle(&self, at: Stamp) -> Stamp {
         let mut promise = self.promise();
         let before = |it: Stamp| Stamp(it.0.saturating_sub(1));
@@ -76,7 +76,7 @@ mod tests {
         };
         assert_eq!(commit(10), 10);
         assert_eq!(collection.settle(Stamp(20)), Stamp(20));
-        assert_eq!(commit(15), 21, "its clock was read before");
+        assert_eq!(commit(15), 21, "its clock was read before the settled moment");
         assert_eq!(commit(30), 30);
         assert_eq!(collection.settle(Stamp(25)), Stamp(25));
         assert_eq!(commit(26), 30, "stamps never fall");

@@ -1,4 +1,4 @@
-//! What a member holds once unpacked: changes and notes as SOIF, and back.
+//! The contents of an unpacked member: changes and notes as SOIF, written and read.
 //!
 //! Source: TR §3, §4: `@UPDATE`, `@REFRESH` and `@DELETE` sections. Neighboring changes of one kind
 //! share a section; the order of the records is the order of the serials.
@@ -24,26 +24,24 @@ use crate::notice::Notice;
 
 /// Most changes, or notes, in a member.
 pub(crate) const CHANGES_MAX: usize = 4096;
-/// Most attributes in a member: more than the largest record may have, and far less than would fit
-/// in what a hostile one unpacks to. An attribute takes a dozen times its bytes in memory.
+/// Most attributes in a member: more than the largest record may have, and far fewer than would fit
+/// in a hostile member. An attribute takes a dozen times its bytes in memory.
 const ATTRIBUTES_MAX: usize = 1 << 18;
-/// Template of a confirmed root.
 const ROOT: &str = "ROOT";
 /// When a root was confirmed.
 const CONFIRMED: &str = "Confirmed";
-/// Template of a note.
 const NOTE: &str = "NOTE";
 
-/// A member's plain bytes in the making.
+/// The plain bytes of a member under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     /// SOIF, whole once closed.
     pub(crate) plain: Vec<u8>,
-    /// Kind and identity of every change, to be checked against what reads back.
+    /// Kind and identity of every change, compared when the draft is read back.
     identities: Vec<u64>,
-    /// The identities again, of those changes that are about an object.
+    /// The identities of those changes that have an object.
     objects: HashSet<u64>,
-    /// The section that is open.
+    /// The open section.
     section: Option<Section>,
     /// Whether it holds notes.
     pub(crate) local: bool,
@@ -55,7 +53,7 @@ impl Draft {
         self.identities.len()
     }
 
-    /// Whether a change fits: by number, size, and one change an object.
+    /// Whether a change fits: by number, by size, and with one change an object.
     fn has_room(&self, bytes: usize, object: Option<u64>, bytes_max: usize) -> bool {
         let repeated = object.is_some_and(|it| self.objects.contains(&it));
         self.len() == 0
@@ -75,7 +73,6 @@ impl Draft {
         self.objects.extend(object);
     }
 
-    /// Ends the last section.
     fn close(&mut self) {
         if self.section.take().is_some() {
             soif::close_section(&mut self.plain);
@@ -83,7 +80,7 @@ impl Draft {
     }
 }
 
-/// Cuts changes and notes into members: as many changes as fit, in order.
+/// A builder that cuts changes and notes into members: as many changes as fit, in order.
 #[derive(Debug)]
 pub(crate) struct Drafter {
     done: Vec<Draft>,
@@ -107,11 +104,11 @@ impl Drafter {
         }
     }
 
-    /// Adds a change. Returns false when it began a new member, the one before being complete.
+    /// Adds a change. Returns false when it began a new member because the one before was full.
     ///
     /// # Errors
     ///
-    /// Why the change cannot stand in a log.
+    /// The reason that the change cannot be in a log.
     pub(crate) fn push(&mut self, change: &Change) -> Result<bool, &'static str> {
         self.scratch.clear();
         let (section, object) = match change {
@@ -181,7 +178,7 @@ impl Drafter {
         fits
     }
 
-    /// Ends the member that is open, if it holds anything.
+    /// Ends the open member, if it holds anything.
     pub(crate) fn cut(&mut self) {
         if self.open.len() != 0 {
             let mut draft = std::mem::take(&mut self.open);
@@ -190,24 +187,22 @@ impl Drafter {
         }
     }
 
-    /// Returns how long the member that is open is, in plain bytes.
+    /// Returns the length of the open member, in plain bytes.
     pub(crate) fn open_bytes(&self) -> usize {
         self.open.plain.len()
     }
 
-    /// Returns how many members are complete.
     pub(crate) fn ready(&self) -> usize {
         self.done.len()
     }
 
-    /// Takes the members that are complete.
     pub(crate) fn take(&mut self) -> Vec<Draft> {
         std::mem::take(&mut self.done)
     }
 }
 
-/// Cuts a batch into the members of one commit: notes first, so that the last member, which ends
-/// the commit, is one that is served. Nothing that would not read back gets through.
+/// Cuts a batch into the members of one commit. Notes come first, so that the last member, which
+/// ends the commit, is one that is served. Refuses changes that would not read back.
 ///
 /// # Errors
 ///
@@ -256,7 +251,7 @@ fn refused(position: usize, change: &Change, reason: &'static str) -> Error {
 }
 
 impl Draft {
-    /// Returns the place of the first change that does not read back as itself.
+    /// Returns the position of the first change that does not read back as itself.
     fn misread(&self) -> Option<usize> {
         let mut seen = 0;
         let mut wrong = None;
@@ -283,7 +278,7 @@ fn identity(section: Section, object: u64) -> u64 {
     object.rotate_left(8) ^ section as u64
 }
 
-/// Makes the record that stands for an object in a refresh or delete section.
+/// Makes the record that names an object in a refresh or delete section.
 fn reference(oid: &Oid) -> Record {
     let mut record = Record::new("FILE", oid.url.as_str());
     record.push(GATHERER_ID, oid.gatherer.as_str());
@@ -295,7 +290,7 @@ fn reference_of(record: &RecordRef<'_>) -> Option<Oid> {
     oid.is_valid().then_some(oid)
 }
 
-/// Calls `handle` with every record of a member and the section it stands in.
+/// Calls `handle` with every record of a member and its section.
 fn visit(plain: &[u8], mut handle: impl FnMut(Section, &RecordRef<'_>)) -> Result<(), Damage> {
     let mut section = None;
     let mut stray = false;
@@ -332,12 +327,12 @@ fn change_of(section: Section, record: &RecordRef<'_>) -> Option<Change> {
     })
 }
 
-/// Reads the changes of a member whose header announces `entries`; only those at `wanted` places
-/// (from 0) are returned.
+/// Reads the changes of a member whose header announces `entries`; returns only those at the
+/// positions in `wanted` (from 0).
 ///
 /// # Errors
 ///
-/// [`Damage::Content`]: the bytes are not what the header announces.
+/// [`Damage::Content`]: the bytes do not match the header.
 pub(crate) fn changes(
     plain: &[u8],
     entries: &[(u64, Stamp)],

@@ -1,19 +1,18 @@
-//! Members out of a stream, in pieces of any size.
+//! The decoder of a stream of members, in pieces of any size.
 //!
 //! Sans-I/O.
 
 use super::{Frame, Header, Member, Unpacker};
 use crate::error::{Damage, Error};
 
-/// Incremental decoder: bytes of members in pieces of any size, verified members out.
+/// Incremental decoder: takes bytes in pieces of any size, returns verified members.
 #[derive(Debug)]
 pub struct Decoder {
-    /// Bytes fed; those before `done` are done with and go at the next feed.
+    /// Bytes fed; those before `done` are decoded and go at the next feed.
     buffer: Vec<u8>,
     done: usize,
-    /// Offset in the stream of the next member.
     offset: u64,
-    /// What is missing before there is any point in looking again, in bytes from `done`.
+    /// Number of bytes from `done` that the next step needs.
     wanted: usize,
     unpacker: Unpacker,
 }
@@ -50,14 +49,14 @@ impl Decoder {
         Ok(self.next_at()?.map(|(member, _)| member))
     }
 
-    /// The same, with the member's bytes as they came.
+    /// Returns the next whole member, with its bytes as they came.
     pub(crate) fn next_with_bytes(&mut self) -> Result<Option<(Member, Vec<u8>)>, Error> {
         let Some((member, at)) = self.next_at()? else { return Ok(None) };
         let bytes = self.buffer.get(at..self.done).unwrap_or_default().to_vec();
         Ok(Some((member, bytes)))
     }
 
-    /// The same, with where it begins in the buffer.
+    /// Returns the next whole member, with its start in the buffer.
     fn next_at(&mut self) -> Result<Option<(Member, usize)>, Error> {
         let rest = &self.buffer[self.done..];
         if rest.len() < self.wanted {
@@ -65,21 +64,21 @@ impl Decoder {
         }
         let offset = self.offset;
         let damaged = |what| Error::Stream { offset, what };
-        let place = match Header::read(rest).map_err(damaged)? {
+        let layout = match Header::read(rest).map_err(damaged)? {
             Frame::More(bytes) => {
                 self.wanted = bytes;
                 return Ok(None);
             }
-            Frame::Whole(place) => place,
+            Frame::Whole(layout) => layout,
         };
-        if self.unpacker.bytes_max < place.member_bytes() {
+        if self.unpacker.bytes_max < layout.member_bytes() {
             return Err(damaged(Damage::TooLarge));
         }
-        if rest.len() < place.member_bytes() {
-            self.wanted = place.member_bytes();
+        if rest.len() < layout.member_bytes() {
+            self.wanted = layout.member_bytes();
             return Ok(None);
         }
-        let member = self.unpacker.unpack(place, rest, offset).map_err(damaged)?;
+        let member = self.unpacker.unpack(layout, rest, offset).map_err(damaged)?;
         let at = self.done;
         self.done += usize::try_from(member.length).unwrap_or(usize::MAX);
         self.offset += member.length;
@@ -87,7 +86,7 @@ impl Decoder {
         Ok(Some((member, at)))
     }
 
-    /// Returns where the next member starts, in bytes of the stream.
+    /// Returns the offset of the next member in the stream, in bytes.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
@@ -97,13 +96,15 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// [`Error::Stream`]: the stream ends inside a member ([`Damage::Truncated`]), or in what is none.
+    /// [`Error::Stream`]: the stream ends inside a member ([`Damage::Truncated`]), or in other
+    /// bytes.
     pub fn finish(&self) -> Result<(), Error> {
         let rest = &self.buffer[self.done..];
         if rest.is_empty() {
             return Ok(());
         }
-        // More was waited for before this was looked at: whatever the pieces, the same answer.
+        // The bytes may be unchecked, because more were awaited. Check them, so that the answer
+        // does not depend on the pieces.
         let what = Header::read(rest).err().unwrap_or(Damage::Truncated);
         Err(Error::Stream { offset: self.offset, what })
     }

@@ -1,7 +1,7 @@
-//! Compressing what a commit or a compaction writes.
+//! Compression of the members of a commit or a compaction.
 //!
-//! A member's header names serials, which are known only under the writer's lock; the rest of it is
-//! made here, before.
+//! A member's header contains serials, which are known only under the writer's lock. This module
+//! makes the rest of the member before that.
 //!
 //! Source: RFC 1951, RFC 1952 §2.3.1 (the trailer).
 
@@ -17,12 +17,11 @@ const PARALLEL_MIN: usize = 4;
 /// Most threads that pack one commit.
 const THREADS_MAX: usize = 4;
 
-/// A member but for its header, which is known only under the writer's lock.
+/// A member without its header, which is known only under the writer's lock.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed {
     /// Compressed bytes and trailer.
     pub(crate) bytes: Vec<u8>,
-    /// Length of the compressed bytes.
     pub(crate) deflate_bytes: u32,
     /// Checksum of all of `bytes`.
     pub(crate) checksum: u64,
@@ -32,7 +31,6 @@ pub(crate) struct Packed {
     pub(crate) local: bool,
 }
 
-/// Compresses drafts.
 #[derive(Debug)]
 pub(crate) struct Packer(Compress);
 
@@ -42,7 +40,6 @@ impl Packer {
         Self(Compress::new(Compression::new(level), false))
     }
 
-    /// Compresses a draft.
     pub(crate) fn pack(&mut self, draft: &Draft) -> Packed {
         self.0.reset();
         let plain = draft.plain.as_slice();

@@ -1,7 +1,7 @@
-//! Reading a replica where it lies: the log folder takes the place of the feed.
+//! A pull in place: reads a replica's log folder instead of a feed.
 //!
-//! What is new is taken in as from a feed, with the same cursor, so that a consumer can go from the feed to the replica
-//! and back. A snapshot that is given up begins again from its start: to read it costs nobody else anything.
+//! New changes are taken as from a feed, with the same cursor, so a consumer can change from the feed to the replica
+//! and back. An interrupted snapshot begins again from its start: reading it costs no other machine anything.
 
 use std::fs;
 use std::io;
@@ -23,21 +23,21 @@ use crate::log::View;
 use crate::log::served;
 use crate::member;
 use crate::replica::Replica;
-use crate::wire::asking::{Kind, Piece, is_of_transfer};
+use crate::wire::client::{Kind, Piece, is_transfer_error};
 
-/// How often it is looked for something newer while one waits for it: the cost is that of reading one small file.
-const LOOK: Duration = Duration::from_secs(1);
-/// So often a folder is opened anew that goes while it is being opened.
+/// Time between two checks for a newer version. A check reads one small file.
+const POLL_PERIOD: Duration = Duration::from_secs(1);
+/// Attempts to open a folder that is removed during the opening.
 const OPEN_TRIES: u32 = 3;
 
 impl Puller {
-    /// Takes in what is new in the log folder that `link` leads to. With `wait` it waits for so long for something
-    /// new to come. May be dropped at any point; one at a time, as with [`pull`](Self::pull). `summary` says what
-    /// came, also if it fails.
+    /// Takes the new changes of the log folder that `link` points to. With `wait` it waits up to
+    /// that time for new changes. May be dropped at any point; one at a time, as with
+    /// [`pull`](Self::pull). `summary` gets the outcome, also after an error.
     ///
     /// # Errors
     ///
-    /// [`Error::LogFolder`]: no replica is there, or a damaged one: try again when it has come. [`Error::OverLimit`],
+    /// [`Error::LogFolder`]: there is no replica, or a damaged one: try again when it has come. [`Error::OverLimit`],
     /// [`Error::Swollen`], [`Error::Loss`], [`Error::EpochBack`], [`Error::Corrupt`]: as for [`pull`](Self::pull).
     pub async fn pull_in_place(
         &self,
@@ -49,8 +49,8 @@ impl Puller {
         let mut tries = 1;
         loop {
             match self.take_in_place(link, until, summary).await {
-                // Of one that was given up the last may have been applied meanwhile.
-                Err(error) if is_of_transfer(&error) && tries < FRUITLESS_MAX => tries += 1,
+                // A pull that was dropped may have applied its last part meanwhile.
+                Err(error) if is_transfer_error(&error) && tries < FRUITLESS_MAX => tries += 1,
                 taken => return taken,
             }
         }
@@ -70,10 +70,10 @@ impl Puller {
         let (epoch, base) = (view.version.epoch, link.display().to_string());
         if let Some(have) = cursor.as_ref().filter(|it| epoch < it.epoch) {
             if !self.confirmed {
-                let (name, known) = (self.ask.source.clone(), have.epoch);
-                return Err(Error::EpochBack { name, url: base, known, told: epoch });
+                let (name, epoch_before) = (self.feed.source.clone(), have.epoch);
+                return Err(Error::EpochBack { name, url: base, epoch_before, epoch });
             }
-            // What it says now is older than what it said: of the two the newer would win.
+            // Its present versions are older than its earlier ones: the newer would win.
             let now = Stamp(clock::now_ms());
             self.blocking(move |collection, source| collection.remove_source(source, now)).await?;
             cursor = None;
@@ -81,7 +81,7 @@ impl Puller {
         self.note_owner(replica.owner().as_deref());
         let held = self.held().await?;
         if self.limits.records_max < held.max(replica.objects()) {
-            return Err(self.ask.over_limit(format!("{held} objects"), "records_max"));
+            return Err(self.feed.over_limit(format!("{held} objects"), "records_max"));
         }
         let mut intake = self.intake_of(&view, cursor.as_ref());
         if let Stream::Snapshot { .. } = intake.stream {
@@ -90,25 +90,25 @@ impl Puller {
         (intake.epoch, intake.to, intake.stored) = (epoch, view.version.serial, cursor);
         (intake.held, intake.confirmed, intake.url) = (held, self.confirmed, base);
         intake.records_max = self.limits.records_max;
-        intake.go_on_from(Tally::default());
+        intake.continue_tally(Tally::default());
         summary.objects = replica.objects().min(self.limits.records_max);
         let (tally, bytes, taken) = read(view, intake).await;
         summary.bytes = bytes;
         sum_up(summary, &tally, held, clock::now_ms());
         match taken {
             Err(Error::Stream { offset, what }) => {
-                let (name, url) = (self.ask.source.clone(), link.display().to_string());
+                let (name, url) = (self.feed.source.clone(), link.display().to_string());
                 Err(Error::Corrupt { name, url, offset, what })
             }
             other => other,
         }
     }
 
-    /// What goes on from the cursor, or begins with the base.
+    /// Makes an intake of the changes after the cursor, or of everything from the base.
     fn intake_of(&self, view: &View, cursor: Option<&Cursor>) -> Intake {
         let is_read = |it: &&Cursor| it.snapshot.is_none() || it.taken().is_some();
         let version = |it: &Cursor| Version { epoch: it.epoch, serial: it.serial };
-        if let Some(have) = cursor.filter(is_read).filter(|it| view.goes_on_from(version(it))) {
+        if let Some(have) = cursor.filter(is_read).filter(|it| view.continues_from(version(it))) {
             let mut intake = self.intake(Stream::after(have));
             intake.serial = have.serial;
             return intake;
@@ -121,7 +121,7 @@ impl Puller {
         intake
     }
 
-    /// Opens the folder once it has something newer than the cursor, or the time is over.
+    /// Opens the folder once it is newer than the cursor, or the time is over.
     async fn newer(
         &self,
         link: &Path,
@@ -134,12 +134,12 @@ impl Puller {
             let link = link.to_owned();
             spawn_blocking(move || Replica::reached(&link).ok())
         };
-        // Only what `CHAIN` says is read while there is nothing new: to open a folder takes longer.
+        // Without news only `CHAIN` is read: opening a folder takes longer.
         while known.is_some()
             && clock::monotonic() < until
             && newest(link).await.unwrap_or_default() == known
         {
-            sleep(LOOK).await;
+            sleep(POLL_PERIOD).await;
         }
         let link = link.to_owned();
         match spawn_blocking(move || open(&link)).await {
@@ -149,11 +149,11 @@ impl Puller {
     }
 }
 
-/// Opens the folder that a link leads to now: what it leads to may be another one the next moment.
+/// Opens the folder that a link points to now; the link may change at any moment.
 fn open(link: &Path) -> Result<Replica, Error> {
     let lead = |_error| Error::LogFolder {
         dir: link.to_owned(),
-        what: "nothing is there: the replica has not come yet, or is kept elsewhere".to_owned(),
+        what: "it does not exist: the replica has not come yet, or is kept elsewhere".to_owned(),
     };
     let mut tries = 1;
     loop {
@@ -165,7 +165,7 @@ fn open(link: &Path) -> Result<Replica, Error> {
     }
 }
 
-/// Takes in what a view has behind where the intake is; returns what came, and of how many bytes.
+/// Takes the changes of a view after the intake's position; returns the tally and the number of bytes.
 async fn read(view: View, intake: Intake) -> (Tally, u64, Result<(), Error>) {
     let since = match intake.stream {
         Stream::Delta | Stream::Rest(_) => intake.serial,
@@ -174,7 +174,7 @@ async fn read(view: View, intake: Intake) -> (Tally, u64, Result<(), Error>) {
     let parts = view.parts(since).0;
     let tail = Bytes::from(member::end_mark(view.version));
     let length = served::bytes_of(&parts) + tail.len() as u64;
-    // What is read goes through here, so that both ends stop if this is dropped: another pull may follow.
+    // All bytes pass through this task, so both ends stop if it is dropped: another pull may follow.
     let (sender, mut pieces) = mpsc::channel(PIECES_AHEAD);
     let reader = spawn_blocking(move || {
         let mut read = served::pieces(&parts, &tail, 0, length);
@@ -188,13 +188,13 @@ async fn read(view: View, intake: Intake) -> (Tally, u64, Result<(), Error>) {
     let (to_intake, waiting) = mpsc::channel(PIECES_AHEAD);
     let worker = spawn_blocking(move || intake.run(waiting));
     while let Some(piece) = pieces.recv().await {
-        // The worker stops listening when something is wrong with what it got.
+        // The worker stops listening after an error.
         if to_intake.send(Piece::Bytes(piece)).await.is_err() {
             break;
         }
     }
     drop(pieces);
-    // A worker that does not listen has ended already.
+    // A worker that is gone has ended already.
     drop(to_intake.send(Piece::End).await);
     let (read, worked) = tokio::join!(reader, worker);
     match (worked, read) {

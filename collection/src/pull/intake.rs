@@ -1,41 +1,41 @@
-//! What a source sends, taken in: members decoded, verified and applied as they come.
+//! The intake of a source's stream: members are decoded, verified and applied as they come.
 //!
-//! Whole commits are gathered until it is worth a commit of our own, and applied together with the
-//! cursor that says how far they reach. Whatever ends the stream early, the good part before it is
-//! applied: the next request goes on from there.
+//! Whole commits are gathered until they are worth a commit of our own, and applied together with
+//! their cursor. If the stream ends early, the good part before it is applied, and the next request
+//! goes on from there.
 //!
-//! # Differences from DESIGN.md
+//! One commit of ours may hold several of the source's, or a part of a very large one. A consumer
+//! is consistent at the end mark either way, and a thousand small commits cost one fsync instead of
+//! a thousand.
 //!
-//! One commit of ours may hold several of the source's, or, where one of those is very large, a
-//! part of it. A consumer is consistent at the end mark either way, and a thousand small commits
-//! cost one fsync instead of a thousand.
+//! Source: docs/collection.md, "On the wire".
 
 use bytes::Bytes;
 use net::clock;
 use tokio::sync::mpsc;
 
-use super::firsts::Firsts;
+use super::first_changes::FirstChanges;
 use crate::change::{Change, Epoch, Stamp};
 use crate::collection::Collection;
 use crate::error::{Damage, Error};
 use crate::holders::{Cursor, Progress, Pulled};
 use crate::member::{Decoder, MEMBER_BYTES_MAX, Member};
 use crate::report::Applied;
-use crate::sources::restraint::{RATIO_MAX, Swell, is_loss};
-use crate::wire::asking::Piece;
+use crate::sources::restraint::{RATIO_MAX, UnpackRatio, is_loss};
+use crate::wire::client::Piece;
 
-/// So many changes, or plain bytes, are worth a commit.
+/// Numbers of changes, and of plain bytes, that are worth a commit.
 const APPLY_CHANGES: usize = 4_096;
 const APPLY_BYTES: usize = 4 << 20;
 
-/// A commit of the source is split when it is larger, in plain bytes.
+/// A larger commit of the source is split, in plain bytes.
 const SPLIT_BYTES: usize = 16 << 20;
 
-/// What a stream is, and where it begins.
+/// The kind and the start of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Delta,
-    /// What has happened since a snapshot that was taken to its end: what neither names is released.
+    /// The changes since a snapshot that ended: objects that neither names are released.
     Rest(Progress),
     /// A snapshot from byte `offset` on.
     Snapshot {
@@ -46,62 +46,60 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// A delta to a cursor.
+    /// Returns the stream of a delta after `cursor`.
     pub(crate) fn after(cursor: &Cursor) -> Self {
         cursor.taken().map_or(Self::Delta, |taken| Self::Rest(taken.clone()))
     }
 }
 
-/// What the streams of a pull have brought so far; each goes on from where the one before ended.
+/// The counts of a pull; each of its streams continues those of the stream before.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// Updates and deletes.
     pub(crate) changes: u64,
-    /// Their stamps together, in milliseconds since 1970.
+    /// The sum of their stamps, in milliseconds since 1970.
     pub(crate) stamps_ms: u128,
-    /// The objects of those changes, as far as deltas told of them.
-    pub(crate) seen: Firsts,
-    /// Of those, changes that were their object's first.
+    /// The objects of those changes in deltas.
+    pub(crate) seen: FirstChanges,
+    /// Number of changes that were their object's first.
     pub(crate) firsts: u64,
-    /// Their stamps together.
+    /// The sum of their stamps.
     pub(crate) first_stamps_ms: u128,
     /// Changes of any kind.
     pub(crate) records: u64,
     pub(crate) applied: Applied,
-    /// How much all requests of the pull have unpacked.
-    pub(crate) swell: Swell,
+    /// The unpack ratio over all requests of the pull.
+    pub(crate) ratio: UnpackRatio,
 }
 
-/// Takes in one stream.
+/// The intake of one stream.
 #[derive(Debug)]
 pub(crate) struct Intake {
     pub(crate) collection: Collection,
     pub(crate) source: String,
-    /// Where the stream comes from.
     pub(crate) url: String,
     pub(crate) stream: Stream,
-    /// The version that the stream is to reach.
+    /// The version that the stream has to reach.
     pub(crate) epoch: Epoch,
     pub(crate) to: u64,
     /// The last serial taken in.
     pub(crate) serial: u64,
-    /// The cursor as the collection has it.
+    /// The cursor in the collection.
     pub(crate) stored: Option<Cursor>,
-    /// Bytes at the stream's beginning that are known already.
+    /// Bytes to skip at the beginning of the stream.
     pub(crate) skip: u64,
-    /// Most changes to take, those of the streams before included.
+    /// Most changes to take, with those of earlier streams.
     pub(crate) records_max: u64,
-    /// How many objects the source held before.
+    /// Number of objects that the source held before.
     pub(crate) held: u64,
-    /// Whether it lacks what is damaged at the source: it releases nothing.
+    /// Whether changes that are damaged at the source are missing: then nothing is released.
     pub(crate) in_part: bool,
-    /// Whether nothing has happened at the source since the snapshot: it releases what it does not name.
+    /// Whether the source has no changes since the snapshot: then unnamed objects are released at its end.
     pub(crate) is_newest: bool,
-    /// Whether an administrator lets the source lose what it wants.
+    /// Whether an administrator has confirmed any loss.
     pub(crate) confirmed: bool,
     decoder: Decoder,
     batch: Vec<(u64, Change)>,
-    /// Plain bytes of the batch.
     batch_bytes: usize,
     ended: bool,
     tally: Tally,
@@ -132,8 +130,8 @@ impl Intake {
         }
     }
 
-    /// Makes sure that a new snapshot's generation is not that of one that was given up, whatever
-    /// the clock says.
+    /// Gives a new snapshot another generation than that of an interrupted one, whatever the clock
+    /// says.
     pub(crate) fn begin_after(&mut self, cursor: Option<&Cursor>) {
         if let (Stream::Snapshot { generation, .. }, Some(last)) =
             (&mut self.stream, cursor.and_then(|it| it.snapshot.as_ref()))
@@ -142,20 +140,20 @@ impl Intake {
         }
     }
 
-    /// Goes on counting from what the pull has brought before.
-    pub(crate) fn go_on_from(&mut self, tally: Tally) {
+    /// Continues the counts of earlier streams.
+    pub(crate) fn continue_tally(&mut self, tally: Tally) {
         self.tally = tally;
     }
 
-    /// Takes in the pieces of a stream until there are no more. Blocks.
+    /// Takes the pieces of a stream until its end. Blocks.
     ///
     /// # Errors
     ///
-    /// [`Error::Stream`]: damaged, or cut short, at that offset of the whole stream; what came
+    /// [`Error::Stream`]: damaged, or cut short, at that offset of the whole stream; the part
     /// before is applied. [`Error::OverLimit`], [`Error::Swollen`], [`Error::Loss`]: the same. Any
     /// other: the collection's own.
     pub(crate) fn run(mut self, mut pieces: mpsc::Receiver<Piece>) -> (Tally, Result<(), Error>) {
-        if let Err(error) = self.remember() {
+        if let Err(error) = self.note_held() {
             return (self.tally, Err(error));
         }
         let outcome = loop {
@@ -170,8 +168,8 @@ impl Intake {
                 None => return (self.tally, Ok(())),
             }
         };
-        // After any other error there is nothing left to apply; and where it was applying that
-        // failed, the cursor must not go by what is not there.
+        // After any other error nothing is left to apply. If applying failed, the cursor must not
+        // pass the lost changes.
         let is_cut = matches!(outcome, Ok(()) | Err(Error::Stream { .. }));
         if !self.ended && is_cut {
             let applied = self.apply();
@@ -181,15 +179,15 @@ impl Intake {
         (self.tally, outcome)
     }
 
-    /// Writes down how many objects the source held as a snapshot begins. Of one that takes the place
-    /// of another, which was given up, that is what the source held before that one.
-    fn remember(&self) -> Result<(), Error> {
+    /// Notes how many objects the source held at the beginning of a snapshot. For a snapshot that
+    /// replaces an interrupted one, that is the number from before the interrupted one.
+    fn note_held(&self) -> Result<(), Error> {
         let Stream::Snapshot { generation, offset: 0, .. } = self.stream else { return Ok(()) };
         if !is_loss(self.held, self.held) {
             return Ok(());
         }
-        let given_up = self.stored.as_ref().and_then(|it| it.snapshot.as_ref());
-        let before = match given_up {
+        let interrupted = self.stored.as_ref().and_then(|it| it.snapshot.as_ref());
+        let before = match interrupted {
             Some(it) => self.collection.held_before(&self.source, it.generation)?,
             None => None,
         };
@@ -222,25 +220,25 @@ impl Intake {
             if (header.epoch, header.base) != (self.epoch, self.to) || self.to < self.serial {
                 return Err(damage(Damage::Content));
             }
-            self.refrain(at)?;
+            self.check_loss(at)?;
             self.serial = self.to;
             self.ended = true;
             return self.apply();
         }
-        // A local one is never served.
+        // A local member is never served.
         if header.local {
             return Err(damage(Damage::Content));
         }
         if header.last() < self.serial || self.to < header.last() {
             return Err(damage(Damage::Order));
         }
-        if !self.tally.swell.add(member.length, member.plain.len()) {
+        if !self.tally.ratio.add(member.length, member.plain.len()) {
             self.apply_to(at)?;
             let (name, url) = (self.source.clone(), self.url.clone());
             return Err(Error::Swollen { name, url, ratio_max: RATIO_MAX });
         }
         for scanned in member.changes().map_err(damage)? {
-            // The first member of a delta may hold what we have.
+            // The first member of a delta may hold known changes.
             if scanned.serial <= self.serial {
                 continue;
             }
@@ -266,7 +264,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Counts what says how fast the source changes, and how stale that left us.
+    /// Counts a change for the source's change rate, and for the age of our copies.
     fn count(&mut self, stamp: Stamp, change: &Change) {
         if matches!(change, Change::Refresh(_) | Change::Confirm { .. }) {
             return;
@@ -274,17 +272,17 @@ impl Intake {
         let stamp_ms = u128::from(stamp.0);
         self.tally.changes += 1;
         self.tally.stamps_ms += stamp_ms;
-        // What a snapshot brings may have been there for long.
+        // The objects of a snapshot may be old.
         if !matches!(self.stream, Stream::Snapshot { .. }) && self.tally.seen.is_first(change) {
             self.tally.firsts += 1;
             self.tally.first_stamps_ms += stamp_ms;
         }
     }
 
-    /// Keeps a snapshot that ends at byte `at` from releasing most of what the source brought before.
-    fn refrain(&mut self, at: u64) -> Result<(), Error> {
-        let Some(generation) = self.releasing() else { return Ok(()) };
-        // It cannot lose more than it had.
+    /// Prevents a snapshot that ends at byte `at` from released_generation most of the source's earlier objects.
+    fn check_loss(&mut self, at: u64) -> Result<(), Error> {
+        let Some(generation) = self.released_generation() else { return Ok(()) };
+        // A source cannot lose more than it held.
         if self.confirmed || !is_loss(self.held, self.held) {
             return Ok(());
         }
@@ -292,21 +290,21 @@ impl Intake {
         let of = self.collection.held_before(&self.source, generation)?.unwrap_or(self.held);
         let lost = self.collection.unnamed_by(&self.source, generation)?;
         if is_loss(lost, of) {
-            // What a snapshot brought that was given up may be among it.
+            // The loss may include objects of an interrupted snapshot.
             return Err(Error::Loss { name: self.source.clone(), lost: lost.min(of), of });
         }
         Ok(())
     }
 
-    /// Applies what has been taken in, with the cursor that says so.
+    /// Applies the changes taken so far, with their cursor.
     fn apply(&mut self) -> Result<(), Error> {
         self.apply_to(self.start() + self.decoder.offset())
     }
 
-    /// Applies what has been taken in of the stream before byte `offset`.
+    /// Applies the changes before byte `offset` of the stream.
     fn apply_to(&mut self, offset: u64) -> Result<(), Error> {
         let (epoch, to, serial) = (self.epoch, self.to, self.serial);
-        let end_of_snapshot = self.releasing().filter(|_| self.ended);
+        let end_of_snapshot = self.released_generation().filter(|_| self.ended);
         let snapshot = match &self.stream {
             _ if end_of_snapshot.is_some() => None,
             Stream::Delta => None,
@@ -341,8 +339,8 @@ impl Intake {
         Ok(())
     }
 
-    /// The generation of the snapshot with whose end, or that of what follows it, all else is released.
-    fn releasing(&self) -> Option<u64> {
+    /// Returns the generation of the snapshot at whose end, or after whose rest, all other objects are released.
+    fn released_generation(&self) -> Option<u64> {
         match &self.stream {
             _ if self.in_part => None,
             Stream::Rest(taken) => Some(taken.generation),
@@ -351,7 +349,7 @@ impl Intake {
         }
     }
 
-    /// Where the bytes that the decoder gets begin in the whole stream.
+    /// Returns the offset of the decoder's first byte in the whole stream.
     fn start(&self) -> u64 {
         match self.stream {
             Stream::Delta | Stream::Rest(_) => 0,
@@ -383,7 +381,7 @@ mod tests {
         Collection::open(dir, options, Stamp(1)).unwrap().0
     }
 
-    /// A stream without its end mark, the places where its members start, and what it reaches.
+    /// Returns a stream without its end mark, the offsets of its members, and its version.
     fn stream() -> (Vec<u8>, Vec<usize>, Version) {
         let dir = tempfile::tempdir().unwrap();
         let source = open(dir.path());
@@ -410,8 +408,8 @@ mod tests {
         (bytes, starts, version)
     }
 
-    /// Takes in `bytes` as a delta to nothing; returns the outcome, and how many objects and which
-    /// serial are there then.
+    /// Takes `bytes` as a delta for an empty collection; returns the outcome, the number of
+    /// objects, and the serial reached.
     fn take_in(bytes: &[u8], to: Version, records_max: u64) -> (Result<(), Error>, u64, u64) {
         let dir = tempfile::tempdir().unwrap();
         take_into(&open(dir.path()), "source", bytes, to, records_max)
@@ -455,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_is_not_what_it_says_is_kept_up_to_there() {
+    fn a_malformed_stream_is_applied_up_to_the_fault() {
         let (bytes, starts, to) = stream();
         let whole = [bytes.as_slice(), &end_mark(to)].concat();
         check(&bytes, to, Damage::Truncated, bytes.len(), OBJECTS);
@@ -463,11 +461,11 @@ mod tests {
         let (_, before_last, _) = take_in(&bytes[..last], to, u64::MAX);
         check(&bytes[..bytes.len() - 1], to, Damage::Truncated, last, before_last);
 
-        // The mark of another version, or one that promises more than there is.
+        // An end mark of another version, or of a later one than there is.
         let other = Version { serial: to.serial + 1, ..to };
         let wrong = [bytes.as_slice(), &end_mark(other)].concat();
         check(&wrong, to, Damage::Content, bytes.len(), OBJECTS);
-        // Members that go back, and one past the end that the answer named.
+        // Members in decreasing order, and one past the version of the answer.
         let again = [bytes.as_slice(), &bytes[..starts[1]]].concat();
         check(&again, to, Damage::Order, bytes.len(), OBJECTS);
         let less = Version { serial: to.serial - 1, ..to };
@@ -496,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_changed_anywhere_is_found_and_what_came_before_is_kept() {
+    fn a_changed_byte_is_found_and_the_part_before_it_is_applied() {
         let (bytes, mut starts, to) = stream();
         starts.push(bytes.len());
         let whole = [bytes, end_mark(to)].concat();
@@ -513,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_of_changes_keeps_what_came_before_it() {
+    fn the_limit_of_changes_applies_the_part_before_it() {
         let (bytes, _, to) = stream();
         let whole = [bytes, end_mark(to)].concat();
         let (outcome, objects, cursor) = take_in(&whole, to, 10);
@@ -536,7 +534,7 @@ mod tests {
         };
         collection.apply_after(pulled(5), None, Stamp(2)).unwrap();
         collection.apply_after(pulled(6), Some(&at(5)), Stamp(2)).unwrap();
-        // What the pull had read is no more what is known.
+        // The cursor has changed since the pull read it.
         for behind in [at(5), at(7)] {
             let outcome = collection.apply_after(pulled(8), Some(&behind), Stamp(2));
             assert!(matches!(outcome, Err(Error::SetBack { .. })), "{outcome:?}");
@@ -551,11 +549,11 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_applied_is_not_passed_by() {
+    fn the_cursor_does_not_pass_changes_that_could_not_be_applied() {
         let (bytes, _, to) = stream();
         let whole = [bytes, end_mark(to)].concat();
         let dir = tempfile::tempdir().unwrap();
-        // The note of a cursor fits, that of an object and its holder does not.
+        // The note of a cursor fits, the note of an object and its holder does not.
         let source = "s".repeat(400);
         let options = Options { record_bytes_max: 470, ..Options::default() };
         let (collection, _) = Collection::open(dir.path(), options, Stamp(1)).unwrap();

@@ -1,11 +1,11 @@
-//! Changes that a source sends without being asked: a part of its feed in a notification.
+//! Pushed changes: a part of a source's feed in a notification.
 //!
 //! Source: Liu et al. §3 (the push model).
 //!
 //! # Differences from the paper
 //!
-//! There, the data provider keeps in mind what whom has got, and what it sends is taken. Here the cursor
-//! decides: what leaves a gap after it is not taken, and the source is pulled as if nothing had come.
+//! There the data provider remembers each consumer's state, and everything that it sends is taken.
+//! Here the cursor decides: changes after a gap are not taken, and the source is pulled as usual.
 
 use bytes::Bytes;
 use net::clock;
@@ -19,9 +19,9 @@ use crate::error::Error;
 use crate::holders::Cursor;
 use crate::log::served;
 use crate::member;
-use crate::wire::asking::Piece;
+use crate::wire::client::Piece;
 
-/// A part of a feed: what has changed after one serial, up to a version.
+/// A part of a feed: the changes after one serial, up to a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pushed {
     /// The serial after which it begins.
@@ -35,7 +35,7 @@ pub struct Pushed {
 }
 
 impl Pushed {
-    /// Whether it begins at the cursor, and there is something new in it.
+    /// Whether it begins at the cursor, and has new changes.
     fn follows(&self, cursor: &Cursor) -> bool {
         let known = cursor.epoch == self.to.epoch && cursor.snapshot.is_none();
         known && self.from == cursor.serial && cursor.serial < self.to.serial
@@ -43,15 +43,15 @@ impl Pushed {
 }
 
 impl Collection {
-    /// Returns what has changed since `have`, as a feed would answer; `None` if it would send to a snapshot
-    /// or has more than `bytes_max` bytes to say. Blocks.
+    /// Returns the changes since `have`, as a feed would answer; `None` if it would send a
+    /// snapshot, or if they exceed `bytes_max` bytes. Blocks.
     ///
     /// # Errors
     ///
     /// A segment cannot be read, or is damaged.
     pub fn changes_since(&self, have: Version, bytes_max: u64) -> Result<Option<Pushed>, Error> {
         let view = self.inner.log.view();
-        if !view.goes_on_from(have) {
+        if !view.continues_from(have) {
             return Ok(None);
         }
         view.is_sound(have.serial)?;
@@ -73,30 +73,30 @@ impl Collection {
 }
 
 impl Puller {
-    /// Takes in what the source has sent, if it follows what there is of it; returns whether it does. As
-    /// with [`pull`](Self::pull), one at a time. `summary` says what came of it.
+    /// Takes pushed changes if they begin at the cursor; returns whether they do. As with
+    /// [`pull`](Self::pull), one at a time. `summary` gets the outcome.
     ///
     /// # Errors
     ///
-    /// Those of [`pull`](Self::pull) that are not of the transfer; what was good is kept.
+    /// Those of [`pull`](Self::pull), except transfer errors; the good part is kept.
     pub async fn take(&self, pushed: &Pushed, summary: &mut Summary) -> Result<bool, Error> {
         *summary = Summary::default();
         let cursor = self.cursor().await?;
         let Some(have) = cursor.filter(|it| pushed.follows(it)) else { return Ok(false) };
         let held = self.held().await?;
         if self.limits.records_max < held {
-            return Err(self.ask.over_limit(format!("{held} objects"), "records_max"));
+            return Err(self.feed.over_limit(format!("{held} objects"), "records_max"));
         }
         let mut intake = self.intake(Stream::Delta);
         intake.serial = have.serial;
         (intake.epoch, intake.to) = (pushed.to.epoch, pushed.to.serial);
         (intake.stored, intake.held, intake.confirmed) = (Some(have), held, self.confirmed);
-        intake.url = self.ask.base.to_string();
-        intake.go_on_from(Tally::default());
+        intake.url = self.feed.base.to_string();
+        intake.continue_tally(Tally::default());
         intake.records_max = self.limits.records_max;
         let (pieces, waiting) = mpsc::channel(2);
         for piece in [Piece::Bytes(pushed.members.clone()), Piece::End] {
-            // Both fit.
+            // The channel has room for both.
             drop(pieces.try_send(piece));
         }
         let worker = tokio::task::spawn_blocking(move || intake.run(waiting));
@@ -110,7 +110,7 @@ impl Puller {
         sum_up(summary, &tally, held, clock::now_ms());
         match taken {
             Err(Error::Stream { offset, what }) => {
-                let (name, url) = (self.ask.source.clone(), self.ask.base.to_string());
+                let (name, url) = (self.feed.source.clone(), self.feed.base.to_string());
                 Err(Error::Corrupt { name, url, offset, what })
             }
             other => other.map(|()| true),

@@ -1,6 +1,6 @@
-//! A key index of a collection that is only read: a temporary folder in which what is to be written is.
+//! A temporary key index for a collection that is opened to read.
 //!
-//! Runs are linked to, since they never change; what is few is copied.
+//! Runs never change, so they are linked; the few other files are copied.
 //!
 //! Source: ours.
 
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::replay::KEYS;
 use crate::error::Error;
 
-/// Makes a temporary folder with a key index that is that of `dir` until it is written to.
+/// Makes a temporary folder with a copy of the key index of `dir`, which can then be written.
 ///
 /// # Errors
 ///

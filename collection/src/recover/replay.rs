@@ -1,6 +1,6 @@
-//! Bringing the key index up to the log: by the tail after a stop, as a whole if it is of no use.
+//! Replay: catches the key index up with the log after a stop, or rebuilds it if it is unusable.
 //!
-//! Source: DESIGN.md, "Keys".
+//! Source: docs/collection.md, "The key index".
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::options::Options;
 
 /// The key index's directory in that of the collection.
 pub(crate) const KEYS: &str = "keys";
-/// A replay writes a batch once it has so many keys.
+/// Number of keys at which a replay writes a batch.
 const BATCH_KEYS: usize = 20_000;
 
 /// A key index that agrees with the log.
@@ -26,17 +26,16 @@ const BATCH_KEYS: usize = 20_000;
 pub(crate) struct Indexed {
     pub(crate) keys: Keys,
     pub(crate) live: u64,
-    /// Changes replayed.
     pub(crate) replayed: u64,
-    /// Why it was made anew.
+    /// The reason of a rebuild.
     pub(crate) rebuilt: Option<String>,
 }
 
-/// Opens the key index that is in `dir`, as it was last made durable; or says why that is of no use.
+/// Opens the key index in `dir`, in its last durable state.
 ///
 /// # Errors
 ///
-/// Why it has to be made anew.
+/// The reason that it has to be rebuilt.
 pub(crate) fn existing(disk: &Disk, dir: &Path, options: &Options) -> Result<Keys, String> {
     let path = dir.join(KEYS);
     if !path.exists() {
@@ -51,12 +50,12 @@ pub(crate) fn existing(disk: &Disk, dir: &Path, options: &Options) -> Result<Key
     }
 }
 
-/// Brings the key index in `dir` up to the log; makes it anew if there is none, or it is of no use. What
-/// is damaged is left out: where the index had not come so far, that is noted first.
+/// Catches the key index in `dir` up with the log; rebuilds it if it is missing or unusable.
+/// Damaged members are left out. If the index had not reached them, the loss is noted first.
 ///
 /// # Errors
 ///
-/// [`Error::Keys`]: not even a new one works. The log's.
+/// [`Error::Keys`]: a new one fails, too. The log's.
 pub(crate) fn open_keys(
     dir: &Path,
     options: &Options,
@@ -67,35 +66,37 @@ pub(crate) fn open_keys(
     let view = log.view();
     let commit = tail.commit;
     let tail = Mutex::new(tail);
-    let lose = |_damage: Error| tail.lock().unwrap_or_else(PoisonError::into_inner).lose(log);
-    let why =
-        match existing.map_err(Useless::Keys).and_then(|keys| catch_up(keys, dir, &view, &lose)) {
-            Ok((keys, replayed)) => {
-                let live = keys.watermark().unwrap_or_default().live;
-                return Ok(Indexed { keys, live, replayed, rebuilt: None });
-            }
-            Err(Useless::Log(error)) => return Err(error),
-            // There is none yet beside a new log, which is nothing to tell.
-            Err(Useless::Keys(why)) => (commit != 0).then_some(why),
-        };
-    let (keys, live) = fresh_keys(&log.disk, dir, options, &view, &lose, &|| Ok(()))?;
+    let note_loss =
+        |_damage: Error| tail.lock().unwrap_or_else(PoisonError::into_inner).note_loss(log);
+    let why = match existing
+        .map_err(CatchUpError::Keys)
+        .and_then(|keys| catch_up(keys, dir, &view, &note_loss))
+    {
+        Ok((keys, replayed)) => {
+            let live = keys.watermark().unwrap_or_default().live;
+            return Ok(Indexed { keys, live, replayed, rebuilt: None });
+        }
+        Err(CatchUpError::Log(error)) => return Err(error),
+        // A new log has no index yet: not worth a report.
+        Err(CatchUpError::Keys(why)) => (commit != 0).then_some(why),
+    };
+    let (keys, live) = fresh_keys(&log.disk, dir, options, &view, &note_loss, &|| Ok(()))?;
     Ok(Indexed { keys, live, replayed: 0, rebuilt: why })
 }
 
-/// Asked what becomes of a replay that meets a damaged member or a hole: it fails with the error that is
-/// returned, or goes on as if the member were not there.
+/// Decides about a damaged member or a hole in a replay: the replay fails with the returned error,
+/// or goes on without the member.
 pub(crate) type OnDamage<'a> = &'a dyn Fn(Error) -> Result<(), Error>;
 
-/// The replay fails.
 pub(crate) fn fail(damage: Error) -> Result<(), Error> {
     Err(damage)
 }
 
-/// Asked at every step whether to go on; its error ends the work.
-pub(crate) type GoOn<'a> = &'a dyn Fn() -> Result<(), Error>;
+/// A check at every step; its error ends the work.
+pub(crate) type CheckOpen<'a> = &'a dyn Fn() -> Result<(), Error>;
 
-/// Why an index cannot be caught up.
-enum Useless {
+/// The reason that an index cannot be caught up.
+enum CatchUpError {
     Keys(String),
     Log(Error),
 }
@@ -105,27 +106,27 @@ fn catch_up(
     dir: &Path,
     view: &View,
     on_damage: OnDamage<'_>,
-) -> Result<(Keys, u64), Useless> {
-    let useless = |why: &str| Useless::Keys(why.to_owned());
+) -> Result<(Keys, u64), CatchUpError> {
+    let unusable = |why: &str| CatchUpError::Keys(why.to_owned());
     let watermark = keys.watermark().unwrap_or_default();
     if watermark.epoch != view.version.epoch {
-        return Err(useless("it is of another epoch"));
+        return Err(unusable("it is of another epoch"));
     }
     if watermark.commit < view.compacted {
-        return Err(useless("the log has been compacted since"));
+        return Err(unusable("the log has been compacted since"));
     }
     let caught_up = || replay(&keys, dir, view, watermark, on_damage, &|| Ok(()));
     match catch_unwind(AssertUnwindSafe(caught_up)) {
         Ok(Ok(replayed)) => Ok((keys, replayed)),
-        Ok(Err(error)) => match error.of_keys() {
-            Some(source) => Err(useless(&source.to_string())),
-            None => Err(Useless::Log(error)),
+        Ok(Err(error)) => match error.keys_error() {
+            Some(source) => Err(unusable(&source.to_string())),
+            None => Err(CatchUpError::Log(error)),
         },
-        Err(_panic) => Err(useless("sled cannot read it")),
+        Err(_panic) => Err(unusable("sled cannot read it")),
     }
 }
 
-/// Makes the key index in `dir` anew; returns it and the number of live objects.
+/// Rebuilds the key index in `dir`; returns it and the number of live objects.
 ///
 /// # Errors
 ///
@@ -136,20 +137,20 @@ pub(crate) fn fresh_keys(
     options: &Options,
     view: &View,
     on_damage: OnDamage<'_>,
-    go_on: GoOn<'_>,
+    check_open: CheckOpen<'_>,
 ) -> Result<(Keys, u64), Error> {
-    fresh_keys_in(disk, (dir, KEYS), options, view, on_damage, go_on)
+    fresh_keys_in(disk, (dir, KEYS), options, view, on_damage, check_open)
 }
 
-/// Makes a key index anew in a directory under a name of its own. Where that fails, nothing of it stays; where it
-/// is stopped, what is there stays as it is, for the next opening to go on from.
+/// Builds a key index in a directory of the given name. After a failure it is removed; after a stop
+/// it stays, and the next opening goes on from there.
 pub(crate) fn fresh_keys_in(
     disk: &Disk,
     (dir, name): (&Path, &str),
     options: &Options,
     view: &View,
     on_damage: OnDamage<'_>,
-    go_on: GoOn<'_>,
+    check_open: CheckOpen<'_>,
 ) -> Result<(Keys, u64), Error> {
     let path = dir.join(name);
     let failed = |source| Error::keys(path.clone(), source);
@@ -158,39 +159,44 @@ pub(crate) fn fresh_keys_in(
         let (table, ttl) = (options.keys_table_bytes_max, options.ttl_default_ms());
         let keys = Keys::open(disk, &path, table, ttl).map_err(failed)?;
         let start = Watermark { epoch: view.version.epoch, ..Watermark::default() };
-        replay(&keys, dir, view, start, on_damage, go_on)?;
+        replay(&keys, dir, view, start, on_damage, check_open)?;
         keys.flush().map_err(failed)?;
         let live = keys.watermark().unwrap_or_default().live;
         Ok((keys, live))
     };
     make().inspect_err(|error| {
         if !matches!(error, Error::Stopped { .. }) {
-            // Of no use, and it may be the disk that is full. What stays is removed the next time.
+            // It is unusable, and the disk may be full. The next call removes the rest.
             let _ = Keys::remove(&path);
         }
     })
 }
 
-/// Brings an index up to the log, which has not been compacted since it was made; returns the
+/// Catches an index up with the log, which was not compacted since the index was built; returns the
 /// number of live objects.
 ///
 /// # Errors
 ///
 /// As for [`open_keys`].
-pub(crate) fn follow(keys: &Keys, dir: &Path, view: &View, go_on: GoOn<'_>) -> Result<u64, Error> {
+pub(crate) fn follow(
+    keys: &Keys,
+    dir: &Path,
+    view: &View,
+    check_open: CheckOpen<'_>,
+) -> Result<u64, Error> {
     let from = keys.watermark().unwrap_or_default();
-    replay(keys, dir, view, from, &fail, go_on)?;
+    replay(keys, dir, view, from, &fail, check_open)?;
     Ok(keys.watermark().unwrap_or_default().live)
 }
 
-/// Puts the commits after the watermark in the index; returns how many changes they had.
+/// Indexes the commits after the watermark; returns the number of their changes.
 fn replay(
     keys: &Keys,
     dir: &Path,
     view: &View,
     from: Watermark,
     on_damage: OnDamage<'_>,
-    go_on: GoOn<'_>,
+    check_open: CheckOpen<'_>,
 ) -> Result<u64, Error> {
     let failed = |source| Error::keys(dir.join(KEYS), source);
     if view.missing.iter().any(|it| from.commit < it.commit) {
@@ -203,14 +209,14 @@ fn replay(
     let mut replayed = 0;
     for segment in &view.segments {
         for entry in after(segment, from.commit) {
-            if let Err(stopped) = go_on() {
+            if let Err(stopped) = check_open() {
                 // The next opening goes on from there.
                 keys.flush().map_err(failed)?;
                 return Err(stopped);
             }
             if done.commit < entry.commit && BATCH_KEYS <= writes.len() {
                 writes.commit(epoch, done.commit, done.serial);
-                keys.tend(&|| go_on().is_ok()).map_err(failed)?;
+                keys.maintain(&|| check_open().is_ok()).map_err(failed)?;
                 writes = keys.writes();
             }
             let (changes, notes) = match content(segment, &entry, &mut unpacker) {
@@ -236,7 +242,7 @@ fn replay(
     let commit = done.commit.max(view.compacted).max(missing);
     let serial = done.serial.max(view.version.serial);
     writes.commit(epoch, commit, serial);
-    keys.tend(&|| go_on().is_ok()).map_err(failed)?;
+    keys.maintain(&|| check_open().is_ok()).map_err(failed)?;
     Ok(replayed)
 }
 

@@ -1,5 +1,4 @@
-//! Going through a log as it is opened: which members there are, what is no member, and which serials
-//! that stands for.
+//! The survey of a log at its opening: its members, its gaps, and the serials of the gaps.
 
 use std::io;
 use std::path::Path;
@@ -14,34 +13,33 @@ use crate::log::manifest::Manifest;
 use crate::log::segment::{Entry, Segment, Stretch};
 use crate::report::{Cut, Problem};
 
-/// A member of a commit takes so many bytes at least.
 const MEMBER_BYTES_MIN: u64 = 64;
 
-/// A file that is gone had fewer bytes.
+/// Upper bound of the bytes in a file that is gone.
 const UNKNOWN_BYTES: u64 = 1 << 32;
 
-/// What is known of how far the log went.
+/// The known bounds of the log.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct LogBounds {
     pub(super) commit: u64,
     pub(super) serial: u64,
     /// The last serial that may have been given.
     pub(super) reserved: u64,
-    /// Where that is in the segment that is written to, in bytes, as far as the manifest knows.
+    /// The end of the active segment in bytes, as the manifest has it.
     pub(super) end: u64,
-    /// It went no further.
+    /// Whether the log was closed there.
     pub(super) closed: bool,
 }
 
-/// The last serial and commit that may have been given.
-pub(super) struct Top {
+/// The highest serial and commit that may have been given.
+pub(super) struct Highest {
     pub(super) serial: u64,
     pub(super) commit: u64,
 }
 
-impl Top {
-    pub(super) fn of(manifest: &Manifest, segments: &[Arc<Segment>], known: Known) -> Self {
-        let mut top = Self { serial: known.serial, commit: known.commit };
+impl Highest {
+    pub(super) fn of(manifest: &Manifest, segments: &[Arc<Segment>], bounds: LogBounds) -> Self {
+        let mut top = Self { serial: bounds.serial, commit: bounds.commit };
         let missing = manifest.missing.iter().map(|it| (it.last, it.commit));
         for segment in segments {
             for entry in segment.entries().iter() {
@@ -56,26 +54,28 @@ impl Top {
     }
 }
 
-/// A segment on the list; `None`: its file is not there.
-pub(super) struct Part {
+/// A segment of the manifest; without `segment` its file is missing.
+pub(super) struct ScannedSegment {
     segment: Option<Arc<Segment>>,
     stretches: Vec<Stretch>,
-    /// Bytes that the end of the file lacks, of those that it once had.
-    lacks: u64,
+    /// Number of bytes missing at the end of the file.
+    missing_bytes: u64,
 }
 
 pub(super) struct Survey<'a> {
     pub(super) disk: &'a Disk,
     pub(super) dir: &'a Path,
     pub(super) mode: Mode,
-    pub(super) known: Known,
+    pub(super) bounds: LogBounds,
     pub(super) cut: Vec<Cut>,
     pub(super) damaged: Vec<Problem>,
 }
 
 impl Survey<'_> {
-    /// Goes through all segments.
-    pub(super) fn parts(&mut self, manifest: &Manifest) -> Result<Vec<Part>, Error> {
+    pub(super) fn scan_segments(
+        &mut self,
+        manifest: &Manifest,
+    ) -> Result<Vec<ScannedSegment>, Error> {
         let (mut parts, mut last) = (Vec::new(), 0);
         for (at, number) in manifest.segments.iter().enumerate() {
             let is_active = at + 1 == manifest.segments.len();
@@ -84,38 +84,47 @@ impl Survey<'_> {
             let segment = match opened {
                 Ok(segment) => segment,
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                    // The list names only what was there: at its end it may have had anything.
-                    let is_empty = is_active && self.known.closed && self.known.end == 0;
-                    let lacks = if is_empty { 0 } else { sealed.unwrap_or(1) };
-                    parts.push(Part { segment: None, stretches: Vec::new(), lacks });
+                    // The manifest names only older bytes: the lost end may have had anything.
+                    let is_empty = is_active && self.bounds.closed && self.bounds.end == 0;
+                    let missing_bytes = if is_empty { 0 } else { sealed.unwrap_or(1) };
+                    parts.push(ScannedSegment {
+                        segment: None,
+                        stretches: Vec::new(),
+                        missing_bytes,
+                    });
                     continue;
                 }
                 Err(error) => return Err(error),
             };
             let written = segment.file_bytes()?;
-            // What follows is left of a commit that failed: nobody was told of it.
+            // The bytes after it are the rest of a failed commit, which was never acknowledged.
             let length = sealed.map_or(written, |it| it.min(written));
             let bodies = is_active || self.mode == Mode::Rebuild;
-            let stretches = segment.survey(bodies, last, length, self.known.reserved)?;
+            let stretches = segment.survey(bodies, last, length, self.bounds.reserved)?;
             last =
                 stretches.iter().filter_map(Stretch::entry).next_back().map_or(last, |it| it.last);
-            let known = if is_active { Some(self.known.end) } else { sealed };
-            let lacks = known.map_or(0, |it| it.saturating_sub(length));
-            parts.push(Part { segment: Some(Arc::new(segment)), stretches, lacks });
+            let known = if is_active { Some(self.bounds.end) } else { sealed };
+            let missing_bytes = known.map_or(0, |it| it.saturating_sub(length));
+            parts.push(ScannedSegment {
+                segment: Some(Arc::new(segment)),
+                stretches,
+                missing_bytes,
+            });
         }
         Ok(parts)
     }
 
-    /// Takes what is left of a commit that was never acknowledged off the end of the log; returns where
-    /// its file is to be cut.
+    /// Removes the rest of an unacknowledged commit from the end of the log; returns the segment
+    /// and the offset to cut at.
     pub(super) fn cut_unfinished(
         &mut self,
-        parts: &mut [Part],
+        parts: &mut [ScannedSegment],
         manifest: &Manifest,
     ) -> Result<Option<(Arc<Segment>, u64)>, Error> {
         let entries = parts.iter().flat_map(|it| &it.stretches).filter_map(Stretch::entry);
         let mut commits: Vec<u64> = entries.map(|it| it.commit).collect();
-        let Some(Part { segment: Some(segment), stretches, .. }) = parts.last_mut() else {
+        let Some(ScannedSegment { segment: Some(segment), stretches, .. }) = parts.last_mut()
+        else {
             return Ok(None);
         };
         let whole = whole_commits(stretches);
@@ -123,9 +132,9 @@ impl Survey<'_> {
         let mut left =
             commits.split_off(commits.len() - rest.iter().filter_map(Stretch::entry).count());
         left.dedup();
-        // Of bytes that are no member nobody knows of which commit they were: of the next one.
+        // The commit of bytes outside of members is unknown: assume the next one.
         let next = commits.last().copied().unwrap_or(0).max(manifest.compacted) + 1;
-        let was_told = left.first().copied().unwrap_or(next) <= self.known.commit;
+        let was_told = left.first().copied().unwrap_or(next) <= self.bounds.commit;
         if rest.is_empty() || was_told || 1 < left.len() || !is_unsynced(segment, rest)? {
             return Ok(None);
         }
@@ -138,11 +147,11 @@ impl Survey<'_> {
         Ok(Some((segment, end)))
     }
 
-    /// Puts the members of all segments in their places, the holes among them; returns the segments,
-    /// and the holes without bytes.
-    pub(super) fn settle(
+    /// Adds the members and holes of all segments to their directories. Returns the segments, and
+    /// the holes without bytes.
+    pub(super) fn place_members(
         &mut self,
-        parts: &[Part],
+        parts: &[ScannedSegment],
         manifest: &Manifest,
     ) -> (Vec<Arc<Segment>>, Vec<Missing>) {
         let (mut segments, mut missing) = (Vec::new(), Vec::new());
@@ -157,22 +166,22 @@ impl Survey<'_> {
                     Stretch::Gap { offset, bytes, .. } => {
                         let next = part.stretches[place + 1..].iter().chain(after());
                         let next = next.filter_map(Stretch::entry).next();
-                        let is_known = !is_active || offset + bytes <= self.known.end;
+                        let is_known = !is_active || offset + bytes <= self.bounds.end;
                         let unknown = if is_known { 0 } else { bytes };
-                        let (to, commit) = self.bounds(next, (last, commit), unknown);
+                        let (to, commit) = self.hole_end(next, (last, commit), unknown);
                         hole((last, to), commit, offset, bytes)
                     }
                 };
                 (last, commit) = (entry.last, entry.commit.max(commit));
                 entries.push(entry);
             }
-            if part.lacks != 0 {
+            if part.missing_bytes != 0 {
                 let next = after().filter_map(Stretch::entry).next();
                 let unknown = if is_active { UNKNOWN_BYTES } else { 0 };
-                let (to, upto) = self.bounds(next, (last, commit), unknown);
+                let (to, upto) = self.hole_end(next, (last, commit), unknown);
                 let is_told = part.stretches.last().is_some_and(|it| it.entry().is_none());
                 if last < to || !is_told {
-                    // With all of its end there, it lacks something before that, or notes.
+                    // If the last serial is known, earlier changes or notes are missing.
                     let base = if last < to { last } else { first_jump(&entries).unwrap_or(last) };
                     missing.push(Missing { base, last: to, commit: upto });
                 }
@@ -191,29 +200,28 @@ impl Survey<'_> {
             Some(Stretch::Gap { .. }) | None => false,
         };
         let known = manifest.missing.iter().map(|it| it.commit).max().unwrap_or(0);
-        // What has been compacted may have been dropped.
-        if is_open || commit.max(known).max(manifest.compacted) < self.known.commit {
-            let (to, commit) = (self.known.serial.max(last), self.known.commit.max(commit));
+        // Compaction may have dropped those commits.
+        if is_open || commit.max(known).max(manifest.compacted) < self.bounds.commit {
+            let (to, commit) = (self.bounds.serial.max(last), self.bounds.commit.max(commit));
             missing.push(Missing { base: last, last: to, commit });
         }
         (segments, missing)
     }
 
-    /// Returns the last serial and commit that may have been in a hole after `before` (the same), which
-    /// goes up to the member `next`, or is at the end of the log and has so many bytes that nobody knows.
-    fn bounds(&self, next: Option<&Entry>, before: (u64, u64), bytes: u64) -> (u64, u64) {
+    /// Returns the last serial and commit of a hole after `before` (serial and commit). The hole
+    /// ends at the member `next`; at the end of the log it has `bytes` unknown bytes.
+    fn hole_end(&self, next: Option<&Entry>, before: (u64, u64), bytes: u64) -> (u64, u64) {
         let (serial, commit) = match next {
             Some(next) => (next.base, next.commit.saturating_sub(u64::from(next.start_of_commit))),
-            None if self.known.closed || bytes == 0 => (self.known.serial, self.known.commit),
+            None if self.bounds.closed || bytes == 0 => (self.bounds.serial, self.bounds.commit),
             None => {
                 let commit = before.1 + bytes / MEMBER_BYTES_MIN + 1;
-                (self.known.reserved, self.known.commit.max(commit))
+                (self.bounds.reserved, self.bounds.commit.max(commit))
             }
         };
         (serial.max(before.0), commit.max(before.1))
     }
 
-    /// Marks what is damaged.
     fn mark(&mut self, segment: &Segment, stretches: &[Stretch]) {
         for (offset, bytes, why) in stretches.iter().filter_map(Stretch::damage) {
             segment.mark(offset, why);
@@ -223,7 +231,7 @@ impl Survey<'_> {
     }
 }
 
-/// Makes the entry of bytes that are no member, in the place of those that were there.
+/// Makes the entry of bytes that are no member, with the serials that they stand for.
 fn hole((base, last): (u64, u64), commit: u64, offset: u64, bytes: u64) -> Entry {
     Entry {
         base,
@@ -238,14 +246,14 @@ fn hole((base, last): (u64, u64), commit: u64, offset: u64, bytes: u64) -> Entry
     }
 }
 
-/// Returns the serial behind which the members of a segment do not go on with the next one, if they do not: it
-/// was compacted, or lacks some.
+/// Returns the last serial before the first jump between members, if there is one: the segment was
+/// compacted, or lacks members.
 fn first_jump(entries: &[Entry]) -> Option<u64> {
     let mut pairs = entries.iter().zip(entries.iter().skip(1));
     pairs.find(|(it, next)| it.last < next.base).map(|(it, _)| it.last)
 }
 
-/// Returns how many stretches there are up to the end of the last commit that is all there.
+/// Returns the number of stretches up to the end of the last whole commit.
 fn whole_commits(stretches: &[Stretch]) -> usize {
     let (mut whole, mut is_sound) = (0, false);
     for (at, stretch) in stretches.iter().enumerate() {
@@ -262,9 +270,9 @@ fn whole_commits(stretches: &[Stretch]) -> usize {
     whole
 }
 
-/// Whether the end of the log may be what a power cut has left of a commit that was never acknowledged:
-/// of bytes that were not synced any sectors may be there, and zeros in the place of the others.
-/// Bytes that are all there but wrong may have been acknowledged once.
+/// Whether the end of the log may be the rest of an unacknowledged commit after a power cut. Then
+/// any of its unsynced sectors may be missing, with zeros in their place. Complete but wrong bytes
+/// may have been acknowledged.
 fn is_unsynced(segment: &Segment, rest: &[Stretch]) -> Result<bool, Error> {
     let mut is_damaged = false;
     for (offset, bytes, why) in rest.iter().filter_map(Stretch::damage) {

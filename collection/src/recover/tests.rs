@@ -1,4 +1,4 @@
-//! What is found of a log that was cut, or in which bytes are wrong.
+//! Tests of recovery: logs that were cut, and logs with wrong bytes.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::{Batch, Change, Collection, Note, Oid, Options};
 
 const NOW: Stamp = Stamp(5);
 
-/// Three commits of a local member and two members of one change each, closed in order or not.
+/// Makes three commits of a local member and two members of one change each, closed in order or not.
 fn sample(is_closed: bool) -> TempDir {
     let (made, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let options = Options { member_bytes_max: 1, ..Options::default() };
@@ -47,7 +47,7 @@ fn entries(opened: &Opened) -> Vec<Entry> {
 }
 
 #[test]
-fn what_may_not_have_been_acknowledged_is_cut_at_any_byte() {
+fn an_unacknowledged_end_is_cut_at_any_byte() {
     let dir = sample(false);
     let path = Segment::path_in(dir.path(), 1);
     let (bytes, manifest) =
@@ -66,7 +66,7 @@ fn what_may_not_have_been_acknowledged_is_cut_at_any_byte() {
         assert_eq!((last, opened.tail.end), (2 * commits as u64, end));
         let (version, skips) = (opened.tail.version(), &opened.tail.manifest.skips);
         assert_eq!(version.epoch, manifest.epoch);
-        assert_eq!(version.serial, manifest.reserved, "what was cut may have been heard of");
+        assert_eq!(version.serial, manifest.reserved, "a consumer may know the cut changes");
         assert_eq!(skips.as_slice(), [(last, manifest.reserved)]);
         let cut: Vec<_> = opened.cut.iter().map(|it| (it.offset, it.bytes)).collect();
         let rest = length as u64 - end;
@@ -77,7 +77,7 @@ fn what_may_not_have_been_acknowledged_is_cut_at_any_byte() {
 }
 
 #[test]
-fn what_was_acknowledged_is_missed_at_any_byte() {
+fn a_lost_acknowledged_end_is_a_hole_at_any_byte() {
     let dir = sample(true);
     let path = Segment::path_in(dir.path(), 1);
     let (bytes, manifest) =
@@ -95,7 +95,7 @@ fn what_was_acknowledged_is_missed_at_any_byte() {
         let sound = entries(&opened);
         assert!(there.eq(sound.iter().filter(|it| it.end() <= length as u64 && all.contains(it))));
         assert!(opened.cut.is_empty() && !opened.damaged.is_empty());
-        // Some of them as they are found by a start, and by the next one.
+        // Some lengths also with a start, and with the next one.
         for _ in 0..if length % 10 == 0 { 2 } else { 0 } {
             let opened = again(dir.path());
             assert_eq!(opened.log.view().holes(), holes, "at byte {length}");
@@ -105,9 +105,9 @@ fn what_was_acknowledged_is_missed_at_any_byte() {
     }
 }
 
-/// A start leaves what is damaged at the end where it is; what is committed then is there after the next.
+/// A start leaves damage at the end in place; later commits survive the next start.
 #[test]
-fn what_is_committed_behind_a_torn_end_stays() {
+fn commits_after_a_torn_end_stay() {
     let dir = sample(true);
     let path = Segment::path_in(dir.path(), 1);
     let (bytes, manifest) =
@@ -120,7 +120,7 @@ fn what_is_committed_behind_a_torn_end_stays() {
         let (collection, _) = Collection::open(made.path(), Options::default(), NOW).unwrap();
         let mut record = soif::Record::new("FILE", number.clone());
         record.push(crate::GATHERER_ID, "g");
-        // Longer than what lacks.
+        // Longer than the missing bytes.
         record.push("Noise", "~".repeat(bytes.len()));
         let batch = Batch { changes: vec![Change::Update(record)], notes: vec![] };
         collection.commit(batch, NOW).unwrap();
@@ -132,9 +132,9 @@ fn what_is_committed_behind_a_torn_end_stays() {
     }
 }
 
-/// A member in the place of another, or cut out of the file: who knows the objects knows that they are lost.
+/// A member in place of another, or cut out of the file: the key index knows the lost objects.
 #[test]
-fn members_in_the_wrong_places_cost_only_what_they_were_written_over() {
+fn misplaced_members_cost_only_the_members_that_they_overwrote() {
     let sample = || {
         let dir = tempfile::tempdir().unwrap();
         let (collection, _) = Collection::open(dir.path(), Options::default(), NOW).unwrap();
@@ -147,7 +147,7 @@ fn members_in_the_wrong_places_cost_only_what_they_were_written_over() {
         collection.close();
         dir
     };
-    // What becomes of the members: for each place which of them stands there.
+    // For each position the number of the member that is there after the damage.
     for (places, lost) in [
         (vec![8, 1, 2, 3, 4, 5, 6, 7], vec![0]),
         (vec![0, 1, 5, 6, 4, 5, 6, 7], vec![2, 3]),
@@ -168,7 +168,7 @@ fn members_in_the_wrong_places_cost_only_what_they_were_written_over() {
             lost.iter().map(|n| Oid::new("g", &(100 + n).to_string())).collect();
         let found = collection.lost().unwrap();
         assert!(expected.iter().all(|it| found.contains(it)), "{places:?}: {found:?}");
-        // Where nothing stands for them, what follows is brought again too.
+        // Without any bytes for them, the members after them are brought again too.
         assert!(places.len() < 8 || found == expected, "{places:?}: {found:?}");
         let holes = collection.inner.log.view().holes();
         assert!(lost.iter().all(|n| holes.has(n + 1)), "{places:?}: {holes}");
@@ -190,7 +190,7 @@ fn the_last_segment_may_be_gone() {
 }
 
 #[test]
-fn a_copy_of_the_list_alone_says_what_is_missing() {
+fn the_copy_of_the_manifest_alone_reveals_missing_segments() {
     let dir = sample(true);
     let manifest = Manifest::read(dir.path()).unwrap().unwrap();
     fs::remove_file(Segment::path_in(dir.path(), 1)).unwrap();
@@ -198,11 +198,11 @@ fn a_copy_of_the_list_alone_says_what_is_missing() {
     let opened = again(dir.path());
     assert_eq!(opened.log.view().holes(), Holes::of([(0, 6)]));
     assert_eq!(opened.tail.version(), Version { epoch: manifest.epoch, serial: 6 });
-    // One that nobody can read is none of a folder that is new.
+    // A damaged copy is not a sign of a new folder.
     fs::remove_file(Manifest::path_in(dir.path())).unwrap();
     fs::write(dir.path().join("MANIFEST.copy"), "what was that?").unwrap();
     for number in 1..9 {
-        // It may not be there.
+        // The file may not exist.
         let _ = fs::remove_file(Segment::path_in(dir.path(), number));
     }
     let error = open(&Disk::System, dir.path(), NOW, Mode::Write, None).unwrap_err();
@@ -210,7 +210,7 @@ fn a_copy_of_the_list_alone_says_what_is_missing() {
 }
 
 #[test]
-fn what_is_there_is_served_from_a_disk_that_is_full() {
+fn a_log_on_a_full_disk_is_served() {
     for is_closed in [true, false] {
         let dir = sample(is_closed);
         let manifest = Manifest::read(dir.path()).unwrap().unwrap();
@@ -221,16 +221,16 @@ fn what_is_there_is_served_from_a_disk_that_is_full() {
         assert_eq!(Manifest::read(dir.path()).unwrap().unwrap(), manifest);
         let view = opened.log.view();
         assert_eq!(view.extents(0).changes, 6);
-        assert!(opened.tail.go_on(&opened.log).is_err());
+        assert!(opened.tail.ensure_writable(&opened.log).is_err());
         faulty.fail(None);
-        opened.tail.go_on(&opened.log).unwrap();
+        opened.tail.ensure_writable(&opened.log).unwrap();
         let written = Manifest::read(dir.path()).unwrap().unwrap();
         assert!(opened.tail.serial <= written.serial && written.serial < written.reserved);
     }
 }
 
 #[test]
-fn a_damaged_end_keeps_nobody_from_writing_once_the_disk_takes_it() {
+fn commits_go_on_after_a_damaged_end_and_a_full_disk() {
     let dir = tempfile::tempdir().unwrap();
     let faulty = Faulty::new(dir.path(), 1);
     let disk = Disk::Faulty(faulty.clone());
@@ -277,7 +277,7 @@ fn a_flip_at_any_byte_costs_one_member() {
             let damaged = opened.tail.active.damaged();
             assert_eq!(damaged.iter().map(|it| it.0.offset).collect::<Vec<_>>(), [hit.offset]);
             let is_last = hit.end() == bytes.len() as u64 && !is_closed;
-            // Of the last member only a sound header says how far it went.
+            // Of the last member only a sound header gives the end.
             let last = if is_last { manifest.reserved } else { hit.last };
             let holes = opened.log.view().holes();
             let either = [Holes::of([(hit.base, hit.last)]), Holes::of([(hit.base, last)])];
@@ -290,7 +290,7 @@ fn a_flip_at_any_byte_costs_one_member() {
 }
 
 #[test]
-fn a_damaged_list_has_a_copy() {
+fn a_damaged_manifest_is_replaced_by_its_copy() {
     let dir = sample(true);
     let before = again(dir.path()).tail.manifest;
     fs::write(Manifest::path_in(dir.path()), "what was that?").unwrap();
@@ -301,7 +301,7 @@ fn a_damaged_list_has_a_copy() {
     drop(opened);
     let after = Manifest::read(dir.path()).unwrap().unwrap();
     assert_eq!((after.epoch, after.horizon), (before.epoch, before.horizon));
-    // It is no use where what it names is not there.
+    // The copy is useless if its segments are missing.
     fs::write(Manifest::path_in(dir.path()), "what was that?").unwrap();
     fs::rename(Segment::path_in(dir.path(), 1), Segment::path_in(dir.path(), 7)).unwrap();
     let error = open(&Disk::System, dir.path(), NOW, Mode::Write, None).unwrap_err();

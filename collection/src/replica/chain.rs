@@ -1,4 +1,4 @@
-//! What a log folder holds, file by file, and the chain of hashes over it.
+//! The contents of a log folder, file by file, and the chain of hashes over them.
 //!
 //! The text of a `CHAIN`, one fact a line, in this order:
 //!
@@ -15,20 +15,20 @@
 //! file 2 log 5321 20480 4be920…
 //! ```
 //!
-//! A *life* begins with a snapshot of the origin's feed, `base` says up to which serial that reaches and the
-//! chain's value there. A file is named by its number, which rises; it has members of the base or commits after
-//! it, up to a serial, so many bytes, and the chain has that value behind it. `serial` is how far all of it reaches:
-//! what was superseded before it was read may be missing at the end, as anywhere. `owner` is the id and the public key that
-//! the origin's feed says are its own, or `-`.
+//! A *life* begins with a snapshot of the origin's feed. `base` has the serial that the snapshot reaches,
+//! and the chain's value there. A file has a rising number, members of the base or later commits, its last
+//! serial, its length in bytes, and the chain's value after it. `serial` is the last serial of the whole
+//! log. Changes that were superseded before they were read may be missing, at the end too. `owner` is the
+//! id and the public key that the origin's feed names as its own, or `-`.
 //!
-//! `purged` is there if it says anything: up to which serial the origin has purged what was suppressed, and up to which
-//! none of that is in the files. If the latter is less the log is about to be folded; who holds a log of which it is less
-//! than what a newer one says first has bytes that are to be gone.
+//! `purged` is there if it is not 0 0: the serial up to which the origin has purged suppressed subjects,
+//! and the serial up to which the files are free of them. If the second is less, the log is about to be
+//! folded. A log whose second serial is less than the first one of a newer log has bytes that must go.
 //!
-//! **The chain.** Its value behind a member is BLAKE3 of the value before it and the member's bytes. When a log
-//! is folded (`fold`) its base changes, and the value at the base's serial stays: what followed it
-//! still follows. So whoever holds a log up to some serial can tell whether another one continues it. The
-//! chain is signed with the version of the namespace that the folder is published as.
+//! **The chain.** Its value after a member is BLAKE3 of the value before it and the member's bytes. When a
+//! log is folded (`fold`) its base changes, and the value at the base's serial stays: later members still
+//! follow. So the owner of a log up to some serial can check whether another one continues it. The chain is
+//! signed with the version of the namespace under which the folder is published.
 //!
 //! Source: ours; Haber & Stornetta, "How to time-stamp a digital document" (1991), for chains of hashes.
 //!
@@ -53,7 +53,7 @@ const TITLE: &str = "harvest log 1";
 pub struct Link([u8; 32]);
 
 impl Link {
-    /// The value before the first member of a log.
+    /// Returns the value before the first member of a log.
     pub(super) fn first(life: u64, epoch: Epoch) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"harvest log\0");
@@ -62,7 +62,7 @@ impl Link {
         Self(*hasher.finalize().as_bytes())
     }
 
-    /// The value behind a member.
+    /// Returns the value after a member.
     pub(super) fn after(&self, member: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.0);
@@ -105,37 +105,37 @@ impl FromStr for Link {
     }
 }
 
-/// What a file is of.
+/// The part of a log that a file belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// The state that the log begins with.
+pub enum LogPart {
+    /// The state at the beginning of the log.
     Base,
-    /// What has happened since.
+    /// The changes since then.
     Log,
 }
 
 /// A file of a log folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogFile {
-    /// Names it; those behind have greater ones.
+    /// Names it; later files have greater numbers.
     pub number: u64,
-    /// What it is of.
-    pub part: Part,
+    /// Its part of the log.
+    pub part: LogPart,
     /// The last serial in it.
     pub to: u64,
-    /// How long it is, in bytes.
+    /// Its length, in bytes.
     pub bytes: u64,
-    /// The chain's value behind it.
+    /// The chain's value after it.
     pub link: Link,
 }
 
 impl LogFile {
-    /// What it is called in its folder.
+    /// Returns its name in the folder.
     #[must_use]
     pub fn name(&self) -> String {
         let part = match self.part {
-            Part::Base => "base",
-            Part::Log => "log",
+            LogPart::Base => "base",
+            LogPart::Log => "log",
         };
         format!("{part}-{:08}.gz", self.number)
     }
@@ -144,34 +144,34 @@ impl LogFile {
 /// The contents of a log folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// Drawn when the log was begun: one that was begun anew continues none.
+    /// A random number of the log: one that was begun anew continues no other.
     pub life: u64,
     /// The version that the log reaches.
     pub version: Version,
-    /// How many objects live in it.
+    /// Its number of live objects.
     pub objects: u64,
-    /// The id and the public key of whose collection it is, with a space between; `None` if its feed did not say.
+    /// The id and the public key of the collection's owner, separated by a space; `None` if its feed named none.
     pub owner: Option<String>,
-    /// Up to which serial the base reaches, from 0.
+    /// The last serial of the base, from 0.
     pub base: u64,
     /// The chain's value there.
     pub base_link: Link,
-    /// What was suppressed up to this serial has been purged where the collection is; 0: nothing that is known.
+    /// Subjects suppressed up to this serial have been purged at the origin; 0: none that is known.
     pub purged: u64,
-    /// Of what was suppressed up to this serial nothing is in the files.
+    /// The files are free of subjects suppressed up to this serial.
     pub clean: u64,
     /// First those of the base, then those of the log, in the order of their serials.
     pub files: Vec<LogFile>,
 }
 
-/// Why a text is no `CHAIN`.
+/// The reason that a text is not a `CHAIN`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseChainError {
-    /// It is too long, or no text.
-    #[error("it has more than {CHAIN_BYTES_MAX} bytes or is no text")]
+    /// It is too long, or not UTF-8.
+    #[error("it has more than {CHAIN_BYTES_MAX} bytes or is not UTF-8")]
     Form,
-    /// A line is none of the format, or not where it has to be.
-    #[error("line {0} is none of a `{TITLE}`, or not in its place")]
+    /// A line is malformed or misplaced.
+    #[error("line {0} is malformed or misplaced for `{TITLE}`")]
     Line(usize),
     /// A file does not follow the one before it.
     #[error("file {0} does not follow the one before it")]
@@ -179,31 +179,31 @@ pub enum ParseChainError {
 }
 
 impl Chain {
-    /// The chain's value at the end of the log.
+    /// Returns the chain's value at the end of the log.
     #[must_use]
     pub fn link(&self) -> Link {
-        let log = self.files.last().filter(|it| it.part == Part::Log);
+        let log = self.files.last().filter(|it| it.part == LogPart::Log);
         log.map_or(self.base_link, |it| it.link)
     }
 
-    /// Whether its files may have bytes that were purged, as a newer one says.
+    /// Whether its files may have bytes that were purged according to `newer`.
     #[must_use]
     pub fn holds_purged(&self, newer: &Self) -> bool {
         let is_comparable = self.version.epoch == newer.version.epoch;
         newer.purged != 0 && (!is_comparable || self.clean < newer.purged)
     }
 
-    /// How long the files of a part are together, in bytes.
+    /// Returns the length of a part's files, in bytes.
     #[must_use]
-    pub fn bytes(&self, part: Part) -> u64 {
+    pub fn bytes(&self, part: LogPart) -> u64 {
         self.files.iter().filter(|it| it.part == part).map(|it| it.bytes).sum()
     }
 
-    /// Reads what is written by `to_string`, and nothing else.
+    /// Reads a text of `to_string`, and no other.
     ///
     /// # Errors
     ///
-    /// Which line is wrong: whoever wrote it is broken, or lies.
+    /// The malformed line: its writer is faulty, or an attacker.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseChainError> {
         if CHAIN_BYTES_MAX < bytes.len() {
             return Err(ParseChainError::Form);
@@ -222,11 +222,11 @@ impl Chain {
         let head = (|| {
             let [life] = *life else { return None };
             let life = u64::from_str_radix(life, 16).ok()?;
-            let version = Version { epoch: one(&epoch)?, serial: one(&serial)? };
-            let objects = one(&objects)?;
+            let version = Version { epoch: parse_one(&epoch)?, serial: parse_one(&serial)? };
+            let objects = parse_one(&objects)?;
             let owner = match *owner {
                 ["-"] => None,
-                [id, key] => Some(known_owner(&format!("{id} {key}"))?),
+                [id, key] => Some(parse_owner(&format!("{id} {key}"))?),
                 _ => return None,
             };
             let [base, link] = *base else { return None };
@@ -253,41 +253,41 @@ impl Chain {
                 continue;
             }
             let file = parse_file(line).ok_or(ParseChainError::Line(at + 1))?;
-            if !chain.takes(&file) {
+            if !chain.accepts(&file) {
                 return Err(ParseChainError::Order(file.number));
             }
             chain.files.push(file);
         }
-        // One text for one meaning.
+        // One form only.
         if chain.to_string() == text { Ok(chain) } else { Err(ParseChainError::Line(1)) }
     }
 
     /// Whether a file may come next.
-    fn takes(&self, file: &LogFile) -> bool {
+    fn accepts(&self, file: &LogFile) -> bool {
         let last = self.files.last();
         let rises = last.is_none_or(|it| it.number < file.number && it.to <= file.to);
         let is_in_place = match file.part {
-            Part::Base => last.is_none_or(|it| it.part == Part::Base) && file.to <= self.base,
-            Part::Log => self.base <= file.to,
+            LogPart::Base => last.is_none_or(|it| it.part == LogPart::Base) && file.to <= self.base,
+            LogPart::Log => self.base <= file.to,
         };
         let is_reached = file.to <= self.version.serial;
         rises && is_in_place && is_reached && file.bytes != 0 && self.files.len() < FILES_MAX
     }
 }
 
-/// The owner that a feed names, if that is two words and not too long.
-pub(super) fn known_owner(text: &str) -> Option<String> {
+/// Returns the owner named by a feed, if that is two words and not too long.
+pub(super) fn parse_owner(text: &str) -> Option<String> {
     let is_word = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_graphic());
     let (id, key) = text.split_once(' ')?;
     (is_word(id) && is_word(key) && text.len() <= OWNER_BYTES_MAX).then(|| text.to_owned())
 }
 
-fn one<T: FromStr>(words: &[&str]) -> Option<T> {
+fn parse_one<T: FromStr>(words: &[&str]) -> Option<T> {
     let [word] = words else { return None };
     word.parse().ok()
 }
 
-/// Both serials, neither of which is beyond `last`.
+/// Reads both serials; neither may be above `last`.
 fn parse_marks(text: &str, last: u64) -> Option<(u64, u64)> {
     let (purged, clean) = text.split_once(' ')?;
     let marks = (purged.parse().ok()?, clean.parse().ok()?);
@@ -298,8 +298,8 @@ fn parse_file(line: &str) -> Option<LogFile> {
     let words: Vec<&str> = line.split(' ').collect();
     let ["file", number, part, to, bytes, link] = *words else { return None };
     let part = match part {
-        "base" => Part::Base,
-        "log" => Part::Log,
+        "base" => LogPart::Base,
+        "log" => LogPart::Log,
         _ => return None,
     };
     let (number, to, bytes) = (number.parse().ok()?, to.parse().ok()?, bytes.parse().ok()?);
@@ -319,8 +319,8 @@ impl fmt::Display for Chain {
         let mut line = String::new();
         for LogFile { number, part, to, bytes, link } in files {
             let part = match part {
-                Part::Base => "base",
-                Part::Log => "log",
+                LogPart::Base => "base",
+                LogPart::Log => "log",
             };
             line.clear();
             writeln!(line, "file {number} {part} {to} {bytes} {link}")?;
@@ -343,10 +343,10 @@ mod tests {
         for (at, (further, bytes)) in lengths.iter().enumerate() {
             serial += further;
             link = link.after(&bytes.to_be_bytes());
-            let part = if at < base_files { Part::Base } else { Part::Log };
+            let part = if at < base_files { LogPart::Base } else { LogPart::Log };
             files.push(LogFile { number: at as u64 * 3, part, to: serial, bytes: *bytes, link });
         }
-        let base = files.iter().rfind(|it| it.part == Part::Base);
+        let base = files.iter().rfind(|it| it.part == LogPart::Base);
         let (base, base_link) =
             base.map_or_else(|| (0, Link::first(7, Epoch(9))), |it| (it.to, it.link));
         let version = Version { epoch: Epoch(9), serial };
@@ -366,7 +366,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_else_reads(text in "[a-z0-9 \n]{0,200}") {
+        fn no_other_text_is_accepted(text in "[a-z0-9 \n]{0,200}") {
             let _ = Chain::parse(text.as_bytes()).map(|it| assert_eq!(it.to_string(), text));
         }
     }
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn names_the_wrong_line_or_file() {
         check(|it| it.replace("log 1\n", "log 2\n"), ParseChainError::Line(1));
         check(|it| it.replace("life", "live"), ParseChainError::Line(2));
         check(|it| it.replace("objects 3", "objects 03"), ParseChainError::Line(1));
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_who_may_have_what_was_purged() {
+    fn recognizes_logs_with_purged_bytes() {
         let of = |epoch, purged, clean| {
             let version = Version { epoch: Epoch(epoch), serial: 15 };
             Chain { version, purged, clean, ..chain(&[(5, 1)], 1) }

@@ -1,13 +1,13 @@
-//! Folding: the base of a log made anew from base and log, without what is superseded.
+//! FoldWriter: makes a new base of a log from base and log, without superseded changes.
 //!
-//! What comes out depends on the members alone: every replica that has the same log makes the same files, and none of
-//! them has to travel. It is found out in parts, by identifier, so that memory is bounded: each part takes a pass over
-//! the log.
+//! The result depends on the members alone: every replica with the same log makes the same files, and none of
+//! them has to be sent. It is computed in parts, by identifier, to limit the memory: each part takes a pass
+//! over the log.
 //!
 //! # Differences from a compaction
 //!
-//! Deletes go as soon as the base has them: who has read less far than the base reaches begins with the base. Members
-//! are cut after changes whose serials say so, so that files before and after agree where nothing was superseded.
+//! Deletes go as soon as the base has them: consumers before the end of the base begin with the base. Members
+//! are cut after changes with certain serials, so that old and new files agree where nothing was superseded.
 //!
 //! Source: ours.
 
@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use disk::Disk;
 use roaring::RoaringTreemap;
 
-use super::chain::{Chain, Link, LogFile, Part};
+use super::chain::{Chain, Link, LogFile, LogPart};
 use super::folder::{self, open_file, wrong};
-use super::writer::{BASE_FILE_BYTES, Open};
+use super::writer::{BASE_FILE_BYTES, OpenFile};
 use crate::change::{Change, Scanned, Stamp};
 use crate::error::{Damage, Error};
 use crate::log::segment::Segment;
@@ -27,33 +27,34 @@ use crate::member::content::Drafter;
 use crate::member::pack;
 use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
 
-/// A log shorter than that is not folded, in bytes, however short the base is.
+/// Shortest log that is folded, in bytes, however short the base is.
 pub const FOLD_BYTES_MIN: u64 = 16 << 20;
-/// Compression of what comes out: small.
+/// Compression of the result: small.
 const LEVEL_FOLD: u32 = 9;
-/// So many identifiers are held in memory at once, some 40 bytes each.
+/// Most identifiers in memory at once, some 40 bytes each.
 const PART_CHANGES_MAX: u64 = 2_000_000;
 /// Plain bytes of a member, unless a record is larger.
 const MEMBER_BYTES: usize = 64 << 10;
-/// From so many plain bytes on a member may be cut, behind a serial that this divides.
+/// A member may be cut from this number of plain bytes on, after a serial divisible by the second number.
 const CUT: (usize, u64) = (32 << 10, 8);
-/// Drafts are compressed together once there are so many.
+/// Number of drafts that are compressed together.
 const DRAFTS_MAX: usize = 16;
 
 /// The key of an object, or of a root.
 type Key = [u8; 16];
 
-/// Whether a log has grown longer than its base, or has what is to be gone.
+/// Whether a log has grown longer than its base, or has purged changes.
 pub(crate) fn is_due(chain: &Chain) -> bool {
-    chain.clean < chain.purged || chain.bytes(Part::Base) + FOLD_BYTES_MIN <= chain.bytes(Part::Log)
+    chain.clean < chain.purged
+        || chain.bytes(LogPart::Base) + FOLD_BYTES_MIN <= chain.bytes(LogPart::Log)
 }
 
-/// Makes the files that the log folder `dir` has once it is folded, whether that is due or not, in the directory `out`;
-/// they need not be durable. Of a log that was folded somewhat later most is the same, byte by byte. Blocks.
+/// Makes the files that the log folder `dir` will have after a folding, due or not, in the directory `out`. They
+/// are not synced. Most of them are the same, byte by byte, for a log that was folded somewhat later. Blocks.
 ///
 /// # Errors
 ///
-/// [`Error::LogFolder`], [`Error::Damaged`]: the folder is no log. The system's.
+/// [`Error::LogFolder`], [`Error::Damaged`]: the folder is not a log. The system's.
 pub fn fold_into(dir: &Path, out: &Path) -> Result<Vec<PathBuf>, Error> {
     let disk = Disk::System;
     let chain = folder::read_chain(&disk, dir)?.ok_or_else(|| wrong(dir, "it has no CHAIN"))?;
@@ -61,7 +62,7 @@ pub fn fold_into(dir: &Path, out: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(folded.files.iter().map(|it| out.join(it.name())).collect())
 }
 
-/// Folds what is in `dir` into files in `out`, which may be the same; returns what there is then.
+/// Folds the log in `dir` into files in `out`, which may be the same; returns the new contents.
 pub(super) fn fold(disk: &Disk, dir: &Path, chain: &Chain, out: &Path) -> Result<Chain, Error> {
     let mut segments = Vec::with_capacity(chain.files.len());
     let mut after = 0;
@@ -70,20 +71,20 @@ pub(super) fn fold(disk: &Disk, dir: &Path, chain: &Chain, out: &Path) -> Result
         after = file.to;
     }
     let live = live(&segments)?;
-    let mut folding = Folding::new(disk, out, chain);
+    let mut writer = FoldWriter::new(disk, out, chain);
     scan(&segments, |scanned, commit| {
         if !live.contains(scanned.serial) {
             return Ok(());
         }
-        folding.push(&scanned, commit).map_err(|reason| wrong(dir, reason))?;
-        folding.flush(DRAFTS_MAX)
+        writer.push(&scanned, commit).map_err(|reason| wrong(dir, reason))?;
+        writer.flush(DRAFTS_MAX)
     })?;
-    let files = folding.finish()?;
+    let files = writer.finish()?;
     let (base, base_link) = (chain.version.serial, chain.link());
     Ok(Chain { base, base_link, clean: base, files, ..chain.clone() })
 }
 
-/// Goes through all changes, with the commit of each.
+/// Calls `each` with every change, and its commit.
 fn scan(
     segments: &[Segment],
     mut each: impl FnMut(Scanned, u64) -> Result<(), Error>,
@@ -106,7 +107,7 @@ fn scan(
     Ok(())
 }
 
-/// The serials of what is still the last word on anything.
+/// Returns the serials of the changes that are not superseded.
 fn live(segments: &[Segment]) -> Result<RoaringTreemap, Error> {
     let count = |it: &Segment| it.entries().iter().map(|it| u64::from(it.changes)).sum::<u64>();
     let changes: u64 = segments.iter().map(count).sum();
@@ -132,7 +133,7 @@ fn live(segments: &[Segment]) -> Result<RoaringTreemap, Error> {
                 }
                 Change::Suppress(oid, notice) => {
                     last.remove(&key);
-                    // New consumers must hear of it whenever they come.
+                    // New consumers must get it at any time.
                     if *oid == notice.carrier() {
                         live.insert(serial);
                     }
@@ -165,23 +166,23 @@ fn first_half(key: &Key) -> u64 {
     key.first_chunk().map_or(0, |it| u64::from_le_bytes(*it))
 }
 
-/// A base in the making.
-struct Folding<'a> {
+/// A base under construction.
+struct FoldWriter<'a> {
     disk: &'a Disk,
     dir: &'a Path,
     chain: &'a Chain,
     drafter: Drafter,
-    /// Serials and stamps of the drafts, with the commit of the last of each; and of the draft that is open.
+    /// Serials and stamps of the complete drafts, with the last commit of each; then those of the open draft.
     entries: Vec<(Vec<(u64, Stamp)>, u64)>,
     open: Vec<(u64, Stamp)>,
     commit: u64,
     link: Link,
     next: u64,
-    file: Option<Open>,
+    file: Option<OpenFile>,
     files: Vec<LogFile>,
 }
 
-impl<'a> Folding<'a> {
+impl<'a> FoldWriter<'a> {
     fn new(disk: &'a Disk, dir: &'a Path, chain: &'a Chain) -> Self {
         Self {
             disk,
@@ -218,7 +219,7 @@ impl<'a> Folding<'a> {
         }
     }
 
-    /// Writes what is drafted once there are `least` drafts.
+    /// Writes the drafts once there are `least` of them.
     fn flush(&mut self, least: usize) -> Result<(), Error> {
         if self.drafter.ready() < least {
             return Ok(());
@@ -231,7 +232,7 @@ impl<'a> Folding<'a> {
                 end_of_commit: true,
                 epoch: self.chain.version.epoch,
                 commit,
-                // Of nothing but its own changes, so that it is the same whatever comes before it.
+                // From its own changes alone, so it does not depend on earlier members.
                 base: entries.first().map_or(0, |it| it.0 - 1),
                 entries,
                 ..Header::default()
@@ -250,7 +251,7 @@ impl<'a> Folding<'a> {
         self.link = self.link.after(bytes);
         let mut file = match self.file.take() {
             Some(file) => file,
-            None => Open::create(self.disk, self.dir, self.next, Part::Base)?,
+            None => OpenFile::create(self.disk, self.dir, self.next, LogPart::Base)?,
         };
         self.next = file.entry.number + 1;
         file.append(bytes, to, self.link)?;

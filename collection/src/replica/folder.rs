@@ -1,4 +1,4 @@
-//! A log folder on disk: `CHAIN` and the files that it names, and what is checked of them.
+//! A log folder on disk: `CHAIN` and the files that it names, with their checks.
 
 use std::fs;
 use std::io;
@@ -6,26 +6,26 @@ use std::path::{Path, PathBuf};
 
 use disk::Disk;
 
-use super::chain::{CHAIN_BYTES_MAX, Chain, Link, LogFile, Part};
+use super::chain::{CHAIN_BYTES_MAX, Chain, Link, LogFile, LogPart};
 use crate::error::Error;
 use crate::log::segment::{Entry, SERIAL_MAX, Segment, Stretch};
 use crate::member::MEMBER_BYTES_MAX;
 
-/// The file that says what a folder holds.
+/// The file that lists a folder's contents.
 pub const CHAIN: &str = "CHAIN";
-/// The next one, before it takes the place of the last.
+/// The next list, before it replaces the last one.
 pub(super) const CHAIN_NEW: &str = "CHAIN.new";
 
-/// The error of a folder that is not what it should be.
+/// Makes the error of a wrong folder.
 pub(super) fn wrong(dir: &Path, what: impl Into<String>) -> Error {
     Error::LogFolder { dir: dir.to_owned(), what: what.into() }
 }
 
-/// Reads what a folder says that it holds; `None` if it says nothing.
+/// Reads the list of a folder; `None` if it has none.
 ///
 /// # Errors
 ///
-/// [`Error::LogFolder`]: that is no `CHAIN`. The system's.
+/// [`Error::LogFolder`]: the file is not a `CHAIN`. The system's.
 pub(super) fn read_chain(disk: &Disk, dir: &Path) -> Result<Option<Chain>, Error> {
     let path = dir.join(CHAIN);
     let failed = |error| Error::io("cannot read", &path, error);
@@ -42,11 +42,11 @@ pub(super) fn read_chain(disk: &Disk, dir: &Path) -> Result<Option<Chain>, Error
     Chain::parse(&bytes).map(Some).map_err(|error| wrong(dir, format!("{CHAIN}: {error}")))
 }
 
-/// Opens a file of a folder and finds the members in it, whose serials are above `after`.
+/// Opens a file of a folder and finds its members, whose serials are above `after`.
 ///
 /// # Errors
 ///
-/// [`Error::LogFolder`]: it is not what is said of it. The system's.
+/// [`Error::LogFolder`]: it is not the listed file. The system's.
 pub(super) fn open_file(
     disk: &Disk,
     dir: &Path,
@@ -76,7 +76,7 @@ pub(super) fn open_file(
     Ok(segment)
 }
 
-/// Follows the chain through a file: returns its value behind each member, with the member's last serial.
+/// Returns the chain's value after each member of a file, with the member's last serial.
 ///
 /// # Errors
 ///
@@ -93,15 +93,15 @@ pub(super) fn links(segment: &Segment, mut link: Link) -> Result<Vec<(u64, Link)
     Ok(links)
 }
 
-/// Makes sure that `new` is a log folder, whole and with nothing else in it, and that it goes on from `old`, if there
-/// is one: what is the same in both is not read again. Blocks.
+/// Checks that `new` is a log folder, whole and without other files, and that it continues `old`, if there is
+/// one. Files that are the same in both are not read again. Blocks.
 ///
-/// A log that was begun anew continues none, nor does one that was folded behind where the old one ended.
+/// A log that was begun anew continues no other, nor does one that was folded beyond the end of the old one.
 ///
 /// # Errors
 ///
-/// [`Error::LogFolder`]: it is none, is damaged, or tells another story than the old one: the origin has to begin
-/// its log anew. The system's.
+/// [`Error::LogFolder`]: it is not a log folder, is damaged, or has another history than the old
+/// one: the origin has to begin its log anew. The system's.
 pub fn check(new: &Path, old: Option<&Path>) -> Result<(), Error> {
     let disk = Disk::System;
     let chain = read_chain(&disk, new)?.ok_or_else(|| wrong(new, "it has no CHAIN"))?;
@@ -114,9 +114,9 @@ pub fn check(new: &Path, old: Option<&Path>) -> Result<(), Error> {
     let old = old.filter(is_same);
     let first = Link::first(chain.life, chain.version.epoch);
     let until = old.as_ref().map_or(0, |it| it.version.serial);
-    let follow = |part, start, after| follow(new, &chain, old.as_ref(), (part, start, after));
-    follow(Part::Base, first, 0)?;
-    let there = follow(Part::Log, chain.base_link, chain.base)?;
+    let follow = |part, start, after| follow_chain(new, &chain, old.as_ref(), (part, start, after));
+    follow(LogPart::Base, first, 0)?;
+    let there = follow(LogPart::Log, chain.base_link, chain.base)?;
     let Some(old) = old else { return Ok(()) };
     if chain.version.serial < old.version.serial {
         let what = format!("it ends at {}, before {until}, where it was", chain.version.serial);
@@ -129,23 +129,24 @@ pub fn check(new: &Path, old: Option<&Path>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the log folder `old` may have bytes that were purged, as `newer` says, which is of the same collection. Blocks.
+/// Whether the log folder `old` may have bytes that were purged according to `newer`, a folder of the same collection.
+/// Blocks.
 ///
 /// # Errors
 ///
-/// [`Error::LogFolder`]: one of them is none. The system's.
+/// [`Error::LogFolder`]: one of them is not a log folder. The system's.
 pub fn holds_purged(old: &Path, newer: &Path) -> Result<bool, Error> {
     let read =
         |dir: &Path| read_chain(&Disk::System, dir)?.ok_or_else(|| wrong(dir, "it has no CHAIN"));
     Ok(read(old)?.holds_purged(&read(newer)?))
 }
 
-/// Follows the chain through the files of a part; returns its value where the old log ended.
-fn follow(
+/// Follows the chain through the files of a part; returns its value at the end of the old log.
+fn follow_chain(
     dir: &Path,
     chain: &Chain,
     old: Option<&Chain>,
-    (part, start, after): (Part, Link, u64),
+    (part, start, after): (LogPart, Link, u64),
 ) -> Result<Link, Error> {
     let until = old.map_or(0, |it| it.version.serial);
     let (mut link, mut after, mut there) = (start, after, start);
@@ -168,19 +169,18 @@ fn follow(
     Ok(there)
 }
 
-/// Makes sure that there is nothing in a folder but what it should have.
+/// Checks that a folder has no other files.
 fn check_names(dir: &Path, chain: &Chain) -> Result<(), Error> {
     let mut names: Vec<String> = chain.files.iter().map(LogFile::name).collect();
     names.push(CHAIN.to_owned());
     for name in list(dir)? {
         if !names.contains(&name) {
-            return Err(wrong(dir, format!("it has a {name} that CHAIN does not name")));
+            return Err(wrong(dir, format!("it has the file {name}, which CHAIN does not name")));
         }
     }
     Ok(())
 }
 
-/// The names in a folder.
 pub(super) fn list(dir: &Path) -> Result<Vec<String>, Error> {
     let failed = |error| Error::io("cannot list", dir, error);
     let entries = fs::read_dir(dir).map_err(failed)?;
@@ -190,14 +190,14 @@ pub(super) fn list(dir: &Path) -> Result<Vec<String>, Error> {
     entries.map(name).collect()
 }
 
-/// Puts a `CHAIN` in force, durably: a crash leaves the old one or this.
+/// Puts a `CHAIN` in force, durably: a crash leaves the old one or this one.
 ///
 /// # Errors
 ///
 /// The system's.
 pub(super) fn write_chain(disk: &Disk, dir: &Path, chain: &Chain) -> Result<(), Error> {
     let (path, new): (PathBuf, PathBuf) = (dir.join(CHAIN), dir.join(CHAIN_NEW));
-    // The files that it names are to be there before it is.
+    // The listed files must be there before the list.
     let synced = disk.sync(dir);
     let replaced =
         synced.and_then(|()| disk.replace(&path, &new, disk::MODE, chain.to_string().as_bytes()));

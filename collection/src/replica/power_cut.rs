@@ -1,7 +1,7 @@
-//! Power cuts at any act of the disk while a log folder is written: it is as it was, or as it was to be, and whole.
+//! Power cuts at any disk operation during writes of a log folder: the folder is whole, in its old or its new state.
 //!
-//! `HARVEST_CRASH_ROUNDS` says how many cuts (default 6, and ten times as many here); `HARVEST_CRASH_SEED` repeats a
-//! run.
+//! `HARVEST_CRASH_ROUNDS` is the number of cuts (default 6, and ten times as many here); `HARVEST_CRASH_SEED` repeats
+//! a run.
 
 use std::env;
 use std::fs;
@@ -92,13 +92,13 @@ fn a_power_cut_at_any_act_leaves_a_whole_log() {
         restore(&there, after.path()).unwrap();
         let mut writer = Writer::open(&Disk::System, after.path()).unwrap();
         let found = writer.chain().cloned();
-        assert!(found.is_some(), "a log that was there is begun anew");
+        assert!(found.is_some(), "an existing log was begun anew");
         let (known, is) = (acknowledged.unwrap(), found.unwrap());
         assert!((known.version, known.base) <= (is.version, is.base), "{known:?}\n{is:?}");
         check(after.path(), None).unwrap();
         let replica = Replica::open(after.path()).unwrap();
         assert_eq!(replica.version(), is.version);
-        // And it goes on from there.
+        // The log can be continued.
         let (bytes, to) = source.stream(is.version.serial);
         let stream =
             Stream { life: None, to, objects: source.collection.len(), owner: None, purged: 0 };

@@ -1,4 +1,4 @@
-//! A log folder as a feed's readers see it, under the origin's (epoch, serial).
+//! The reader of a log folder: a feed under the origin's (epoch, serial).
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use disk::Disk;
 use tokio::sync::watch;
 
-use super::chain::{Chain, LogFile, Part};
+use super::chain::{Chain, LogFile, LogPart};
 use super::folder::{open_file, read_chain, wrong};
 use crate::change::Version;
 use crate::error::Error;
 use crate::log::View;
 use crate::log::segment::Segment;
 
-/// A collection of somebody else, as it has come here: read, never written.
+/// A copy of another collection, which is only read.
 ///
-/// Cheap to clone; all clones are the same replica. Its files stay open, so that what is read stays as it is when
-/// the folder goes.
+/// Cheap to clone; all clones are the same replica. Its files stay open, so running reads are not
+/// affected when the folder is removed.
 #[derive(Clone, Debug)]
 pub struct Replica {
     shared: Arc<Shared>,
@@ -25,12 +25,12 @@ pub struct Replica {
 
 #[derive(Debug)]
 struct Shared {
-    present: Mutex<Present>,
+    present: Mutex<ReplicaState>,
     versions: watch::Sender<Version>,
 }
 
 #[derive(Debug)]
-struct Present {
+struct ReplicaState {
     dir: PathBuf,
     chain: Chain,
     view: View,
@@ -41,14 +41,14 @@ impl Replica {
     ///
     /// # Errors
     ///
-    /// [`Error::LogFolder`]: it is none, or is damaged. The system's.
+    /// [`Error::LogFolder`]: it is not a log folder, or is damaged. The system's.
     pub fn open(dir: &Path) -> Result<Self, Error> {
-        let present = Present::open(dir, None)?;
+        let present = ReplicaState::open(dir, None)?;
         let versions = watch::Sender::new(present.chain.version);
         Ok(Self { shared: Arc::new(Shared { present: Mutex::new(present), versions }) })
     }
 
-    /// How far the log in a folder reaches, without opening it. Blocks.
+    /// Returns the version that a folder's log reaches, without opening it. Blocks.
     ///
     /// # Errors
     ///
@@ -58,15 +58,15 @@ impl Replica {
         Ok(chain.version)
     }
 
-    /// Goes over to another folder: a newer state of the same log, or one that was begun anew. Files that both have
-    /// are not read again. Who waits for something new is woken. Blocks.
+    /// Changes to another folder: a newer state of the same log, or one that was begun anew. Files
+    /// in both are not read again. Wakes those that wait for a new version. Blocks.
     ///
     /// # Errors
     ///
-    /// As for [`open`](Self::open); what was there goes on being served.
+    /// As for [`open`](Self::open); the old folder is served further.
     pub fn renew(&self, dir: &Path) -> Result<(), Error> {
         let before = self.with(|it| (it.chain.clone(), it.view.clone()));
-        let present = Present::open(dir, Some(&before))?;
+        let present = ReplicaState::open(dir, Some(&before))?;
         let version = present.chain.version;
         *self.shared.present.lock().unwrap_or_else(PoisonError::into_inner) = present;
         self.shared.versions.send_if_modified(|known| {
@@ -77,41 +77,41 @@ impl Replica {
         Ok(())
     }
 
-    /// How far the collection has come.
+    /// Returns the version of the collection.
     #[must_use]
     pub fn version(&self) -> Version {
         self.with(|it| it.chain.version)
     }
 
-    /// How many objects live in it.
+    /// Returns its number of live objects.
     #[must_use]
     pub fn objects(&self) -> u64 {
         self.with(|it| it.chain.objects)
     }
 
-    /// The id and the public key of whose collection it is, if its feed said so: what is signed with that key counts as
-    /// the origin's word.
+    /// Returns the id and the public key of the collection's owner, if its feed named them. Notices
+    /// signed with that key are the origin's.
     #[must_use]
     pub fn owner(&self) -> Option<String> {
         self.with(|it| it.chain.owner.clone())
     }
 
-    /// Whether its files may have bytes that were purged at the origin: it is about to fold its log.
+    /// Whether its files may have bytes that were purged at the origin, whose folding is still to come.
     #[must_use]
     pub fn holds_purged(&self) -> bool {
         self.with(|it| it.chain.holds_purged(&it.chain))
     }
 
-    /// Up to which serial what was suppressed has been purged at the origin, and here.
+    /// Returns the serial up to which suppressed subjects have been purged at the origin, and here.
     #[must_use]
     pub fn purged(&self) -> u64 {
         self.with(|it| it.view.purged)
     }
 
-    /// Bytes of all members.
+    /// Returns the bytes of all members.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.with(|it| it.chain.bytes(Part::Base) + it.chain.bytes(Part::Log))
+        self.with(|it| it.chain.bytes(LogPart::Base) + it.chain.bytes(LogPart::Log))
     }
 
     pub(crate) fn view(&self) -> View {
@@ -126,12 +126,12 @@ impl Replica {
         self.shared.versions.subscribe()
     }
 
-    fn with<T>(&self, read: impl FnOnce(&Present) -> T) -> T {
+    fn with<T>(&self, read: impl FnOnce(&ReplicaState) -> T) -> T {
         read(&self.shared.present.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Present {
+impl ReplicaState {
     fn open(dir: &Path, before: Option<&(Chain, View)>) -> Result<Self, Error> {
         let disk = Disk::System;
         let chain = read_chain(&disk, dir)?.ok_or_else(|| wrong(dir, "it has no CHAIN"))?;
@@ -162,7 +162,7 @@ impl Present {
             // Folding changes the bytes of a version, as a compaction does.
             compacted: chain.base,
             residue: 0,
-            // What is still to be folded is not told before it is.
+            // A purge is reported only after the folding.
             purged: chain.purged.min(chain.clean),
         };
         Ok(Self { dir: dir.to_owned(), chain, view })

@@ -1,4 +1,4 @@
-//! What comes of a stream that goes into a log folder.
+//! Tests of log folders: streams taken in, folding, checks and replicas.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use soif::Record;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
-use super::chain::Part;
+use super::chain::LogPart;
 use super::fold::fold;
 use super::folder::read_chain;
 use super::writer::{Stream, Writer};
@@ -24,9 +24,9 @@ use crate::log::View;
 use crate::log::scan::Scan;
 use crate::member::end_mark;
 use crate::options::Options;
-use crate::wire::asking::Piece;
+use crate::wire::client::Piece;
 
-/// The titles of what lives, by URL.
+/// The titles of live objects, by URL.
 type Titles = BTreeMap<String, String>;
 
 /// A collection and the folder that follows it.
@@ -65,7 +65,7 @@ impl World {
         self.collection.commit(Batch { changes, notes: Vec::new() }, Stamp(2)).unwrap();
     }
 
-    /// What a feed says to whoever has come to `since`, and where that leads.
+    /// Returns the feed's answer to `since`, and the version that it reaches.
     pub(super) fn stream(&self, since: u64) -> (Vec<u8>, Version) {
         let mut bytes = Vec::new();
         for (file, offset, length) in self.collection.extents(since).unwrap().unwrap().files {
@@ -114,7 +114,7 @@ pub(super) fn titles(view: View) -> Titles {
     titles
 }
 
-/// The members of a folder, as they lie there.
+/// Returns the bytes of a folder's members.
 fn members(dir: &Path) -> Vec<u8> {
     let chain = read_chain(&Disk::System, dir).unwrap().unwrap();
     chain.files.iter().flat_map(|it| fs::read(dir.join(it.name())).unwrap()).collect()
@@ -145,8 +145,9 @@ fn a_folder_has_the_members_of_the_feed_byte_by_byte() {
     let replica = Replica::open(&world.log()).unwrap();
     assert_eq!((replica.version(), replica.objects()), (to, 30));
     assert_eq!(titles(replica.view()), world.titles());
-    let parts: Vec<Part> = world.writer.chain().unwrap().files.iter().map(|it| it.part).collect();
-    assert_eq!(parts, [Part::Base, Part::Log]);
+    let parts: Vec<LogPart> =
+        world.writer.chain().unwrap().files.iter().map(|it| it.part).collect();
+    assert_eq!(parts, [LogPart::Base, LogPart::Log]);
     // After a restart it goes on.
     world.writer = Writer::open(&Disk::System, &world.log()).unwrap();
     world.commit(vec![update(77, "later")]);
@@ -155,7 +156,7 @@ fn a_folder_has_the_members_of_the_feed_byte_by_byte() {
 }
 
 #[test]
-fn a_feed_that_has_packed_its_end_says_what_is_known_once_more() {
+fn known_changes_in_a_packed_member_are_left_out() {
     let mut world = World::new();
     world.commit(vec![update(0, "first")]);
     world.follow(Some(7));
@@ -168,7 +169,7 @@ fn a_feed_that_has_packed_its_end_says_what_is_known_once_more() {
     for n in 4..9 {
         world.commit(vec![update(n, "later")]);
     }
-    // Members that are known and members that are not are one now.
+    // Known and new members are joined now.
     world.collection.compact_tail(Stamp(3)).unwrap();
     assert!(world.follow(None));
     check(&world.log(), Some(&before)).unwrap();
@@ -177,7 +178,7 @@ fn a_feed_that_has_packed_its_end_says_what_is_known_once_more() {
 }
 
 #[test]
-fn what_was_purged_has_a_log_folded_once() {
+fn a_purge_folds_the_log_once() {
     let mut world = World::new();
     world.commit((0..20).map(|it| update(it, "first")).collect());
     world.follow(Some(7));
@@ -190,7 +191,7 @@ fn what_was_purged_has_a_log_folded_once() {
     assert!(!world.writer.note_purged(20).unwrap(), "that is known");
     let replica = Replica::open(&world.log()).unwrap();
     assert!(replica.holds_purged() && replica.purged() == 0);
-    // It is known after a restart, too.
+    // The purge is known after a restart, too.
     world.writer = Writer::open(&Disk::System, &world.log()).unwrap();
     assert!(world.writer.fold_if_due().unwrap());
     assert!(!world.writer.fold_if_due().unwrap());
@@ -200,14 +201,14 @@ fn what_was_purged_has_a_log_folded_once() {
     replica.renew(&world.log()).unwrap();
     assert!(!replica.holds_purged() && replica.purged() == 20);
     assert_eq!(titles(replica.view()), world.titles());
-    // Whoever says more than there can be is not believed.
+    // A serial beyond the version is clamped.
     assert!(world.writer.note_purged(u64::MAX).unwrap());
     assert!(!world.writer.note_purged(u64::MAX).unwrap());
-    assert!(!world.writer.fold_if_due().unwrap(), "it was folded behind all there is");
+    assert!(!world.writer.fold_if_due().unwrap(), "it was folded up to its end");
 }
 
 #[test]
-fn a_stream_that_breaks_off_leaves_what_was_there() {
+fn a_broken_stream_leaves_the_log_unchanged() {
     let mut world = World::new();
     world.commit((0..30).map(|n| update(n, "old")).collect());
     world.follow(Some(7));
@@ -223,7 +224,7 @@ fn a_stream_that_breaks_off_leaves_what_was_there() {
             assert_eq!(members(&world.log()), before);
             check(&world.log(), None).unwrap();
         }
-        // Of one that was given up nothing is taken.
+        // Nothing of a dropped stream is taken.
         let (sender, receiver) = mpsc::channel(2);
         sender.try_send(Piece::Bytes(Bytes::copy_from_slice(&bytes))).unwrap();
         drop(sender);
@@ -234,7 +235,7 @@ fn a_stream_that_breaks_off_leaves_what_was_there() {
 }
 
 #[test]
-fn what_is_damaged_at_the_origin_is_begun_anew() {
+fn a_damaged_log_at_the_origin_is_begun_anew() {
     for damage in ["CHAIN", "base-00000001.gz", "log-00000002.gz"] {
         let mut world = World::new();
         world.commit((0..30).map(|n| update(n, "old")).collect());
@@ -262,7 +263,7 @@ fn what_is_damaged_at_the_origin_is_begun_anew() {
 }
 
 #[test]
-fn what_is_no_log_or_another_one_is_refused() {
+fn a_folder_that_is_no_log_or_another_one_is_refused() {
     let mut world = World::new();
     world.commit((0..30).map(|n| update(n, "old")).collect());
     world.follow(Some(7));
@@ -281,7 +282,11 @@ fn what_is_no_log_or_another_one_is_refused() {
         assert!(error.contains(expected), "{name}: {error}");
     };
     let log = "log-00000002.gz";
-    refuse("extra", &|dir| fs::write(dir.join("extra"), "").unwrap(), "a extra that CHAIN");
+    refuse(
+        "extra",
+        &|dir| fs::write(dir.join("extra"), "").unwrap(),
+        "the file extra, which CHAIN",
+    );
     refuse("none", &|dir| fs::remove_file(dir.join("CHAIN")).unwrap(), "it has no CHAIN");
     refuse("gone", &|dir| fs::remove_file(dir.join(log)).unwrap(), "No such file");
     let edit = |dir: &Path, name: &str, edit: &dyn Fn(&mut Vec<u8>)| {
@@ -292,7 +297,7 @@ fn what_is_no_log_or_another_one_is_refused() {
     refuse("short", &|dir| edit(dir, log, &|it| it.truncate(it.len() - 1)), "longer or shorter");
     let flip = |it: &mut Vec<u8>| *it.last_mut().unwrap() ^= 1;
     refuse("flipped", &|dir| edit(dir, log, &flip), "checksum does not match");
-    // Another story, told under the same name.
+    // Another history, under the same name.
     let mut other = World::new();
     other.commit((0..30).map(|n| update(n, "old")).collect());
     other.follow(Some(7));
@@ -322,7 +327,7 @@ fn a_log_that_forks_is_refused() {
     world.commit(vec![update(3, "this")]);
     world.follow(None);
     world.commit(vec![update(3, "that")]);
-    // The fork has both in one member, as if the first had been another.
+    // The fork has both changes in one member, as if the first had been another.
     world.collection.compact_tail(Stamp(3)).unwrap();
     let (bytes, to) = world.stream(since);
     let stream = Stream { life: None, to, objects: 30, owner: None, purged: 0 };
@@ -333,7 +338,7 @@ fn a_log_that_forks_is_refused() {
 }
 
 #[test]
-fn a_replica_goes_over_to_what_is_newer() {
+fn a_replica_changes_to_a_newer_folder() {
     let mut world = World::new();
     world.commit((0..30).map(|n| update(n, "old")).collect());
     world.follow(Some(7));
@@ -349,7 +354,7 @@ fn a_replica_goes_over_to_what_is_newer() {
     assert_eq!(*versions.borrow_and_update(), world.collection.version());
     fs::remove_dir_all(&first).unwrap();
     assert_eq!(titles(replica.view()), world.titles());
-    // Who reads what was there before reads on.
+    // Running readers of the old folder go on.
     assert_eq!(titles(pinned), before);
     assert!(replica.renew(&first).is_err());
     assert_eq!(titles(replica.view()), world.titles());
@@ -375,7 +380,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn folding_keeps_the_last_word_of_everything(
+    fn folding_keeps_the_last_change_of_everything(
         lists in prop::collection::vec(steps(), 1..4),
     ) {
         let mut world = World::new();
@@ -415,7 +420,7 @@ proptest! {
         }
         prop_assert_eq!(updates, world.collection.len());
         prop_assert!(confirms <= 3);
-        // It depends on the members alone.
+        // The result depends on the members alone.
         let again = world.dir.path().join("again");
         fs::create_dir(&again).unwrap();
         prop_assert_eq!(&fold(&Disk::System, &world.log(), &chain, &again).unwrap(), &folded);
@@ -423,7 +428,7 @@ proptest! {
             fs::write(again.join(CHAIN), folded.to_string()).unwrap();
             members(&again)
         });
-        // And the log goes on behind it.
+        // The log can be continued.
         let mut writer = Writer::open(&Disk::System, &out).unwrap();
         world.commit(vec![update(5, "behind")]);
         let (bytes, to) = world.stream(chain.version.serial);

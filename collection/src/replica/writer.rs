@@ -1,14 +1,14 @@
-//! The log folder that an origin keeps: what its feed says, as it says it.
+//! The writer of a log folder at its origin: stores the members of a feed unchanged.
 //!
-//! Members are appended as they come, verified, and count once the stream's end mark has come and `CHAIN` is replaced:
-//! a crash, or a stream that breaks off, leaves what was there before.
+//! Members are verified and appended as they come. They count once the stream's end mark has come
+//! and `CHAIN` is replaced: a crash, or a broken stream, leaves the old state.
 
 use std::path::{Path, PathBuf};
 
 use disk::{Disk, File};
 use tokio::sync::mpsc;
 
-use super::chain::{Chain, FILES_MAX, Link, LogFile, Part};
+use super::chain::{Chain, FILES_MAX, Link, LogFile, LogPart};
 use super::fold::{fold, is_due};
 use super::folder::{self, CHAIN, list, write_chain, wrong};
 use crate::change::{Epoch, Version};
@@ -16,14 +16,15 @@ use crate::error::{Damage, Error};
 use crate::member::content::Drafter;
 use crate::member::pack::Packer;
 use crate::member::{Decoder, Header, MEMBER_BYTES_MAX, Member};
-use crate::wire::asking::Piece;
+use crate::wire::client::Piece;
 
-/// A file of the base is closed at this length, in bytes.
+/// Length at which a file of the base is closed, in bytes.
 pub(super) const BASE_FILE_BYTES: u64 = 64 << 20;
-/// A file of the log is closed at a 64th of the log, within these, in bytes: the last one is copied with each version.
+/// Bounds of the length at which a file of the log is closed, in bytes: a 64th of the log, since the last file is
+/// copied with each version.
 const LOG_FILE_BYTES: (u64, u64) = (1 << 20, 8 << 20);
 const LOG_PARTS: u64 = 64;
-/// Compression of what is left of a member of which a part is known: fast.
+/// Compression of the rest of a partly known member: fast.
 const LEVEL_REST: u32 = 1;
 
 /// An origin's log folder.
@@ -34,12 +35,12 @@ pub(crate) struct Writer {
     chain: Option<Chain>,
     /// The number of the next file.
     next: u64,
-    /// Whether there may be something that belongs to no state of the log.
+    /// Whether there may be bytes that belong to no state of the log.
     unclean: bool,
 }
 
 impl Writer {
-    /// Opens a folder, and makes it if there is none. One that is damaged is begun anew.
+    /// Opens a folder, and makes it if there is none. A damaged log is begun anew.
     ///
     /// # Errors
     ///
@@ -47,7 +48,7 @@ impl Writer {
     pub(crate) fn open(disk: &Disk, dir: &Path) -> Result<Self, Error> {
         let made = disk.make_directories(dir, None);
         made.map_err(|error| Error::io("cannot create", dir, error))?;
-        let chain = match folder::read_chain(disk, dir).and_then(|it| sound(disk, dir, it)) {
+        let chain = match folder::read_chain(disk, dir).and_then(|it| check_files(disk, dir, it)) {
             Err(error @ (Error::LogFolder { .. } | Error::Damaged { .. })) => {
                 tracing::warn!(%error, "the log is begun anew");
                 None
@@ -60,12 +61,12 @@ impl Writer {
         Ok(writer)
     }
 
-    /// What is there; `None` before anything is.
+    /// Returns the contents; `None` before the first stream.
     pub(crate) fn chain(&self) -> Option<&Chain> {
         self.chain.as_ref()
     }
 
-    /// Removes what does not belong there, such as a stream that broke off left.
+    /// Removes other files and bytes, such as those of a broken stream.
     pub(super) fn tidy(&mut self) -> Result<(), Error> {
         let files: &[LogFile] = self.chain.as_ref().map_or(&[], |it| it.files.as_slice());
         let last = files.last().map_or(0, |it| it.number);
@@ -87,12 +88,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes in a stream until there is no more: a delta to what is there, or else a snapshot, which begins the
-    /// log anew under that `life`. Blocks. Returns whether anything has changed.
+    /// Takes a stream until its end: a delta to the present state, or a snapshot, which begins the
+    /// log anew under its `life`. Blocks. Returns whether anything has changed.
     ///
     /// # Errors
     ///
-    /// [`Error::Stream`]: it is damaged, or cut short, there. The system's. All is as it was.
+    /// [`Error::Stream`]: it is damaged, or cut short, at that offset. The system's. The log is unchanged.
     pub(crate) fn take(
         &mut self,
         stream: &Stream,
@@ -102,11 +103,11 @@ impl Writer {
             self.tidy()?;
         }
         self.unclean = true;
-        let taken = Taking::new(self, stream).and_then(|mut taking| {
+        let taken = StreamWriter::new(self, stream).and_then(|mut stream_writer| {
             loop {
                 match pieces.blocking_recv() {
-                    Some(Piece::Bytes(bytes)) => taking.feed(&bytes)?,
-                    Some(Piece::End) => return taking.finish(),
+                    Some(Piece::Bytes(bytes)) => stream_writer.feed(&bytes)?,
+                    Some(Piece::End) => return stream_writer.finish(),
                     None => return Ok(None),
                 }
             }
@@ -118,7 +119,7 @@ impl Writer {
         self.replace(chain)
     }
 
-    /// Puts another list of files in force, and removes those that are no more on it.
+    /// Puts a list of files in force, and removes files that are not on it.
     pub(super) fn replace(&mut self, chain: Chain) -> Result<bool, Error> {
         let is_new = self.chain.as_ref() != Some(&chain);
         if is_new {
@@ -129,12 +130,12 @@ impl Writer {
         Ok(is_new)
     }
 
-    /// Notes up to which serial the source has purged what was suppressed. Blocks. Returns whether that is new; then
-    /// folding may be due.
+    /// Notes the serial up to which the source has purged suppressed subjects. Blocks. Returns
+    /// whether that is new; then folding may be due.
     ///
     /// # Errors
     ///
-    /// The system's. All is as it was.
+    /// The system's. The log is unchanged.
     pub(crate) fn note_purged(&mut self, purged: u64) -> Result<bool, Error> {
         let Some(chain) = &self.chain else { return Ok(false) };
         let purged = purged.min(chain.version.serial);
@@ -145,11 +146,11 @@ impl Writer {
         self.replace(chain)
     }
 
-    /// Makes the base anew, if the log has grown longer than it or has what was purged. Blocks. Returns whether it did.
+    /// Folds the log, if it has grown longer than the base or has purged changes. Blocks. Returns whether it did.
     ///
     /// # Errors
     ///
-    /// As for [`fold_into`](super::fold_into). All is as it was.
+    /// As for [`fold_into`](super::fold_into). The log is unchanged.
     pub(crate) fn fold_if_due(&mut self) -> Result<bool, Error> {
         let Some(chain) = self.chain.clone().filter(is_due) else { return Ok(false) };
         if self.unclean {
@@ -163,8 +164,8 @@ impl Writer {
     }
 }
 
-/// Makes sure that all files are there, and the last one is what it should be.
-fn sound(disk: &Disk, dir: &Path, chain: Option<Chain>) -> Result<Option<Chain>, Error> {
+/// Checks that all files are there, and that the last one matches the chain.
+fn check_files(disk: &Disk, dir: &Path, chain: Option<Chain>) -> Result<Option<Chain>, Error> {
     let Some(chain) = chain else { return Ok(None) };
     for file in &chain.files {
         let path = dir.join(file.name());
@@ -177,8 +178,8 @@ fn sound(disk: &Disk, dir: &Path, chain: Option<Chain>) -> Result<Option<Chain>,
     let same = before.last().filter(|it| it.part == last.part);
     let (link, after) = match (same, last.part) {
         (Some(before), _) => (before.link, before.to),
-        (None, Part::Base) => (Link::first(chain.life, chain.version.epoch), 0),
-        (None, Part::Log) => (chain.base_link, chain.base),
+        (None, LogPart::Base) => (Link::first(chain.life, chain.version.epoch), 0),
+        (None, LogPart::Log) => (chain.base_link, chain.base),
     };
     let path = dir.join(last.name());
     let cut = disk.open(&path).and_then(|it| it.set_len(last.bytes));
@@ -190,32 +191,36 @@ fn sound(disk: &Disk, dir: &Path, chain: Option<Chain>) -> Result<Option<Chain>,
     Ok(Some(chain))
 }
 
-/// What comes.
+/// The head of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stream {
-    /// The life of a log that is begun anew; `None`: the stream goes on from what is there.
+    /// The life of a log that is begun anew; `None`: the stream continues the log.
     pub(crate) life: Option<u64>,
-    /// The version that it is to reach.
+    /// The version that it has to reach.
     pub(crate) to: Version,
-    /// How many objects live then.
+    /// Number of live objects at that version.
     pub(crate) objects: u64,
-    /// Whose it is, as the feed says.
+    /// The collection's owner, as the feed names it.
     pub(crate) owner: Option<String>,
-    /// What was suppressed up to this serial has been purged where it comes from.
+    /// Subjects suppressed up to this serial have been purged at the source.
     pub(crate) purged: u64,
 }
 
-/// A file that is being written.
+/// A file under construction.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenFile {
     pub(super) entry: LogFile,
     file: File,
     path: PathBuf,
 }
 
-impl Open {
-    /// Makes an empty file.
-    pub(super) fn create(disk: &Disk, dir: &Path, number: u64, part: Part) -> Result<Self, Error> {
+impl OpenFile {
+    pub(super) fn create(
+        disk: &Disk,
+        dir: &Path,
+        number: u64,
+        part: LogPart,
+    ) -> Result<Self, Error> {
         let (to, bytes, link) = (0, 0, Link::first(0, Epoch::default()));
         let entry = LogFile { number, part, to, bytes, link };
         let path = dir.join(entry.name());
@@ -224,7 +229,6 @@ impl Open {
         Ok(Self { entry, file, path })
     }
 
-    /// Adds a member.
     pub(super) fn append(&mut self, member: &[u8], to: u64, link: Link) -> Result<(), Error> {
         let written = self.file.write_all_at(member, self.entry.bytes);
         written.map_err(|error| Error::io("cannot write", &self.path, error))?;
@@ -241,13 +245,13 @@ impl Open {
     }
 }
 
-/// A stream on its way into the folder.
-struct Taking<'a> {
+/// A stream in progress.
+struct StreamWriter<'a> {
     writer: &'a mut Writer,
-    /// What there will be, but for the file that is open.
+    /// The future contents, without the open file.
     chain: Chain,
-    part: Part,
-    open: Option<Open>,
+    part: LogPart,
+    open: Option<OpenFile>,
     link: Link,
     serial: u64,
     to: Version,
@@ -255,36 +259,36 @@ struct Taking<'a> {
     ended: bool,
 }
 
-impl<'a> Taking<'a> {
+impl<'a> StreamWriter<'a> {
     fn new(writer: &'a mut Writer, stream: &Stream) -> Result<Self, Error> {
         let &Stream { life, to, objects, ref owner, purged } = stream;
         let (owner, purged) = (owner.clone(), purged.min(to.serial));
         let (part, mut chain) = match (life, &writer.chain) {
             (None, Some(chain)) => {
                 let purged = purged.max(chain.purged);
-                (Part::Log, Chain { objects, owner, purged, ..chain.clone() })
+                (LogPart::Log, Chain { objects, owner, purged, ..chain.clone() })
             }
             (life, _) => {
                 let life = life.unwrap_or_default();
                 let base_link = Link::first(life, to.epoch);
                 let (base, files) = (to.serial, Vec::new());
                 let version = Version { serial: 0, ..to };
-                // A snapshot is of a log that was purged so far.
+                // A snapshot is made after the purges so far.
                 let clean = purged;
                 let chain =
                     Chain { life, version, objects, owner, base, base_link, purged, clean, files };
-                (Part::Base, chain)
+                (LogPart::Base, chain)
             }
         };
         let (link, serial) = (chain.link(), chain.version.serial);
-        let goes_on = |it: &LogFile| it.part == Part::Log && it.bytes < LOG_FILE_BYTES.1;
-        let last = chain.files.last().copied().filter(|it| part == Part::Log && goes_on(it));
+        let goes_on = |it: &LogFile| it.part == LogPart::Log && it.bytes < LOG_FILE_BYTES.1;
+        let last = chain.files.last().copied().filter(|it| part == LogPart::Log && goes_on(it));
         let open = match last {
             Some(last) => {
                 let path = writer.dir.join(last.name());
                 let file = writer.disk.open(&path);
                 let file = file.map_err(|error| Error::io("cannot open", &path, error))?;
-                chain.files.pop().map(|entry| Open { entry, file, path })
+                chain.files.pop().map(|entry| OpenFile { entry, file, path })
             }
             None => None,
         };
@@ -314,7 +318,7 @@ impl<'a> Taking<'a> {
         if header.last() < self.serial || self.to.serial < header.last() {
             return Err(damaged(Damage::Order));
         }
-        // What is signed for others is to be what its header says.
+        // The chain is signed for others, so the contents must match the header.
         member.changes().map_err(damaged)?;
         let bytes = if header.base < self.serial {
             match rest(member, self.serial).map_err(damaged)? {
@@ -331,10 +335,10 @@ impl<'a> Taking<'a> {
     }
 
     fn append(&mut self, bytes: &[u8], to: u64) -> Result<(), Error> {
-        let log_bytes = self.chain.bytes(Part::Log);
+        let log_bytes = self.chain.bytes(LogPart::Log);
         let full = match self.part {
-            Part::Base => BASE_FILE_BYTES,
-            Part::Log => (log_bytes / LOG_PARTS).clamp(LOG_FILE_BYTES.0, LOG_FILE_BYTES.1),
+            LogPart::Base => BASE_FILE_BYTES,
+            LogPart::Log => (log_bytes / LOG_PARTS).clamp(LOG_FILE_BYTES.0, LOG_FILE_BYTES.1),
         };
         if self.open.as_ref().is_some_and(|it| full <= it.entry.bytes) {
             self.close()?;
@@ -350,15 +354,18 @@ impl<'a> Taking<'a> {
         Ok(())
     }
 
-    fn create(&mut self) -> Result<Open, Error> {
+    fn create(&mut self) -> Result<OpenFile, Error> {
         let number = self.writer.next;
         self.writer.next += 1;
-        Open::create(&self.writer.disk, &self.writer.dir, number, self.part)
+        OpenFile::create(&self.writer.disk, &self.writer.dir, number, self.part)
     }
 
     fn close(&mut self) -> Result<(), Error> {
         if FILES_MAX <= self.chain.files.len() {
-            return Err(wrong(&self.writer.dir, format!("a log has at most {FILES_MAX} files")));
+            return Err(wrong(
+                &self.writer.dir,
+                format!("the log has more than {FILES_MAX} files"),
+            ));
         }
         if let Some(open) = self.open.take() {
             self.chain.files.push(open.close()?);
@@ -366,7 +373,7 @@ impl<'a> Taking<'a> {
         Ok(())
     }
 
-    /// Ends the stream; returns what there is then, `None` if the stream was given up.
+    /// Ends the stream; returns the new contents.
     fn finish(mut self) -> Result<Option<Chain>, Error> {
         self.decoder.finish()?;
         if !self.ended {
@@ -374,7 +381,7 @@ impl<'a> Taking<'a> {
             return Err(Error::Stream { offset, what: Damage::Truncated });
         }
         self.close()?;
-        if self.part == Part::Base {
+        if self.part == LogPart::Base {
             self.chain.base_link = self.link;
         }
         self.chain.version = self.to;
@@ -382,7 +389,7 @@ impl<'a> Taking<'a> {
     }
 }
 
-/// Makes a member of those changes that come after a serial; `None` if there are none.
+/// Makes a member of the changes after a serial; `None` if there are none.
 fn rest(member: &Member, after: u64) -> Result<Option<Vec<u8>>, Damage> {
     let changes = member.changes()?;
     let mut drafter = Drafter::new(MEMBER_BYTES_MAX, MEMBER_BYTES_MAX);
@@ -391,7 +398,7 @@ fn rest(member: &Member, after: u64) -> Result<Option<Vec<u8>>, Damage> {
     }
     drafter.cut();
     let drafts = drafter.take();
-    // It was one member, so what is left of it is one.
+    // It was one member, so its rest fits in one.
     let ([draft], header) = (drafts.as_slice(), &member.header) else { return Ok(None) };
     let entries = header.entries.iter().filter(|it| after < it.0).copied().collect();
     let header = Header { base: after, entries, ..header.clone() };

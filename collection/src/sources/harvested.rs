@@ -1,14 +1,14 @@
-//! What a harvest of a foreign repository brings, part by part: a source without serials of its own.
+//! Harvested changes: a foreign repository is a source without serials of its own, taken part by part.
 //!
-//! Records are counted as they come, in an epoch that is made for the source, so that of two versions of
-//! an object the one wins that came later. With each part the harvest's checkpoint is committed, so that
-//! after a stop of any kind the next one neither loses nor repeats a part. What comes again as it is
-//! (after a restart, within the overlap of two harvests, in a full one) is no change.
+//! Records get serials in their order of arrival, in an epoch that is made for the source. So the later
+//! one of two versions of an object wins. The harvest's checkpoint is committed with each part. So
+//! after any stop the next harvest neither loses nor repeats a part. Records that come again unchanged
+//! (after a restart, in the overlap of two harvests, in a full one) are no changes.
 //!
-//! A full harvest is a snapshot: what it brings is marked with its generation, and what it does not bring
-//! is released at its end, under the same [`restraint`](crate::restraint).
+//! A full harvest is a snapshot: its objects get its generation, and all others are released at its
+//! end, under the same [`restraint`](crate::restraint).
 //!
-//! Source: DESIGN.md, "Cursors", "Holders" and "Restraint".
+//! Source: ARCHITECTURE.md, "Invariants".
 
 use std::collections::HashSet;
 
@@ -23,35 +23,34 @@ use crate::holders::{Cursor, Holders, Progress, Pulled, USER, note_key};
 use crate::member::{get, put};
 use crate::report::Applied;
 
-/// A part of a harvest, to be applied together with the checkpoint behind it.
+/// A part of a harvest, to be applied together with the checkpoint after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Harvested {
     /// The source's name.
     pub source: String,
-    /// Updates and deletes, in the order in which they came; of one object, the last counts.
+    /// Updates and deletes in their order of arrival; of one object, the last counts.
     pub changes: Vec<Change>,
-    /// The number of the full harvest that they are of, higher than all before; 0 of a harvest of what
-    /// is new.
+    /// The number of the full harvest, higher than all before; 0 for a harvest of changes.
     pub generation: u64,
     /// Whether the harvest ends with this part.
     pub last: bool,
-    /// Whether the full harvest that ends here was of everything: what it did not bring is released.
+    /// Whether the full harvest that ends here was complete: then all other objects are released.
     pub release: bool,
-    /// Where the harvest goes on behind this part, in bytes of its own.
+    /// The position of the harvest after this part, in bytes of the harvester's own format.
     pub checkpoint: Vec<u8>,
-    /// Whether an administrator lets the source lose what it wants.
+    /// Whether an administrator has confirmed any loss.
     pub confirmed: bool,
-    /// Whether the harvest begins anew here although the collection has a checkpoint.
+    /// Whether the harvest starts again here, although the collection has a checkpoint.
     pub anew: bool,
 }
 
-/// Where a harvest goes on.
+/// The position at which a harvest goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HarvestCheckpoint {
-    /// As the last part had it.
+    /// The bytes of the last part's checkpoint.
     pub bytes: Vec<u8>,
-    /// Whether all that came with it and before is there still. If not, everything has to be harvested
-    /// again, the first part of that with [`Harvested::anew`].
+    /// Whether the records up to it are still there. If not, everything has to be harvested again,
+    /// beginning with a part that has [`Harvested::anew`].
     pub is_intact: bool,
 }
 
@@ -61,29 +60,29 @@ fn key_of(source: &str) -> Vec<u8> {
 }
 
 impl Collection {
-    /// Returns where the harvest of `source` goes on; `None` if there has been none.
+    /// Returns the position at which the harvest of `source` goes on; `None` if there was none.
     ///
     /// # Errors
     ///
     /// The key index failed and could not be rebuilt.
     pub fn harvest_checkpoint(&self, source: &str) -> Result<Option<HarvestCheckpoint>, Error> {
         let serial = self.cursor(source)?.map(|it| it.serial);
-        let noted = self.noted(source)?;
+        let noted = self.stored_checkpoint(source)?;
         Ok(noted.map(|(at, bytes)| HarvestCheckpoint { bytes, is_intact: serial == Some(at) }))
     }
 
-    /// Applies a part of a harvest, atomically with its checkpoint. Of one source, one at a time.
+    /// Applies a part of a harvest, atomically with its checkpoint. One part of a source at a time.
     ///
     /// # Errors
     ///
-    /// [`Error::Loss`]: what the part brought is kept, but the checkpoint stays where it was: harvest
-    /// again, [`confirmed`](Harvested::confirmed) if that is meant. [`Error::SetBack`]: see
+    /// [`Error::Loss`]: the part's changes are kept, but the checkpoint is unchanged. Harvest
+    /// again, [`confirmed`](Harvested::confirmed) if the loss is intended. [`Error::SetBack`]: read
     /// [`harvest_checkpoint`](Self::harvest_checkpoint) again. Any other as for
     /// [`apply`](Self::apply).
     pub fn apply_harvested(&self, harvested: Harvested, now: Stamp) -> Result<Applied, Error> {
         let (source, generation) = (harvested.source, harvested.generation);
         let known = self.cursor(&source)?;
-        let noted = self.noted(&source)?;
+        let noted = self.stored_checkpoint(&source)?;
         let (before, old) = noted.clone().unwrap_or_default();
         let is_set_back = noted.is_some() && known.as_ref().is_none_or(|it| it.serial != before);
         if is_set_back && !harvested.anew {
@@ -92,11 +91,11 @@ impl Collection {
         let random =
             u64::from_be_bytes(*Md5::of(source.as_bytes()).0.first_chunk().unwrap_or(&[0; 8]));
         let epoch = known.as_ref().map_or_else(|| Epoch::new(now, random), |it| it.epoch);
-        // Above all serials that anything of the source has been given.
+        // Above all serials ever given to this source.
         let first = known.as_ref().map_or(0, |it| it.serial).max(before);
         let changes: Vec<(u64, Change)> = (first + 1..)
             .zip(last_of_each(harvested.changes))
-            .map(|(serial, change)| (serial, self.as_known(&source, change)))
+            .map(|(serial, change)| (serial, self.with_stored_version(&source, change)))
             .collect();
         let serial = changes.last().map_or(first, |(serial, _)| *serial);
         let held = self.begin_generation(&source, generation, known.as_ref())?;
@@ -116,11 +115,11 @@ impl Collection {
         let checkpoint = if is_end { &old } else { &harvested.checkpoint };
         let first = part(changes, snapshot, None);
         let then = first.cursor.clone();
-        let mut applied = self.apply_noted(first, known.as_ref(), note(checkpoint), now)?;
+        let mut applied = self.apply_with_notes(first, known.as_ref(), note(checkpoint), now)?;
         if !is_end {
             return Ok(applied);
         }
-        // All that the harvest names is marked now.
+        // All objects of the harvest have its generation now.
         if harvested.release && !harvested.confirmed && is_loss(held, held) {
             let of = self.held_before(&source, generation)?.unwrap_or(held);
             let lost = self.unnamed_by(&source, generation)?;
@@ -129,11 +128,11 @@ impl Collection {
             }
         }
         let end = part(Vec::new(), None, harvested.release.then_some(generation));
-        applied += self.apply_noted(end, Some(&then), note(&harvested.checkpoint), now)?;
+        applied += self.apply_with_notes(end, Some(&then), note(&harvested.checkpoint), now)?;
         Ok(applied)
     }
 
-    /// Writes down how many objects the source holds as a full harvest begins, and returns that.
+    /// Notes how many objects the source holds at the beginning of a full harvest, and returns that.
     fn begin_generation(
         &self,
         source: &str,
@@ -145,24 +144,24 @@ impl Collection {
         if generation == 0 || last == Some(generation) || !is_loss(held, held) {
             return Ok(held);
         }
-        // In the place of one that was given up: what the source held before that one.
-        let given_up = match last {
+        // After an interrupted full harvest: the number from before that one.
+        let interrupted = match last {
             Some(it) => self.held_before(source, it)?,
             None => None,
         };
-        self.remember_held(source, generation, given_up.map_or(held, |it| it.min(held)))?;
+        self.remember_held(source, generation, interrupted.map_or(held, |it| it.min(held)))?;
         Ok(held)
     }
 
-    /// The serial that a checkpoint was stored at, and the checkpoint.
-    fn noted(&self, source: &str) -> Result<Option<(u64, Vec<u8>)>, Error> {
+    /// Returns the serial at which a checkpoint was stored, and the checkpoint.
+    fn stored_checkpoint(&self, source: &str) -> Result<Option<(u64, Vec<u8>)>, Error> {
         let value = self.note(&key_of(source))?.unwrap_or_default();
         let mut rest = &value[..];
         Ok(get(&mut rest).map(|serial| (serial, rest.to_vec())))
     }
 
-    /// Gives an update of an object that is stored as it is the version that it has.
-    fn as_known(&self, source: &str, change: Change) -> Change {
+    /// Sets the stored version in an update of an object that is stored unchanged.
+    fn with_stored_version(&self, source: &str, change: Change) -> Change {
         let Change::Update(mut record) = change else { return change };
         let version = Oid::of(&record).and_then(|oid| {
             let key = Holders::note_key(&oid);
@@ -171,7 +170,7 @@ impl Collection {
             if held.list.iter().all(|it| it.source != source) {
                 return None;
             }
-            // One that cannot be read is taken anew.
+            // A record that cannot be read is taken anew.
             let stored = self.get(&oid).ok()??.record;
             is_same(&stored, &record).then_some(held.version)
         });
@@ -182,8 +181,8 @@ impl Collection {
     }
 }
 
-/// The changes without those that a later one of the same object makes void: the last one may say what is
-/// stored already, and would lose to one before it. What has its origin's version has an order of its own.
+/// Removes changes that a later one of the same object supersedes. Otherwise a last update that is stored
+/// already would lose to an earlier one. Changes with an origin's version are ordered by that version.
 fn last_of_each(changes: Vec<Change>) -> Vec<Change> {
     let mut seen = HashSet::new();
     let mut kept: Vec<Change> = Vec::with_capacity(changes.len());
@@ -202,7 +201,7 @@ fn last_of_each(changes: Vec<Change>) -> Vec<Change> {
     kept
 }
 
-/// Whether two records say the same, versions aside, as they are written.
+/// Whether two records have the same written form, apart from their versions.
 fn is_same(a: &Record, b: &Record) -> bool {
     let plain = |it: &Record| {
         let mut it = it.clone();
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_and_its_checkpoint_are_one() {
+    fn a_part_and_its_checkpoint_are_committed_together() {
         let dir = tempfile::tempdir().unwrap();
         let collection = open(dir.path());
         assert_eq!(checkpoint(&collection), None);
@@ -260,7 +259,7 @@ mod tests {
         );
         let oid = Oid::new("00000000000000aa", "oai:x:2");
         assert_eq!(collection.get(&oid).unwrap().unwrap().record.text("Title").unwrap(), "c");
-        // What comes again as it is is no change; what is older is not told apart from what is newer.
+        // A record that comes again unchanged is no change; older and newer ones cannot be told apart.
         let version = collection.version();
         let again = vec![update(1, "a"), update(2, "c")];
         let applied = collection.apply_harvested(part(again, "two"), Stamp(11)).unwrap();
@@ -291,7 +290,7 @@ mod tests {
             title()
         };
         assert_eq!(apply(vec![update(1, "a")]).as_deref(), Some("a"));
-        // As it was, after all.
+        // Unchanged, after all.
         assert_eq!(apply(vec![update(1, "b"), update(1, "a")]).as_deref(), Some("a"));
         assert_eq!(apply(vec![delete(1), update(1, "a")]).as_deref(), Some("a"));
         assert_eq!(apply(vec![update(1, "a"), update(1, "b")]).as_deref(), Some("b"));
@@ -304,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_harvest_does_not_bring_is_released_at_its_end() {
+    fn objects_missing_from_a_full_harvest_are_released_at_its_end() {
         let dir = tempfile::tempdir().unwrap();
         let collection = open(dir.path());
         let all = (0..10).map(|it| update(it, "a")).collect();
@@ -321,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_harvest_that_brings_much_less_waits_for_a_word() {
+    fn a_full_harvest_that_brings_much_less_waits_for_a_confirmation() {
         let dir = tempfile::tempdir().unwrap();
         let collection = open(dir.path());
         let all = (0..300).map(|it| update(it, "a")).collect();
@@ -342,12 +341,12 @@ mod tests {
     }
 
     #[test]
-    fn after_a_loss_here_all_is_harvested_anew() {
+    fn after_a_local_loss_everything_is_harvested_again() {
         let dir = tempfile::tempdir().unwrap();
         let collection = open(dir.path());
         let changes = vec![update(1, "a"), update(2, "b")];
         collection.apply_harvested(part(changes, "one"), Stamp(10)).unwrap();
-        // As healing does it.
+        // As the healing does it.
         let cursor = collection.cursor("s").unwrap().unwrap();
         let lower = Cursor { serial: 0, ..cursor };
         let key = note_key(crate::holders::CURSOR, b"s");
@@ -365,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_is_forgotten_has_no_checkpoint_that_counts() {
+    fn a_removed_source_has_no_valid_checkpoint() {
         let dir = tempfile::tempdir().unwrap();
         let collection = open(dir.path());
         collection.apply_harvested(part(vec![update(1, "a")], "one"), Stamp(10)).unwrap();

@@ -1,5 +1,4 @@
-//! The file of the list of what is suppressed, as bytes: appended to, or written anew; and its copy, for when a
-//! part of it is damaged.
+//! The file of the takedown list, as bytes: appended to, or rewritten; and its copy, for damage.
 //!
 //! Source: ours.
 
@@ -15,9 +14,9 @@ use crate::member::{get, put};
 /// A state of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// How often it had been written anew.
+    /// Number of times that it had been rewritten.
     pub(crate) writing: u64,
-    /// How long it was, in bytes.
+    /// Its length, in bytes.
     pub(crate) end: u64,
 }
 
@@ -29,45 +28,44 @@ impl Mark {
         out
     }
 
-    /// `None` for what an earlier release noted, too: that did not do all that is done now.
+    /// Returns `None` for notes of earlier releases, too: those carried out less than this one.
     pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
         let rest = &mut bytes;
         Some(Self { end: get(rest)?, writing: get(rest)? })
     }
 
-    /// Where what follows this state begins in a file that is in the state `now`: at its beginning if
-    /// it has been written anew since, or put back.
+    /// Returns where the bytes after this state begin in a file in the state `now`: at 0 if the
+    /// file was rewritten or restored since.
     pub(crate) fn before(self, now: Self) -> u64 {
         if self.writing == now.writing && self.end <= now.end { self.end } else { 0 }
     }
 }
 
-/// The file.
 #[derive(Debug)]
 pub(crate) struct ListFile {
     disk: Disk,
     pub(crate) path: PathBuf,
-    /// Open once there is something to write.
+    /// Opened at the first write.
     file: Option<File>,
     pub(crate) mark: Mark,
     /// Whether it may end within a record.
     pub(crate) is_torn: bool,
-    /// Whether what is damaged of it was in its copy, and it is to be written anew.
-    pub(crate) is_to_mend: bool,
+    /// Whether its damaged parts were in the copy, so that it is to be rewritten.
+    pub(crate) is_to_rewrite: bool,
 }
 
-/// Bytes on their way to the file.
+/// Bytes to be written to the file.
 #[derive(Debug)]
 pub(crate) struct Writing {
     disk: Disk,
     path: PathBuf,
-    /// `None`: it is to be opened, or made.
+    /// `None`: the file is to be opened, or made.
     file: Option<File>,
     is_anew: bool,
-    /// Where they begin.
+    /// Offset of the bytes.
     pub(crate) at: u64,
     bytes: Vec<u8>,
-    /// The state after it.
+    /// The state after the write.
     mark: Mark,
 }
 
@@ -79,11 +77,11 @@ impl ListFile {
             file: None,
             mark: Mark::default(),
             is_torn: false,
-            is_to_mend: false,
+            is_to_rewrite: false,
         }
     }
 
-    /// Has `bytes`, whole records, follow what is there.
+    /// Prepares to append `bytes`, which are whole records.
     pub(crate) fn append(&self, bytes: Vec<u8>) -> Writing {
         // After a torn record the next one begins on a line of its own.
         let at = self.mark.end + u64::from(self.is_torn);
@@ -92,7 +90,7 @@ impl ListFile {
         self.writing(false, at, bytes, mark)
     }
 
-    /// Has `bytes` take the place of what is there.
+    /// Prepares to replace the file by `bytes`.
     pub(crate) fn replace(&self, bytes: Vec<u8>) -> Writing {
         let mark = Mark { writing: self.mark.writing + 1, end: bytes.len() as u64 };
         self.writing(true, 0, bytes, mark)
@@ -103,12 +101,12 @@ impl ListFile {
         Writing { disk, path, file, is_anew, at, bytes, mark }
     }
 
-    /// Notes that `writing` has been done, on `file`.
+    /// Takes over the state after `writing` was done on `file`.
     pub(crate) fn written(&mut self, writing: &Writing, file: File) {
         self.file = Some(file);
         self.mark = writing.mark;
         self.is_torn = false;
-        self.is_to_mend &= !writing.is_anew;
+        self.is_to_rewrite &= !writing.is_anew;
     }
 
     /// Reads the file, or its copy; `None` if there is none.
@@ -125,7 +123,7 @@ impl ListFile {
         }
     }
 
-    /// Makes a copy of the file, if there is none, as of one that earlier releases wrote.
+    /// Makes a copy of the file, if there is none; earlier releases made none.
     pub(crate) fn copy_if_missing(&self) {
         if self.mark.end != 0 && !copy_of(&self.path).exists() {
             let Writing { disk, path, mark, .. } = self.append(Vec::new());
@@ -135,19 +133,18 @@ impl ListFile {
     }
 }
 
-/// Whether a list is at `path`, or a copy from which it is made anew.
+/// Whether there is a list at `path`, or a copy from which it can be restored.
 #[must_use]
 pub fn has_list(path: &Path) -> bool {
     path.is_file() || copy_of(path).is_file()
 }
 
-/// The path of the copy.
 fn copy_of(path: &Path) -> PathBuf {
     path.with_extension("soif.copy")
 }
 
 impl Writing {
-    /// Does it, durably; returns the file, which was as before if this fails. Blocks.
+    /// Writes the bytes, durably; returns the file. After an error the file is unchanged. Blocks.
     ///
     /// # Errors
     ///
@@ -159,7 +156,7 @@ impl Writing {
         Ok(done)
     }
 
-    /// Does the same to the copy. What cannot be done is done with the next writing.
+    /// Writes the same to the copy. After an error the next write repeats it.
     fn copy(&self) {
         let path = copy_of(&self.path);
         let before = self.mark.end - self.bytes.len() as u64;
@@ -171,7 +168,7 @@ impl Writing {
             fs::read(&self.path).and_then(|all| self.put(&path, &all)).map(drop)
         };
         if let Err(error) = copied {
-            tracing::warn!(path = %path.display(), %error, "the list of what is suppressed has no copy");
+            tracing::warn!(path = %path.display(), %error, "the takedown list has no copy");
         }
     }
 
@@ -190,7 +187,7 @@ impl Writing {
         let before = self.mark.end - self.bytes.len() as u64;
         let written = file.write_all_at(&self.bytes, before).and_then(|()| file.sync_data());
         if let Err(error) = written {
-            // What is left of it would be passed over, and be called damage.
+            // The rest would be skipped, and reported as damage.
             let _ = file.set_len(before);
             return Err(error);
         }
@@ -201,7 +198,7 @@ impl Writing {
         self.put(&self.path, &self.bytes)
     }
 
-    /// Has a file with these bytes take the place of the one at `path`.
+    /// Replaces the file at `path` by one with these bytes.
     fn put(&self, path: &Path, bytes: &[u8]) -> io::Result<File> {
         let new = self.path.with_extension("soif.new");
         self.disk.replace(path, &new, disk::MODE, bytes)
@@ -213,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_follows_a_state_is_known_while_the_file_only_grows() {
+    fn the_bytes_after_a_state_are_known_while_the_file_only_grows() {
         let mark = |writing, end| Mark { writing, end };
         for (before, now, expected) in [
             (mark(0, 0), mark(0, 9), 0),

@@ -1,11 +1,10 @@
-//! Judging the notices that sources send: whose word they are, for which objects it counts, and how
-//! much of it is taken.
+//! Judgment of the notices that sources send: signer, scope and limits.
 //!
-//! A notice is the word of a gatherer if it is signed with the key that the gatherer's id is made of:
-//! then it counts for that gatherer's objects, whoever passes it on. It is the word of a source whose
-//! takedowns count for all if it is signed with the key that the source says is its own. All others are
-//! deletes like any other. What a source may have on the list, and have checked in an hour, is
-//! bounded, so that none can take up the room or the time of the others.
+//! A notice is a gatherer's if it is signed with the key that the gatherer's id is made of. Then it
+//! counts for that gatherer's objects, whoever passes it on. It counts for all objects if its key
+//! is the one that a trusted source names as its own. All others are plain deletes. Each source has
+//! limits on the notices on the list and on those checked in an hour, so no source can take the
+//! room or the time of the others.
 //!
 //! Source: ours.
 //!
@@ -17,62 +16,61 @@ use super::{Scope, Share, Suppressed};
 use crate::change::{Oid, Stamp};
 use crate::notice::Notice;
 
-/// Most notices on the list before no new ones are taken from others; what an administrator says here
-/// is always taken, and so is a later word on what is on the list.
+/// Most notices on the list before new ones of others are refused. Local notices are always taken,
+/// and so are later notices on a listed subject.
 const NOTICES_MAX: usize = 100_000;
-/// Most of them that one source may have brought, unless its takedowns count for all.
+/// Most of them from one source, unless its takedowns count for all.
 const NOTICES_PER_SOURCE_MAX: usize = 10_000;
-/// Most patterns among them: each is compared with every record of its gatherer, or of all.
+/// Most patterns among them: each is compared with every record of its gatherer, or with all.
 const PATTERNS_MAX: usize = 1_000;
-/// Most patterns that one source may have brought, unless its takedowns count for all.
+/// Most patterns from one source, unless its takedowns count for all.
 const PATTERNS_PER_SOURCE_MAX: usize = 100;
-/// Longest pattern that such a source may bring, in bytes.
+/// Longest pattern from such a source, in bytes.
 const PATTERN_BYTES_MAX: usize = 1_000;
 /// Most `*` in it.
 const STARS_MAX: usize = 8;
-/// Most signatures that are checked for such a source in an hour (about two seconds' work).
+/// Most signatures checked for such a source in an hour (about two seconds of work).
 const CHECKS_AN_HOUR_MAX: u32 = 20_000;
-/// Most of those that are of patterns: for each one all objects may have to be looked through.
+/// Most of those with patterns: each may require a search through all objects.
 const PATTERNS_AN_HOUR_MAX: u32 = 200;
-/// An hour, in milliseconds.
 const HOUR_MS: u64 = 3_600_000;
-/// How far ahead of the clock a notice may be dated, in milliseconds: a day. What is dated later could
-/// not be taken back before then.
+/// Largest distance of a notice's date ahead of the clock, in milliseconds: a day. A later date would
+/// prevent a lift until then.
 const AHEAD_MS_MAX: u64 = 24 * HOUR_MS;
 
-/// What is to be done about a notice that a source sends.
+/// The decision about a notice from a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It is on the list, in force, and counts for the object.
     Known,
-    /// It is to be put on the list.
+    /// It is added to the list.
     Take(Scope),
-    /// The tombstone is like any other.
+    /// It is ignored: the tombstone is a plain delete.
     Plain,
 }
 
-/// What is known of the sources.
+/// The keys of sources, and their use of the limits.
 #[derive(Debug, Default)]
-pub(crate) struct Watched {
-    /// Those whose takedowns count for all.
+pub(crate) struct SourceTrust {
+    /// Sources whose takedowns count for all.
     pub(crate) trusted: BTreeSet<String>,
-    /// The keys that they say are theirs; ours under no name.
+    /// The keys that sources name as their own; our key has the empty name.
     pub(crate) keys: HashMap<String, String>,
     hours: HashMap<String, Hour>,
 }
 
-/// What a source has done in an hour.
+/// A source's use of the limits in an hour.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hour {
     began: Stamp,
     checks: u32,
     patterns: u32,
-    /// Whether the log has been told that something is wrong with what it sends.
-    is_told: bool,
+    /// Whether the log has a warning about this source in this hour.
+    is_logged: bool,
 }
 
-impl Watched {
-    /// Whether what `key` has signed counts for all.
+impl SourceTrust {
+    /// Whether notices of `key` count for all.
     fn trusts(&self, key: &str) -> bool {
         let mut sources = self.trusted.iter().map(String::as_str).chain([""]);
         sources.any(|it| self.keys.get(it).is_some_and(|it| it == key))
@@ -89,7 +87,7 @@ impl Watched {
 }
 
 impl Suppressed {
-    /// Says what is to be done about a notice that `source` sends on the tombstone of `oid`.
+    /// Decides about a notice from `source` on the tombstone of `oid`.
     pub(crate) fn judge(
         &mut self,
         source: &str,
@@ -98,9 +96,9 @@ impl Suppressed {
         now: Stamp,
     ) -> Verdict {
         let is_carrier = *oid == notice.carrier();
-        let trusts = self.watched.trusts(&notice.key);
-        if let Some(known) = self.of(notice).filter(|it| notice.at <= it.notice.at) {
-            let is_same = known.notice == *notice && notice.is_at_home(oid);
+        let trusts = self.trust.trusts(&notice.key);
+        if let Some(known) = self.latest(notice).filter(|it| notice.at <= it.notice.at) {
+            let is_same = known.notice == *notice && notice.fits_tombstone(oid);
             return match () {
                 () if is_same && known.active && trusts && known.scope < Scope::All => {
                     Verdict::Take(Scope::All)
@@ -111,9 +109,9 @@ impl Suppressed {
                 () => Verdict::Plain,
             };
         }
-        let is_bounded = !self.watched.trusted.contains(source);
+        let is_bounded = !self.trust.trusted.contains(source);
         let (checks, patterns) = {
-            let hour = self.watched.hour(source, now);
+            let hour = self.trust.hour(source, now);
             hour.checks = hour.checks.saturating_add(1);
             hour.patterns = hour.patterns.saturating_add(u32::from(notice.subject.is_pattern()));
             (hour.checks, hour.patterns)
@@ -122,7 +120,7 @@ impl Suppressed {
             return self.surplus(source, "too many notices in an hour", now);
         }
         let wrong = match () {
-            () if !notice.is_at_home(oid) => Some("it is about something else"),
+            () if !notice.fits_tombstone(oid) => Some("it is about something else"),
             () if !notice.is_genuine() => Some("its signature is wrong"),
             () if now.0.saturating_add(AHEAD_MS_MAX) < notice.at.0 => {
                 Some("it is dated more than a day ahead")
@@ -145,9 +143,9 @@ impl Suppressed {
         Verdict::Take(if trusts { Scope::All } else { Scope::Own })
     }
 
-    /// Says of what there would be too much on the list with this notice; `None` if there is room.
+    /// Returns the limit that this notice would exceed; `None` if there is room.
     fn excess(&self, source: &str, notice: &Notice, is_bounded: bool) -> Option<&'static str> {
-        let known = self.of(notice);
+        let known = self.latest(notice);
         let share = self.shares.get(source).copied().filter(|_| is_bounded);
         let share = share.unwrap_or(Share { notices: 0, patterns: 0 });
         let is_full = NOTICES_MAX <= self.list.len() || NOTICES_PER_SOURCE_MAX <= share.notices;
@@ -171,8 +169,8 @@ impl Suppressed {
     fn forged(&mut self, source: &str, oid: &Oid, why: &str, now: Stamp) -> Verdict {
         self.counts.forged += 1;
         self.counts.last_forged = Some(format!("{oid}: {why}"));
-        if self.is_to_tell(source, now) {
-            tracing::warn!(source, %oid, why, "a notice is not genuine; it is a delete like any other");
+        if self.should_log(source, now) {
+            tracing::warn!(source, %oid, why, "a notice is not genuine; it is a plain delete");
         }
         Verdict::Plain
     }
@@ -180,14 +178,14 @@ impl Suppressed {
     fn surplus(&mut self, source: &str, of_what: &str, now: Stamp) -> Verdict {
         self.counts.surplus += 1;
         self.counts.last_surplus = Some(format!("source {source}: {of_what}"));
-        if self.is_to_tell(source, now) {
-            tracing::warn!(source, of_what, "a notice is not taken; it is a delete like any other");
+        if self.should_log(source, now) {
+            tracing::warn!(source, of_what, "a notice exceeds a limit; it is a plain delete");
         }
         Verdict::Plain
     }
 
-    /// Whether the log is to be told of what a source does: once in an hour.
-    fn is_to_tell(&mut self, source: &str, now: Stamp) -> bool {
-        !std::mem::replace(&mut self.watched.hour(source, now).is_told, true)
+    /// Whether to log a warning about a source: once in an hour.
+    fn should_log(&mut self, source: &str, now: Stamp) -> bool {
+        !std::mem::replace(&mut self.trust.hour(source, now).is_logged, true)
     }
 }

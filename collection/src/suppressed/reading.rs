@@ -1,4 +1,4 @@
-//! Reading the list of what is suppressed, over what is torn or damaged of it.
+//! Reading of the takedown list, over torn or damaged parts.
 //!
 //! Source: ours.
 
@@ -8,22 +8,22 @@ use super::{LIST, NOTICE, NOWHERE, PIN, Suppressed, Suppression, WRITING};
 use crate::error::Error;
 
 impl Suppressed {
-    /// Takes in what the copy has besides, where the file has `damaged` parts or is gone.
+    /// Adds the records of the copy, if the file has `damaged` parts or is gone.
     pub(super) fn take_copy(&mut self, damaged: u64) -> Result<(), Error> {
         let Some(bytes) = self.file.read(true)? else { return Ok(()) };
         self.counts.damaged = 0;
         self.take_in(&bytes, true);
-        self.file.is_to_mend = self.counts.damaged == 0 && !bytes.is_empty();
-        if self.file.is_to_mend {
+        self.file.is_to_rewrite = self.counts.damaged == 0 && !bytes.is_empty();
+        if self.file.is_to_rewrite {
             let path = self.file.path.display();
-            tracing::warn!(%path, "the list of what is suppressed is made anew from its copy");
+            tracing::warn!(%path, "the takedown list is restored from its copy");
         } else {
             self.counts.damaged = damaged;
         }
         Ok(())
     }
 
-    /// Takes in the records of the file, or of its copy.
+    /// Adds the records of the file, or of its copy.
     pub(super) fn take_in(&mut self, bytes: &[u8], is_copy: bool) {
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|it| !it.is_empty()) {
@@ -39,12 +39,12 @@ impl Suppressed {
             let Err(error) = outcome else { break };
             self.counts.damaged += 1;
             let (path, byte) = (self.file.path.display(), at as u64 + done);
-            tracing::error!(%path, byte, %error, "a part of the list of what is suppressed is lost");
-            // A torn record may seem to reach into the next: go on right behind its beginning. Where
-            // that is what is damaged, the next beginning is that of a whole one.
-            let place = |it: u64| usize::try_from(it).unwrap_or(usize::MAX);
-            let next = next_record(bytes, at + place(done));
-            let is_before = done != 0 && at + place(error.offset) < next;
+            tracing::error!(%path, byte, %error, "a part of the takedown list is lost");
+            // A torn record may seem to include the next one: continue right after its beginning.
+            // If the damage is there, the next beginning is that of a whole record.
+            let index = |it: u64| usize::try_from(it).unwrap_or(usize::MAX);
+            let next = next_record(bytes, at + index(done));
+            let is_before = done != 0 && at + index(error.offset) < next;
             let torn = if done == 0 { at } else { next };
             at = if is_before { next } else { next_record(bytes, torn + 1) };
         }
@@ -65,7 +65,7 @@ impl Suppressed {
     }
 }
 
-/// Returns where a record may begin after `from`.
+/// Returns the next possible start of a record after `from`.
 fn next_record(bytes: &[u8], from: usize) -> usize {
     let rest = bytes.get(from..).unwrap_or_default();
     let found = rest.windows(2).position(|it| it == b"\n@");

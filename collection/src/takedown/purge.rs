@@ -1,4 +1,4 @@
-//! Purging: the bytes of what is suppressed leave the disk now, instead of at the next compaction.
+//! Purging: removes the bytes of suppressed objects now, instead of at the next compaction.
 //!
 //! Source: ours.
 
@@ -8,42 +8,41 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Doubt;
+use super::Recheck;
 use crate::change::{Change, Stamp};
 use crate::collection::{Collection, Inner};
 use crate::error::Error;
-use crate::log::due::Due;
+use crate::log::due::CompactionDue;
 use crate::member::{MEMBER_BYTES_MAX, Unpacker};
 use crate::notice::{Notice, Subject};
 use crate::suppressed::Suppression;
 
-/// What a purge did, and where copies may remain.
+/// The outcome of a purge, and the places where copies may remain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Purged {
-    /// What is suppressed and was purged: subjects as they are written.
+    /// The purged subjects, as they are written.
     pub subjects: Vec<String>,
     /// Bytes of the log before and after.
     pub bytes: (u64, u64),
-    /// Records of what is suppressed that the log still has; 0 unless something is wrong.
+    /// Records of suppressed objects that are still in the log; 0 unless there is a fault.
     pub left: u64,
-    /// Files that are no part of the log any more and go with the last who reads them.
+    /// Files that left the log and are removed with their last reader.
     pub still_read: Vec<PathBuf>,
-    /// The serial of the last tombstone of it: who has read less far may have a copy.
+    /// The serial of the last tombstone: consumers before it may have a copy.
     pub told_at: u64,
-    /// Sources that held some of it when it was taken down, and have been told nothing by this.
+    /// Sources that held such objects at the takedown; a purge does not inform them.
     pub held_by: Vec<String>,
 }
 
 impl Collection {
-    /// Rewrites the log and the key index without the bytes of what is suppressed (all of it, or
-    /// just `only`), and looks through all of the log whether any are left. What is pinned must have
-    /// been let go.
+    /// Rewrites the log and the key index without the bytes of suppressed objects (all of them, or
+    /// just those of `only`). Then searches the log for any that are left. Release pinned versions
+    /// first.
     ///
     /// # Errors
     ///
-    /// [`Error::NotSuppressed`]: only what is suppressed can be purged. [`Error::Damaged`]: a part of the log is, and is
-    /// to be healed first. Otherwise as for
-    /// [`compact`](Self::compact).
+    /// [`Error::NotSuppressed`]: only suppressed objects can be purged. [`Error::Damaged`]: a part
+    /// of the log is damaged; heal it first. Otherwise as for [`compact`](Self::compact).
     pub fn purge(&self, only: Option<&Subject>, now: Stamp) -> Result<Purged, Error> {
         let inner = &self.inner;
         let meant =
@@ -54,19 +53,19 @@ impl Collection {
             return Err(Error::NotSuppressed { subject: only.to_string() });
         }
         if inner.log.view().has_holes() {
-            // A key index that is made anew would not know what is missing.
+            // A rebuilt key index would lack the missing objects.
             return Err(inner.log.view().gap());
         }
         {
-            // What has not been done for want of space, or came back, is done first.
+            // First the takedowns that were interrupted or undone.
             let mut tail = inner.tail();
-            tail.go_on(&inner.log)?;
-            inner.settle(&mut tail, &HashSet::new(), Doubt::Live, now)?;
+            tail.ensure_writable(&inner.log)?;
+            inner.apply_list(&mut tail, &HashSet::new(), Recheck::LiveObjects, now)?;
         }
-        let compacted = inner.compact(Due::All, None, now)?;
+        let compacted = inner.compact(CompactionDue::All, None, now)?;
         inner.remove_damaged()?;
         let made = inner.keys_made();
-        inner.rebuild_keys(made, "what is suppressed is purged")?;
+        inner.rebuild_keys(made, "suppressed objects are purged")?;
         let mut purged = Purged {
             subjects: list.iter().map(|it| it.notice.subject.to_string()).collect(),
             bytes: compacted.bytes,
@@ -84,8 +83,8 @@ impl Collection {
 }
 
 impl Inner {
-    /// Removes segments that an opening has put aside because they were damaged: what is good of them
-    /// is in the log.
+    /// Removes damaged segments that an earlier release has put aside: their sound members are in
+    /// the log.
     fn remove_damaged(&self) -> Result<(), Error> {
         let failed = |error| Error::io("cannot list", &self.dir, error);
         for entry in fs::read_dir(&self.dir).map_err(failed)? {
@@ -99,10 +98,10 @@ impl Inner {
         Ok(())
     }
 
-    /// Notes, durably, that what was suppressed up to a serial has left the log: replicas of it are to know.
+    /// Notes, durably, that subjects suppressed up to a serial have left the log: replicas have to know.
     fn note_purged(&self, told_at: u64) -> Result<(), Error> {
         let mut tail = self.tail();
-        tail.go_on(&self.log)?;
+        tail.ensure_writable(&self.log)?;
         let mut manifest = tail.manifest_now();
         if manifest.purged < told_at {
             manifest.purged = told_at;
@@ -112,7 +111,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns the segments on disk that are no part of the log any more.
+    /// Returns the segments on disk that are not in the log any more.
     pub(crate) fn retired(&self) -> Result<Vec<PathBuf>, Error> {
         let failed = |error| Error::io("cannot list", &self.dir, error);
         let view = self.log.view();
@@ -129,14 +128,14 @@ impl Inner {
         Ok(found)
     }
 
-    /// Looks through all members for records of what is on the list, and for its last tombstone.
+    /// Searches all members for records of listed subjects, and for their last tombstone.
     fn search(&self, list: &[Suppression], purged: &mut Purged) -> Result<(), Error> {
         let is_of = |it: &Notice| list.iter().any(|on| on.notice == *it);
         let mut unpacker = Unpacker::new(MEMBER_BYTES_MAX);
         for segment in self.log.view().segments {
             let entries = segment.entries().clone();
             for entry in entries.iter().filter(|it| !it.local) {
-                self.go_on()?;
+                self.check_open()?;
                 let member = segment.read(entry, &mut unpacker)?;
                 let damaged = |what| Error::Damaged {
                     path: segment.path.clone(),

@@ -1,5 +1,5 @@
-//! Damage: every flipped byte is noticed, every cut ends at a commit, and a key index that is gone,
-//! old or broken gives the same answers as a good one.
+//! Damage: every flipped byte is noticed, every cut ends at a commit, and a missing, old or broken
+//! key index gives the same answers as a good one.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -41,7 +41,7 @@ fn fill(dir: &Path, commits: u64) -> BTreeMap<String, u64> {
     answers(&collection)
 }
 
-/// Everything that lives, with its serial, by look-up and by scan.
+/// Returns all live objects with their serials, by look-up and by scan.
 fn answers(collection: &Collection) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     for scanned in collection.scan(0).unwrap().map(Result::unwrap) {
@@ -55,7 +55,7 @@ fn answers(collection: &Collection) -> BTreeMap<String, u64> {
     found
 }
 
-/// Which of the objects 1 to `last` can be had, and of which only the name is known.
+/// Returns those of the objects 1 to `last` that can be read, and those that are only known.
 fn states(collection: &Collection, last: u64) -> (Vec<u64>, Vec<u64>) {
     let (mut whole, mut damaged) = (Vec::new(), Vec::new());
     for n in 1..=last {
@@ -81,7 +81,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A directory with a log of three commits and no key index.
+/// Makes a directory with a log of three commits and no key index.
 fn small() -> (tempfile::TempDir, PathBuf, Vec<u8>) {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), 3);
@@ -105,7 +105,7 @@ fn every_flipped_byte_is_noticed_and_named() {
         assert!(problems[0].offset <= at as u64, "byte {at}: {problems:?}");
         let read: Result<Vec<_>, Error> = collection.scan(0).unwrap().collect();
         match read {
-            // A flip in a local member or in a header does not hinder a scan from going by it …
+            // A scan passes over a flip in a local member or in a header …
             Ok(all) => assert_eq!(all.len(), 9, "byte {at}"),
             // … and otherwise it stops there.
             Err(error) => assert!(matches!(error, Error::Damaged { .. }), "byte {at}: {error}"),
@@ -113,9 +113,9 @@ fn every_flipped_byte_is_noticed_and_named() {
     }
 }
 
-/// The cut at every byte is tested beside the code; here what it means for the answers.
+/// Recovery's own tests cut at every byte; this one tests the answers after a cut.
 #[test]
-fn what_a_cut_has_cost_is_known_by_the_keys_and_only_that() {
+fn the_keys_know_exactly_the_objects_that_a_cut_has_lost() {
     for has_keys in [true, false] {
         let (dir, segment, bytes) = small();
         drop(open(dir.path()));
@@ -152,7 +152,7 @@ fn zeros_after_the_last_commit_are_cut_and_nothing_is_lost() {
 }
 
 #[test]
-fn damage_found_at_a_start_costs_one_member_until_that_is_brought_again() {
+fn damage_found_at_a_start_costs_one_member_until_its_objects_return() {
     for (what, at) in [("header", 20), ("body", 100)] {
         let dir = tempfile::tempdir().unwrap();
         fill(dir.path(), 5);
@@ -184,7 +184,7 @@ fn damage_found_at_a_start_costs_one_member_until_that_is_brought_again() {
             assert_eq!(collection.cursor("s").unwrap(), Some(cursor.clone()));
             assert_eq!(collection.lost().unwrap(), [Oid::new("g", "http://8")]);
             let report = collection.verify().unwrap();
-            assert_eq!(report.lost, [Oid::new("g", "http://8")], "nobody knows where it came from");
+            assert_eq!(report.lost, [Oid::new("g", "http://8")], "its origin is unknown");
             assert_eq!(report.healable, []);
         }
         let (collection, _) = open(dir.path());
@@ -192,7 +192,7 @@ fn damage_found_at_a_start_costs_one_member_until_that_is_brought_again() {
         assert_eq!(collection.heal(Stamp(6)).unwrap(), Some(Healing::Done { members: 1 }));
         assert_eq!(states(&collection, 15), ((1..=15).collect(), vec![]));
         assert_eq!(collection.version().epoch, before.epoch);
-        assert_eq!(collection.horizon(), 8, "who has not come past it gets a snapshot");
+        assert_eq!(collection.horizon(), 8, "consumers before it get a snapshot");
         assert_eq!(collection.verify().unwrap().problems, []);
         assert_eq!(collection.note(b"n").unwrap().as_deref(), Some(&b"4"[..]));
         drop(collection);
@@ -202,7 +202,7 @@ fn damage_found_at_a_start_costs_one_member_until_that_is_brought_again() {
 }
 
 #[test]
-fn a_manifest_that_is_gone_is_made_anew_on_demand() {
+fn a_missing_manifest_is_rebuilt_on_demand() {
     let dir = tempfile::tempdir().unwrap();
     let all = fill(dir.path(), 3);
     let manifest = dir.path().join("MANIFEST");
@@ -228,7 +228,7 @@ fn a_manifest_that_is_gone_is_made_anew_on_demand() {
 }
 
 #[test]
-fn a_restored_backup_is_not_taken_for_what_it_was() {
+fn a_restored_backup_gets_a_new_epoch() {
     let dir = tempfile::tempdir().unwrap();
     let all = fill(dir.path(), 2);
     let backup = tempfile::tempdir().unwrap();
@@ -306,7 +306,7 @@ fn any_state_of_the_keys_gives_the_same_answers() {
 }
 
 #[test]
-fn keys_from_before_a_compaction_are_made_anew() {
+fn keys_from_before_a_compaction_are_rebuilt() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), 2);
     let old = tempfile::tempdir().unwrap();
@@ -314,7 +314,7 @@ fn keys_from_before_a_compaction_are_made_anew() {
     let (collection, _) = open(dir.path());
     let changes = vec![Change::Delete(Oid::new("g", "http://1"))];
     collection.commit(Batch { changes, notes: vec![] }, Stamp(6)).unwrap();
-    // Long enough after for the tombstone to go: a replay could not know of it.
+    // Late enough for the tombstone to go: a replay would miss it.
     collection.compact(Stamp(u64::MAX / 2)).unwrap();
     assert_eq!(collection.stats().changes, 5);
     let version = collection.version();
@@ -325,12 +325,15 @@ fn keys_from_before_a_compaction_are_made_anew() {
     assert!(recovery.keys_rebuilt.is_some());
     assert_eq!(collection.len(), 5);
     assert_eq!(collection.version(), version, "a serial is never used again");
-    assert!(collection.extents(6).unwrap().is_none(), "who missed the delete needs a snapshot");
+    assert!(
+        collection.extents(6).unwrap().is_none(),
+        "consumers without the delete need a snapshot"
+    );
     assert!(collection.extents(7).unwrap().is_some());
 }
 
 #[test]
-fn what_a_killed_verification_left_is_removed() {
+fn the_files_of_a_killed_verification_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), 1);
     let left = dir.path().join("keys.verify");

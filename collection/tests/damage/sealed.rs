@@ -1,4 +1,4 @@
-//! Damage of segments that are not written to any more, and of collections that sources fill.
+//! Damage of sealed segments, and of collections that sources fill.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use collection::{
 
 use crate::{SEGMENT, answers, copy, fill, open, states, update};
 
-/// Ten sealed segments of one commit each; returns the third's path.
+/// Makes ten sealed segments of one commit each; returns the third's path.
 fn sealed(dir: &Path) -> PathBuf {
     let options = Options { segment_bytes_max: 1, ..Options::default() };
     let (collection, _) = Collection::open(dir, options, Stamp(5)).unwrap();
@@ -48,7 +48,7 @@ fn damage_in_a_sealed_segment_is_named_and_stays_where_it_is() {
 }
 
 #[test]
-fn what_only_looks_changes_nothing() {
+fn a_collection_that_is_opened_to_read_is_not_changed() {
     let dir = tempfile::tempdir().unwrap();
     let segment = sealed(dir.path());
     let collection = open(dir.path()).0;
@@ -70,7 +70,7 @@ fn what_only_looks_changes_nothing() {
         let opened = Collection::open_to_read(looked_at.path(), options.clone(), Stamp(7));
         let (collection, recovery) = opened.unwrap();
         let second = Collection::open_to_read(looked_at.path(), options.clone(), Stamp(7));
-        assert!(second.is_ok(), "several may look");
+        assert!(second.is_ok(), "several may read");
         assert!(matches!(
             Collection::open(looked_at.path(), options, Stamp(7)),
             Err(Error::InUse { .. })
@@ -89,7 +89,7 @@ fn what_only_looks_changes_nothing() {
     }
 }
 
-/// All files below a folder.
+/// Returns all files below a folder.
 fn world(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for item in fs::read_dir(dir).unwrap().map(Result::unwrap) {
@@ -102,8 +102,8 @@ fn world(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// A collection filled by the source `s`, with each change in a segment of its own: objects 1 and 2,
-/// a delete of the first, and object 3.
+/// Makes a collection from source `s`, with each change in a segment of its own: objects 1 and 2, a
+/// delete of the first, and object 3.
 fn pulled(dir: &Path) -> Collection {
     let options = Options { segment_bytes_max: 1, ..Options::default() };
     let (collection, _) = Collection::open(dir, options, Stamp(5)).unwrap();
@@ -123,7 +123,7 @@ fn pull(collection: &Collection, changes: Vec<(u64, Change)>, end: Option<u64>) 
     collection.apply(pulled, Stamp(5)).unwrap()
 }
 
-/// Changes a byte in the header of the member that has changes.
+/// Changes a byte in the header of the member with changes.
 fn break_changes(segment: &Path) {
     let mut bytes = fs::read(segment).unwrap();
     let mut decoder = Decoder::new(MEMBER_BYTES_MAX);
@@ -159,7 +159,7 @@ fn an_object_that_was_damaged_at_a_start_is_taken_from_its_source_again() {
 }
 
 #[test]
-fn without_keys_all_is_taken_from_its_source_again() {
+fn without_keys_everything_is_taken_from_its_source_again() {
     let dir = tempfile::tempdir().unwrap();
     let before = pulled(dir.path()).version();
     fs::remove_dir_all(dir.path().join("keys")).unwrap();
@@ -171,7 +171,7 @@ fn without_keys_all_is_taken_from_its_source_again() {
     let sources = BTreeSet::from(["s".to_owned()]);
     assert_eq!(collection.release_unheld(&sources, Stamp(6)).unwrap(), 0);
     assert!(collection.aftermath().unwrap().is_some(), "the source has not been read again");
-    assert_eq!(collection.heal(Stamp(6)).unwrap(), None, "what is damaged stays until then");
+    assert_eq!(collection.heal(Stamp(6)).unwrap(), None, "damage stays until then");
     let applied = pull(&collection, vec![(2, update(2)), (4, update(3))], Some(7));
     assert_eq!((applied.updated, applied.ignored), (1, 1));
     assert!(collection.get(&Oid::new("g", "http://2")).unwrap().is_some());
@@ -186,7 +186,7 @@ fn without_keys_all_is_taken_from_its_source_again() {
 }
 
 #[test]
-fn what_lives_again_since_its_delete_was_lost_goes_once_its_source_has_been_read() {
+fn an_object_whose_delete_was_lost_goes_once_its_source_has_been_read() {
     let dir = tempfile::tempdir().unwrap();
     drop(pulled(dir.path()));
     fs::remove_dir_all(dir.path().join("keys")).unwrap();
@@ -194,7 +194,7 @@ fn what_lives_again_since_its_delete_was_lost_goes_once_its_source_has_been_read
     for _ in 0..2 {
         let (collection, _) = open(dir.path());
         assert!(collection.get(&Oid::new("g", "http://1")).unwrap().is_some());
-        assert!(collection.aftermath().unwrap().is_some(), "over a restart too");
+        assert!(collection.aftermath().unwrap().is_some(), "after a restart too");
     }
     let (collection, _) = open(dir.path());
     let sources = BTreeSet::from(["s".to_owned()]);
@@ -209,7 +209,7 @@ fn what_lives_again_since_its_delete_was_lost_goes_once_its_source_has_been_read
 }
 
 #[test]
-fn a_sealed_segment_that_is_cut_at_a_members_end_shows_too() {
+fn a_sealed_segment_that_is_cut_at_a_members_end_is_noticed() {
     let dir = tempfile::tempdir().unwrap();
     let segment = sealed(dir.path());
     fs::write(&segment, b"").unwrap();

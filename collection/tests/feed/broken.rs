@@ -1,4 +1,4 @@
-//! Transfers that are cut anywhere, dropped, stalled or damaged.
+//! Tests of broken transfers: cut anywhere, dropped, stalled or damaged.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use http::StatusCode;
 use tokio::time::timeout;
 
 use crate::support::{
-    Harm, Random, SOON, Server, Store, asking, get, patient, proxy, pull, puller,
+    Harm, Random, SOON, Server, Store, feed_client, get, patient, proxy, pull, puller,
 };
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn a_snapshot_that_is_gone_is_begun_anew() {
 }
 
 #[tokio::test]
-async fn a_pull_that_fails_says_what_it_has_brought() {
+async fn a_failed_pull_reports_what_it_has_brought() {
     let (source, broker) = (Store::new(), Store::new());
     source.fill(0..400, "first", 30);
     let server = Server::start(&source, FeedOptions::default()).await;
@@ -141,7 +141,7 @@ async fn damage_is_found_named_and_fetched_again() {
     assert_eq!(broker.titles(), source.titles());
 
     let broker = Store::new();
-    // Resumed answers begin later in the stream; damage them from their start on.
+    // Resumed answers begin later in the stream: damage them near their start.
     let always = proxy(server.address, |number| Harm::Flip(if number < 2 { 9_000 } else { 900 }));
     let error = puller(always.await, &broker).pull(None).await.unwrap_err();
     let Error::Corrupt { name, url, offset, what } = &error else { panic!("{error}") };
@@ -161,7 +161,7 @@ async fn a_peer_that_falls_silent_is_given_up() {
     let silent = proxy(server.address, |_| Harm::Stall(900)).await;
     let (client, collection) = (patient(Duration::from_millis(200)), broker.collection.clone());
     let limits = PullLimits::default();
-    let puller = Puller::new(asking(client, silent, "source"), collection, limits);
+    let puller = Puller::new(feed_client(client, silent, "source"), collection, limits);
     let error = timeout(SOON, puller.pull(None)).await.unwrap().unwrap_err();
     assert!(error.to_string().contains("without sending anything"), "{error}");
     assert!(error.retry().is_some());

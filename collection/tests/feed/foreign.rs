@@ -1,4 +1,4 @@
-//! Peers that speak something else, or bring too much.
+//! Tests of foreign peers: other formats, other protocols, too much data.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use tower::service_fn;
 use crate::support::{Server, Store, base, client, limited, now, puller, update};
 
 #[tokio::test]
-async fn a_consumer_of_another_format_is_told_which_is_spoken() {
+async fn a_consumer_of_another_format_gets_the_servers_format() {
     let source = Store::new();
     let server = Server::start(&source, FeedOptions::default()).await;
     let ask = |format: &'static str| {
@@ -31,10 +31,10 @@ async fn a_consumer_of_another_format_is_told_which_is_spoken() {
     assert_eq!(response.status, StatusCode::NOT_ACCEPTABLE);
     assert_eq!(response.header("harvest-format"), Some("1"));
     let told = response.bytes(1_000).await.unwrap();
-    assert_eq!(told, "format 1 is spoken here, not 7\n");
+    assert_eq!(told, "this server has format 1, not 7\n");
     assert_eq!(ask("7, 1").await.status, StatusCode::OK);
 
-    // And the other way round: a server of the future.
+    // The other way round: a server of a later release.
     let future = scripted(|_| {
         let mut response = Response::new(net::body::full("format 7 is spoken here"));
         *response.status_mut() = StatusCode::NOT_ACCEPTABLE;
@@ -46,7 +46,7 @@ async fn a_consumer_of_another_format_is_told_which_is_spoken() {
     assert!(error.retry().is_none());
 }
 
-/// A server that answers whatever `answer` says.
+/// Starts a server whose answers come from `answer`.
 async fn scripted(
     answer: impl Fn(&str) -> Response<Body> + Clone + Send + Sync + 'static,
 ) -> SocketAddr {
@@ -60,7 +60,7 @@ async fn scripted(
 }
 
 #[tokio::test]
-async fn what_is_no_feed_is_said_to_be_none() {
+async fn an_answer_that_is_no_feed_is_reported_as_such() {
     let broker = Store::new();
     let page = scripted(|_| Response::new(net::body::full("<html>hello</html>"))).await;
     let error = puller(page, &broker).pull(None).await.unwrap_err();
@@ -76,7 +76,7 @@ async fn what_is_no_feed_is_said_to_be_none() {
 }
 
 #[tokio::test]
-async fn a_source_brings_no_more_than_it_may() {
+async fn a_source_cannot_exceed_its_limits() {
     let source = Store::new();
     source.fill(0..100, "first", 50);
     let server = Server::start(&source, FeedOptions::default()).await;
@@ -92,7 +92,7 @@ async fn a_source_brings_no_more_than_it_may() {
     }
 }
 
-/// A delta's head, and then its end mark.
+/// Makes an answer with a delta's head and only an end mark.
 fn delta(epoch: Epoch, from: u64, to: u64, objects: u64) -> Response<Body> {
     let mark = end_mark(Version { epoch, serial: to });
     let mut response = Response::new(net::body::full(mark));
@@ -111,7 +111,7 @@ fn delta(epoch: Epoch, from: u64, to: u64, objects: u64) -> Response<Body> {
 }
 
 #[tokio::test]
-async fn a_delta_is_taken_only_if_it_was_asked_for() {
+async fn a_delta_is_taken_only_if_it_was_requested() {
     let cursor = Cursor { epoch: Epoch(9), serial: 5, snapshot: None };
     for (epoch, from, to, taken) in [(9, 5, 5, true), (9, 5, 8, true), (8, 5, 5, false)]
         .into_iter()
@@ -132,7 +132,7 @@ async fn a_delta_is_taken_only_if_it_was_asked_for() {
         if taken {
             let summary = outcome.unwrap();
             assert_eq!((summary.version.serial, reached), (to, to));
-            assert_eq!(summary.objects, 3, "it says more than it ever brought");
+            assert_eq!(summary.objects, 3, "it claims more than it ever sent");
         } else {
             let back = epoch < 9 && matches!(outcome, Err(Error::EpochBack { .. }));
             assert!(back || matches!(outcome, Err(Error::NotAFeed { .. })), "{outcome:?}");

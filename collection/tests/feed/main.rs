@@ -1,5 +1,5 @@
-//! Feeds over real connections: whole, waited for, cut anywhere, damaged, passed on, and asked for
-//! by many at once.
+//! Feeds over real connections: whole, held, cut anywhere, damaged, passed on, and requested by
+//! many at once.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! What a pull brings: snapshots and deltas, waited for, after a restore, passed on.
+//! Tests of pulls: snapshots and deltas, long polls, restored sources, several hops.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ async fn the_first_pull_is_a_snapshot_and_the_next_are_deltas() {
 }
 
 #[tokio::test]
-async fn a_waiting_pull_hears_of_a_commit_at_once() {
+async fn a_waiting_pull_gets_a_commit_at_once() {
     let (source, broker) = (Store::new(), Store::new());
     let shutdown = Shutdown::new();
     let options = FeedOptions { shutdown: shutdown.clone(), ..FeedOptions::default() };
@@ -67,7 +67,7 @@ async fn a_waiting_pull_hears_of_a_commit_at_once() {
     assert!(clock::monotonic() - began < Duration::from_secs(10));
     assert_eq!((server.feed().counters().woken, server.feed().counters().waiting), (1, 0));
 
-    // Nothing happens: the answer comes when the time is up, or the server stops.
+    // Without news the answer comes at the end of the wait, or when the server stops.
     let have = source.collection.version();
     let path = format!("feed?since={}&epoch={}&wait=1", have.serial, have.epoch);
     assert_eq!(get(server.address, &path).await.header("harvest-kind"), Some("delta"));
@@ -84,7 +84,7 @@ async fn a_waiting_pull_hears_of_a_commit_at_once() {
 }
 
 #[tokio::test]
-async fn an_unknown_epoch_or_serial_leads_to_a_snapshot_that_releases_what_it_does_not_name() {
+async fn an_unknown_epoch_or_serial_leads_to_a_snapshot_that_releases_unnamed_objects() {
     let (source, restored, broker) = (Store::new(), Store::new(), Store::new());
     source.fill(0..20, "old", 10);
     restored.fill(10..25, "new", 10);
@@ -131,7 +131,7 @@ async fn a_loss_stays_held_when_the_snapshot_is_gone_and_another_is_given() {
     let other = Store::new();
     other.fill(1_000..2_500, "other", 500);
     for _ in 0..3 {
-        // The server knows no snapshot of before.
+        // The server knows no earlier snapshot.
         server.serve(&other);
         let error = puller(server.address, &broker).pull(None).await.unwrap_err();
         assert!(matches!(error, Error::Loss { lost: 300, of: 300, .. }), "{error}");

@@ -1,4 +1,4 @@
-//! Changes that come without being asked for: taken where they follow, and nowhere else.
+//! Tests of pushed changes: taken if they follow the cursor, and not otherwise.
 
 use collection::feed::FeedOptions;
 use collection::pull::{Kind, Pushed, Summary};
@@ -7,7 +7,7 @@ use collection::{Change, Error, Stamp, Version};
 use crate::support::{Server, Store, oid, pull, puller};
 
 #[tokio::test]
-async fn what_follows_the_cursor_is_taken_and_what_leaves_a_gap_is_not() {
+async fn changes_at_the_cursor_are_taken_and_changes_after_a_gap_are_not() {
     let (source, broker) = (Store::new(), Store::new());
     source.fill(0..50, "first", 7);
     let server = Server::start(&source, FeedOptions::default()).await;
@@ -47,7 +47,7 @@ async fn what_follows_the_cursor_is_taken_and_what_leaves_a_gap_is_not() {
 }
 
 #[tokio::test]
-async fn of_what_is_damaged_or_cut_the_good_part_is_kept_and_a_pull_goes_on_from_there() {
+async fn a_pull_continues_after_the_good_part_of_damaged_changes() {
     let source = Store::new();
     source.fill(0..5, "first", 5);
     let server = Server::start(&source, FeedOptions::default()).await;
@@ -73,7 +73,7 @@ async fn of_what_is_damaged_or_cut_the_good_part_is_kept_and_a_pull_goes_on_from
 }
 
 #[test]
-fn a_source_says_no_more_than_fits_and_nothing_of_what_it_has_forgotten() {
+fn a_source_pushes_no_more_than_fits_and_nothing_before_its_horizon() {
     let source = Store::new();
     source.fill(0..50, "first", 7);
     let (now, horizon) = (source.collection.version(), source.collection.horizon());

@@ -1,4 +1,4 @@
-//! A log that is followed from a feed, and a replica of it that takes the feed's place.
+//! Tests of replicas: a feed followed into a log folder, and a replica that replaces the feed.
 
 use std::fs;
 use std::path::Path;
@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use collection::feed::FeedOptions;
 use collection::pull::{Kind, Summary};
-use collection::replica::{CHAIN, Chain, Follower, Part, Replica, check};
+use collection::replica::{CHAIN, Chain, Follower, LogPart, Replica, check};
 use collection::{Change, Error};
 use tokio::time::timeout;
 
 use crate::support::{
-    Harm, Random, SOON, Server, Store, asking, client, get, oid, patient, proxy, pull, puller,
+    Harm, Random, SOON, Server, Store, client, feed_client, get, oid, patient, proxy, pull, puller,
     update,
 };
 
 const NOW: Duration = Duration::ZERO;
 
 async fn follower(address: std::net::SocketAddr, dir: &Path) -> Follower {
-    Follower::open(asking(client(), address, "papers"), dir.to_owned()).await.unwrap()
+    Follower::open(feed_client(client(), address, "papers"), dir.to_owned()).await.unwrap()
 }
 
 async fn follow(follower: &mut Follower) -> bool {
@@ -31,7 +31,7 @@ fn chain(dir: &Path) -> Chain {
 
 async fn pull_in_place(store: &Store, dir: &Path, wait: Option<Duration>) -> Summary {
     let mut summary = Summary::default();
-    // Nothing is asked over the network: nobody listens there.
+    // The network is not used: the address has no server.
     let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
     let puller = puller(nowhere, store);
     timeout(SOON, puller.pull_in_place(dir, wait, &mut summary)).await.unwrap().unwrap();
@@ -58,7 +58,7 @@ async fn consumers_change_instance_with_their_cursor() {
     assert_eq!(follower.objects(), 299);
     check(dir.path(), None).unwrap();
 
-    // The origin is gone; its replica goes on with whoever has read from it, and with who has not.
+    // The origin is gone; its replica serves old and new consumers.
     let replica = Replica::open(dir.path()).unwrap();
     server.serve_replica(&replica);
     assert_eq!(replica.owner(), owner);
@@ -71,7 +71,7 @@ async fn consumers_change_instance_with_their_cursor() {
     assert_eq!(pull(server.address, &newcomer).await.kind, Kind::Snapshot);
     assert_eq!(newcomer.titles(), source.titles());
 
-    // And it is back.
+    // The origin is back.
     source.fill(0..10, "fourth", 3);
     server.serve(&source);
     let summary = pull(server.address, &broker).await;
@@ -80,7 +80,7 @@ async fn consumers_change_instance_with_their_cursor() {
 }
 
 #[tokio::test]
-async fn who_waits_at_a_replica_hears_of_what_comes() {
+async fn a_consumer_that_waits_at_a_replica_gets_new_changes() {
     let (source, broker, dir) = (Store::new(), Store::new(), tempfile::tempdir().unwrap());
     source.fill(0..20, "first", 30);
     let origin = Server::start(&source, FeedOptions::default()).await;
@@ -96,7 +96,7 @@ async fn who_waits_at_a_replica_hears_of_what_comes() {
     while server.feed().counters().waiting == 0 {
         tokio::task::yield_now().await;
     }
-    // The follower waits at the origin just so.
+    // The follower waits at the origin in the same way.
     let followed = async { follower.follow(SOON).await };
     let commit = async {
         while origin.feed().counters().waiting == 0 {
@@ -113,7 +113,7 @@ async fn who_waits_at_a_replica_hears_of_what_comes() {
 }
 
 #[tokio::test]
-async fn a_replica_is_read_where_it_lies() {
+async fn a_replica_is_pulled_in_place() {
     let (source, broker, dir) = (Store::new(), Store::new(), tempfile::tempdir().unwrap());
     let (log, link) = (dir.path().join("log"), dir.path().join("papers"));
     source.fill(0..3_000, "first", 1_000);
@@ -141,14 +141,14 @@ async fn a_replica_is_read_where_it_lies() {
     let (summary, ()) = tokio::join!(pull_in_place(&broker, &link, Some(SOON)), coming);
     assert_eq!((summary.kind, summary.changes), (Kind::Delta, 51));
     assert_eq!(broker.titles(), source.titles());
-    // From there on it may as well be the feed.
+    // From there the consumer can change to the feed.
     source.fill(0..1, "third", 1);
     let summary = pull(server.address, &broker).await;
     assert_eq!((summary.kind, summary.changes), (Kind::Delta, 1));
 }
 
 #[tokio::test]
-async fn reading_a_replica_that_is_given_up_midway_is_taken_up_by_the_next() {
+async fn a_pull_in_place_that_is_dropped_midway_is_completed_by_the_next() {
     let (source, broker, dir) = (Store::new(), Store::new(), tempfile::tempdir().unwrap());
     source.fill(0..12_000, "first", 1_000);
     let server = Server::start(&source, FeedOptions::default()).await;
@@ -163,7 +163,7 @@ async fn reading_a_replica_that_is_given_up_midway_is_taken_up_by_the_next() {
     timeout(SOON, versions.wait_for(|it| 0 < it.serial)).await.unwrap().unwrap();
     given_up.abort();
     drop(given_up.await);
-    // What was being applied may still end; nothing more is.
+    // The commit in progress may still end; no other follows.
     let summary = pull_in_place(&broker, dir.path(), None).await;
     assert!(summary.changes <= 12_000);
     let reached = broker.collection.version();
@@ -186,8 +186,8 @@ async fn a_stream_cut_anywhere_leaves_a_whole_log() {
             _ => Harm::Flip(random.below(2_000)),
         });
         let proxy = proxy.await;
-        // A length that was flipped is waited for in vain.
-        let ask = asking(patient(Duration::from_millis(300)), proxy, "papers");
+        // A flipped length makes the follower wait in vain.
+        let ask = feed_client(patient(Duration::from_millis(300)), proxy, "papers");
         let mut follower = Follower::open(ask, dir.path().to_owned()).await.unwrap();
         let (mut broken, mut serial) = (0, 0);
         for round in 0..40 {
@@ -227,6 +227,6 @@ async fn another_epoch_begins_the_log_anew() {
     let after = chain(dir.path());
     assert_ne!((before.life, before.version.epoch), (after.life, after.version.epoch));
     assert_eq!(after.version, other.collection.version());
-    assert_eq!(after.bytes(Part::Log), 0);
+    assert_eq!(after.bytes(LogPart::Log), 0);
     check(dir.path(), None).unwrap();
 }

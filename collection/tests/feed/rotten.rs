@@ -1,5 +1,5 @@
-//! Flipped bytes on the disk: found by whatever reads them, named, sent to nobody, and made good by
-//! who still has what was there.
+//! Flipped bytes on the disk: found by every reader, reported, never sent, and replaced from those
+//! that still have the objects.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -20,7 +20,7 @@ fn small() -> Options {
     Options { segment_bytes_max: 8 << 10, ..Options::default() }
 }
 
-/// The segments in log order, with their members.
+/// Returns the segments in log order, with their members.
 fn segments(store: &Store) -> Vec<(PathBuf, Vec<Member>)> {
     let manifest = fs::read_to_string(store.dir.path().join("MANIFEST")).unwrap();
     let numbers = manifest.lines().filter_map(|it| it.strip_prefix("segment "));
@@ -42,7 +42,7 @@ fn flip(path: &PathBuf, at: u64, bit: u64) {
     file.write_all_at(&[byte[0] ^ 1 << (bit % 8)], at).unwrap();
 }
 
-/// The parts of a member: gzip's header, our field, its checksum, compressed bytes, trailer.
+/// Returns the ranges of a member: gzip's header, our field, its checksum, compressed bytes, trailer.
 fn regions(member: &Member, bytes: &[u8]) -> [(u64, u64); 5] {
     let start = usize::try_from(member.offset).unwrap();
     let extra = u64::from(u16::from_le_bytes([bytes[start + 10], bytes[start + 11]]));
@@ -51,10 +51,10 @@ fn regions(member: &Member, bytes: &[u8]) -> [(u64, u64); 5] {
         .map(|(from, to)| (member.offset + from, member.offset + to))
 }
 
-/// Fetches a snapshot, which is cut before its end; returns how many bytes came.
+/// Fetches a snapshot, which is cut before its end; returns the number of received bytes.
 async fn fetch(server: &Server) -> u64 {
     let request = Request::get(host::join(&base(server.address), "feed"));
-    // If not even the head went out before it was found, nothing did.
+    // If the damage was found before the head went out, nothing was sent.
     let Ok(mut response) = client().send(request).await else { return 0 };
     let mut bytes = Vec::new();
     let cut = loop {
@@ -79,7 +79,7 @@ enum Kind {
     Compacted,
 }
 
-/// Nobody passes the hole, and whoever comes anew hears that there is one.
+/// Checks that no answer passes the hole, and that newcomers get its serials.
 async fn check_answers(server: &Server, (base, last): (u64, u64), what: &str) {
     let missing = format!("{}-{last}", base + 1);
     let snapshot = get(server.address, "feed").await;
@@ -106,7 +106,7 @@ async fn check_answers(server: &Server, (base, last): (u64, u64), what: &str) {
     assert_eq!((response.status, response.header("harvest-missing")), (StatusCode::OK, None));
 }
 
-/// Flips a byte of a random member in that region, and reads it in every way.
+/// Flips a byte of a random member in the given region, and reads it in every way.
 async fn check(kind: Kind, region: usize, random: &mut Random) {
     let store = Store::with(small());
     store.fill(0..400, "first", 30);
@@ -115,7 +115,7 @@ async fn check(kind: Kind, region: usize, random: &mut Random) {
         store.collection.compact(now()).unwrap();
     }
     let all = segments(&store);
-    // After a compaction the last one is empty.
+    // After a compaction the last segment is empty.
     let place = match kind {
         Kind::Unsealed => all.len() - 1,
         _ => usize::try_from(random.below(all.len() as u64 - 1)).unwrap(),
@@ -155,7 +155,7 @@ async fn check(kind: Kind, region: usize, random: &mut Random) {
     assert_eq!((health.damaged.len(), health.damaged_total), (1, 1), "{what}");
     assert_eq!((&health.damaged[0].file, health.damaged[0].offset), (path, member.offset));
 
-    // Nobody else has it: what cannot be read is given up when somebody says so.
+    // No other source has the objects: an administrator drops them.
     assert_eq!(store.collection.drop_damaged(now()).unwrap(), lost.len() as u64);
     assert_eq!(store.collection.len(), 400 - lost.len() as u64);
     assert_eq!(store.collection.verify().unwrap().problems, [], "{what}");
@@ -164,7 +164,7 @@ async fn check(kind: Kind, region: usize, random: &mut Random) {
 }
 
 #[tokio::test]
-async fn a_flipped_byte_is_sent_to_nobody_and_named_by_all_who_read_it() {
+async fn a_flipped_byte_is_never_sent_and_named_by_every_reader() {
     let seeds: u64 = std::env::var("HARVEST_SEEDS").map_or(4, |it| it.parse().unwrap());
     let mut random = Random(seeds);
     for _ in 0..seeds.div_ceil(4) {
@@ -176,7 +176,7 @@ async fn a_flipped_byte_is_sent_to_nobody_and_named_by_all_who_read_it() {
     }
 }
 
-/// The first member of changes, or of notes, of the first sealed segment.
+/// Flips a byte in the first member of changes, or of notes, of the sealed segments.
 fn flip_first(store: &Store, local: bool) {
     let all = segments(store);
     let sealed = all[..all.len() - 1].iter();
@@ -188,7 +188,7 @@ fn flip_first(store: &Store, local: bool) {
 }
 
 #[tokio::test]
-async fn a_broker_has_its_sources_bring_again_what_was_damaged() {
+async fn a_broker_takes_damaged_objects_from_its_sources_again() {
     let (source, broker, reader) = (Store::new(), Store::with(small()), Store::new());
     let server = Server::start(&source, FeedOptions::default()).await;
     let above = Server::start(&broker, FeedOptions::default()).await;
@@ -197,7 +197,7 @@ async fn a_broker_has_its_sources_bring_again_what_was_damaged() {
         pull(server.address, &broker).await;
     }
     flip_first(&broker, false);
-    // A newcomer takes what there is, and stays due.
+    // A newcomer takes the rest, and stays due.
     let error = puller(above.address, &reader).pull(None).await.unwrap_err();
     assert!(matches!(error, Error::Missing { .. }), "{error}");
     assert!(!reader.titles().is_empty() && reader.titles().len() < source.titles().len());
@@ -207,7 +207,7 @@ async fn a_broker_has_its_sources_bring_again_what_was_damaged() {
     };
     assert_eq!(sources, ["source"]);
     assert!(lost.iter().all(|it| broker.collection.get(it).is_err()));
-    // It is asked for once.
+    // Its sources are requested once.
     let again = broker.collection.heal(now()).unwrap().unwrap();
     assert_eq!(again, Healing::Waiting { lost: lost.clone(), sources: Vec::new() });
     let summary = pull(server.address, &broker).await;
@@ -222,7 +222,7 @@ async fn a_broker_has_its_sources_bring_again_what_was_damaged() {
 }
 
 #[tokio::test]
-async fn damaged_notes_are_written_anew_from_the_keys() {
+async fn damaged_notes_are_rewritten_from_the_keys() {
     let (source, broker) = (Store::new(), Store::with(small()));
     source.fill(0..300, "first", 30);
     let server = Server::start(&source, FeedOptions::default()).await;
@@ -230,7 +230,7 @@ async fn damaged_notes_are_written_anew_from_the_keys() {
     let note = Note { key: b"n".to_vec(), value: Some(b"value".to_vec()) };
     broker.collection.commit(Batch { changes: Vec::new(), notes: vec![note] }, now()).unwrap();
     flip_first(&broker, true);
-    // Nobody is sent notes, so nobody is refused.
+    // Notes are never sent, so no request is refused.
     let above = Server::start(&broker, FeedOptions::default()).await;
     assert_eq!(get(above.address, "feed").await.status, StatusCode::OK);
     assert_eq!(broker.collection.heal(now()).unwrap(), Some(Healing::Done { members: 1 }));
@@ -245,7 +245,7 @@ async fn damaged_notes_are_written_anew_from_the_keys() {
 }
 
 #[tokio::test]
-async fn a_gatherer_is_told_what_to_gather_again() {
+async fn a_gatherer_gets_the_names_of_lost_objects() {
     let store = Store::with(small());
     store.fill(0..300, "first", 30);
     flip_first(&store, false);
@@ -261,7 +261,7 @@ async fn a_gatherer_is_told_what_to_gather_again() {
 }
 
 #[tokio::test]
-async fn a_pull_under_way_does_not_undo_that_its_source_is_set_back() {
+async fn a_pull_in_progress_does_not_undo_a_cursor_that_was_set_back() {
     let (source, broker) = (Store::new(), Store::with(small()));
     let server = Server::start(&source, FeedOptions::default()).await;
     for numbers in [0..200, 150..300] {

@@ -1,4 +1,4 @@
-//! What the server answers: ranges, conditions, many at once, while the log changes.
+//! Tests of the feed server: ranges, conditions, many requests at once, and changes of the log meanwhile.
 
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ async fn a_snapshot_outlives_the_compaction_of_what_it_shows() {
     let after = client().send(Request::get(url)).await.unwrap().bytes(1 << 20).await.unwrap();
     assert!(before == after, "the bytes of a snapshot never change");
 
-    // Begun before the compaction and ended after it.
+    // A pull of the snapshot from before the compaction.
     let summary = pull(server.address, &broker).await;
     assert_eq!((summary.kind, summary.changes), (Kind::Snapshot, 600));
     assert_eq!(broker.titles(), source.titles());
@@ -124,7 +124,7 @@ async fn two_hundred_at_once_share_one_snapshot_and_waiting_is_bounded() {
     }
     for _ in 0..150 {
         let to = timeout(SOON, all.join_next()).await.unwrap().unwrap().unwrap();
-        assert_eq!(to, have.serial.to_string(), "whoever finds no room is answered at once");
+        assert_eq!(to, have.serial.to_string(), "requests beyond the limit are answered at once");
     }
     assert_eq!(server.feed().counters().waiting, 50);
     source.fill(0..1, "second", 1);

@@ -1,4 +1,4 @@
-//! A collection, its server, and a proxy between the two that does harm.
+//! Support of the feed tests: a collection, its server, and a proxy between client and server that does harm.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use collection::feed::{FeedOptions, FeedServer};
-use collection::pull::{Asking, PullLimits, Puller, Summary};
+use collection::pull::{FeedClient, PullLimits, Puller, Summary};
 use collection::replica::Replica;
 use collection::{Batch, Change, Collection, GATHERER_ID, Oid, Options, Stamp};
 use net::body::Body;
@@ -49,7 +49,7 @@ impl Store {
         self.collection.commit(Batch { changes, notes: Vec::new() }, now()).unwrap();
     }
 
-    /// Commits objects `numbers`, `each` to a commit.
+    /// Commits objects `numbers`, `each` per commit.
     pub(crate) fn fill(&self, numbers: std::ops::Range<u32>, title: &str, each: usize) {
         let all: Vec<_> = numbers.map(|n| update(n, title)).collect();
         for changes in all.chunks(each) {
@@ -57,7 +57,7 @@ impl Store {
         }
     }
 
-    /// The title of every live object.
+    /// Returns the title of every live object.
     pub(crate) fn titles(&self) -> BTreeMap<String, String> {
         let mut titles = BTreeMap::new();
         for scanned in self.collection.scan(0).unwrap() {
@@ -96,7 +96,7 @@ pub(crate) fn update(n: u32, title: &str) -> Change {
     Change::Update(record)
 }
 
-/// A server whose feed can be changed for another.
+/// A server whose feed can be replaced.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     feed: Arc<Mutex<FeedServer>>,
@@ -125,7 +125,7 @@ impl Server {
         self.feed.lock().unwrap().clone()
     }
 
-    /// Serves the replica of a collection in its place.
+    /// Serves a replica instead.
     pub(crate) fn serve_replica(&self, replica: &Replica) {
         let fresh = FeedServer::of_replica(replica.clone(), FeedOptions::default());
         *self.feed.lock().unwrap() = fresh;
@@ -143,7 +143,7 @@ pub(crate) fn client() -> Client {
     patient(Timeouts::default().idle)
 }
 
-/// A client that gives up on a peer that is silent for so long.
+/// Makes a client that gives up on a peer after a silence of `idle`.
 pub(crate) fn patient(idle: Duration) -> Client {
     let timeouts = Timeouts { idle, ..Timeouts::default() };
     let settings = Settings { timeouts, allow_private: true, ..Settings::default() };
@@ -159,11 +159,11 @@ pub(crate) fn puller(address: SocketAddr, store: &Store) -> Puller {
 }
 
 pub(crate) fn limited(address: SocketAddr, store: &Store, limits: PullLimits) -> Puller {
-    Puller::new(asking(client(), address, "source"), store.collection.clone(), limits)
+    Puller::new(feed_client(client(), address, "source"), store.collection.clone(), limits)
 }
 
-pub(crate) fn asking(client: Client, address: SocketAddr, source: &str) -> Asking {
-    Asking::new(client, base(address), source).allow_private(true)
+pub(crate) fn feed_client(client: Client, address: SocketAddr, source: &str) -> FeedClient {
+    FeedClient::new(client, base(address), source).allow_private(true)
 }
 
 pub(crate) async fn pull(address: SocketAddr, store: &Store) -> Summary {
@@ -174,19 +174,19 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> net::client::Respons
     client().send(Request::get(host::join(&base(address), path))).await.unwrap()
 }
 
-/// What a proxy does to the bytes of one connection on their way back.
+/// A proxy's harm to the response bytes of one connection.
 #[derive(Clone, Copy)]
 pub(crate) enum Harm {
     None,
-    /// Closes after so many.
+    /// Closes after this many bytes.
     Cut(u64),
-    /// Passes no more after so many, and stays open.
+    /// Passes no more after this many bytes, and stays open.
     Stall(u64),
-    /// Changes the one with this number.
+    /// Changes the byte with this number.
     Flip(u64),
 }
 
-/// Stands between client and server; `harm` says what happens to each connection, from 0.
+/// Starts a proxy between client and server; `harm` chooses the harm for each connection, from 0.
 pub(crate) async fn proxy(
     server: SocketAddr,
     mut harm: impl FnMut(u64) -> Harm + Send + 'static,
@@ -241,7 +241,7 @@ pub(crate) async fn pass(near: TcpStream, server: SocketAddr, harm: Harm) {
     tokio::select! { () = up => {}, () = down => {} }
 }
 
-/// Numbers that look random; a failing seed fails again.
+/// A generator of random numbers; a failing seed fails again.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {

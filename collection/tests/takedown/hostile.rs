@@ -1,4 +1,4 @@
-//! Notices that are not what they seem, and sources that send too many.
+//! Tests of hostile sources: forged notices, and too many notices.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use net::identity::Identity;
 
 use crate::support::*;
 
-/// Has the takedowns of `source` count for all, which is that of `author`.
+/// Trusts the takedowns of `source`, whose key is that of `author`, for all objects.
 fn trust(consumer: &Collection, source: &str, author: &Author) {
     consumer.trust_takedowns(BTreeSet::from([source.to_owned()]));
     consumer.source_key(source, author.identity.key());
 }
 
 #[test]
-fn of_others_objects_only_a_trusted_source_can_take_down() {
+fn only_a_trusted_source_can_take_down_objects_of_others() {
     let broker = owner(3);
     let notice = Notice::sign(&broker, subject("http://h/a"), false, "", Stamp(7));
     for (trusted, left) in [(false, 3), (true, 1)] {
@@ -31,7 +31,7 @@ fn of_others_objects_only_a_trusted_source_can_take_down() {
 }
 
 #[test]
-fn what_is_forged_or_altered_is_a_delete_like_any_other() {
+fn a_forged_or_altered_notice_is_a_plain_delete() {
     let (_dir, source) = suppressing(1);
     let alter: [fn(&mut Notice, &mut Oid); 4] = [
         |it, _| it.reason = "another".to_owned(),
@@ -40,7 +40,7 @@ fn what_is_forged_or_altered_is_a_delete_like_any_other() {
         |_, oid| oid.url = "http://h/b".to_owned(),
     ];
     for (at, alter) in alter.into_iter().enumerate() {
-        let altered = told(&source).into_iter().map(|change| match change {
+        let altered = changes_of(&source).into_iter().map(|change| match change {
             Change::Suppress(mut oid, mut notice) => {
                 alter(&mut notice, &mut oid);
                 Change::Suppress(oid, notice)
@@ -54,18 +54,18 @@ fn what_is_forged_or_altered_is_a_delete_like_any_other() {
         assert_eq!((takedowns.forged, takedowns.active), (2, 0), "{at}");
         assert!(takedowns.last_forged.unwrap().contains(": it"), "{at}");
     }
-    // Signed well, by another than the gatherer whose key is known.
+    // Correctly signed, but not by the gatherer whose key is known.
     let (_dir, forger) = suppressing(2);
     let dir = tempfile::tempdir().unwrap();
     let consumer = consumer(dir.path(), Vec::new());
     let known = Notice::sign(&author(G, 1), subject("http://other/"), false, "", Stamp(1));
     apply(&consumer, "direct", vec![Change::Suppress(known.carrier(), Box::new(known))]);
-    apply(&consumer, "direct", told(&forger));
+    apply(&consumer, "direct", changes_of(&forger));
     assert_eq!((consumer.len(), consumer.takedowns().forged), (3, 2));
 }
 
 #[test]
-fn a_notice_that_is_on_the_list_counts_for_no_more_than_when_it_was_put_there() {
+fn a_listed_notice_keeps_its_scope() {
     let dir = tempfile::tempdir().unwrap();
     let consumer = consumer(dir.path(), Vec::new());
     let notice = Notice::sign(&owner(3), subject("http*"), false, "", Stamp(7));
@@ -80,18 +80,18 @@ fn a_notice_that_is_on_the_list_counts_for_no_more_than_when_it_was_put_there() 
         std::slice::from_ref(&notice),
         "no other tombstone passes it on"
     );
-    assert!(!told(&consumer).contains(&tombstone("http://h/a", &notice)));
+    assert!(!changes_of(&consumer).contains(&tombstone("http://h/a", &notice)));
 }
 
 #[test]
-fn whoever_comes_first_under_a_gatherers_name_is_not_it() {
+fn the_first_key_under_a_gatherers_name_is_not_trusted() {
     let dir = tempfile::tempdir().unwrap();
     let consumer = consumer(dir.path(), Vec::new());
     let squatter = Author { id: G.to_owned(), identity: Identity::of(&[2; 32]).unwrap() };
     let wrong = Notice::sign(&squatter, subject("http://h/*"), false, "", Stamp(7));
     apply(&consumer, "hostile", vec![carrier(&wrong), tombstone("http://h/b", &wrong)]);
     assert_eq!((consumer.len(), consumer.takedowns().forged), (3, 2));
-    // The gatherer was never seen, and its word counts all the same.
+    // The gatherer was never seen, and its notice counts all the same.
     let right = Notice::sign(&owner(1), subject("http://h/a"), false, "", Stamp(7));
     apply(&consumer, "broker", vec![tombstone("http://h/a", &right)]);
     assert_eq!((consumer.len(), consumer.takedowns().active), (2, 1));
@@ -99,7 +99,7 @@ fn whoever_comes_first_under_a_gatherers_name_is_not_it() {
 }
 
 #[test]
-fn what_a_trusted_source_says_is_not_narrowed_by_who_passes_it_on_first() {
+fn a_trusted_sources_notice_is_not_narrowed_by_an_earlier_source() {
     let trusted = owner(3);
     let notice = |at| Notice::sign(&trusted, subject("http://h/a"), false, "", Stamp(at));
     let dir = tempfile::tempdir().unwrap();
@@ -109,13 +109,13 @@ fn what_a_trusted_source_says_is_not_narrowed_by_who_passes_it_on_first() {
     trust(&consumer, "trusted", &trusted);
     apply(&consumer, "trusted", vec![carrier(&notice(7))]);
     assert_eq!((consumer.len(), consumer.suppressions()[0].scope), (1, Scope::All));
-    // Neither is a later word, nor after a restart before the source is heard of again.
+    // A later notice keeps the scope, even after a restart before the source is seen again.
     drop(consumer);
     let consumer = open(dir.path());
     apply(&consumer, "hostile", vec![carrier(&notice(8))]);
     assert_eq!(consumer.suppressions()[0].scope, Scope::All);
     assert_eq!(apply(&consumer, "other", vec![update("g2", "http://h/a")]).refused, 1);
-    // Signed with its key, it counts whoever brings it.
+    // Signed with its key, a notice counts from any source.
     trust(&consumer, "trusted", &trusted);
     let other = Notice::sign(&trusted, subject("http://h/b"), false, "", Stamp(7));
     apply(&consumer, "hostile", vec![carrier(&other)]);
@@ -123,7 +123,7 @@ fn what_a_trusted_source_says_is_not_narrowed_by_who_passes_it_on_first() {
 }
 
 #[test]
-fn a_trusted_source_passes_on_the_words_of_others_for_what_they_are() {
+fn a_trusted_source_does_not_widen_the_notices_of_others() {
     let dir = tempfile::tempdir().unwrap();
     let consumer = consumer(dir.path(), Vec::new());
     trust(&consumer, "trusted", &owner(3));
@@ -133,34 +133,34 @@ fn a_trusted_source_passes_on_the_words_of_others_for_what_they_are() {
 }
 
 #[test]
-fn ones_own_words_that_come_back_count_for_all() {
+fn own_notices_that_come_back_count_for_all() {
     let dir = tempfile::tempdir().unwrap();
     let consumer = consumer(dir.path(), Vec::new());
     let me = owner(9);
     consumer.own_key(me.identity.key());
-    // The list was put back as it was before this was said.
+    // The list was restored from before this notice.
     let lost = Notice::sign(&me, subject("http://h/a"), false, "", Stamp(7));
     apply(&consumer, "cascade", vec![carrier(&lost)]);
     assert_eq!((consumer.len(), consumer.suppressions()[0].scope), (1, Scope::All));
 }
 
 #[test]
-fn a_lift_of_what_counted_for_all_has_sources_read_again() {
+fn a_lift_of_a_notice_for_all_has_sources_read_again() {
     let dir = tempfile::tempdir().unwrap();
     let consumer = consumer(dir.path(), Vec::new());
     let trusted = owner(3);
     trust(&consumer, "trusted", &trusted);
-    let word = |lifted, at| Notice::sign(&trusted, subject("http://h/a"), lifted, "", Stamp(at));
-    apply(&consumer, "trusted", vec![carrier(&word(false, 7))]);
+    let notice = |lifted, at| Notice::sign(&trusted, subject("http://h/a"), lifted, "", Stamp(at));
+    apply(&consumer, "trusted", vec![carrier(&notice(false, 7))]);
     assert!(consumer.cursor("other").unwrap().is_some());
-    apply(&consumer, "trusted", vec![carrier(&word(true, 8))]);
+    apply(&consumer, "trusted", vec![carrier(&notice(true, 8))]);
     assert_eq!(consumer.cursor("other").unwrap(), None);
     apply(&consumer, "other", vec![update("g2", "http://h/a")]);
     assert_eq!(consumer.len(), 2);
 }
 
 #[test]
-fn a_date_far_ahead_does_not_keep_an_administrator_from_anything() {
+fn a_date_far_ahead_does_not_hinder_an_administrator() {
     let dir = tempfile::tempdir().unwrap();
     let consumer = consumer(dir.path(), Vec::new());
     let hostile = owner(3);
@@ -171,13 +171,13 @@ fn a_date_far_ahead_does_not_keep_an_administrator_from_anything() {
     let takedowns = consumer.takedowns();
     assert_eq!((takedowns.forged, takedowns.active), (2, 0));
     assert!(takedowns.last_forged.unwrap().contains("ahead"));
-    // Of another's date nothing follows for one's own.
+    // A foreign date does not affect a local notice.
     let later = Notice::sign(&hostile, subject("http://h/a"), false, "", Stamp(1_000));
     apply(&consumer, "hostile", vec![carrier(&later)]);
     let me = author("me", 9);
     let done = consumer.suppress(&me, subject("http://h/a"), "", Stamp(8)).unwrap();
     assert_eq!((done.objects, done.notice.at), (2, Stamp(8)));
-    // What an administrator has on the list from a clock that was wrong is told.
+    // A local notice with a date of a wrong clock is reported.
     let end = Stamp(u64::MAX);
     consumer.suppress(&me, subject("http://h/b"), "", end).unwrap();
     let error = consumer.lift(&me, subject("http://h/b"), Stamp(9)).unwrap_err();
@@ -186,7 +186,7 @@ fn a_date_far_ahead_does_not_keep_an_administrator_from_anything() {
 }
 
 #[test]
-fn a_source_takes_up_no_more_than_its_share() {
+fn a_source_cannot_exceed_its_share_of_the_list() {
     let dir = tempfile::tempdir().unwrap();
     let consumer = consumer(dir.path(), Vec::new());
     let hostile = owner(3);
@@ -204,7 +204,7 @@ fn a_source_takes_up_no_more_than_its_share() {
         apply(&consumer, "another", vec![carrier(&wrong)]);
     }
     assert_eq!(consumer.takedowns().surplus, 52);
-    // It can still be lifted, others have their own, and what is said here always counts.
+    // A lift is still accepted, other sources have their own shares, and local notices always count.
     let lift = Notice::sign(&hostile, subject("http://x/5*"), true, "", Stamp(8));
     apply(&consumer, "hostile", vec![carrier(&lift)]);
     assert_eq!(consumer.takedowns().active, 99);
@@ -213,7 +213,7 @@ fn a_source_takes_up_no_more_than_its_share() {
     assert_eq!(consumer.len(), 1);
     consumer.suppress(&author("me", 9), subject("*h/a"), "", Stamp(8)).unwrap();
     assert_eq!(consumer.len(), 0);
-    // In an hour no more than so many are looked at; the next hour is another.
+    // The number of notices checked in an hour is limited; the next hour begins anew.
     let many = (0..200).map(|n| carrier(&pattern(n + 1_000))).collect();
     apply(&consumer, "hostile", many);
     assert!(consumer.takedowns().last_surplus.unwrap().contains("in an hour"));

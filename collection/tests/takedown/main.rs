@@ -1,4 +1,4 @@
-//! Takedown: what is suppressed is gone, stays away whoever brings it, and says so to consumers.
+//! Takedowns: suppressed objects are deleted, are refused from every source, and consumers are informed.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! Purging: no bytes are left, and who may have copies is named.
+//! Tests of purging: no bytes remain, and the report names the possible owners of copies.
 
 use std::fs;
 use std::io::Read as _;
@@ -21,18 +21,18 @@ fn holds(dir: &Path, text: &str) -> bool {
     segments(dir).into_iter().any(|path| {
         let mut plain = Vec::new();
         let bytes = fs::read(path).unwrap();
-        // An empty segment is no gzip file.
+        // An empty segment is not a gzip file.
         let _ = MultiGzDecoder::new(&bytes[..]).read_to_end(&mut plain);
         plain.windows(text.len()).any(|it| it == text.as_bytes())
     })
 }
 
 #[tokio::test]
-async fn a_purge_leaves_no_bytes_and_names_who_may_have_copies() {
+async fn a_purge_leaves_no_bytes_and_names_possible_owners_of_copies() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
     commit(&collection, (0..50).map(|n| update(G, &format!("http://h/{n}"))).collect());
-    // Versions of before, too.
+    // Earlier versions, too.
     let mut older = Record::new("FILE", "http://h/7");
     older.push("Gatherer-Id", G);
     older.push("Title", "an older zanzibarite");
@@ -66,7 +66,7 @@ async fn a_purge_leaves_no_bytes_and_names_who_may_have_copies() {
     let snapshot = format!("/{}", sent.headers()["location"].to_str().unwrap());
     let sent = ask(snapshot, "behind").await;
     assert_eq!(sent.status(), StatusCode::OK);
-    // Replicas hear of it, at once and later.
+    // Replicas get the purge, at once and later.
     let told = report.purged.told_at.to_string();
     assert_eq!(sent.headers()["harvest-purged"], told.as_str());
     let have = collection.version();
@@ -84,7 +84,7 @@ async fn a_purge_leaves_no_bytes_and_names_who_may_have_copies() {
 }
 
 #[test]
-fn what_a_reader_still_holds_is_named() {
+fn a_file_that_is_still_read_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
     commit(&collection, vec![update(G, "http://h/a"), update(G, "http://h/b")]);
@@ -100,7 +100,7 @@ fn what_a_reader_still_holds_is_named() {
 }
 
 #[test]
-fn a_file_put_aside_as_damaged_goes() {
+fn a_damaged_file_that_was_put_aside_is_removed() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
     commit(&collection, vec![update(G, "http://h/a")]);
@@ -112,9 +112,9 @@ fn a_file_put_aside_as_damaged_goes() {
     assert_eq!((purged.left, purged.still_read), (0, Vec::new()));
 }
 
-/// What is given out while a purge is under way is let go of at its end.
+/// Snapshots and answers made during a purge are dropped at its end.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_while_it_is_purged_keeps_nothing() {
+async fn requests_during_a_purge_keep_no_files() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
     for part in 0..20 {

@@ -1,4 +1,4 @@
-//! Sources, consumers and authors.
+//! Support of the takedown tests: sources, consumers and authors.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use collection::{
 use net::identity::Identity;
 use soif::Record;
 
-/// The gatherer whose id is made of the key of the secret 1.
+/// The gatherer whose id is made of the key of secret 1.
 pub(crate) const G: &str = "95bbfbb1f0ef8f23";
 
 pub(crate) fn update(gatherer: &str, url: &str) -> Change {
@@ -24,7 +24,7 @@ pub(crate) fn author(id: &str, secret: u8) -> Author {
     Author { id: id.to_owned(), identity: Identity::of(&[secret; 32]).unwrap() }
 }
 
-/// An author whose id is made of its key.
+/// Returns an author whose id is made of its key.
 pub(crate) fn owner(secret: u8) -> Author {
     let identity = Identity::of(&[secret; 32]).unwrap();
     Author { id: identity.id(), identity }
@@ -34,7 +34,7 @@ pub(crate) fn subject(text: &str) -> Subject {
     Subject::parse(text).unwrap()
 }
 
-/// A collection in `dir/collection` with its list beside it.
+/// Opens a collection in `dir/collection` with its list beside it.
 pub(crate) fn open(dir: &Path) -> Collection {
     let options = Options { suppressed: Some(list(dir)), ..Options::default() };
     Collection::open(&dir.join("collection"), options, Stamp(1)).unwrap().0
@@ -48,7 +48,7 @@ pub(crate) fn commit(collection: &Collection, changes: Vec<Change>) {
     collection.commit(Batch { changes, notes: Vec::new() }, Stamp(5)).unwrap();
 }
 
-/// Applies what a source brings, after what it brought before.
+/// Applies a source's changes, after its earlier ones.
 pub(crate) fn apply(
     collection: &Collection,
     source: &str,
@@ -77,8 +77,8 @@ pub(crate) fn check(collection: &Collection, expected: &[&str]) {
     assert_eq!(collection.verify().unwrap().problems, []);
 }
 
-/// All that the log tells a consumer.
-pub(crate) fn told(collection: &Collection) -> Vec<Change> {
+/// Returns all changes of the log.
+pub(crate) fn changes_of(collection: &Collection) -> Vec<Change> {
     collection.scan(0).unwrap().map(|it| it.unwrap().change).collect()
 }
 
@@ -95,35 +95,35 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The notices that the log still carries, whatever is damaged.
+/// Returns the notices that the log still carries, damaged or not.
 pub(crate) fn carried_anyhow(collection: &Collection) -> Vec<Notice> {
     let one = |serial| collection.pick(vec![serial]).next()?.ok();
     let changes = (1..=collection.version().serial).filter_map(one).map(|it| it.change);
     changes.filter_map(notice_of).collect()
 }
 
-/// What a consumer has that pulled `told` from the gatherer [`G`], and once had all from another too.
-pub(crate) fn consumer(dir: &Path, told: Vec<Change>) -> Collection {
+/// Makes a consumer that pulled `changes` from the gatherer [`G`], after all objects from another source.
+pub(crate) fn consumer(dir: &Path, changes: Vec<Change>) -> Collection {
     let consumer = open(dir);
     let all = vec![update(G, "http://h/a"), update(G, "http://h/b"), update("g2", "http://h/a")];
     apply(&consumer, "other", all);
-    apply(&consumer, "direct", told);
+    apply(&consumer, "direct", changes);
     consumer
 }
 
-/// A tombstone of `url` at [`G`] that has the notice.
+/// Makes a tombstone of `url` at [`G`] with the notice.
 pub(crate) fn tombstone(url: &str, notice: &Notice) -> Change {
     Change::Suppress(Oid::new(G, url), Box::new(notice.clone()))
 }
 
-/// The tombstone that only carries the notice.
+/// Makes the tombstone that only carries the notice.
 pub(crate) fn carrier(notice: &Notice) -> Change {
     Change::Suppress(notice.carrier(), Box::new(notice.clone()))
 }
 
-/// The notices that the log tells consumers by tombstones of their own.
+/// Returns the notices that have carriers in the log.
 pub(crate) fn carried(collection: &Collection) -> Vec<Notice> {
-    told(collection).into_iter().filter_map(notice_of).collect()
+    changes_of(collection).into_iter().filter_map(notice_of).collect()
 }
 
 fn notice_of(change: Change) -> Option<Notice> {

@@ -1,4 +1,4 @@
-//! What is suppressed is gone, stays away whoever brings it, and is passed on.
+//! Tests of takedowns: objects go, stay away, and the notice is passed on.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use collection::{Change, Collection, Error, Healing, Notice, Oid, Scope, Stamp};
 use crate::support::*;
 
 #[test]
-fn what_is_suppressed_is_gone_and_stays_away() {
+fn suppressed_objects_are_deleted_and_refused() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
     let me = author(G, 1);
@@ -16,7 +16,7 @@ fn what_is_suppressed_is_gone_and_stays_away() {
     let done = collection.suppress(&me, subject("http://h/a/*"), "a letter", Stamp(7)).unwrap();
     assert_eq!((done.objects, done.held_by), (3, vec!["s".to_owned()]));
     check(&collection, &["http://h/b"]);
-    // From nobody, whoever comes.
+    // From any source.
     commit(&collection, vec![update(G, "http://h/a/1"), update(G, "http://h/c")]);
     let applied = apply(&collection, "t", vec![update(G, "http://h/a/9"), update(G, "http://h/d")]);
     assert_eq!((applied.updated, applied.refused), (1, 1));
@@ -34,14 +34,14 @@ fn what_is_suppressed_is_gone_and_stays_away() {
         Err(Error::NotSuppressed { .. })
     ));
     collection.lift(&me, subject("http://h/a/*"), Stamp(1)).unwrap();
-    assert_eq!(collection.cursor("s").unwrap(), None, "it is to bring all again");
+    assert_eq!(collection.cursor("s").unwrap(), None, "it is read from the start");
     commit(&collection, vec![update(G, "http://h/a/1")]);
     check(&collection, &["http://h/a/1", "http://h/b", "http://h/c", "http://h/d"]);
     assert_eq!(collection.takedowns().active, 0);
 }
 
 #[test]
-fn a_folder_put_back_from_a_backup_does_not_bring_it_back() {
+fn a_folder_restored_from_a_backup_does_not_restore_the_object() {
     let dir = tempfile::tempdir().unwrap();
     let (live, backup) = (dir.path().join("collection"), dir.path().join("backup"));
     let collection = open(dir.path());
@@ -55,14 +55,14 @@ fn a_folder_put_back_from_a_backup_does_not_bring_it_back() {
     copy(&backup, &live);
     let collection = open(dir.path());
     check(&collection, &["http://h/b"]);
-    assert!(told(&collection).iter().any(|it| matches!(it, Change::Suppress(..))));
+    assert!(changes_of(&collection).iter().any(|it| matches!(it, Change::Suppress(..))));
     let before = collection.version();
     drop(collection);
     assert_eq!(open(dir.path()).version(), before, "it is done once");
 }
 
 #[test]
-fn a_byte_lost_anywhere_does_not_bring_it_back() {
+fn a_lost_byte_anywhere_does_not_restore_the_object() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
     commit(&collection, vec![update(G, "http://h/a"), update(G, "http://h/b")]);
@@ -79,12 +79,12 @@ fn a_byte_lost_anywhere_does_not_bring_it_back() {
         fs::write(place.path().join(segment), bytes).unwrap();
         let collection = open(place.path());
         assert!(collection.get(&Oid::new(G, "http://h/a")).unwrap().is_none(), "byte {at}");
-        assert_ne!(carried_anyhow(&collection), [], "byte {at}: consumers hear of it");
+        assert_ne!(carried_anyhow(&collection), [], "byte {at}: consumers get the notice");
     }
 }
 
 #[test]
-fn a_byte_lost_while_it_is_open_does_not_keep_newcomers_from_hearing_of_it() {
+fn a_lost_byte_at_run_time_does_not_lose_the_notice() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
     commit(&collection, vec![update(G, "http://h/a"), update(G, "http://h/b")]);
@@ -121,22 +121,25 @@ fn one_tombstone_of_each_notice_is_kept_for_ever() {
     collection.suppress(&me, subject("http://h/none"), "superseded", Stamp(7)).unwrap();
     let other = collection.suppress(&me, subject("http://h/none"), "", Stamp(8)).unwrap().notice;
     collection.compact(Stamp(9)).unwrap();
-    assert!(told(&collection).contains(&tombstone("http://h/a/7", &first)));
+    assert!(changes_of(&collection).contains(&tombstone("http://h/a/7", &first)));
     collection.compact(Stamp(200 * 86_400_000)).unwrap();
-    assert_eq!(told(&collection), [update(G, "http://h/b"), carrier(&first), carrier(&other)]);
+    assert_eq!(
+        changes_of(&collection),
+        [update(G, "http://h/b"), carrier(&first), carrier(&other)]
+    );
     assert_eq!(collection.verify().unwrap().problems, []);
 }
 
 #[test]
-fn the_word_of_an_objects_own_gatherer_counts_whoever_holds_it_and_is_passed_on() {
+fn a_notice_of_the_objects_own_gatherer_counts_for_all_holders_and_is_passed_on() {
     let (_dir, source) = suppressing(1);
     let dir = tempfile::tempdir().unwrap();
-    let first = consumer(dir.path(), told(&source));
+    let first = consumer(dir.path(), changes_of(&source));
     check_with_foreign(&first);
-    // Over a broker that never saw the gatherer, and from a compacted log.
+    // Through a broker that never saw the gatherer, and from a compacted log.
     first.compact(Stamp(8)).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let second = consumer(dir.path(), told(&first));
+    let second = consumer(dir.path(), changes_of(&first));
     check_with_foreign(&second);
     let notices = |it: &Collection| -> Vec<Notice> {
         it.suppressions().into_iter().map(|it| it.notice).collect()
@@ -146,19 +149,19 @@ fn the_word_of_an_objects_own_gatherer_counts_whoever_holds_it_and_is_passed_on(
     assert_eq!(second.suppressions()[0].held_by, ["other"]);
     let again = apply(&second, "other", vec![update(G, "http://h/a")]);
     assert_eq!((again.updated, again.refused), (0, 1));
-    // And it is lifted over both.
+    // The lift passes through both.
     source.lift(&author(G, 1), subject("http://h/a"), Stamp(9)).unwrap();
     commit(&source, vec![update(G, "http://h/a")]);
-    apply(&first, "again", told(&source));
-    apply(&second, "again", told(&first));
+    apply(&first, "again", changes_of(&source));
+    apply(&second, "again", changes_of(&first));
     assert!(!second.is_suppressed(&Oid::new(G, "http://h/a")));
     assert!(second.get(&Oid::new(G, "http://h/a")).unwrap().is_some());
-    // What was said before does not count any more.
-    apply(&second, "late", told(&source)[..2].to_vec());
+    // An earlier notice does not count any more.
+    apply(&second, "late", changes_of(&source)[..2].to_vec());
     assert!(second.get(&Oid::new(G, "http://h/a")).unwrap().is_some());
 }
 
-/// The other gatherer's object of that URL is its own.
+/// The other gatherer's object with that URL is another object.
 fn check_with_foreign(consumer: &Collection) {
     let lives = |gatherer, url| consumer.get(&Oid::new(gatherer, url)).unwrap().is_some();
     assert!(!lives(G, "http://h/a"));
@@ -178,7 +181,7 @@ fn a_torn_or_damaged_record_of_the_list_costs_only_itself() {
     }
     drop(collection);
     let whole = fs::read(list(dir.path())).unwrap();
-    // Where there is no copy.
+    // Without a copy.
     let leave = |bytes: &[u8]| {
         fs::write(list(dir.path()), bytes).unwrap();
         let copy = list(dir.path()).with_extension("soif.copy");
@@ -202,7 +205,7 @@ fn a_torn_or_damaged_record_of_the_list_costs_only_itself() {
         assert!(left.starts_with(&["http://h/1".to_owned()]), "{at}: {left:?}");
         assert!(left.contains(&"http://h/3".to_owned()), "{at}: {left:?}");
     }
-    // What comes after a torn record is found again.
+    // Notices after a torn record are found again.
     leave(&whole[..whole.len() - 40]);
     let collection = open(dir.path());
     collection.suppress(&me, subject("http://h/4"), "", Stamp(8)).unwrap();

@@ -1,9 +1,9 @@
-//! Reading entries in order, while others write.
+//! A scan: entries in order, while others write.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::vec;
 
-use super::{CHUNK_ENTRIES, Entry, State, is_many};
+use super::{CHUNK_ENTRIES, Entry, StoreState, is_many};
 use crate::keys::Outcome;
 use crate::keys::layers::{Layer, Layers};
 use crate::keys::run::Cursor;
@@ -11,15 +11,15 @@ use crate::keys::run::Cursor;
 /// Entries that are many, in order.
 #[derive(Debug)]
 pub(in crate::keys) struct Scan {
-    pub(super) state: Arc<RwLock<State>>,
+    pub(super) state: Arc<RwLock<StoreState>>,
     pub(super) prefix: Vec<u8>,
-    /// Where to go on; `None` at the end.
+    /// The next key; `None` at the end.
     pub(super) from: Option<Vec<u8>>,
     pub(super) chunk: vec::IntoIter<Entry>,
 }
 
 impl Scan {
-    /// Reads the next entries; all of those it looks at may be removals.
+    /// Reads the next entries; all of them may be removals.
     fn refill(&mut self, from: &[u8]) -> Outcome<()> {
         let mut chunk = Vec::new();
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);

@@ -1,32 +1,32 @@
-//! Going through a segment's file, member by member, over what is no member to the next one.
+//! The walk through a segment's file: member by member, and over damage to the next member.
 
 use super::{Entry, Segment};
 use crate::error::{Damage, Error};
-use crate::member::{Frame, Header, MEMBER_BYTES_MAX, Place};
+use crate::member::{Frame, Header, MEMBER_BYTES_MAX, MemberLayout};
 
-/// How much of a member is read to find its header, in bytes.
+/// Number of bytes of a member that are read to find its header.
 const PROBE_BYTES: usize = 4096;
-/// What disks write as a whole, in bytes: of what was not synced, each sector is there or not.
+/// Sector size in bytes: a disk writes each sector whole. After a power cut an unsynced sector is there or not.
 const SECTOR_BYTES: u64 = 512;
-/// So many zeros in a row are no chance, in bytes: a member may end with two and hold some more.
+/// Number of zeros in a row that is no coincidence: a member may end with two and hold some more.
 const ZEROS_MIN: usize = 8;
-/// What a disk gives as a whole, or not at all, in bytes.
+/// Block size in bytes: a disk gives a block whole or not at all.
 const BLOCK_BYTES: u64 = 4096;
-/// How much is read at a time when looking for the next sound member, in bytes.
+/// Number of bytes read at a time in the search for the next sound member.
 const WINDOW_BYTES: usize = 1 << 20;
-/// Of a segment's bytes, so many times as many are read at most for what may be a member and is none.
+/// Most bytes read to check apparent members in the search, as a multiple of the segment's size.
 const RESYNC_SHARE: u64 = 8;
-/// Serials are smaller: what says otherwise is no member.
+/// Upper bound of serials: a header with a larger one is no member.
 pub(crate) const SERIAL_MAX: u64 = 1 << 48;
 
 impl Segment {
-    /// Goes through the first `length` bytes, member by member, and over what is no member to the next
-    /// sound one, whose serials are up to `upto`. With `bodies` the compressed bytes are checked too, not
-    /// only the headers. No member may have a serial below `after`.
+    /// Goes through the first `length` bytes, member by member, and over damage to the next sound
+    /// member with serials up to `upto`. With `bodies` the compressed bytes are checked too, not
+    /// only the headers. Members with a serial below `after` count as damage.
     ///
     /// # Errors
     ///
-    /// The system's; damage is in the answer.
+    /// The system's; damage is in the result.
     pub(crate) fn survey(
         &self,
         bodies: bool,
@@ -38,7 +38,7 @@ impl Segment {
         let mut offset = 0;
         let mut budget = RESYNC_SHARE * length;
         while offset < length {
-            let why = match self.look(offset, length, bodies)? {
+            let why = match self.probe(offset, length, bodies)? {
                 Ok((entry, damage)) => {
                     offset = entry.end();
                     found.push(match damage {
@@ -59,8 +59,8 @@ impl Segment {
         Ok(found)
     }
 
-    /// Looks at the member that may start at `offset`: its place, and what is wrong with its body.
-    fn look(&self, offset: u64, length: u64, bodies: bool) -> Result<Look, Error> {
+    /// Reads the member that may start at `offset`: its entry, and the damage of its body.
+    fn probe(&self, offset: u64, length: u64, bodies: bool) -> Result<Probe, Error> {
         let rest = usize::try_from(length - offset).unwrap_or(usize::MAX);
         let mut wanted = PROBE_BYTES;
         loop {
@@ -71,13 +71,19 @@ impl Segment {
                 Ok(Frame::More(_)) if head.len() < size => return Ok(Err(Damage::Unreadable)),
                 Ok(Frame::More(bytes)) if rest < bytes => return Ok(Err(Damage::Truncated)),
                 Ok(Frame::More(bytes)) => wanted = bytes,
-                Ok(Frame::Whole(place)) => return self.weigh(&place, offset, rest, bodies),
+                Ok(Frame::Whole(layout)) => return self.probe_body(&layout, offset, rest, bodies),
             }
         }
     }
 
-    fn weigh(&self, place: &Place, offset: u64, rest: usize, bodies: bool) -> Result<Look, Error> {
-        let bytes = place.member_bytes();
+    fn probe_body(
+        &self,
+        layout: &MemberLayout,
+        offset: u64,
+        rest: usize,
+        bodies: bool,
+    ) -> Result<Probe, Error> {
+        let bytes = layout.member_bytes();
         if MEMBER_BYTES_MAX < bytes {
             return Ok(Err(Damage::TooLarge));
         }
@@ -88,15 +94,15 @@ impl Segment {
         if bodies {
             let member = self.readable(offset, bytes)?;
             let is_whole = member.len() == bytes;
-            let checked = if is_whole { place.check(&member) } else { Err(Damage::Unreadable) };
+            let checked = if is_whole { layout.check(&member) } else { Err(Damage::Unreadable) };
             damage = checked.err();
         }
-        Ok(Ok((Entry::new(&place.header, offset, bytes), damage)))
+        Ok(Ok((Entry::new(&layout.header, offset, bytes), damage)))
     }
 
-    /// Returns where the next sound member starts, at `from` or later, with serials after `after` up to `upto`;
-    /// `length` if there is none. What looks
-    /// like one may be an object's own content: at most `budget` bytes are read for all of that.
+    /// Returns the start of the next sound member, at `from` or later, with serials after `after`
+    /// up to `upto`; `length` if there is none. An object's own content may look like a member, so
+    /// at most `budget` bytes are read to check such candidates.
     fn resync(
         &self,
         from: u64,
@@ -113,18 +119,18 @@ impl Segment {
             let window = self.readable(start, bytes)?;
             for (at, _) in window.windows(MAGIC.len()).enumerate().filter(|(_, it)| *it == MAGIC) {
                 let candidate = start + at as u64;
-                let Ok((entry, _)) = self.look(candidate, length, false)? else { continue };
+                let Ok((entry, _)) = self.probe(candidate, length, false)? else { continue };
                 let bytes = u64::from(entry.bytes);
                 if entry.base < after || upto < entry.last || *budget < bytes {
                     continue;
                 }
                 *budget -= bytes;
-                if let Ok((_, None)) = self.look(candidate, length, true)? {
+                if let Ok((_, None)) = self.probe(candidate, length, true)? {
                     return Ok(candidate);
                 }
             }
             if window.len() < bytes {
-                // Over what cannot be read, in ever longer steps: each may take a disk seconds.
+                // Steps over unreadable bytes grow: each may take a disk seconds.
                 step = if window.is_empty() {
                     (2 * step).min(WINDOW_BYTES as u64)
                 } else {
@@ -139,8 +145,8 @@ impl Segment {
         Ok(length)
     }
 
-    /// Whether all of these bytes that lie in one of the disk's sectors are zeros: it was never
-    /// written. So few that chance may have made them so do not count.
+    /// Whether the bytes in one of the disk's sectors are all zeros: that sector was never written.
+    /// Fewer than [`ZEROS_MIN`] bytes do not count, because zeros may be chance there.
     pub(crate) fn misses_sector(&self, from: u64, bytes: u64) -> Result<bool, Error> {
         let end = from + bytes;
         let mut start = from;
@@ -172,19 +178,21 @@ impl Segment {
     }
 }
 
-/// What stands at a place of a segment's file: a member with what is wrong with its body, or why there
-/// is none.
-type Look = Result<(Entry, Option<Damage>), Damage>;
+/// The outcome of reading a possible member: its entry with the damage of its body, or the reason
+/// that there is no member.
+type Probe = Result<(Entry, Option<Damage>), Damage>;
 
-/// A stretch of a segment's file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stretch {
-    /// A member.
     Sound(Entry),
-    /// A member of which only the header can be relied on.
+    /// A member whose header is sound and whose body is not.
     Damaged(Entry, Damage),
     /// Bytes that are no member.
-    Gap { offset: u64, bytes: u64, why: Damage },
+    Gap {
+        offset: u64,
+        bytes: u64,
+        why: Damage,
+    },
 }
 
 impl Stretch {
@@ -196,7 +204,7 @@ impl Stretch {
         }
     }
 
-    /// Returns where it starts and how long it is, in bytes, and what is wrong with it.
+    /// Returns its start and length in bytes, and its damage.
     pub(crate) fn damage(&self) -> Option<(u64, u64, Damage)> {
         match *self {
             Self::Sound(_) => None,
@@ -206,10 +214,10 @@ impl Stretch {
     }
 }
 
-/// Has as many members as can be stay in the order of their serials, behind serial `after`: the others were
-/// written over those that belong in their places.
+/// Keeps the longest row of members that ascends by serial and begins after serial `after`. The
+/// other members overwrote those that belong in their places, and become gaps.
 fn leave_out_of_order(found: &mut [Stretch], after: u64) {
-    // For each length of an ascending row: its last member, which is as early in the log as can be.
+    // For each length of an ascending row: its last member, with the lowest possible serial.
     let mut ends: Vec<(usize, u64)> = Vec::new();
     let mut before: Vec<Option<usize>> = vec![None; found.len()];
     for (at, stretch) in found.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! Which of a stream's changes are the first of their objects.
+//! The first changes of objects in a stream.
 //!
-//! An object that changed twice since the pull before has been stale since the first change: the
-//! freshness that is measured from pulls needs that one's stamp alone (Adly §3.1).
+//! An object that changed twice since the last pull has been stale since the first change. So
+//! freshness that is measured from pulls needs only the stamp of that change (Adly §3.1).
 //!
 //! Sans-I/O.
 
@@ -10,20 +10,19 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use crate::change::{Change, Oid};
 
-/// Objects that are kept in mind (about a megabyte); a change of a further one counts as its first.
+/// Most objects remembered (about a megabyte); each change of a further one counts as its first.
 const OBJECTS_MAX: usize = 1 << 16;
 
-/// The objects that a stream has changed so far.
+/// The objects changed so far in a stream.
 #[derive(Debug, Default)]
-pub(crate) struct Firsts {
+pub(crate) struct FirstChanges {
     hasher: RandomState,
-    /// By hash: one in 2⁴⁷ of full ones is taken for another.
+    /// By hash: in a full set one object in 2⁴⁷ is confused with another.
     seen: HashSet<u64>,
 }
 
-impl Firsts {
-    /// Returns whether what `change` changes has not changed before, as far as is known, and keeps it in
-    /// mind.
+impl FirstChanges {
+    /// Returns whether `change` is the first known change of its object, and remembers the object.
     pub(crate) fn is_first(&mut self, change: &Change) -> bool {
         let hash = match change {
             Change::Update(record) => Oid::of(record).map(|oid| self.hasher.hash_one(oid)),
@@ -50,20 +49,20 @@ mod tests {
 
     #[test]
     fn an_object_has_one_first_change() {
-        let mut firsts = Firsts::default();
+        let mut firsts = FirstChanges::default();
         let order = [1, 2, 1, 3, 2, 1];
         let found = order.map(|n| firsts.is_first(&change(n)));
         assert_eq!(found, [true, true, false, true, false, false]);
     }
 
     #[test]
-    fn what_is_kept_in_mind_is_bounded() {
-        let mut firsts = Firsts::default();
+    fn the_memory_for_objects_is_bounded() {
+        let mut firsts = FirstChanges::default();
         for n in 0..OBJECTS_MAX + 100 {
             assert!(firsts.is_first(&change(n)), "{n}");
         }
         assert_eq!(firsts.seen.len(), OBJECTS_MAX);
         assert!(!firsts.is_first(&change(7)));
-        assert!(firsts.is_first(&change(OBJECTS_MAX + 50)), "beyond what is kept in mind");
+        assert!(firsts.is_first(&change(OBJECTS_MAX + 50)), "beyond the limit");
     }
 }

@@ -1,4 +1,5 @@
-//! How a feed is asked, what its answer says before its body comes, and what is wrong with one that is none.
+//! The client of a feed: its request, the headers of the answer, and errors for answers that are
+//! not feeds.
 
 use std::time::Duration;
 
@@ -15,20 +16,20 @@ use crate::error::Error;
 use crate::member;
 use crate::wire::{self, value};
 
-/// When a source that has holes is asked again at the latest, whatever it says.
+/// Longest time until a source with holes is asked again, whatever its answer says.
 const RETRY_MISSING_MAX: Duration = Duration::from_secs(3_600);
 
-/// How long after the wait that was asked for an answer may be on its way: then its source is gone.
+/// Longest time that an answer may take after the requested wait. Then the source counts as gone.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// What a source may bring in one pull.
+/// The limits of one pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PullLimits {
     /// Most changes, and most objects of a snapshot.
     pub records_max: u64,
     /// Most compressed bytes.
     pub bytes_max: u64,
-    /// Longest time; what has come until then is kept, and the next pull goes on from there.
+    /// Longest time. The changes until then are kept, and the next pull goes on from there.
     pub time_max: Duration,
 }
 
@@ -40,46 +41,46 @@ impl Default for PullLimits {
     }
 }
 
-/// How a source answered.
+/// The kind of a source's answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// With what is new.
+    /// The changes since the cursor.
     #[default]
     Delta,
-    /// With all that it has, or the rest of that.
+    /// All live objects, or the rest of them.
     Snapshot,
 }
 
-/// What the head of an answer says of its body.
+/// The headers of an answer that describe its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) kind: Kind,
     pub(crate) from: u64,
     pub(crate) to: Version,
     pub(crate) objects: u64,
-    /// What was suppressed up to this serial is not in the body; 0 if nothing is said.
+    /// Subjects suppressed up to this serial are not in the body; 0 if the header is missing.
     pub(crate) purged: u64,
 }
 
-/// Which feed is asked, by whom, and how.
+/// A feed's address, with the consumer's credentials and limits.
 #[derive(Clone, Debug)]
-pub struct Asking {
+pub struct FeedClient {
     pub(crate) client: Client,
-    /// The feed is at `feed` below it.
+    /// The feed is at `feed` below this URL.
     pub(crate) base: Url,
     /// The source's name.
     pub(crate) source: String,
     pub(crate) credentials: Credentials,
     pub(crate) allow_private: bool,
-    /// Who asks.
     pub(crate) consumer: Option<String>,
     /// Most compressed bytes to take.
     pub(crate) bytes_max: u64,
 }
 
-impl Asking {
-    /// Asks the source named `source`, whose feed is at `feed` below `base`; the name is said in errors. It sends no
-    /// credentials, and does not reach private networks unless told so.
+impl FeedClient {
+    /// Makes a client of the source named `source`, whose feed is at `feed` below `base`. Errors
+    /// show the name. It sends no credentials, and does not connect to private networks; the
+    /// methods below change that.
     #[must_use]
     pub fn new(client: Client, base: Url, source: impl Into<String>) -> Self {
         Self {
@@ -93,13 +94,13 @@ impl Asking {
         }
     }
 
-    /// Sets what says to the feed who asks.
+    /// Sets the credentials that the client sends.
     #[must_use]
     pub fn credentials(self, credentials: Credentials) -> Self {
         Self { credentials, ..self }
     }
 
-    /// Sets the bearer token that the feed asks for.
+    /// Sets the bearer token that the feed requires.
     #[must_use]
     pub fn token(self, token: Option<String>) -> Self {
         self.credentials(Credentials { token, ..Credentials::default() })
@@ -111,14 +112,15 @@ impl Asking {
         Self { allow_private, ..self }
     }
 
-    /// Sets the id that the feed is told, so that it knows who has got how far.
+    /// Sets the id that the client sends, so that the feed knows each consumer's progress.
     #[must_use]
     pub fn consumer(self, id: impl Into<String>) -> Self {
         Self { consumer: Some(id.into()), ..self }
     }
 
-    /// A request for what is at `path` below the base, whose answer may be held for `wait` and takes `total` at most.
-    /// One that is held is asked of a source that is known to be there: its silence is noticed soon.
+    /// Makes a request for `path` below the base, whose answer may be held for `wait` and takes
+    /// `total` at most. A held request goes to a source that has answered before, so its silence is
+    /// noticed soon.
     pub(crate) fn get(&self, path: &str, wait: Duration, total: Duration) -> Request {
         let mut request = Request::get(host::join(&self.base, path))
             .credentials(self.credentials.clone())
@@ -137,7 +139,7 @@ impl Asking {
         request
     }
 
-    /// The path of what follows `have`, or of all.
+    /// Returns the path of the changes after `have`, or of everything.
     pub(crate) fn path(have: Option<Version>, wait: Duration) -> String {
         match have {
             Some(Version { epoch, serial }) => {
@@ -147,7 +149,7 @@ impl Asking {
         }
     }
 
-    /// Reads what the head says of the body.
+    /// Reads the headers that describe the body.
     pub(crate) fn answer(&self, response: &Response) -> Result<Answer, Error> {
         let wrong = |what: String| self.no_feed(&response.url, what);
         let text = |name: &HeaderName| {
@@ -173,12 +175,12 @@ impl Asking {
         let epoch = text(&wire::EPOCH)?.parse().map_err(|error: Error| wrong(error.to_string()))?;
         let to = Version { epoch, serial: number(&wire::TO)? };
         let (from, objects) = (number(&wire::FROM)?, number(&wire::OBJECTS)?);
-        let is_said = response.headers.contains_key(wire::PURGED);
-        let purged = if is_said { number(&wire::PURGED)? } else { 0 };
+        let is_given = response.headers.contains_key(wire::PURGED);
+        let purged = if is_given { number(&wire::PURGED)? } else { 0 };
         Ok(Answer { kind, from, to, objects, purged })
     }
 
-    /// The error of an answer that says that something is missing; `None` if it does not.
+    /// Returns the error of an answer that reports missing changes; `None` if it reports none.
     pub(crate) fn missing(&self, response: &Response) -> Option<Error> {
         let missing = response.header(wire::MISSING.as_str())?.to_owned();
         let (name, url) = (self.source.clone(), response.url.to_string());
@@ -187,7 +189,7 @@ impl Asking {
         Some(Error::Missing { name, url, missing, after })
     }
 
-    /// Names what a source that answers with neither 200 nor 206 wants to say.
+    /// Returns the error of an answer that has neither status 200 nor 206.
     pub(crate) async fn refused(&self, response: Response) -> Error {
         if let Some(missing) = self.missing(&response) {
             return missing;
@@ -224,15 +226,15 @@ impl Asking {
     }
 }
 
-/// What goes to an intake.
+/// A message to an intake.
 #[derive(Debug)]
 pub(crate) enum Piece {
     Bytes(Bytes),
-    /// No more will come, for whatever reason.
+    /// No more bytes will come, for whatever reason.
     End,
 }
 
-/// Hands a body on, piece by piece, with its end.
+/// Sends a body on, piece by piece, and its end.
 pub(crate) async fn forward(
     response: &mut Response,
     pieces: &mpsc::Sender<Piece>,
@@ -240,7 +242,7 @@ pub(crate) async fn forward(
     let fetched = loop {
         match response.chunk().await {
             Ok(None) => break Ok(()),
-            // Whoever takes them stops listening when something is wrong with what came.
+            // The receiver stops listening after an error in the bytes.
             Ok(Some(piece)) => {
                 if pieces.send(Piece::Bytes(piece)).await.is_err() {
                     break Ok(());
@@ -249,7 +251,7 @@ pub(crate) async fn forward(
             Err(error) => break Err(error),
         }
     };
-    // Who does not listen has ended already.
+    // A receiver that is gone has ended already.
     drop(pieces.send(Piece::End).await);
     fetched
 }
@@ -260,8 +262,8 @@ pub(crate) fn range_start(response: &Response) -> Option<u64> {
     range.split_once('-')?.0.trim().parse().ok()
 }
 
-/// Whether it was the transfer that failed, and another may go on from where it did.
-pub(crate) fn is_of_transfer(error: &Error) -> bool {
+/// Whether the transfer failed, so that another one may go on from there.
+pub(crate) fn is_transfer_error(error: &Error) -> bool {
     use net::Error::{Cut, Protocol, Timeout};
     match error {
         Error::Corrupt { .. } | Error::SetBack { .. } => true,

@@ -1,9 +1,9 @@
-//! Answers that are asked for again: kept in memory as they were checked, and sent by the kernel.
+//! The cache of answers: checked bytes in memory, sent by the kernel.
 //!
-//! A commit wakes all who follow a source, and each then asks for the same bytes. The first has
-//! them read and checked; the others cost no more than a file does a file server.
+//! A commit wakes all followers of a source, and each requests the same bytes. The first request
+//! reads and checks them; the others cost no more than a file at a file server.
 //!
-//! Source: TR §4 (the gatherer caches the answer to its commonest question).
+//! Source: TR §4 (the gatherer caches its most common answer).
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,61 +14,61 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::change::Version;
 use crate::log::served;
-use crate::log::{Part, View};
+use crate::log::{SegmentRange, View};
 
-/// Largest answer kept, in bytes.
+/// Largest answer cached, in bytes.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
-/// Smallest answer kept, in bytes: what it saves is then worth a file.
+/// Smallest answer cached, in bytes; below it a file costs more than it saves.
 const ANSWER_BYTES_MIN: u64 = 16 << 10;
-/// Most bytes of all answers kept.
+/// Most bytes of all answers cached.
 const BYTES_MAX: u64 = 16 << 20;
-/// Most bytes of all answers kept and of those that slow readers still hold. Beyond that an answer is
-/// read anew for each reader, piece by piece as it takes them.
+/// Most bytes of all answers cached and of those still in use by slow readers. Beyond that an answer
+/// is read anew for each reader, piece by piece.
 const LIVE_BYTES_MAX: u64 = 64 << 20;
-/// Most answers kept.
+/// Most answers cached.
 const ANSWERS_MAX: usize = 64;
 
-/// The state of a log: its version, and up to which commit it has been compacted.
-type State = (Version, u64);
+/// The state of a log: its version, and the commit up to which it has been compacted.
+type LogState = (Version, u64);
 
 /// Answers that lead to the present state of the log.
 #[derive(Debug, Default)]
-pub(crate) struct Hot {
-    kept: Mutex<Kept>,
-    /// What is kept, and what is still on its way to slow readers.
+pub(crate) struct AnswerCache {
+    cached: Mutex<CachedAnswers>,
+    /// Answers in the cache, and those still in use by slow readers.
     memory: Memory,
-    /// One answer is put together at a time: the others may want the same.
+    /// One answer is made at a time: others may want the same one.
     turn: AsyncMutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    state: State,
-    /// By the serial that they follow; the last used at the end.
+struct CachedAnswers {
+    state: LogState,
+    /// By the serial before their changes; the last used at the end.
     files: Vec<(u64, MemoryFile)>,
 }
 
-impl Hot {
-    /// Waits until nobody else puts an answer together. What was not found before may be by then.
+impl AnswerCache {
+    /// Waits until no other answer is being made; then look in the cache again.
     pub(crate) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.turn.lock().await
     }
 
-    /// Returns the answer to whoever has come to `since`.
+    /// Returns the answer with the changes after `since`.
     pub(crate) fn find(&self, view: &View, since: u64) -> Option<MemoryFile> {
-        let mut kept = self.kept();
-        if kept.state != state(view) {
+        let mut cached = self.cached();
+        if cached.state != state(view) {
             return None;
         }
-        let at = kept.files.iter().position(|(known, _)| *known == since)?;
-        let found = kept.files.remove(at);
+        let at = cached.files.iter().position(|(known, _)| *known == since)?;
+        let found = cached.files.remove(at);
         let file = found.1.clone();
-        kept.files.push(found);
+        cached.files.push(found);
         Some(file)
     }
 
-    /// Returns the parts and the tail as a file in memory, to be found from now on, if it is not there
-    /// already; `None` if they are not worth one, or there can be none. Blocks.
+    /// Returns the parts and the tail as a file in memory, and caches it; `None` if the size is not
+    /// worth a file, or none can be made. Blocks.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl Hot {
         &self,
         view: &View,
         since: u64,
-        parts: &[Part],
+        parts: &[SegmentRange],
         tail: &Bytes,
     ) -> io::Result<Option<MemoryFile>> {
         if let Some(file) = self.find(view, since) {
@@ -98,19 +98,19 @@ impl Hot {
                 Ok(Some(file))
             }
             Err(error) if misread => Err(error),
-            // No file descriptor, or no such call: the bytes go in another way.
+            // No file descriptor, or no such call: the answer is sent in another way.
             Err(_) => Ok(None),
         }
     }
 
-    /// Keeps an answer, if it is one to the present state; returns those that have to go for it. To
-    /// let go of them takes time: not under the lock.
+    /// Caches an answer if it leads to the present state; returns the answers that it replaces.
+    /// Dropping those takes time, so the caller does it without the lock.
     fn keep(&self, view: &View, since: u64, file: MemoryFile) -> Vec<(u64, MemoryFile)> {
-        let mut kept = self.kept();
-        if kept.state != state(view) {
+        let mut cached = self.cached();
+        if cached.state != state(view) {
             return vec![(since, file)];
         }
-        let files = &mut kept.files;
+        let files = &mut cached.files;
         let mut gone = Vec::new();
         files.push((since, file));
         let mut bytes: u64 = files.iter().map(|(_, file)| file.len()).sum();
@@ -122,30 +122,30 @@ impl Hot {
         gone
     }
 
-    /// Lets go of all: it has what is to be purged.
+    /// Drops all answers before a purge.
     pub(crate) fn clear(&self) {
-        // Whoever puts one together now finds another state here, and it is not kept.
-        let all = std::mem::take(&mut *self.kept());
+        // An answer in progress finds another state here, and is not cached.
+        let all = std::mem::take(&mut *self.cached());
         drop(all);
     }
 
-    /// Forgets what leads to another state: nobody is given that any more.
+    /// Drops answers to an older state, which nobody requests any more.
     fn leave_behind(&self, view: &View) {
-        let mut kept = self.kept();
-        if kept.state != state(view) {
-            let fresh = Kept { state: state(view), files: Vec::new() };
-            let stale = std::mem::replace(&mut *kept, fresh);
-            drop(kept);
+        let mut cached = self.cached();
+        if cached.state != state(view) {
+            let fresh = CachedAnswers { state: state(view), files: Vec::new() };
+            let stale = std::mem::replace(&mut *cached, fresh);
+            drop(cached);
             drop(stale);
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cached(&self) -> MutexGuard<'_, CachedAnswers> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn state(view: &View) -> State {
+fn state(view: &View) -> LogState {
     (view.version, view.compacted)
 }
 
@@ -173,37 +173,41 @@ mod tests {
         collection
     }
 
-    fn ask(hot: &Hot, collection: &Collection, since: u64) -> io::Result<Option<MemoryFile>> {
+    fn ask(
+        cache: &AnswerCache,
+        collection: &Collection,
+        since: u64,
+    ) -> io::Result<Option<MemoryFile>> {
         let view = collection.inner.log.view();
-        if let Some(found) = hot.find(&view, since) {
+        if let Some(found) = cache.find(&view, since) {
             return Ok(Some(found));
         }
-        hot.make(&view, since, &view.parts(since).0, &Bytes::from_static(b"end"))
+        cache.make(&view, since, &view.parts(since).0, &Bytes::from_static(b"end"))
     }
 
     #[test]
-    fn what_is_asked_again_is_kept_and_the_rest_goes() {
+    fn repeated_answers_are_cached_within_the_limits() {
         let dir = tempfile::tempdir().unwrap();
         let collection = filled(dir.path());
         let view = || collection.inner.log.view();
-        let hot = Hot::default();
-        assert!(ask(&hot, &collection, 100).unwrap().is_none(), "too small");
-        let first = ask(&hot, &collection, 80).unwrap().unwrap();
-        let again = ask(&hot, &collection, 80).unwrap().unwrap();
+        let cache = AnswerCache::default();
+        assert!(ask(&cache, &collection, 100).unwrap().is_none(), "too small");
+        let first = ask(&cache, &collection, 80).unwrap().unwrap();
+        let again = ask(&cache, &collection, 80).unwrap().unwrap();
         assert!(first.is_same(&again));
         for since in 0..97 {
-            ask(&hot, &collection, since).unwrap();
+            ask(&cache, &collection, since).unwrap();
         }
-        let kept = std::mem::take(&mut hot.kept().files);
-        let bytes: u64 = kept.iter().map(|(_, file)| file.len()).sum();
-        assert!(bytes <= BYTES_MAX && kept.len() <= ANSWERS_MAX, "{bytes} bytes");
-        ask(&hot, &collection, 80).unwrap();
+        let cached = std::mem::take(&mut cache.cached().files);
+        let bytes: u64 = cached.iter().map(|(_, file)| file.len()).sum();
+        assert!(bytes <= BYTES_MAX && cached.len() <= ANSWERS_MAX, "{bytes} bytes");
+        ask(&cache, &collection, 80).unwrap();
         collection.compact(Stamp(3)).unwrap();
-        assert!(hot.find(&view(), 80).is_none(), "what was compacted away is not to be kept");
+        assert!(cache.find(&view(), 80).is_none(), "answers from before a compaction are dropped");
     }
 
     #[tokio::test]
-    async fn what_many_want_at_once_is_put_together_once() {
+    async fn an_answer_for_many_is_made_once() {
         let dir = tempfile::tempdir().unwrap();
         let collection = filled(dir.path());
         let epoch = collection.version().epoch;
@@ -214,33 +218,33 @@ mod tests {
             let request = Request::get(format!("/feed?since=10&epoch={epoch}")).body(()).unwrap();
             asked.spawn(async move { server.respond(request).await });
         }
-        // The answers are kept until all are there.
+        // The answers are held until all are there.
         let answers = asked.join_all().await;
         let len = answers[0].headers()[header::CONTENT_LENGTH].to_str().unwrap();
-        assert_eq!(server.shared.hot.memory.bytes(), len.parse::<u64>().unwrap());
+        assert_eq!(server.shared.answers.memory.bytes(), len.parse::<u64>().unwrap());
         assert_eq!(answers.len(), 50);
     }
 
     #[test]
-    fn what_slow_readers_hold_is_bounded() {
+    fn the_memory_of_slow_readers_is_bounded() {
         let dir = tempfile::tempdir().unwrap();
         let collection = filled(dir.path());
-        let hot = Hot::default();
+        let cache = AnswerCache::default();
         let mut held = Vec::new();
-        while let Some(file) = ask(&hot, &collection, held.len() as u64 % 90).unwrap() {
-            // Nobody else finds it.
-            hot.clear();
+        while let Some(file) = ask(&cache, &collection, held.len() as u64 % 90).unwrap() {
+            // No other request finds it.
+            cache.clear();
             held.push(file);
         }
-        assert!(LIVE_BYTES_MAX - ANSWER_BYTES_MAX <= hot.memory.bytes());
-        assert!(hot.memory.bytes() <= LIVE_BYTES_MAX);
+        assert!(LIVE_BYTES_MAX - ANSWER_BYTES_MAX <= cache.memory.bytes());
+        assert!(cache.memory.bytes() <= LIVE_BYTES_MAX);
         drop(held);
-        assert_eq!(hot.memory.bytes(), 0);
-        assert!(ask(&hot, &collection, 0).unwrap().is_some());
+        assert_eq!(cache.memory.bytes(), 0);
+        assert!(ask(&cache, &collection, 0).unwrap().is_some());
     }
 
     #[test]
-    fn what_is_damaged_is_not_kept() {
+    fn damaged_answers_are_not_cached() {
         let dir = tempfile::tempdir().unwrap();
         let collection = filled(dir.path());
         let file = dir.path().join("segment-00000001.gz");
@@ -248,8 +252,8 @@ mod tests {
         let end = bytes.len() - 100;
         bytes[end] ^= 1;
         std::fs::write(&file, bytes).unwrap();
-        let hot = Hot::default();
-        ask(&hot, &collection, 50).unwrap_err();
-        assert!(hot.find(&collection.inner.log.view(), 50).is_none());
+        let cache = AnswerCache::default();
+        ask(&cache, &collection, 50).unwrap_err();
+        assert!(cache.find(&collection.inner.log.view(), 50).is_none());
     }
 }

@@ -1,10 +1,8 @@
-//! Which changes are the last word on an object that lives, as a set of serials.
+//! The live set: the serials of the updates that hold the live objects' records.
 //!
-//! Who lists the log by date must leave out what is superseded, and asks that of every change of a page. The
-//! set is made of the key index once somebody asks for it, and kept current by the commits from then
-//! on; a collection that nobody lists keeps none. A million objects take some 100 kB.
-//!
-//! Source: ours.
+//! A list of the log by date must leave out superseded changes, so it looks up every change of a
+//! page. The set is built from the key index at the first request, and kept current by the commits
+//! from then on. A collection that is never listed has no set. A million objects take some 100 kB.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,100 +10,100 @@ use roaring::RoaringTreemap;
 
 use crate::error::Error;
 
-/// How often the set is made anew since the key index was, while it was made.
+/// Attempts to build the set, if the key index is rebuilt meanwhile.
 const TRIES: usize = 3;
 
-/// The set, if somebody has asked for it.
+/// The set, if it was requested.
 #[derive(Debug, Default)]
-pub(crate) struct Lives {
-    state: Mutex<State>,
-    /// Held while it is made.
+pub(crate) struct LiveSet {
+    state: Mutex<SetState>,
+    /// Locked while the set is built.
     making: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum SetState {
     #[default]
     Unknown,
-    /// It is being made; this has changed meanwhile.
-    Making(Moves),
-    /// A commit copies it if somebody looks at it meanwhile.
-    Known(Arc<RoaringTreemap>),
+    /// The set is being built; these changes came meanwhile.
+    Building(LiveSetDelta),
+    /// A commit copies it if a reader has it meanwhile.
+    Ready(Arc<RoaringTreemap>),
 }
 
-/// What commits change of the set.
+/// The changes of commits to the set.
 #[derive(Debug, Default)]
-pub(crate) struct Moves {
+pub(crate) struct LiveSetDelta {
     /// Serials of updates.
-    pub(crate) came: Vec<u64>,
-    /// Serials of updates that have been superseded.
-    pub(crate) went: Vec<u64>,
+    pub(crate) added: Vec<u64>,
+    /// Serials of superseded updates.
+    pub(crate) removed: Vec<u64>,
 }
 
-impl Lives {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl LiveSet {
+    fn state(&self) -> MutexGuard<'_, SetState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in a commit that is in the key index.
-    pub(crate) fn take(&self, moves: Moves) {
+    /// Applies a commit that is in the key index.
+    pub(crate) fn take(&self, delta: LiveSetDelta) {
         match &mut *self.state() {
-            State::Unknown => {}
-            State::Making(before) => {
-                before.came.extend(moves.came);
-                before.went.extend(moves.went);
+            SetState::Unknown => {}
+            SetState::Building(before) => {
+                before.added.extend(delta.added);
+                before.removed.extend(delta.removed);
             }
-            State::Known(lives) => moves.apply(Arc::make_mut(lives)),
+            SetState::Ready(set) => delta.apply(Arc::make_mut(set)),
         }
     }
 
-    /// Returns the set as it is now; if nobody has asked for it before, that of `make`. `None`: the key index
-    /// was made anew again and again meanwhile.
+    /// Returns the present set; builds it with `make` at the first request. `None`: the key index
+    /// was rebuilt again and again meanwhile.
     ///
     /// # Errors
     ///
-    /// That of `make`.
-    pub(crate) fn now(
+    /// The error of `make`.
+    pub(crate) fn get_or_build(
         &self,
         make: impl Fn() -> Result<RoaringTreemap, Error>,
     ) -> Result<Option<Arc<RoaringTreemap>>, Error> {
-        if let State::Known(known) = &*self.state() {
-            return Ok(Some(known.clone()));
+        if let SetState::Ready(set) = &*self.state() {
+            return Ok(Some(set.clone()));
         }
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..TRIES {
-            if let State::Known(known) = &*self.state() {
-                return Ok(Some(known.clone()));
+            if let SetState::Ready(set) = &*self.state() {
+                return Ok(Some(set.clone()));
             }
-            *self.state() = State::Making(Moves::default());
+            *self.state() = SetState::Building(LiveSetDelta::default());
             let made = make();
             let mut state = self.state();
-            let mut made = made.inspect_err(|_error| *state = State::Unknown)?;
-            // Otherwise the key index was made anew meanwhile.
-            if let State::Making(moves) = std::mem::take(&mut *state) {
-                moves.apply(&mut made);
+            let mut made = made.inspect_err(|_error| *state = SetState::Unknown)?;
+            // Otherwise the key index was rebuilt meanwhile.
+            if let SetState::Building(delta) = std::mem::take(&mut *state) {
+                delta.apply(&mut made);
                 let made = Arc::new(made);
-                *state = State::Known(made.clone());
+                *state = SetState::Ready(made.clone());
                 return Ok(Some(made));
             }
         }
         Ok(None)
     }
 
-    /// The key index is gone, or another one: what was known is not known any more.
+    /// Forgets the set: the key index is gone, or was rebuilt.
     pub(crate) fn forget(&self) {
-        *self.state() = State::Unknown;
+        *self.state() = SetState::Unknown;
     }
 }
 
-impl Moves {
-    /// What has come may have gone since; serials never come back.
-    fn apply(self, lives: &mut RoaringTreemap) {
-        for serial in self.came {
-            lives.insert(serial);
+impl LiveSetDelta {
+    /// Applies removals last, since an added serial may have gone meanwhile; serials never come back.
+    fn apply(self, live_set: &mut RoaringTreemap) {
+        for serial in self.added {
+            live_set.insert(serial);
         }
-        for serial in self.went {
-            lives.remove(serial);
+        for serial in self.removed {
+            live_set.remove(serial);
         }
     }
 }
@@ -137,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_on_each_live_object_is_known() {
+    fn the_set_has_the_last_update_of_each_live_object() {
         let dir = tempfile::tempdir().unwrap();
         let (collection, _) = Collection::open(dir.path(), Options::default(), Stamp(1)).unwrap();
         let commit = |changes: Vec<Change>| {
@@ -149,7 +147,7 @@ mod tests {
         commit(vec![update(1, "c"), delete(4), delete(9), update(3, "c"), update(3, "d")]);
         check(&collection, &[5, 8, 12]);
         collection.inner.drop_keys();
-        collection.inner.lives.forget();
+        collection.inner.live_set.forget();
         check(&collection, &[5, 8, 12]);
         drop(collection);
         let (collection, _) = Collection::open(dir.path(), Options::default(), Stamp(3)).unwrap();
@@ -157,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_do_not_wait_for_who_looks() {
+    fn commits_do_not_wait_for_readers_of_the_set() {
         let dir = tempfile::tempdir().unwrap();
         let (collection, _) = Collection::open(dir.path(), Options::default(), Stamp(1)).unwrap();
         let commit = |n: u64| {
@@ -175,20 +173,20 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_while_the_set_is_made_is_in_it() {
+    fn changes_during_the_building_of_the_set_are_in_it() {
         let dir = tempfile::tempdir().unwrap();
         let (collection, _) = Collection::open(dir.path(), Options::default(), Stamp(1)).unwrap();
         let commit = |changes: Vec<Change>| {
             collection.commit(Batch { changes, notes: Vec::new() }, Stamp(2)).unwrap();
         };
         commit((1..=3).map(|n| update(n, "a")).collect());
-        let lives = &collection.inner.lives;
-        *lives.state() = State::Making(Moves::default());
-        let mut made = collection.make_lives().unwrap();
+        let live_set = &collection.inner.live_set;
+        *live_set.state() = SetState::Building(LiveSetDelta::default());
+        let mut made = collection.build_live_set().unwrap();
         commit(vec![update(1, "b"), delete(2)]);
         commit(vec![update(1, "c")]);
-        let State::Making(moves) = std::mem::take(&mut *lives.state()) else { panic!() };
-        moves.apply(&mut made);
+        let SetState::Building(delta) = std::mem::take(&mut *live_set.state()) else { panic!() };
+        delta.apply(&mut made);
         assert_eq!(made.iter().collect::<Vec<_>>(), [3, 6]);
     }
 }

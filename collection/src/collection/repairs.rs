@@ -1,0 +1,45 @@
+//! Knowledge of damage since the opening, and the progress of its repair.
+//!
+//! Source: ours.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use net::clock;
+
+use crate::error::Error;
+use crate::log::Address;
+
+/// Time until sources are read from the start again if they have not brought the lost objects.
+const REQUEST_AGAIN: Duration = Duration::from_secs(6 * 3600);
+
+/// The progress of the search for damage and of its repair.
+#[derive(Debug, Default)]
+pub(crate) struct Repairs {
+    /// The last member scrubbed: its segment's number, and its end.
+    pub(crate) scrubbed: Address,
+    /// Members found damaged since the collection was opened.
+    pub(crate) damaged: HashSet<Address>,
+    /// When the sources of these holes were last read from the start.
+    pub(crate) requested: HashMap<Address, Instant>,
+    /// The reason that the last commit was refused.
+    pub(crate) refusing: Option<String>,
+    /// Whether the reason was want of space.
+    pub(crate) no_room: bool,
+}
+
+impl Repairs {
+    /// Records the outcome of the last commit.
+    pub(crate) fn refused(&mut self, error: Option<&Error>) {
+        let refused = error.filter(|it| it.may_pass());
+        self.refusing = refused.map(Error::to_string);
+        self.no_room = matches!(refused, Some(Error::NoRoom { .. } | Error::Full { .. }));
+    }
+
+    /// Whether the sources of these holes should be read from the start.
+    pub(crate) fn should_request(&self, holes: &[Address]) -> bool {
+        let now = clock::monotonic();
+        let is_old = |at: &Instant| REQUEST_AGAIN <= now.saturating_duration_since(*at);
+        holes.iter().any(|it| self.requested.get(it).is_none_or(is_old))
+    }
+}
