@@ -1,15 +1,17 @@
-//! Measures a repository and a harvester, each in a process of its own. `benches/oai` runs it; see there.
+//! Measurements of a repository and a harvester, each in its own process. `benches/oai` runs them.
 //!
-//! * `measure make DATA COUNT`: a collection of so many summaries of articles.
-//! * `measure serve DATA`: the repository of that collection, on a free port that it prints, until standard
-//!   input ends; then its CPU-seconds (user and system, all threads) and the most memory that was resident.
-//! * `measure scan DATA`: reads the collection's records, 500 at a time, and makes nothing of them.
-//! * `measure list URL`: asks for all of a list of records, part after part, and only looks for the tokens:
-//!   records, seconds by the clock, and the milliseconds of a part at the beginning and at the end.
-//! * `measure harvest URL`: harvests all records as a broker does, into SOIF that goes nowhere: records,
-//!   seconds by the clock, CPU-seconds, most memory that was resident.
+//! * `measure make DATA COUNT`: creates a collection of COUNT summaries of articles.
+//! * `measure serve DATA`: serves the repository of that collection on a free port, which it prints,
+//!   until standard input ends. Then it prints its CPU-seconds (user and system, all threads) and its
+//!   peak resident memory.
+//! * `measure scan DATA`: reads the collection's records, 500 at a time, and does nothing with them.
+//! * `measure list URL`: requests a whole list of records, part after part, and only searches for the
+//!   tokens. It prints the records, the seconds of wall time, and the milliseconds of a part at the
+//!   beginning and at the end.
+//! * `measure harvest URL`: harvests all records as a broker does, into SOIF that is dropped. It prints
+//!   the records, seconds of wall time, CPU-seconds, and peak resident memory.
 
-#![allow(clippy::print_stdout, reason = "it is there to print")]
+#![allow(clippy::print_stdout, reason = "its purpose is to print")]
 #![allow(clippy::unwrap_used, reason = "a measurement that fails may panic")]
 
 use std::fs;
@@ -30,17 +32,17 @@ use soif::Record;
 use soif::digest::Md5;
 use url::Url;
 
-/// As in `harvest`: it decides over time and memory.
+/// The allocator of `harvest`, which decides about time and memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Clock ticks a second in `/proc`.
+/// Clock ticks in a second, in `/proc`.
 const TICKS: f64 = 100.0;
 
 /// Records of a commit, and of a part of a list.
 const BATCH: u64 = 500;
 
-/// Parts at the beginning and at the end that are timed.
+/// Timed parts at the beginning and at the end.
 const TIMED: usize = 100;
 
 const GATHERER: &str = "0123456789abcdef";
@@ -67,7 +69,7 @@ fn open(data: &Path) -> Collection {
     Collection::open(&data.join("collection"), Options::default(), now()).unwrap().0
 }
 
-/// Words of made text, the same for the same number.
+/// Returns generated text, the same for the same seed.
 fn words(seed: u64, count: u64) -> String {
     const WORDS: [&str; 16] = [
         "harvest",
@@ -92,8 +94,8 @@ fn words(seed: u64, count: u64) -> String {
     for _ in 0..count {
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let place = usize::try_from(state >> 60).unwrap();
-        text.push_str(WORDS[place]);
+        let index = usize::try_from(state >> 60).unwrap();
+        text.push_str(WORDS[index]);
         text.push(' ');
     }
     text
@@ -194,7 +196,7 @@ async fn list(url: &str) {
         query = format!("verb=ListRecords&resumptionToken={token}");
     }
     let wall = began.elapsed().as_secs_f64();
-    // Whole parts, after the first, which counts the list.
+    // The full parts, without the first, whose request counts the list.
     let whole: Vec<f64> =
         parts.iter().skip(1).filter(|it| it.1 as u64 == BATCH).map(|it| it.0).collect();
     let least = |some: &[f64]| {
@@ -229,13 +231,13 @@ async fn harvest(url: &str) {
     let (mut records, mut bytes, mut out) = (0_u64, 0, Vec::new());
     loop {
         match running.next().await {
-            Step::Part(part) => {
+            Step::Batch(batch) => {
                 out.clear();
-                for record in &part.records {
+                for record in &batch.records {
                     let (summary, _problems) = to_soif(record, "oai_dc", &source, false);
                     soif::write_record(&mut out, &summary);
                 }
-                records += part.records.len() as u64;
+                records += batch.records.len() as u64;
                 bytes += out.len();
             }
             Step::End(end) => {
@@ -253,7 +255,7 @@ async fn harvest(url: &str) {
     );
 }
 
-/// Returns the CPU time of this process so far, user and system, all threads.
+/// Returns the CPU seconds of this process so far, user and system, all threads.
 fn cpu_s() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let after = stat.rsplit(')').next().unwrap();
@@ -261,7 +263,7 @@ fn cpu_s() -> f64 {
     ticks.sum::<f64>() / TICKS
 }
 
-/// Returns the most memory that was resident so far, in KiB.
+/// Returns the peak resident memory so far, in KiB.
 fn peak_kb() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();

@@ -1,9 +1,8 @@
-//! Records to and from the rest of the world: a collection as an OAI-PMH repository, a repository as a
-//! source, changes told to whoever subscribes, and what is taken down.
+//! Exchange of records: a collection as an OAI-PMH repository, a repository as a source, notifications of
+//! changes to subscribers, and takedowns.
 //!
-//! What is said, and in which order, is `oai`'s; here are the sockets, the clock and the collection that
-//! it is said over. Knows nothing of gatherers, brokers, queries or indexes: both daemons serve and
-//! harvest through it alike.
+//! `oai` decides about messages and their order; this crate adds the sockets, the clock and the collection.
+//! It knows nothing of gatherers, brokers, queries or indexes: both daemons serve and harvest through it.
 
 pub mod harvester;
 pub mod push;

@@ -1,18 +1,19 @@
-//! Push: subscribers that are told of changes, and subscriptions to others.
+//! Push: notifications of changes to subscribers, and subscriptions to other daemons.
 //!
-//! Source: Liu et al. §3 (subscribe/notify and push, the two models in which a data provider speaks first);
-//! WebSub (W3C Recommendation, 23 January 2018), which is how. A **topic** is the URL of a feed or of a
-//! ListRecords; a **hub** keeps who has subscribed to it, and tells them; a **subscriber** is a broker that
-//! is told. ResourceSync (Z39.99-2017) says the same to whoever asks: what there is, and what has changed.
+//! Source: Liu et al. §3 (subscribe/notify and push, the two models in which a data provider speaks
+//! first); WebSub (W3C Recommendation, 23 January 2018) for the protocol. A **topic** is the URL of a
+//! feed or of a ListRecords. A **hub** keeps the subscriptions to it, and notifies the subscribers. A
+//! **subscriber** is a broker that gets notifications. ResourceSync (Z39.99-2017) offers the same on
+//! request: the resources, and their changes.
 //!
 //! # Differences from the paper
 //!
 //! * The paper adds a verb to OAI-PMH (notify). WebSub has all that such a verb would need: leases, the
-//!   proof that a subscriber wants what it gets, and a signature on what is said.
-//! * The paper leaves open what happens to a notification that is lost. Here nothing depends on one: it
-//!   moves a source to the head of the queue, and the source's own interval goes on.
-//! * A notification is *thin* (there is a new version) or *fat* (and this is what is in it), as the
-//!   subscriber has asked.
+//!   proof that a subscriber wants its notifications, and signatures.
+//! * The paper leaves open what happens to a lost notification. Here nothing depends on one: it moves a
+//!   source to the head of the queue, and the source's own interval continues.
+//! * A notification is *thin* (there is a new version) or *fat* (with the changes), as the subscriber
+//!   chooses.
 
 pub mod feed;
 pub mod hub;
@@ -31,7 +32,7 @@ pub mod subscriber;
 pub mod topic;
 
 pub use keys::Keys;
-pub use listener::{Address, Find, Hooks, Listener, Tell};
+pub use listener::{Address, FindSource, Hooks, Listener, OnNotice};
 pub use notice::Notice;
 pub use notifier::{Notifier, Status};
 pub use settings::Settings;

@@ -1,33 +1,34 @@
-//! A collection as an OAI-PMH repository, over HTTP: `/oai`.
+//! The repository: a collection over OAI-PMH at `/oai`.
 //!
-//! `GET /oai?verb=…`, or a POST with the same as a form. What is said is `oai::repository`'s; here are
-//! the collection and the clock. Metadata formats are those of `oai::crosswalk`, sets those of
-//! `oai::repository::set`, and datestamps the seconds in which changes were committed.
+//! Requests are `GET /oai?verb=…`, or a POST with the same as a form. `oai::repository` makes the
+//! responses; this module adds the collection and the clock. Metadata formats are those of
+//! `oai::crosswalk`, sets those of `oai::repository::set`, and datestamps the seconds of the commits.
 //!
-//! What takes long is done on blocking threads, and by [`ANSWERS_MAX`] requests at once; more are asked to
-//! come again (503 with `Retry-After`), as are those that need the sets before they are made, or what is
-//! damaged. Responses that are being made or sent hold [`SENDING_BYTES_MAX`] together, each its part until the
-//! last byte has gone; without room for another, who asks is to come again. Responses are packed with gzip for whoever accepts that.
+//! Long work runs on blocking threads, for at most [`ANSWERS_MAX`] requests at once. More requests are
+//! refused for now (503 with `Retry-After`), as are those that need the sets before these are ready, or
+//! damaged records. Responses in progress hold at most [`SENDING_BYTES_MAX`] together, each its share
+//! until its last byte is sent; a request without room is refused for now. Responses are compressed with
+//! gzip for clients that accept it.
 //!
-//! Every response to ListRecords and ListIdentifiers says in headers how many records the whole list has, and
-//! how many the repository (`oai::repository::oap`, also on why they are not on the token).
+//! Every response to ListRecords and ListIdentifiers has headers with the number of records of the whole
+//! list, and of the repository (`oai::repository::oap`, which also explains why they are not on the token).
 //!
 //! Source: OAI-PMH §3.1 (HTTP embedding), §3.1.3 (compression), §3.5 (flow control).
 //!
 //! # Differences from the standard
 //!
-//! * `responseDate` is the second before the present one, or an earlier one while a commit is under way: what
-//!   is committed later must not have a datestamp that a harvester takes for told.
-//! * Deletions are listed in all sets by type, since what is deleted has no type any more.
+//! * `responseDate` is the second before the present one, or an earlier one during a commit: no later
+//!   commit may have a datestamp that a harvester takes for harvested.
+//! * Deletions are listed in all sets by type, since a deleted record has no type any more.
 
 mod answer;
-mod current;
-mod named;
+mod bitmaps;
+mod budget;
+mod current_sets;
+mod identifier_file;
 mod origin;
-mod remembered;
-mod room;
-mod saved;
 mod sets;
+mod sets_file;
 pub mod settings;
 
 use std::collections::BTreeMap;
@@ -37,14 +38,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use answer::{Answered, Desk};
+use answer::{Answered, Responder};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Request};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
+use budget::{ByteBudget, Share};
 use collection::{Collection, Error, Stamp};
-use current::{Current, Unready};
+use current_sets::{CurrentSets, Unready};
 use daemon::describe::largest;
 use daemon::metrics::Sample;
 use flate2::Compression;
@@ -54,14 +56,13 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use identifier_file::IdentifierFile;
 use net::clock;
 use net::shutdown::Shutdown;
 use oai::repository::description::SCHEMA_FILES;
 use oai::repository::{PAGE_BYTES_MAX, oap};
 use oai::request::QUERY_BYTES_MAX;
-use remembered::Remembered;
-use room::{Room, Taken};
-use settings::made_id;
+use settings::default_id;
 pub use settings::{Daemon, Settings};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
@@ -69,49 +70,48 @@ use url::Url;
 use web::Site;
 use web::layout::Link;
 
-/// Most requests that are answered at once.
+/// Most requests answered at once.
 pub const ANSWERS_MAX: usize = 8;
 
-/// Most bytes of responses that are being made and sent, in all (256 MiB): readers may be slow, and there may
-/// be many.
+/// Most bytes of responses in progress (256 MiB): there may be many slow clients.
 pub const SENDING_BYTES_MAX: usize = 256 << 20;
 
-/// How long a request waits for its turn, and for room.
+/// Longest wait of a request for its turn and its share of bytes.
 const TURN: Duration = Duration::from_secs(5);
 
-/// When to ask again while the sets are made or all turns are taken, in seconds.
+/// Pause before another request while the sets are made or all turns are taken, in seconds.
 const RETRY_SECS: u64 = 10;
 
-/// When to ask again for what is damaged, in seconds.
+/// Pause before another request for damaged records, in seconds.
 const RETRY_DAMAGED_SECS: u64 = 60;
 
 /// The file of the sets, below a daemon's data directory.
 pub const SETS: &str = "oai/sets";
 
-/// Where the repository is, below the listener's root.
+/// Path of the repository, below the listener's root.
 const PATH: &str = "oai";
 
-/// Shorter responses are not packed, in bytes.
+/// Shortest compressed response, in bytes.
 const PACKED_BYTES_MIN: usize = 1_024;
 
-/// What a repository has done since it started.
+/// Counters of a repository since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Requests answered, with errors or without.
+    /// Answered requests, with errors or without.
     pub requests: u64,
-    /// Of those, with an error of the protocol.
+    /// Requests answered with a protocol error.
     pub faults: u64,
-    /// Records, and headers of records, in responses.
+    /// Records, and headers alone, in responses.
     pub records: u64,
-    /// Requests that were to come again.
+    /// Requests that were refused for now.
     pub postponed: u64,
-    /// Bytes of responses, packed where they were.
+    /// Bytes of responses, after compression.
     pub bytes: u64,
     /// Whether lists can be made: 0 while the sets are made.
     pub ready: u64,
 }
 
-/// The counters for `GET /metrics`.
+/// Returns the counters for `GET /metrics`.
 pub fn samples(counters: &Counters) -> [Sample; 6] {
     let total = |name, help, value: u64| Sample::counter(name, help, value as f64);
     [
@@ -144,34 +144,34 @@ fn add(count: &AtomicU64, number: u64) {
 /// A repository over a collection. Clones are the same.
 #[derive(Clone, Debug)]
 pub struct Repository {
-    shared: Arc<Shared>,
+    shared: Arc<Inner>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct Inner {
     collection: Collection,
-    current: Current,
-    said: watch::Sender<(Settings, Daemon)>,
+    current: CurrentSets,
+    settings: watch::Sender<(Settings, Daemon)>,
     turns: Arc<Semaphore>,
-    room: Room,
-    remembered: Remembered,
+    budget: ByteBudget,
+    id_file: IdentifierFile,
     counts: Counts,
 }
 
 impl Repository {
-    /// The repository of `collection`, as `settings` want it; `sets` is a file of its own for what can be made
-    /// anew, beside which its identifier is kept. Lists can be made once [`keep`](Self::keep) runs.
+    /// Returns the repository of `collection`. `sets` is a file for data that can be rebuilt; its
+    /// identifier is stored beside it. Lists are available once [`keep`](Self::keep) runs.
     pub fn new(collection: Collection, settings: Settings, daemon: Daemon, sets: PathBuf) -> Self {
-        let remembered = Remembered::beside(&sets);
-        let current = Current::new(collection.clone(), sets);
-        let said = watch::Sender::new((settings, daemon));
+        let id_file = IdentifierFile::beside(&sets);
+        let current = CurrentSets::new(collection.clone(), sets);
+        let settings = watch::Sender::new((settings, daemon));
         let turns = Arc::new(Semaphore::new(ANSWERS_MAX));
-        let (room, counts) = (Room::new(SENDING_BYTES_MAX), Counts::default());
-        let shared = Shared { collection, current, said, turns, room, remembered, counts };
+        let (budget, counts) = (ByteBudget::new(SENDING_BYTES_MAX), Counts::default());
+        let shared = Inner { collection, current, settings, turns, budget, id_file, counts };
         Self { shared: Arc::new(shared) }
     }
 
-    /// The repository of a daemon that keeps what it has in `data`.
+    /// Returns the repository of a daemon with the data folder `data`.
     pub fn open(
         collection: &Collection,
         settings: &Settings,
@@ -183,14 +183,14 @@ impl Repository {
 
     /// Puts new settings in force.
     pub fn set(&self, settings: Settings, daemon: Daemon) {
-        self.shared.said.send_replace((settings, daemon));
+        self.shared.settings.send_replace((settings, daemon));
     }
 
-    /// Returns how many records there are of each type, and in each language; none while that is not known, or lists
-    /// are not made. Blocks.
+    /// Returns the numbers of records of each type, and in each language; none while they are unknown, or
+    /// if the repository is disabled. Blocks.
     pub fn counts(&self) -> [BTreeMap<String, u64>; 2] {
         let shared = &self.shared;
-        if !shared.said.borrow().0.enabled {
+        if !shared.settings.borrow().0.enabled {
             return <[BTreeMap<String, u64>; 2]>::default();
         }
         let version = shared.collection.version();
@@ -198,7 +198,7 @@ impl Repository {
         counts.map(|it| it.map(largest)).unwrap_or_default()
     }
 
-    /// The routes: `/oai`, with a slash at its end or without.
+    /// Returns the routes: `/oai`, with or without a slash at its end.
     pub fn routes(&self) -> Router {
         let this = self.clone();
         let handler = any(move |request: Request| {
@@ -211,17 +211,17 @@ impl Repository {
             .route("/oai/schemas/{file}", get(schema))
     }
 
-    /// Keeps what lists are made of current until the shutdown starts. Does nothing before it is enabled.
+    /// Keeps the sets current until the shutdown starts. Does nothing before the repository is enabled.
     pub async fn keep(&self, shutdown: Shutdown) {
-        let mut said = self.shared.said.subscribe();
+        let mut settings = self.shared.settings.subscribe();
         tokio::select! {
-            _enabled = said.wait_for(|(settings, _)| settings.enabled) => {}
+            _enabled = settings.wait_for(|(settings, _)| settings.enabled) => {}
             () = shutdown.started() => return,
         }
         self.shared.current.clone().keep(shutdown).await;
     }
 
-    /// What it has done since it started.
+    /// Returns the counters since the start.
     pub fn counters(&self) -> Counters {
         let counts = &self.shared.counts;
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -251,9 +251,9 @@ impl Repository {
     }
 
     async fn answer(&self, request: Request) -> Result<Response, Refusal> {
-        let (settings, daemon) = self.shared.said.borrow().clone();
+        let (settings, daemon) = self.shared.settings.borrow().clone();
         if !settings.enabled {
-            let message = "this is no repository: [oai] has enabled = false";
+            let message = "there is no repository here: [oai] has enabled = false";
             return Err(Refusal::new(StatusCode::NOT_FOUND, message));
         }
         let (parts, body) = request.into_parts();
@@ -265,30 +265,37 @@ impl Repository {
         };
         let oap = settings.oap_attributes.apply(parts.headers.contains_key(oap::ASK_HEADER));
         let packed = accepts_gzip(&parts.headers);
-        let room = self.shared.room.take(PAGE_BYTES_MAX);
+        let share = self.shared.budget.reserve(PAGE_BYTES_MAX);
         let turn = self.shared.turns.clone().acquire_owned();
-        let both = timeout(TURN, async { (room.await, turn.await) }).await;
-        let Ok((Some(room), Ok(turn))) = both else {
+        let both = timeout(TURN, async { (share.await, turn.await) }).await;
+        let Ok((Some(share), Ok(turn))) = both else {
             return Err(Refusal::later("too many requests at once"));
         };
         let this = self.clone();
         let done = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            let Shared { collection, current, remembered, .. } = &*this.shared;
-            let id = remembered.get(settings.repository_identifier.as_ref(), || made_id(&daemon));
+            let Inner { collection, current, id_file, .. } = &*this.shared;
+            let id = id_file.get(settings.repository_identifier.as_ref(), || default_id(&daemon));
             let facts = settings::facts(&settings, &daemon, id.ok_or_else(broken)?, base_url);
-            let desk = Desk::open(collection, current, &facts, oap, Stamp(clock::now_ms()));
-            let answered = desk.answer(&query).map_err(refused)?;
+            let now = Stamp(clock::now_ms());
+            let responder = Responder::open(collection, current, &facts, oap, now);
+            let answered = responder.answer(&query).map_err(refused)?;
             if answered.records != 0 {
-                remembered.keep(&facts.id);
+                id_file.keep(&facts.id);
             }
-            this.response(answered, packed, room)
+            this.response(answered, packed, share)
         });
         done.await.map_err(|_panicked| broken())?
     }
 
-    /// Makes the response, which holds its part of the `room`. Packing takes long: on a blocking thread.
-    fn response(&self, answered: Answered, packed: bool, room: Taken) -> Result<Response, Refusal> {
+    /// Makes the response, which holds its share of bytes. Compression takes long: call on a blocking
+    /// thread.
+    fn response(
+        &self,
+        answered: Answered,
+        packed: bool,
+        share: Share,
+    ) -> Result<Response, Refusal> {
         let counts = &self.shared.counts;
         let Answered { text, records, is_fault, size } = answered;
         add(&counts.records, records);
@@ -297,7 +304,7 @@ impl Repository {
         let is_packed = packed.is_some();
         let bytes = packed.unwrap_or_else(|| text.into_bytes());
         // A record may be longer than a page.
-        let Some(bytes) = room.hold(bytes) else {
+        let Some(bytes) = share.hold(bytes) else {
             return Err(Refusal::later("too much is being sent at once"));
         };
         add(&counts.bytes, bytes.len() as u64);
@@ -317,14 +324,14 @@ impl Repository {
     }
 }
 
-/// What public pages say of a daemon, with a link to its repository.
+/// Returns the data of a daemon's public pages, with a link to its repository.
 pub fn site(name: &str, base_url: Option<&Url>, settings: &Settings) -> Site {
     let site = Site::new(name).at(base_url);
     let link = Link { path: "oai?verb=Identify", name: "OAI-PMH" };
     if settings.enabled { site.with(link) } else { site }
 }
 
-/// Serves the schemas of what nobody else has one for.
+/// Serves our own schemas.
 async fn schema(Path(file): Path<String>) -> Result<impl IntoResponse, StatusCode> {
     let found = SCHEMA_FILES.into_iter().find(|(name, _)| *name == file);
     let (_, text) = found.ok_or(StatusCode::NOT_FOUND)?;
@@ -333,12 +340,12 @@ async fn schema(Path(file): Path<String>) -> Result<impl IntoResponse, StatusCod
 
 fn pack(text: &String) -> Vec<u8> {
     let mut packer = GzEncoder::new(Vec::with_capacity(text.len() / 4), Compression::fast());
-    // A vector takes all that is written to it.
+    // Writing to a vector never fails.
     let _ = packer.write_all(text.as_bytes());
     packer.finish().unwrap_or_default()
 }
 
-/// The repository's address as it was asked, or behind a proxy as settings say.
+/// Returns the repository's public address from the settings, or else the requested one.
 fn base_url(daemon: &Daemon, headers: &HeaderMap, path: &str) -> String {
     let slash = if path.ends_with('/') { "/" } else { "" };
     if let Some(url) = &daemon.base_url {
@@ -350,7 +357,6 @@ fn base_url(daemon: &Daemon, headers: &HeaderMap, path: &str) -> String {
     format!("http://{host}/{PATH}{slash}")
 }
 
-/// Reads the body of a POST.
 async fn form(headers: &HeaderMap, body: Body) -> Result<String, Refusal> {
     const FORM: &str = "application/x-www-form-urlencoded";
     let media = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or(FORM);
@@ -359,7 +365,7 @@ async fn form(headers: &HeaderMap, body: Body) -> Result<String, Refusal> {
         let message = format!("a POST has its arguments as {FORM}, not as {media}");
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
-    // One byte more is too long for a query, and is answered as such.
+    // One byte more is too long for a query, and gets that answer.
     let read = Limited::new(body, QUERY_BYTES_MAX + 1).collect().await;
     let unread = |error: Box<dyn std::error::Error + Send + Sync>| {
         if error.is::<LengthLimitError>() {
@@ -372,7 +378,6 @@ async fn form(headers: &HeaderMap, body: Body) -> Result<String, Refusal> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whether the answer may be packed with gzip.
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|it| it.to_str().ok());
     let mut codings = values.flat_map(|it| it.split(','));
@@ -384,7 +389,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// An answer that is no response of the protocol.
+/// An HTTP answer outside of the protocol.
 #[derive(Debug)]
 struct Refusal {
     status: StatusCode,
@@ -426,7 +431,7 @@ fn refused(unready: Unready) -> Refusal {
     match unready {
         Unready::Making => Refusal::later("the sets are being made; ask again"),
         Unready::Failed(error @ Error::Damaged { .. }) => {
-            // Which file that is, is for our log.
+            // The name of the file is only for the log.
             tracing::warn!(%error, "a list cannot be answered");
             let refusal = Refusal::later(web::failure::DAMAGED);
             Refusal { retry_secs: Some(RETRY_DAMAGED_SECS), ..refusal }
@@ -443,7 +448,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gzip_is_for_who_accepts_it() {
+    fn gzip_is_for_clients_that_accept_it() {
         for (value, expected) in [
             ("gzip", true),
             ("deflate, GZIP;q=0.5", true),
@@ -459,7 +464,6 @@ mod tests {
         assert!(!accepts_gzip(&HeaderMap::new()));
     }
 
-    /// A repository of nothing, and its folder.
     fn empty() -> (tempfile::TempDir, Repository) {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("collection");
@@ -471,14 +475,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_gets_no_turn_is_to_come_again() {
+    async fn a_request_without_a_turn_is_refused_for_now() {
         let (_dir, repository) = empty();
         let ask = || async {
             let request = Request::get("/oai?verb=Identify").body(Body::empty()).unwrap();
             repository.respond(request).await
         };
         assert_eq!(ask().await.status(), StatusCode::OK);
-        // As if the time to wait for one were over.
+        // As if the wait for a turn had ended.
         repository.shared.turns.close();
         let late = ask().await;
         assert_eq!(late.status(), StatusCode::SERVICE_UNAVAILABLE);
@@ -490,18 +494,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_response_holds_its_room_until_it_is_sent() {
+    async fn a_response_holds_its_bytes_until_it_is_sent() {
         let (_dir, repository) = empty();
         let request = Request::get("/oai?verb=Identify").body(Body::empty()).unwrap();
         let sent = repository.respond(request).await;
         assert_eq!(sent.status(), StatusCode::OK);
-        let room = &repository.shared.room;
-        let left = room.left();
+        let budget = &repository.shared.budget;
+        let left = budget.bytes_left();
         assert!(left < SENDING_BYTES_MAX && SENDING_BYTES_MAX - left < 100_000, "{left}");
         drop(sent);
-        assert_eq!(room.left(), SENDING_BYTES_MAX);
-        // As if there were none for so long that nobody waits.
-        room.close();
+        assert_eq!(budget.bytes_left(), SENDING_BYTES_MAX);
+        // As if the wait for bytes had ended.
+        budget.close();
         let request = Request::get("/oai?verb=Identify").body(Body::empty()).unwrap();
         let late = repository.respond(request).await;
         assert_eq!(late.status(), StatusCode::SERVICE_UNAVAILABLE);
@@ -509,7 +513,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_form_that_breaks_off_is_not_too_long() {
+    async fn a_truncated_form_is_not_reported_as_too_long() {
         let status = async |body: Body| form(&HeaderMap::new(), body).await.map_err(|it| it.status);
         assert_eq!(status(Body::from("verb=Identify")).await, Ok("verb=Identify".to_owned()));
         let long = "x".repeat(QUERY_BYTES_MAX + 2);
@@ -520,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_the_one_that_was_asked() {
+    fn the_address_is_the_public_or_the_requested_one() {
         let ours = |base: Option<&str>, host: &'static str, path: &str| {
             let base_url = base.map(|it| Url::parse(it).unwrap());
             let daemon = Daemon { base_url, ..Daemon::default() };

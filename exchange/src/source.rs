@@ -1,7 +1,7 @@
-//! A repository as a source: what settings files say of what is harvested of it, and how.
+//! A repository as a source: its settings for harvesting.
 //!
-//! A broker's `[[source]]` of `kind = "oai"` and a gatherer's `[[root]]` with `access = "oai"` say the same by the
-//! same names, within the same bounds. Sans-I/O.
+//! A broker's `[[source]]` of `kind = "oai"` and a gatherer's `[[root]]` with `access = "oai"` have the
+//! same keys and bounds. Sans-I/O.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,31 +28,31 @@ const SPAN_MAX: Duration = Duration::from_secs(3_653 * 86_400);
 /// Most days of a window (a hundred years).
 const WINDOW_DAYS_MAX: u64 = 36_525;
 
-/// How a repository is harvested.
+/// Settings for the harvest of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Oai {
     /// Metadata formats, the most wanted first.
     pub prefixes: Vec<String>,
-    /// Sets, one harvested after the other; none for all of the repository.
+    /// Sets, harvested one after the other; none for the whole repository.
     pub sets: Vec<String>,
-    /// Nothing that changed last before.
+    /// Earliest datestamp of harvested records.
     pub from: Option<Datestamp>,
-    /// Whether objects have their metadata as they came besides.
+    /// Whether records also keep their original metadata.
     pub keep_original: bool,
     /// Pause between an answer and the next request.
     pub delay: Duration,
-    /// How far a harvest reaches back behind where the last one ended.
+    /// How far a harvest reaches back behind the end of the last one.
     pub overlap: Duration,
-    /// How often a repository that tells of no deletions is harvested in full; zero for never.
+    /// Time between full harvests of a repository without deletions; zero for never.
     pub full_every: Duration,
-    /// The dates that the first request of a full harvest spans, in days; 0 for all at once.
+    /// Length of a full harvest's first window, in days; 0 for all dates at once.
     pub window_days: u32,
-    /// Largest response, packed or unpacked, in bytes.
+    /// Largest response, compressed or decompressed, in bytes.
     pub page_bytes_max: u64,
 }
 
 impl Default for Oai {
-    /// All of it in `oai_dc`, with the defaults of [`oai::harvest`].
+    /// The whole repository in `oai_dc`, with the defaults of [`oai::harvest`].
     fn default() -> Self {
         Self {
             prefixes: vec![harvest::OAI_DC.to_owned()],
@@ -69,7 +69,7 @@ impl Default for Oai {
 }
 
 impl Oai {
-    /// Reads what a table says of it, recording what is wrong.
+    /// Reads a table, and records mistakes.
     pub fn read(table: &Table<'_>) -> Self {
         let default = Self::default();
         let within = |key, max| table.duration_within(key, Duration::ZERO..=max);
@@ -89,8 +89,8 @@ impl Oai {
         }
     }
 
-    /// What the harvest of the repository at `base_url` is told. Its delay is that of the host, which
-    /// whoever makes the requests keeps: see [`net::pace::Hosts`].
+    /// Returns the settings of a harvest from `base_url`, without delay: the delay of the host is kept by
+    /// the client, see [`net::pace::Hosts`].
     pub fn settings(&self, base_url: &str) -> harvest::Settings {
         harvest::Settings {
             prefixes: self.prefixes.clone(),
@@ -104,7 +104,7 @@ impl Oai {
         }
     }
 
-    /// How its requests are made, by who has those credentials, and goes into private networks or does not.
+    /// Returns the access with these credentials; `allow_private`: also in private networks.
     pub fn access(&self, credentials: Credentials, allow_private: bool) -> Access {
         Access {
             credentials,
@@ -115,20 +115,20 @@ impl Oai {
     }
 }
 
-/// Reads the base URL: nothing is joined to it, so that it stays as it is written.
+/// Reads the base URL, which stays as written because no path is joined to it.
 pub fn base_url(table: &Table<'_>) -> Option<Url> {
     let url = table.url("url")?;
     let Some(problem) = problem_of(&url) else { return Some(url) };
     let expected = "the repository's base URL, such as \"https://host/oai\"";
     let shown = without_user(&url);
-    table.mistake("url", format!("the URL {shown} is no base URL: it {problem}"), expected);
+    table.mistake("url", format!("the URL {shown} is not a base URL: it {problem}"), expected);
     None
 }
 
-/// The URL without the name and password of a user, for messages.
+/// Returns the URL without the name and password of a user, for messages.
 pub(crate) fn without_user(url: &Url) -> Url {
     let mut shown = url.clone();
-    // One that cannot have them has none.
+    // A URL that cannot have them has none.
     let _ = (shown.set_username(""), shown.set_password(None));
     shown
 }
@@ -138,7 +138,7 @@ pub fn base_url_of(text: &str) -> Option<Url> {
     Url::parse(text).ok().filter(|it| problem_of(it).is_none())
 }
 
-/// Why it is no repository's.
+/// Returns the reason why the URL is not a base URL.
 fn problem_of(url: &Url) -> Option<&'static str> {
     if !matches!(url.scheme(), "http" | "https") {
         Some("is not of a web server")
@@ -153,7 +153,7 @@ fn problem_of(url: &Url) -> Option<&'static str> {
     }
 }
 
-/// Returns what says at a source who asks.
+/// Returns the credentials for a source.
 pub fn credentials(token: Option<&Token>, certificate: Option<&ClientFiles>) -> Credentials {
     Credentials {
         token: token.map(|it| it.secret().to_owned()),
@@ -167,7 +167,7 @@ fn names(table: &Table<'_>, one: &str, several: &str) -> Vec<String> {
     let is_wrong = |it: &String| it.is_empty() || it.contains(char::is_whitespace);
     let names = table.strings(several);
     for (i, wrong) in names.iter().enumerate().filter(|(_, it)| is_wrong(it)) {
-        table.mistake_in(several, i, format!("{wrong:?} is no name of one"), expected);
+        table.mistake_in(several, i, format!("{wrong:?} is not a name"), expected);
     }
     if NAMES_MAX < names.len() {
         table.mistake(several, format!("more than {NAMES_MAX} of them"), "several sources");
@@ -178,7 +178,7 @@ fn names(table: &Table<'_>, one: &str, several: &str) -> Vec<String> {
         table.mistake(one, message, format!("{several:?} alone"));
     }
     if is_wrong(&name) {
-        table.mistake(one, format!("{name:?} is no name of one"), expected);
+        table.mistake(one, format!("{name:?} is not a name"), expected);
     }
     vec![name]
 }
@@ -188,7 +188,7 @@ fn from(table: &Table<'_>) -> Option<Datestamp> {
     let found = Datestamp::parse(&text);
     if found.is_none() {
         let expected = "a date such as \"2026-01-31\", or a time such as \"2026-01-31T12:00:00Z\"";
-        table.mistake("from", format!("\"from\" is {text:?}, which is no date"), expected);
+        table.mistake("from", format!("\"from\" is {text:?}, which is not a date"), expected);
     }
     found
 }
@@ -240,13 +240,13 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (lines, part) in [
-            ("url = 'ftp://h/oai'", "no base URL: it is not of a web server"),
+            ("url = 'ftp://h/oai'", "not a base URL: it is not of a web server"),
             ("url = 'http://u:p@h/oai'", "holds a user name"),
             ("url = 'http://h/oai?verb=Identify'", "is a request"),
             ("url = 'http://h/oai#x'", "after #"),
             ("set = 'a'\nsets = ['b']", "both \"set\" and \"sets\""),
-            ("set = ''", "\"\" is no name"),
-            ("prefixes = ['a', 'b c']", "1:18: \"b c\" is no name"),
+            ("set = ''", "\"\" is not a name"),
+            ("prefixes = ['a', 'b c']", "1:18: \"b c\" is not a name"),
             ("from = 'May'", "\"from\" is \"May\""),
             ("token = 'a b'", "not one word"),
             ("delay = '2 h'", "delay"),

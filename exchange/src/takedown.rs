@@ -1,5 +1,5 @@
-//! Takedown over HTTP: `harvest collection suppress`, `lift` and `purge`, as a running daemon with a collection
-//! does them.
+//! Takedown over HTTP: `harvest collection suppress`, `lift` and `purge` in a running daemon with a
+//! collection.
 //!
 //! Source: ours; see docs/collection.md.
 
@@ -12,12 +12,12 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Why a request was not done: what to answer.
+/// The refusal of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Whose fault it is.
+    /// The status of the answer.
     pub status: StatusCode,
-    /// What is wrong and what to do, for the administrator.
+    /// The problem and its remedy, for the administrator.
     pub message: String,
 }
 
@@ -39,7 +39,7 @@ impl IntoResponse for Refused {
     }
 }
 
-/// What a daemon does about takedowns: to its collection, and to all that follows from it.
+/// Takedown in a daemon: in its collection, and in everything derived from it.
 pub trait Takedown: Clone + Send + Sync + 'static {
     /// Returns all notices, oldest first.
     fn suppressions(&self) -> Vec<Suppression>;
@@ -55,25 +55,25 @@ pub trait Takedown: Clone + Send + Sync + 'static {
         reason: String,
     ) -> impl Future<Output = Result<TakenDown, Refused>> + Send;
 
-    /// Lifts what is said of `subject`, and gets again what it kept away.
+    /// Lifts the suppression of `subject`, and gets its objects again.
     ///
     /// # Errors
     ///
-    /// Nothing is said of it, or the collection cannot be written.
+    /// The subject is not suppressed, or the collection cannot be written.
     fn lift(&self, subject: Subject) -> impl Future<Output = Result<Notice, Refused>> + Send;
 
-    /// Purges what is suppressed, all of it or just `only`.
+    /// Purges all suppressed objects, or only those of `only`.
     ///
     /// # Errors
     ///
-    /// It is not suppressed, or a part of it cannot be written; call again.
+    /// The subject is not suppressed, or a part cannot be written; call again.
     fn purge(
         &self,
         only: Option<Subject>,
     ) -> impl Future<Output = Result<PurgeReport, Refused>> + Send;
 }
 
-/// Returns the routes; those that change anything are for who has the token.
+/// Returns the routes; those that change anything need the token.
 pub fn routes<T: Takedown>(daemon: T) -> Router {
     Router::new()
         .route("/suppressed", get(suppressed::<T>))
@@ -83,7 +83,7 @@ pub fn routes<T: Takedown>(daemon: T) -> Router {
         .with_state(daemon)
 }
 
-/// What a command is about.
+/// The query of a command.
 #[derive(Deserialize)]
 struct About {
     subject: Option<String>,

@@ -1,4 +1,4 @@
-//! Every response of ours against the schemas of OAI-PMH and of what it carries.
+//! Tests of conformance: our responses against the schemas of OAI-PMH and of their content.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -10,16 +10,15 @@ use oai::identifier::{Identifier, RepositoryId};
 use oai::repository::description::{self, Branding, Origin};
 use oai::repository::oap::Totals;
 use oai::repository::set::SetSpec;
-use oai::repository::token::State;
+use oai::repository::token::LogPosition;
 use oai::repository::{self, Answer, Ask, Facts, Refused};
 use oai::response::{Format, Header, Record};
 use oai::{Code, Datestamp, Fault};
 use schemas::{assert_valid, validate};
 
-/// Where the repository is.
 const BASE_URL: &str = "http://archive.example.org/oai?a=b&c=d";
 
-/// A response to Identify with this description.
+/// Returns a response to Identify with this description.
 fn identified(description: &str) -> String {
     format!(
         "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\">\
@@ -32,7 +31,7 @@ fn identified(description: &str) -> String {
     )
 }
 
-/// A list of one record with this metadata, something about it, and this token.
+/// Returns a list of one record with this metadata, something about it, and this token.
 fn listed(metadata: &str, about: &str, token: &str) -> String {
     format!(
         "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\">\
@@ -43,7 +42,7 @@ fn listed(metadata: &str, about: &str, token: &str) -> String {
     )
 }
 
-/// The first is valid; none of the others is.
+/// Checks that the document with `good` is valid, and with any of `bad` is not.
 #[track_caller]
 fn check(document: impl Fn(&str) -> String, good: &str, bad: &[&str]) {
     assert_valid(document(good).as_bytes());
@@ -65,7 +64,7 @@ fn origin(inner: &str, attributes: &str) -> String {
 }
 
 #[test]
-fn the_schemas_of_descriptions_take_what_they_should_and_nothing_else() {
+fn the_schemas_of_descriptions_accept_only_valid_ones() {
     let oai = |scheme: &str, repository: &str, sample: &str| {
         format!(
             "<oai-identifier xmlns=\"http://www.openarchives.org/OAI/2.0/oai-identifier\">\
@@ -139,7 +138,7 @@ fn the_schemas_of_descriptions_take_what_they_should_and_nothing_else() {
 }
 
 #[test]
-fn the_schemas_of_records_take_what_they_should_and_nothing_else() {
+fn the_schemas_of_records_accept_only_valid_ones() {
     let stated = "harvestDate=\"2026-01-02T03:04:05Z\" altered=\"true\"";
     let inner = origin("", stated).replace("</provenance>", "");
     let inner = &inner[inner.find('>').unwrap() + 1..];
@@ -182,10 +181,10 @@ fn the_schemas_of_records_take_what_they_should_and_nothing_else() {
     );
 }
 
-/// A repository of a few records, all of them awkward, with two on a page.
+/// A repository of a few awkward records, with two on a page.
 struct Small {
     facts: Facts,
-    state: State,
+    state: LogPosition,
     records: Vec<Record>,
 }
 
@@ -238,16 +237,17 @@ impl Small {
             base_url: BASE_URL.to_owned(),
             admin_emails: vec!["admin@example.org".to_owned()],
             formats: Dissemination::ALL.map(format).to_vec(),
-            descriptions: vec![branding.written(), friends, syndication.written()],
+            descriptions: vec![branding.to_xml(), friends, syndication.to_xml()],
             page_records: 2,
         };
         let records = awkward().iter().map(|it| record(&facts.id, Some(it))).collect();
-        let mut small = Self { facts, state: State { epoch: 7, serial: 4, horizon: 0 }, records };
+        let mut small =
+            Self { facts, state: LogPosition { epoch: 7, serial: 4, horizon: 0 }, records };
         small.records.push(record(&small.facts.id, None));
         small
     }
 
-    /// The response to a request, as whoever has looked everything up gives it.
+    /// Returns the response to a request, with its look-ups.
     fn answer(&self, query: &str) -> String {
         let date = Datestamp::parse("2026-01-31T12:00:00Z").unwrap();
         let (request, ask) = match repository::ask(&self.facts, &self.state, query) {
@@ -291,13 +291,14 @@ impl Small {
 
     fn in_format(&self, record: &Record, prefix: &str) -> Record {
         let at = self.records.iter().position(|it| it == record).unwrap();
-        let metadata =
-            awkward().get(at).map(|it| Dissemination::named(prefix).unwrap().write(it, BASE_URL));
+        let metadata = awkward()
+            .get(at)
+            .map(|it| Dissemination::by_prefix(prefix).unwrap().write(it, BASE_URL));
         Record { metadata, ..record.clone() }
     }
 }
 
-/// A record's header and what is about it; of no SOIF, a deleted one.
+/// Returns a record's header and its provenance; without SOIF the record is deleted.
 fn record(repository: &RepositoryId, soif: Option<&soif::Record>) -> Record {
     let url = soif.map_or("http://www.example.org/gone", |it| it.url.as_str()).to_owned();
     let identifier =
@@ -321,11 +322,10 @@ fn record(repository: &RepositoryId, soif: Option<&soif::Record>) -> Record {
             deleted: soif.is_none(),
         },
         metadata: None,
-        about: if soif.is_some() { vec![origin.written()] } else { Vec::new() },
+        about: if soif.is_some() { vec![origin.to_xml()] } else { Vec::new() },
     }
 }
 
-/// The value of the response's token.
 fn token_of(response: &str) -> String {
     let at = response.find("<resumptionToken").unwrap();
     let value = response[at..].split_once('>').unwrap().1.split_once('<').unwrap().0;
@@ -337,7 +337,7 @@ fn encoded(text: &str) -> String {
 }
 
 #[test]
-fn every_response_is_valid_whatever_the_records_hold() {
+fn every_response_is_valid_for_any_records() {
     let small = Small::new();
     for query in ["verb=Identify", "verb=ListMetadataFormats"] {
         assert_valid(small.answer(query).as_bytes());
@@ -371,7 +371,7 @@ fn every_response_is_valid_whatever_the_records_hold() {
     assert_valid(small.answer(full).as_bytes());
 }
 
-/// What the official validator asks for, and more; each has its code and a valid response.
+/// The wrong requests of the official validator, and more; each has its code and a valid response.
 #[test]
 fn every_error_is_the_one_that_the_standard_names() {
     let small = Small::new();
@@ -418,7 +418,7 @@ fn every_error_is_the_one_that_the_standard_names() {
         let repeats = response.contains("<request verb=");
         assert_eq!(repeats, !matches!(code, "badVerb" | "badArgument"), "{query}: {response}");
     }
-    // The two codes that a repository with records and formats never answers with.
+    // The two codes that a repository with records and formats never sends.
     for code in [Code::NoMetadataFormats, Code::NoSetHierarchy] {
         let date = Datestamp::parse("2026-01-31T12:00:00Z").unwrap();
         let refused = Refused { request: None, faults: vec![Fault::new(code, "none & <none>")] };

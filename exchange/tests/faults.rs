@@ -1,15 +1,15 @@
-//! Our harvester against a repository that is wrong in every way known from the field.
+//! Tests of the harvester against a repository with all faults known from the field.
 //!
-//! In every mode the harvest ends with all that can be had, or with a failure that says what is wrong,
-//! and a checkpoint from which it goes on once the repository is healed: nothing is lost without a word,
-//! and nothing hangs. The repository is healed and harvested again, then it changes, and is harvested once
-//! more: whoever remembers the wrong date loses something then.
+//! In every mode the harvest ends with all readable records, or with a failure that names the problem,
+//! and a checkpoint from which it continues after the repository is healed. Nothing is lost silently, and
+//! nothing hangs. The healed repository is harvested again, then it changes, and is harvested once more:
+//! a harvester with a wrong date loses something then.
 //!
-//! Requests and answers go over real sockets; the harvester's pauses are skipped, by a clock of the
-//! test's own. `cargo test -p exchange --test faults -- --nocapture` prints what came of each mode.
+//! Requests and answers go over real sockets; the test's own clock skips the harvester's pauses. `cargo
+//! test -p exchange --test faults -- --nocapture` prints the outcome of each mode.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
-#![allow(clippy::print_stdout, reason = "what came of each mode is of interest")]
+#![allow(clippy::print_stdout, reason = "the outcome of each mode is of interest")]
 
 mod hostile;
 
@@ -23,35 +23,34 @@ use net::client::{Client, Settings as ClientSettings, Timeouts};
 use net::clock;
 use net::shutdown::Shutdown;
 use oai::crosswalk::{SourceIdentity, object_name, to_soif};
-use oai::harvest::{Action, Checkpoint, End, Failure, Harvest, Part, Settings};
+use oai::harvest::{Action, Batch, Checkpoint, End, Failure, Harvest, Settings};
 use oai::response::Header;
 use tokio::time::timeout;
 use url::Url;
 
-/// Our clock at the beginning, Unix seconds: in 2026.
+/// Our clock at the beginning, in Unix seconds: in 2026.
 const START_SECS: i64 = 1_790_000_000;
 /// Most requests of one harvest of 60 records.
 const REQUESTS_MAX: u64 = 400;
-/// Harvests that take longer hang; pauses are not waited for.
+/// A harvest that takes longer hangs; pauses are skipped.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Largest page that is read.
 const PAGE_BYTES_MAX: u64 = 1 << 20;
-/// Most bytes that are sent of answers without end, what lies in sockets included.
+/// Most bytes sent of endless answers, with those in socket buffers.
 const STREAMED_BYTES_MAX: u64 = 256 << 20;
 
-/// What a consumer has.
+/// The store of a consumer.
 #[derive(Debug, Default)]
 struct Store {
-    /// Title, `None` of what is deleted, and the full harvest that brought it.
+    /// Title, `None` if deleted, and the number of the full harvest that brought it.
     items: BTreeMap<String, (Option<String>, u64)>,
     checkpoint: Checkpoint,
-    /// What was wrong with records that came nevertheless.
+    /// Problems of records that came nevertheless.
     problems: Vec<String>,
 }
 
 impl Store {
-    fn take(&mut self, part: Part, source: &SourceIdentity) {
-        for record in &part.records {
+    fn take(&mut self, batch: Batch, source: &SourceIdentity) {
+        for record in &batch.records {
             let title = if record.header.deleted {
                 None
             } else {
@@ -59,16 +58,16 @@ impl Store {
                 self.problems.extend(problems.iter().map(ToString::to_string));
                 Some(soif.text("Title").unwrap_or_default().into_owned())
             };
-            self.items.insert(record.header.identifier.clone(), (title, part.generation));
+            self.items.insert(record.header.identifier.clone(), (title, batch.generation));
         }
-        if part.release {
-            self.items.retain(|_, (_, generation)| part.generation <= *generation);
+        if batch.release {
+            self.items.retain(|_, (_, generation)| batch.generation <= *generation);
         }
-        // As a commit would have it: through the form that is stored.
-        self.checkpoint = Checkpoint::from_bytes(&part.checkpoint.to_bytes()).unwrap();
+        // Through its stored form, as in a commit.
+        self.checkpoint = Checkpoint::from_bytes(&batch.checkpoint.to_bytes()).unwrap();
     }
 
-    /// What is not as it should be: identifiers, and how.
+    /// Returns the wrong items: identifier and difference.
     fn differences(&self, truth: &BTreeMap<String, Option<String>>) -> Vec<(String, String)> {
         let mut found = Vec::new();
         for (identifier, title) in truth {
@@ -83,7 +82,7 @@ impl Store {
     }
 }
 
-/// One harvest, as far as it comes; our clock goes on with the requests, and skips the pauses.
+/// Makes one harvest; our clock advances with the requests, and skips the pauses.
 async fn harvest(server: &Server, mode: Mode, store: &mut Store, now_ms: &mut u64) -> End {
     let mut settings = Settings::new(server.base_url());
     settings.requests_max = REQUESTS_MAX;
@@ -91,7 +90,7 @@ async fn harvest(server: &Server, mode: Mode, store: &mut Store, now_ms: &mut u6
         settings.sets = vec!["odd".to_owned()];
     }
     let time_max = match mode {
-        // Each of their requests takes so long.
+        // Each request of these modes takes that long.
         Mode::Silent | Mode::HeadDrips | Mode::BodyDrips if !server.is_healed() => 40,
         _ => 20_000,
     };
@@ -116,7 +115,7 @@ async fn harvest(server: &Server, mode: Mode, store: &mut Store, now_ms: &mut u6
                 harvest.handle(answer, *now_ms);
             }
             Action::Wait(pause) => *now_ms += u64::try_from(pause.as_millis()).unwrap().max(1),
-            Action::Take(part) => store.take(*part, &source),
+            Action::Take(batch) => store.take(*batch, &source),
             Action::Done(end) => {
                 store.checkpoint = Checkpoint::from_bytes(&end.checkpoint.to_bytes()).unwrap();
                 return *end;
@@ -125,19 +124,19 @@ async fn harvest(server: &Server, mode: Mode, store: &mut Store, now_ms: &mut u6
     }
 }
 
-/// An item that is not in the set of the harvest by set, which is the odd ones.
+/// Returns whether an item is outside the set of the harvest by set, which has the odd ones.
 fn is_of_other_set(identifier: &str) -> bool {
     let number = identifier.rsplit(':').next().and_then(|it| it.parse::<usize>().ok());
     number.is_some_and(|it| it % 2 == 0)
 }
 
-/// What may differ in this mode, whatever happens.
+/// Returns whether an item may differ in this mode.
 fn is_excused(mode: Mode, server: &Server, identifier: &str, changed: bool) -> bool {
     let number = identifier.rsplit(':').next().and_then(|it| it.parse::<usize>().ok());
     match mode {
         // Half of the records are in the set.
         Mode::SetLost => is_of_other_set(identifier),
-        // Nobody tells of deletions; those of the beginning were never listed.
+        // Deletions are not announced; those of the beginning were never listed.
         Mode::DeletionsUnsaid => changed && number == Some(50),
         _ => is_damaging(mode) && identifier == server.damaged(),
     }
@@ -147,7 +146,7 @@ fn is_damaging(mode: Mode) -> bool {
     matches!(mode.expected(), Expected::Damaged | Expected::DamagedOrFails)
 }
 
-/// What came of a mode, in a line; or what should not have.
+/// Checks a mode; returns its outcome in a line, or the mistakes.
 async fn check(mode: Mode) -> Result<String, String> {
     let server = Server::start(mode, START_SECS).await;
     let mut now_ms = u64::try_from(START_SECS).unwrap() * 1_000;
@@ -177,23 +176,24 @@ async fn check(mode: Mode) -> Result<String, String> {
         None if missing.is_empty() => "whole".to_owned(),
         None => "short, with warnings".to_owned(),
     };
-    let said = format!("{mode:?} ({}): {outcome}; {report:#?}\n{:?}", mode.text(), store.problems);
+    let summary =
+        format!("{mode:?} ({}): {outcome}; {report:#?}\n{:?}", mode.text(), store.problems);
     if !sound {
-        return Err(format!("{said}\nmissing: {missing:?}\n{:#?}", server.asked()));
+        return Err(format!("{summary}\nmissing: {missing:?}\n{:#?}", server.asked()));
     }
-    // All that can be had is all but what has the datestamp of the one record that no page with it brings;
-    // where the fault makes the harvester ask by days, that day.
+    // All records come but those with the datestamp of the one record that breaks every page; if the
+    // fault makes the harvester ask by days, those of that day.
     let by_days = matches!(mode, Mode::ErrorUnknown | Mode::ErrorUncoded);
     let damaged = server.damaged();
     if left_out && !by_days && missing.iter().any(|(identifier, _)| *identifier != damaged) {
-        return Err(format!("{said}\nmore is left out than need be: {missing:?}"));
+        return Err(format!("{summary}\nmore is left out than need be: {missing:?}"));
     }
     // A damaged record that did not come is named.
     let came = store.items.get(&server.damaged()).is_some_and(|(title, _)| title.is_some());
     if failure.is_none() && is_damaging(mode) && !came && !warned {
-        return Err(format!("{said}\nthe damaged record is lost without a word"));
+        return Err(format!("{summary}\nthe damaged record is lost without a word"));
     }
-    // Nothing is made up, or comes in pieces, even where it failed.
+    // Nothing is made up or incomplete, even after a failure.
     let truth = server.truth();
     let half = |(identifier, (title, _)): (&String, &(Option<String>, u64))| {
         title.is_some()
@@ -201,26 +201,26 @@ async fn check(mode: Mode) -> Result<String, String> {
             && !is_excused(mode, &server, identifier, false)
     };
     if let Some(wrong) = store.items.iter().find(|it| half(*it)) {
-        return Err(format!("{said}\nwrong: {wrong:?}"));
+        return Err(format!("{summary}\nwrong: {wrong:?}"));
     }
     if STREAMED_BYTES_MAX < server.streamed() {
-        return Err(format!("{said}\nread {} bytes", server.streamed()));
+        return Err(format!("{summary}\nread {} bytes", server.streamed()));
     }
     if server.asked().iter().any(|it| it.contains("leak")) {
-        return Err(format!("{said}\nfetched an entity"));
+        return Err(format!("{summary}\nfetched an entity"));
     }
     let requests = report.requests;
     let lost = if failure.is_none() { missing } else { Vec::new() };
-    let again = goes_on(&server, mode, &mut store, &mut now_ms, failure.is_some(), &lost).await;
-    again.map_err(|error| format!("{said}\n{error}"))?;
+    let again = check_again(&server, mode, &mut store, &mut now_ms, failure.is_some(), &lost).await;
+    again.map_err(|error| format!("{summary}\n{error}"))?;
     if mode == Mode::SetLost && store.items.keys().any(|it| is_of_other_set(it)) {
-        return Err(format!("{said}\nrecords of other sets are stored: {:?}", store.items));
+        return Err(format!("{summary}\nrecords of other sets are stored: {:?}", store.items));
     }
     Ok(format!("{:<22} {:<70} {requests:>4}  {outcome}", format!("{mode:?}"), mode.text()))
 }
 
-/// The harvest of the healed repository, and of its changes.
-async fn goes_on(
+/// Harvests the healed repository, and then its changes.
+async fn check_again(
     server: &Server,
     mode: Mode,
     store: &mut Store,
@@ -238,7 +238,7 @@ async fn goes_on(
         let before = server.asked().len();
         let mut end = harvest(server, mode, store, now_ms).await;
         if end.outcome.is_err() && matches!(mode.expected(), Expected::WholeOrFails) {
-            // Shorter windows went round the fault, and what is new is one window.
+            // Shorter windows avoided the fault before, but new records are one window.
             server.heal();
             *now_ms += 20_000;
             end = harvest(server, mode, store, now_ms).await;
@@ -260,7 +260,7 @@ async fn goes_on(
     Ok(())
 }
 
-/// Every mode whose place among all leaves this remainder.
+/// Checks every mode whose index has this remainder.
 async fn check_all(remainder: usize) {
     let mut table = Vec::new();
     let mut wrong = Vec::new();
@@ -281,7 +281,7 @@ async fn check_all(remainder: usize) {
     );
 }
 
-/// In how many tests the modes are.
+/// Number of tests that share the modes.
 const PARTS: usize = 4;
 
 #[tokio::test]
@@ -304,7 +304,7 @@ async fn every_fault_is_survived_or_named_4() {
     check_all(3).await;
 }
 
-/// Faults of all layers that need no pause, as a daemon meets them: into a collection, by its own clock.
+/// Faults of all layers without pauses, for harvests into a collection with the daemon's clock.
 const INTO_A_COLLECTION: [Mode; 16] = [
     Mode::Honest,
     Mode::TokenRefusedOnce,
@@ -324,7 +324,7 @@ const INTO_A_COLLECTION: [Mode; 16] = [
     Mode::IdentifierOdd,
 ];
 
-/// Harvests into a collection, from the checkpoint that it has.
+/// Harvests into a collection, from its checkpoint.
 async fn pull(server: &Server, collection: &Collection) {
     let base = Url::parse(server.base_url()).unwrap();
     let identity = SourceIdentity::new(server.base_url());
@@ -337,9 +337,9 @@ async fn pull(server: &Server, collection: &Collection) {
     let mut running = Running::new(repository, settings, checkpoint, bounds, shutdown);
     loop {
         match running.next().await {
-            Step::Part(part) => {
+            Step::Batch(batch) => {
                 let prefix = running.prefix().to_owned();
-                target.store(*part, &prefix).await.unwrap();
+                target.store(*batch, &prefix).await.unwrap();
             }
             Step::End(end) => {
                 assert_eq!(end.outcome, Ok(()), "{:#?}", end.report);
@@ -350,7 +350,7 @@ async fn pull(server: &Server, collection: &Collection) {
     }
 }
 
-/// The collection has what the repository has, by name.
+/// Checks that the collection has the repository's items.
 fn compare(server: &Server, mode: Mode, collection: &Collection) {
     let source = SourceIdentity::new(server.base_url());
     let mut living = 0;
@@ -367,7 +367,7 @@ fn compare(server: &Server, mode: Mode, collection: &Collection) {
 }
 
 #[tokio::test]
-async fn a_collection_takes_what_a_broken_repository_has() {
+async fn a_collection_gets_the_records_of_a_broken_repository() {
     for mode in INTO_A_COLLECTION {
         let dir = tempfile::tempdir().unwrap();
         let collection = Collection::open(dir.path(), Options::default(), Stamp(1)).unwrap().0;

@@ -1,7 +1,7 @@
-//! Adly's numbers on the wire: for whom they are, and what the schema says of them.
+//! Tests of Adly's numbers on the wire: their recipients, and their validity.
 //!
-//! The paper's `totalElements` and its token on every list are not what OAI-PMH allows. Whoever is not
-//! meant gets responses that are valid; whoever is, gets the two numbers in each of their forms.
+//! OAI-PMH does not allow the paper's `totalElements` and its token on every list. Most clients get valid
+//! responses; the intended ones get the two numbers in each of their forms.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -17,13 +17,13 @@ use http_body_util::BodyExt as _;
 use net::shutdown::Shutdown;
 use oai::Verb;
 use oai::repository::oap::{self, Attributes, Totals};
-use oai::response::{Body as Brought, Token, read};
+use oai::response::{Body as ResponseBody, Token, read};
 use schemas::{assert_valid, validate};
 use soif::Record;
 use tokio::task::JoinSet;
 
 const GATHERER: &str = "0123456789abcdef";
-/// Records that live, those that are deleted, and those of a page.
+/// Live records, deleted records, and records of a page.
 const LIVING: u64 = 7;
 const GONE: u64 = 2;
 const PAGE: u64 = 4;
@@ -34,11 +34,11 @@ struct Site {
     _dir: tempfile::TempDir,
 }
 
-/// A repository that gives the paper's attributes so.
+/// Returns a repository with this setting of the paper's attributes.
 async fn site(attributes: Attributes) -> Site {
     let dir = tempfile::tempdir().unwrap();
-    let place = dir.path().join("collection");
-    let collection = Collection::open(&place, Options::default(), Stamp(1)).unwrap().0;
+    let folder = dir.path().join("collection");
+    let collection = Collection::open(&folder, Options::default(), Stamp(1)).unwrap().0;
     let url = |number| format!("http://www.example.org/{number}");
     let update = |number| {
         let mut record = Record::new("FILE", url(number));
@@ -66,7 +66,7 @@ async fn site(attributes: Attributes) -> Site {
 }
 
 impl Site {
-    /// The response to a query, by a client that asks for the paper's attributes or not.
+    /// Returns the response to a query; `asks`: the client asks for the paper's attributes.
     async fn ask(&self, query: &str, asks: bool) -> (HeaderMap, String) {
         let mut request =
             Request::builder().uri(format!("/oai?{query}")).header("host", "a.example");
@@ -81,25 +81,25 @@ impl Site {
     }
 }
 
-/// The queries of all lists, with how many records each has: one of two pages, one of a single page.
+/// Queries of lists with their sizes: two lists of several pages, and one of a single page.
 const LISTS: [(&str, u64); 3] = [
     ("verb=ListRecords&metadataPrefix=oai_dc", LIVING + GONE),
     ("verb=ListIdentifiers&metadataPrefix=oai_dc", LIVING + GONE),
     ("verb=ListRecords&metadataPrefix=oai_dc&from=2026-02-02T02:41:00Z", GONE),
 ];
 
-/// The token as our own harvester reads it.
+/// Returns the token as our harvester reads it.
 fn token(text: &str) -> Option<Token> {
     let verb =
         if text.contains("<ListIdentifiers>") { Verb::ListIdentifiers } else { Verb::ListRecords };
     match read(text.as_bytes(), verb).unwrap().response.body {
-        Brought::Records(page) => page.token,
-        Brought::Headers(page) => page.token,
+        ResponseBody::Records(page) => page.token,
+        ResponseBody::Headers(page) => page.token,
         other => panic!("{other:?}"),
     }
 }
 
-/// The headers and the Identify description have the numbers, whatever the setting.
+/// Checks that the headers and the Identify description have the numbers in every setting.
 async fn check_numbers(site: &Site, asks: bool) {
     for (query, size) in LISTS {
         let (headers, text) = site.ask(query, asks).await;
@@ -113,12 +113,12 @@ async fn check_numbers(site: &Site, asks: bool) {
     let (_, identify) = site.ask("verb=Identify", asks).await;
     assert_valid(identify.as_bytes());
     let reading = read(identify.as_bytes(), Verb::Identify).unwrap();
-    let Brought::Identify(identify) = reading.response.body else { panic!("{identify}") };
+    let ResponseBody::Identify(identify) = reading.response.body else { panic!("{identify}") };
     let totals: Vec<Totals> = identify.descriptions.iter().filter_map(Totals::read).collect();
     assert_eq!(totals, [Totals { elements: LIVING, list: Some(LIVING + GONE) }]);
 }
 
-/// The responses are valid, and have no such attribute.
+/// Checks that the responses are valid, and lack the attribute.
 async fn check_off(site: &Site, asks: bool) {
     check_numbers(site, asks).await;
     for (query, _) in LISTS {
@@ -130,7 +130,7 @@ async fn check_off(site: &Site, asks: bool) {
     assert_eq!(token(&site.ask(LISTS[2].0, asks).await.1), None);
 }
 
-/// Every list has the attribute, and the schema objects to nothing else.
+/// Checks that every list has the attribute, and that the schema objects to nothing else.
 async fn check_on(site: &Site, asks: bool) {
     check_numbers(site, asks).await;
     for (query, size) in LISTS {
@@ -151,21 +151,21 @@ async fn check_on(site: &Site, asks: bool) {
 }
 
 #[tokio::test]
-async fn off_is_off_for_everybody() {
+async fn off_means_off_for_all_clients() {
     let site = site(Attributes::Off).await;
     check_off(&site, false).await;
     check_off(&site, true).await;
 }
 
 #[tokio::test]
-async fn on_request_is_for_who_asks() {
+async fn on_request_is_for_clients_that_ask() {
     let site = site(Attributes::OnRequest).await;
     check_off(&site, false).await;
     check_on(&site, true).await;
 }
 
 #[tokio::test]
-async fn always_is_for_everybody() {
+async fn always_means_all_clients() {
     let site = site(Attributes::Always).await;
     check_on(&site, false).await;
     check_on(&site, true).await;

@@ -1,10 +1,10 @@
-//! Bodies as they were before they were packed.
+//! Decompression of response bodies.
 
 use std::io::Read;
 
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
-/// What a body was packed with.
+/// Content coding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coding {
     Plain,
@@ -12,12 +12,12 @@ pub(super) enum Coding {
     Deflate,
 }
 
-/// What we ask for.
+/// The codings that we offer.
 pub(super) const ACCEPTED: &str = "gzip, deflate";
 
 impl Coding {
-    /// The coding of that name, as a `Content-Encoding` has it; `None` for one that was not asked for.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    /// Returns the coding of a `Content-Encoding`; `None` if it was not offered.
+    pub(super) fn by_name(name: &str) -> Option<Self> {
         match name.trim().to_ascii_lowercase().as_str() {
             "" | "identity" => Some(Self::Plain),
             "gzip" | "x-gzip" => Some(Self::Gzip),
@@ -27,35 +27,35 @@ impl Coding {
     }
 }
 
-/// An unpacked body, and what is wrong with it.
+/// A decompressed body, and its problem.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unpacked {
-    /// As far as it could be unpacked, at most `bytes_max` bytes.
+    /// The decompressed part, at most `bytes_max` bytes.
     pub(super) bytes: Vec<u8>,
     pub(super) problem: Option<Problem>,
 }
 
-/// What is wrong with a body.
+/// The problem of a body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Problem {
-    /// It is larger than it may be.
+    /// It is larger than allowed.
     Size,
-    /// It is damaged, or broken off.
+    /// It is damaged or truncated.
     Damaged(String),
 }
 
-/// Unpacks a body, up to `bytes_max` bytes.
+/// Decompresses a body, up to `bytes_max` bytes.
 pub(super) fn unpack(packed: Vec<u8>, coding: Coding, bytes_max: u64) -> Unpacked {
     match coding {
         Coding::Plain => Unpacked { bytes: packed, problem: None },
         Coding::Gzip => take(MultiGzDecoder::new(&packed[..]), bytes_max),
-        // Some send the bare stream.
+        // Some servers send the bare stream.
         Coding::Deflate if is_zlib(&packed) => take(ZlibDecoder::new(&packed[..]), bytes_max),
         Coding::Deflate => take(DeflateDecoder::new(&packed[..]), bytes_max),
     }
 }
 
-/// Whether bytes begin as RFC 1950 §2.2 says: method 8, and a header that 31 divides.
+/// Returns whether bytes have a zlib header (RFC 1950 §2.2: method 8, and divisible by 31).
 fn is_zlib(bytes: &[u8]) -> bool {
     let Some([method, flags]) = bytes.first_chunk::<2>() else { return false };
     method & 0x0f == 8 && (u16::from(*method) << 8 | u16::from(*flags)) % 31 == 0
@@ -100,17 +100,17 @@ mod tests {
     }
 
     #[test]
-    fn every_coding_is_unpacked() {
+    fn every_coding_is_decompressed() {
         for (coding, bytes) in packed() {
             let expected = Unpacked { bytes: TEXT.to_vec(), problem: None };
             assert_eq!(unpack(bytes, coding, 31), expected, "{coding:?}");
         }
-        assert_eq!(Coding::named(" GZip"), Some(Coding::Gzip));
-        assert_eq!(Coding::named("br"), None);
+        assert_eq!(Coding::by_name(" GZip"), Some(Coding::Gzip));
+        assert_eq!(Coding::by_name("br"), None);
     }
 
     #[test]
-    fn what_unpacks_to_too_much_or_is_cut_is_named() {
+    fn too_large_and_truncated_bodies_are_reported() {
         for (coding, bytes) in packed().into_iter().skip(1) {
             assert_eq!(unpack(bytes.clone(), coding, 30).problem, Some(Problem::Size));
             let cut = unpack(bytes[..bytes.len() / 2].to_vec(), coding, 31);

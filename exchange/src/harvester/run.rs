@@ -1,30 +1,30 @@
-//! A whole harvest, part after part.
+//! A running harvest, batch after batch.
 
 use std::future::ready;
 use std::time::{Duration, Instant};
 
 use net::clock;
 use net::shutdown::Shutdown;
-use oai::harvest::{Action, Answer, Checkpoint, End, Failure, Harvest, Part, Report, Settings};
+use oai::harvest::{Action, Answer, Batch, Checkpoint, End, Failure, Harvest, Report, Settings};
 use oai::request::Request;
 use oai::response::{Identify, Record};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::sleep;
 
-use super::ask::Repository;
+use super::client::Repository;
 
-/// So many records are not held any longer.
+/// Most held records.
 pub const HELD_RECORDS_MAX: usize = 4_096;
 
-/// Records are not held any longer whose metadata come to so many bytes (8 MiB).
+/// Most bytes of metadata of held records (8 MiB).
 pub const HELD_BYTES_MAX: usize = 8 << 20;
 
-/// How much a harvest may bring, and for how long.
+/// Limits on the bytes and the time of a harvest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Most bytes, as they come.
+    /// Most bytes as received.
     pub bytes_max: u64,
-    /// Longest time; the next harvest goes on from where it came to.
+    /// Longest time; the next harvest continues from there.
     pub time_max: Duration,
 }
 
@@ -35,23 +35,23 @@ impl Default for Bounds {
     }
 }
 
-/// What a harvest hands out.
+/// One step of a harvest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Store this, the checkpoint with the records, then go on.
-    Part(Box<Part>),
-    /// It is over. Store the checkpoint, unless records were stored that it is behind of.
+    /// Store the records together with the checkpoint, then continue.
+    Batch(Box<Batch>),
+    /// The harvest is over. Store its checkpoint, unless records were stored that it does not include.
     End(Box<End>),
-    /// The program stops; the last checkpoint that was stored is where to go on.
+    /// The program stops; continue from the last stored checkpoint.
     Stopped,
 }
 
 /// Records that are held before they are handed out.
 #[derive(Debug)]
 struct Held {
-    part: Box<Part>,
+    batch: Box<Batch>,
     since: Instant,
-    /// Of their metadata.
+    /// Bytes of their metadata.
     bytes: usize,
 }
 
@@ -63,15 +63,15 @@ pub struct Running {
     bounds: Bounds,
     shutdown: Shutdown,
     begun: Instant,
-    /// How long records are held before they are handed out.
+    /// Longest time that records are held.
     hold: Duration,
     held: Option<Held>,
-    /// The request that is not answered yet, if there is one; it ends when the harvest is dropped.
+    /// The unanswered request, if any; it ends when the harvest is dropped.
     asking: JoinSet<Answer>,
 }
 
 impl Running {
-    /// Goes on from a checkpoint, or begins with the default one. The base URL of `settings` is that of
+    /// Continues from a checkpoint, or begins with the default one. `settings` must have the base URL of
     /// the repository.
     pub fn new(
         repository: Repository,
@@ -86,17 +86,16 @@ impl Running {
         Self { repository, harvest, bounds, shutdown, begun, hold, held, asking }
     }
 
-    /// Has parts that come within so long handed out as one, at most [`HELD_RECORDS_MAX`] or
-    /// [`HELD_BYTES_MAX`] and a page: storing each by itself may take longer than it takes to come. Nothing
-    /// is held over a pause, or any longer while an answer does not come. What is held when the program stops
-    /// comes again.
+    /// Merges batches that come within `hold`, up to [`HELD_RECORDS_MAX`] or [`HELD_BYTES_MAX`] and a
+    /// page: storing each alone may take longer than fetching it. Nothing is held during a pause, or for
+    /// longer than `hold` while an answer is missing. If the program stops, held records come again.
     #[must_use]
     pub fn holding(mut self, hold: Duration) -> Self {
         self.hold = hold;
         self
     }
 
-    /// What there is next. May be dropped at any point, and called again.
+    /// Returns the next step. May be dropped at any point, and called again.
     pub async fn next(&mut self) -> Step {
         let shutdown = self.shutdown.clone();
         tokio::select! {
@@ -111,7 +110,7 @@ impl Running {
             if !self.asking.is_empty() {
                 match self.answered().await {
                     Ok(answer) => self.harvest.handle(answer, clock::now_ms()),
-                    Err(part) => return Step::Part(part),
+                    Err(batch) => return Step::Batch(batch),
                 }
             }
             let (bytes_max, time_max) = (self.bounds.bytes_max, self.bounds.time_max);
@@ -124,47 +123,47 @@ impl Running {
             }
             match self.harvest.poll(clock::now_ms()) {
                 Action::Ask(request) => {
-                    if let Some(part) = self.ask(request, left).await {
-                        return Step::Part(part);
+                    if let Some(batch) = self.ask(request, left).await {
+                        return Step::Batch(batch);
                     }
                 }
                 Action::Wait(pause) => match self.held.take() {
-                    Some(held) => return Step::Part(held.part),
+                    Some(held) => return Step::Batch(held.batch),
                     None => sleep(pause.min(left)).await,
                 },
-                Action::Take(part) => {
-                    if let Some(part) = self.hold(part, clock::monotonic()) {
-                        return Step::Part(part);
+                Action::Take(batch) => {
+                    if let Some(batch) = self.hold(batch, clock::monotonic()) {
+                        return Step::Batch(batch);
                     }
                 }
                 Action::Done(end) => match self.held.take() {
-                    Some(held) => return Step::Part(held.part),
+                    Some(held) => return Step::Batch(held.batch),
                     None => return Step::End(end),
                 },
             }
         }
     }
 
-    /// Begins a request once it is its turn, unless that takes longer than is `left`. If it is not yet,
-    /// and records are held, these are returned instead.
-    async fn ask(&mut self, request: Request, left: Duration) -> Option<Box<Part>> {
+    /// Begins a request in its turn, unless that takes longer than `left`. If it has to wait and records
+    /// are held, it returns these instead.
+    async fn ask(&mut self, request: Request, left: Duration) -> Option<Box<Batch>> {
         let turn = tokio::select! {
             biased;
             turn = self.repository.turn() => turn,
-            () = ready(()), if self.held.is_some() => return self.held.take().map(|it| it.part),
+            () = ready(()), if self.held.is_some() => return self.held.take().map(|it| it.batch),
             () = sleep(left) => return None,
         };
         let repository = self.repository.clone();
         self.asking.spawn(async move {
-            // Until there is an answer.
+            // Held until the answer.
             let _turn = turn;
             repository.answer(&request).await
         });
         None
     }
 
-    /// Waits for the answer, or until what is held is to be handed out.
-    async fn answered(&mut self) -> Result<Answer, Box<Part>> {
+    /// Waits for the answer, or until held records must be handed out.
+    async fn answered(&mut self) -> Result<Answer, Box<Batch>> {
         let rest = self.held.as_ref().map(|it| {
             self.hold.saturating_sub(clock::monotonic().saturating_duration_since(it.since))
         });
@@ -172,56 +171,56 @@ impl Running {
             biased;
             Some(answer) = self.asking.join_next() => Ok(answer.unwrap_or_else(resume)),
             () = sleep(rest.unwrap_or_default()), if rest.is_some() => match self.held.take() {
-                Some(held) => Err(held.part),
+                Some(held) => Err(held.batch),
                 None => std::future::pending().await,
             },
         }
     }
 
-    /// Puts a part to those that are held; returns them once they are to be handed out.
-    fn hold(&mut self, part: Box<Part>, now: Instant) -> Option<Box<Part>> {
-        let more = part.records.iter().map(bytes_of).sum::<usize>();
+    /// Adds a batch to the held ones; returns them when they must be handed out.
+    fn hold(&mut self, batch: Box<Batch>, now: Instant) -> Option<Box<Batch>> {
+        let more = batch.records.iter().map(bytes_of).sum::<usize>();
         let mut all = match self.held.take() {
             Some(mut held) => {
-                held.part.absorb(*part);
+                held.batch.absorb(*batch);
                 held.bytes = held.bytes.saturating_add(more);
                 held
             }
-            None => Held { part, since: now, bytes: more },
+            None => Held { batch, since: now, bytes: more },
         };
         let is_long = self.hold <= now.saturating_duration_since(all.since);
-        let is_much = HELD_RECORDS_MAX <= all.part.records.len() || HELD_BYTES_MAX <= all.bytes;
-        if is_long || is_much || all.part.last {
-            all.part.records.shrink_to_fit();
-            return Some(all.part);
+        let is_much = HELD_RECORDS_MAX <= all.batch.records.len() || HELD_BYTES_MAX <= all.bytes;
+        if is_long || is_much || all.batch.last {
+            all.batch.records.shrink_to_fit();
+            return Some(all.batch);
         }
         self.held = Some(all);
         None
     }
 
-    /// What has been done so far.
+    /// Returns the report so far.
     pub fn report(&self) -> &Report {
         self.harvest.report()
     }
 
-    /// Who the repository is; `None` before it has said so, or if the harvest went on from the middle.
+    /// Returns the repository's description; `None` before it came, or if the harvest continued in a list.
     pub fn identify(&self) -> Option<&Identify> {
         self.harvest.identify()
     }
 
-    /// The metadata format that is harvested; empty before it is chosen.
+    /// Returns the prefix of the harvested format; empty before it is chosen.
     pub fn prefix(&self) -> &str {
         self.harvest.prefix()
     }
 }
 
-/// What a record takes, above all.
+/// Returns the bytes of a record's XML.
 fn bytes_of(record: &Record) -> usize {
     let xml = record.metadata.iter().chain(&record.about);
     xml.map(|it| it.0.len()).sum()
 }
 
-/// A request that panicked does so here.
+/// Resumes the panic of a request.
 fn resume(fault: JoinError) -> Answer {
     std::panic::resume_unwind(fault.into_panic())
 }

@@ -1,13 +1,13 @@
-//! A collection that takes the parts of a harvest.
+//! The target of a harvest: a collection that stores its batches.
 
 use collection::{Applied, Change, Collection, Harvested, Oid, Stamp};
 use net::clock;
 use oai::Datestamp;
 use oai::crosswalk::{self, Dissemination, Problem, ProblemKind, SourceIdentity};
-use oai::harvest::{Checkpoint, Part};
+use oai::harvest::{Batch, Checkpoint};
 use oai::response::Record;
 
-/// Most problems with records that are named for each part.
+/// Most named problems of each batch.
 pub const PROBLEMS_MAX: usize = 20;
 
 /// A collection as the target of a harvest: one of its sources.
@@ -18,65 +18,64 @@ pub struct Target {
     identity: SourceIdentity,
     keep_original: bool,
     confirmed: bool,
-    /// Whether the next part begins anew although there is a checkpoint.
+    /// Whether the next batch begins anew although there is a checkpoint.
     anew: bool,
 }
 
-/// Time to live of what nobody confirms, in seconds: a hundred years, which no collection exceeds.
+/// Time to live of records without confirmation, in seconds: a hundred years, which no collection exceeds.
 const TTL_SECS_MAX: u64 = 100 * 365 * 86_400;
 
-/// How often it is confirmed at most that what came before is there still, in milliseconds (six hours): a
-/// confirmation is a change, which all who follow the collection hear of. What is no later than the last one
-/// is no change.
+/// Shortest time between two confirmations that earlier records still exist, in milliseconds (six hours).
+/// A confirmation is a change that all consumers receive. One with the time of the last is no change.
 const CONFIRM_EVERY_MS: u64 = 6 * 3_600_000;
 
-/// What storing a part did.
+/// The result of storing a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
-    /// What it did to the collection.
+    /// Its effect on the collection.
     pub applied: Applied,
-    /// Records that were new or different, or are gone now.
+    /// Records that were new, different or deleted.
     pub changes: u64,
-    /// The sum of the datestamps of these, in Unix seconds; a record without one counts as changed now.
+    /// Sum of their datestamps, in Unix seconds; a record without one counts as changed now.
     pub stamps_secs: i128,
-    /// Records that have something wrong with them.
+    /// Records with problems.
     pub problems: u64,
-    /// The first [`PROBLEMS_MAX`] of them, by the record's identifier.
+    /// The first [`PROBLEMS_MAX`] problems, with the record's identifier.
     pub named: Vec<(String, Problem)>,
-    /// Of these, records without a name, which were left out.
+    /// Of the records with problems, those without a name, which were left out.
     pub nameless: u64,
 }
 
 impl Target {
-    /// The source named `source` of `collection`.
+    /// Returns the target for the source named `source` of `collection`.
     pub fn new(collection: Collection, source: String, identity: SourceIdentity) -> Self {
         let (keep_original, confirmed, anew) = (false, false, false);
         Self { collection, source, identity, keep_original, confirmed, anew }
     }
 
-    /// Sets whether records have their metadata as they came besides.
+    /// Sets whether records also keep their original metadata.
     #[must_use]
     pub fn keep_original(mut self, keep: bool) -> Self {
         self.keep_original = keep;
         self
     }
 
-    /// Sets whether an administrator has confirmed that the source may lose most of what it brought.
+    /// Sets whether an administrator has confirmed that the source may lose most of its records.
     #[must_use]
     pub fn confirmed(mut self, confirmed: bool) -> Self {
         self.confirmed = confirmed;
         self
     }
 
-    /// Where the harvest goes on. What has come since the collection was damaged, or was forgotten, has to
-    /// come again.
+    /// Returns where the harvest continues. Records that came since a damage of the collection, or that
+    /// it forgot, must come again.
     ///
     /// # Errors
     ///
-    /// The collection's.
+    /// Those of the collection.
     pub async fn checkpoint(&mut self) -> Result<Checkpoint, collection::Error> {
         let (collection, source) = (self.collection.clone(), self.source.clone());
-        let found = super::ask::blocking(move || collection.harvest_checkpoint(&source)).await?;
+        let found = super::client::blocking(move || collection.harvest_checkpoint(&source)).await?;
         let Some(found) = found else { return Ok(Checkpoint::default()) };
         let mut checkpoint = Checkpoint::from_bytes(&found.bytes).unwrap_or_default();
         self.anew = !found.is_intact;
@@ -86,43 +85,42 @@ impl Target {
         Ok(checkpoint)
     }
 
-    /// Stores a part, records and checkpoint in one commit; `prefix` is the format that it is in.
+    /// Stores a batch, records and checkpoint in one commit; `prefix` is its format.
     ///
     /// # Errors
     ///
-    /// [`collection::Error::Loss`]: the harvest is over, and the source waits for an administrator, or
-    /// until what was lost is back: the next harvest is of everything.
-    /// Otherwise the collection's own.
-    pub async fn store(&mut self, part: Part, prefix: &str) -> Result<Stored, collection::Error> {
+    /// [`collection::Error::Loss`]: the harvest is over. The source waits for an administrator, or until
+    /// the lost records are back; the next harvest is a full one. Otherwise those of the collection.
+    pub async fn store(&mut self, batch: Batch, prefix: &str) -> Result<Stored, collection::Error> {
         let (target, prefix) = (self.clone(), prefix.to_owned());
-        let stored = super::ask::blocking(move || target.apply(&part, &prefix)).await?;
+        let stored = super::client::blocking(move || target.apply(&batch, &prefix)).await?;
         self.anew = false;
         Ok(stored)
     }
 
-    /// Stores where a harvest that ended before its end goes on.
+    /// Stores the checkpoint of a harvest that ended early.
     ///
     /// # Errors
     ///
-    /// The collection's.
+    /// Those of the collection.
     pub async fn store_end(&mut self, checkpoint: &Checkpoint) -> Result<(), collection::Error> {
         let generation = checkpoint.generation_in_progress();
         let checkpoint = checkpoint.clone();
-        let part =
-            Part { records: Vec::new(), checkpoint, generation, release: false, last: false };
-        self.store(part, "").await.map(drop)
+        let batch =
+            Batch { records: Vec::new(), checkpoint, generation, release: false, last: false };
+        self.store(batch, "").await.map(drop)
     }
 
-    fn apply(&self, part: &Part, prefix: &str) -> Result<Stored, collection::Error> {
+    fn apply(&self, batch: &Batch, prefix: &str) -> Result<Stored, collection::Error> {
         let mut stored = Stored::default();
-        let mut changes = Vec::with_capacity(part.records.len());
-        for record in &part.records {
+        let mut changes = Vec::with_capacity(batch.records.len());
+        for record in &batch.records {
             changes.extend(self.change(record, prefix, &mut stored));
         }
         let now_ms = clock::now_ms();
-        if part.last {
-            // All that came and is not deleted is there still: what is as it was is not sent again, and
-            // would expire.
+        if batch.last {
+            // All records that came and are not deleted still exist. Unchanged ones are not sent again,
+            // and would expire.
             let (gatherer, root) = (&self.identity.gatherer_id, &self.identity.base_url);
             changes.push(Change::Confirm {
                 gatherer: gatherer.clone(),
@@ -133,39 +131,39 @@ impl Target {
         let harvested = Harvested {
             source: self.source.clone(),
             changes,
-            generation: part.generation,
-            last: part.last,
-            release: part.release,
-            checkpoint: part.checkpoint.to_bytes(),
+            generation: batch.generation,
+            last: batch.last,
+            release: batch.release,
+            checkpoint: batch.checkpoint.to_bytes(),
             confirmed: self.confirmed,
             anew: self.anew,
         };
         let applied = self.collection.apply_harvested(harvested, Stamp(now_ms));
         if matches!(applied, Err(collection::Error::Loss { .. })) {
-            self.forget_run(part, now_ms)?;
+            self.forget_run(batch, now_ms)?;
         }
         stored.applied = applied?;
-        // What a full harvest releases has no datestamp.
-        let records = u64::try_from(part.records.len()).unwrap_or(u64::MAX);
+        // Records that a full harvest releases have no datestamp.
+        let records = u64::try_from(batch.records.len()).unwrap_or(u64::MAX);
         stored.changes = (stored.applied.updated + stored.applied.deleted).min(records);
         let now_secs = i64::try_from(now_ms / 1_000).unwrap_or(i64::MAX);
         let stamp = |it: &Record| it.header.datestamp.map_or(now_secs, Datestamp::secs);
-        let mut stamps: Vec<i64> = part.records.iter().map(stamp).collect();
-        // What came again as it was is of the overlap, and older.
+        let mut stamps: Vec<i64> = batch.records.iter().map(stamp).collect();
+        // Unchanged records come from the overlap, and are older.
         stamps.sort_unstable_by(|a, b| b.cmp(a));
         let changed = usize::try_from(stored.changes).unwrap_or(usize::MAX);
         stored.stamps_secs = stamps.into_iter().take(changed).map(i128::from).sum();
         Ok(stored)
     }
 
-    /// Has the next harvest be of everything: the one that lost so much would go on with its last page for
-    /// ever, and lose as much again, whatever has come back.
-    fn forget_run(&self, part: &Part, now_ms: u64) -> Result<(), collection::Error> {
-        let mut checkpoint = part.checkpoint.clone();
+    /// Makes the next harvest a full one. The harvest with the loss would otherwise continue at its last
+    /// page for ever, and lose as much again, even after the records are back.
+    fn forget_run(&self, batch: &Batch, now_ms: u64) -> Result<(), collection::Error> {
+        let mut checkpoint = batch.checkpoint.clone();
         checkpoint.forget_progress();
         let harvested = Harvested {
             source: self.source.clone(),
-            generation: part.generation,
+            generation: batch.generation,
             checkpoint: checkpoint.to_bytes(),
             ..Harvested::default()
         };
@@ -188,8 +186,8 @@ impl Target {
         stored.named.extend(problems.into_iter().take(room).map(|it| (identifier.clone(), it)));
         let is_ours = |(name, _): &(String, String)| name == "Time-to-Live";
         if prefix == Dissemination::Soif.prefix() || !self.identity.attributes.iter().any(is_ours) {
-            // Its origin may confirm it, but not to us, and a repository that was away for long does not
-            // send again what it sent before: it lives until its repository says otherwise.
+            // Its origin may confirm the record, but not to us, and a repository that was away for long
+            // does not send old records again: the record lives until its repository deletes it.
             made.set("Time-to-Live", TTL_SECS_MAX.to_string());
         }
         if !is_nameless && !self.collection.takes(&made) {

@@ -1,4 +1,4 @@
-//! The feed as daemons serve it: with the links that say who tells of changes to it.
+//! The feed as daemons serve it, with links to the hub that announces its changes.
 
 use axum::Router;
 use axum::body::Body;
@@ -7,9 +7,9 @@ use axum::routing::any;
 use collection::feed::FeedServer;
 
 use super::notifier::Notifier;
-use super::topic::Served;
+use super::topic::OwnTopic;
 
-/// The routes `/feed` and `/snapshot/ID`.
+/// Returns the routes `/feed` and `/snapshot/ID`.
 pub fn routes(feed: FeedServer, notifier: Notifier) -> Router {
     let serve = move |depth: usize| {
         let (feed, notifier) = (feed.clone(), notifier.clone());
@@ -17,7 +17,7 @@ pub fn routes(feed: FeedServer, notifier: Notifier) -> Router {
             let (feed, notifier) = (feed.clone(), notifier.clone());
             async move {
                 let mut response = feed.respond(request.map(drop)).await;
-                notifier.link(Served::Feed, "", depth, &mut response);
+                notifier.link(OwnTopic::Feed, "", depth, &mut response);
                 response.map(Body::new)
             }
         })

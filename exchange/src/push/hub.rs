@@ -1,26 +1,27 @@
-//! The hub: who has subscribed to what, and what they are still to be told.
+//! The hub: the subscriptions, and the notifications that each still has to get.
 //!
 //! Source: WebSub §5 (subscribing: denial, verification of intent, leases), §6 (publishing), §7 (content
 //! distribution).
 //!
-//! Machine: the shell hands in what it was asked ([`Hub::handle_request`]) and what has changed
-//! ([`Hub::handle_change`]), performs what [`Hub::poll`] returns, and reports what came of it
+//! A state machine: the shell passes in requests ([`Hub::handle_request`]) and changes
+//! ([`Hub::handle_change`]), performs the actions of [`Hub::poll`], and reports the results
 //! ([`Hub::handle_verified`], [`Hub::handle_delivered`]). Times are Unix milliseconds.
 //!
 //! # Differences from the standard
 //!
-//! * A subscriber is owed the newest version and nothing in between: however many changes come while it is
-//!   away or slow, one notification waits for it. A fat one has all since the last that it acknowledged.
-//! * Who has not answered for so many times is left alone until the next change, which is then tried once,
-//!   and thin; if it has answered nothing for a day by then, its subscription ends.
-//! * The lease of who is sent what has changed is a day at most, since it is a lot to send to who has not asked.
-//! * Everything is bounded: subscriptions, those of one host, requests under way, and requests to one host.
-//!   Anybody may have a callback verified, so verifications come last: they have half of the requests that
-//!   may be under way, and those that renew what there is come before the others.
-//! * A host is whatever its callbacks' names lead to, as the shell finds: many names of one machine are one.
-//! * Who asks to end a subscription that there is not is told yes, and nobody is asked.
-//! * A lease counts only time in which the clock was looked at: one that leaps ahead, or a machine that
-//!   slept, ends none.
+//! * A subscriber gets the newest version and nothing in between: however many changes come while it is
+//!   away or slow, one notification waits for it. A fat one has all changes since the last acknowledged
+//!   one.
+//! * A subscriber that fails too often is left alone until the next change, which is tried once, and
+//!   thin. If it has answered nothing for a day by then, its subscription ends.
+//! * The lease of a fat subscription is a day at most: it may send much to a host that did not ask.
+//! * Everything is bounded: subscriptions, those of one host, requests under way, and requests to one
+//!   host. Anybody may cause verifications, so they come last: they have half of the requests under way,
+//!   and renewals come before new subscriptions.
+//! * A host is the machine to which its callbacks' names resolve, as the shell finds: many names of one
+//!   machine are one host.
+//! * A request to end an unknown subscription is accepted, and no callback is asked.
+//! * A lease counts only time in which the clock was watched: a leap ahead, or a sleep, ends none.
 //!
 //! Sans-I/O.
 
@@ -37,57 +38,57 @@ use std::time::Duration;
 use collection::Version;
 use url::Url;
 
-use super::request::{Asked, Content, Mode, Question};
+use super::request::{Content, Mode, Question, SubscriptionRequest};
 use super::signature::Secret;
 
 pub use limits::{Counters, Limits};
 use pace::Pace;
-pub use saved::{Saved, SavedSubscription};
-use subscription::{Fallen, Intent, Subscription};
+pub use saved::{SavedHub, SavedSubscription};
+use subscription::{Intent, Outcome, Subscription};
 use subscriptions::Subscriptions;
 
-/// Longest time between two looks at the clock, milliseconds: the shell looks each minute. What is beyond
-/// is time that nobody saw pass.
+/// Longest time between two looks at the clock, milliseconds: the shell looks each minute. Time beyond
+/// that passed unobserved.
 const LOOK_MS_MAX: u64 = 600_000;
 
-/// Why a hub does not take a subscription. Shown to who asked.
+/// The reason why a hub refuses a subscription, shown to the requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// There are as many as there may be. Try again later.
+    /// The hub is full. Try again later.
     #[error("this hub has as many subscriptions as it may have")]
     Full,
-    /// There are as many from that host as there may be.
+    /// The hub has the most subscriptions of that host.
     #[error("this hub has as many subscriptions of that host as it may have")]
     HostFull,
-    /// There are as many requests to verify as there may be. Try again soon.
+    /// The hub has the most pending verifications. Try again soon.
     #[error("this hub has as many subscriptions to verify as it may have")]
     Busy,
     /// That host was to be asked too often. Try again later.
-    #[error("this hub asks that host no more often than it does; try again in a minute")]
+    #[error("this hub has sent that host its most requests in a minute; try again in a minute")]
     Often,
 }
 
-/// Names a request of the hub's own until it has been reported.
+/// Id of a request by the hub, until its result is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(u64);
 
 /// A request for the shell to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// GET `url`: 2xx with `challenge` as its body says yes. Report with [`Hub::handle_verified`].
+    /// GET `url`: 2xx with `challenge` as its body confirms. Report with [`Hub::handle_verified`].
     Verify {
-        /// What to report with.
+        /// The id to report with.
         ticket: Ticket,
-        /// What to ask.
+        /// The address to request.
         url: Url,
-        /// What says yes.
+        /// The body that confirms.
         challenge: String,
     },
-    /// GET `url`, whatever comes of it. Report with [`Hub::handle_verified`].
+    /// GET `url`; the answer does not matter. Report with [`Hub::handle_verified`].
     Deny {
-        /// What to report with.
+        /// The id to report with.
         ticket: Ticket,
-        /// What to ask.
+        /// The address to request.
         url: Url,
     },
     /// POST a notification. Report with [`Hub::handle_delivered`].
@@ -97,45 +98,45 @@ pub enum Action {
 /// A notification to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// What to report with.
+    /// The id to report with.
     pub ticket: Ticket,
-    /// Of which topic.
+    /// The topic.
     pub topic: String,
-    /// Where to.
+    /// The address of the subscriber.
     pub callback: Url,
-    /// What to sign with.
+    /// The key of the signature.
     pub secret: Option<Secret>,
-    /// What it is to have in it.
+    /// The kind of content.
     pub content: Content,
-    /// The version that the subscriber has acknowledged last, if one is known.
+    /// The version that the subscriber acknowledged last, if known.
     pub from: Option<Version>,
-    /// The version that there is, if it is known.
+    /// The present version, if known.
     pub to: Option<Version>,
 }
 
-/// How a subscriber answered a verification.
+/// A subscriber's answer to a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// With the challenge.
+    /// The challenge: confirmed.
     Yes,
-    /// With anything else.
+    /// Anything else: denied.
     No,
-    /// Not at all: it may be asked again.
+    /// No answer: it may be asked again.
     Silent,
 }
 
-/// How a subscriber answered a notification.
+/// A subscriber's answer to a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// 2xx; it has been told of that version (that of the delivery, or, of a fat one, what it reached).
+    /// 2xx; it has that version (that of the delivery, or the last one in a fat notification).
     Taken(Option<Version>),
-    /// 410: it is not there any more.
+    /// 410: the subscriber is gone.
     Gone,
-    /// Anything else, or nothing, and when it wants to be asked again.
+    /// Anything else, or nothing, and the pause that it asks for.
     Failed(Option<Duration>),
 }
 
-/// Names a subscription: topic and callback.
+/// Key of a subscription: topic and callback.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     topic: Arc<str>,
@@ -156,7 +157,7 @@ enum Flight {
     Deliver(Key),
 }
 
-/// Who has subscribed to what. Bounded by its [`Limits`].
+/// The subscriptions of a hub. Bounded by its [`Limits`].
 #[derive(Debug)]
 pub struct Hub {
     limits: Limits,
@@ -166,15 +167,15 @@ pub struct Hub {
     denials: VecDeque<(String, Url)>,
     flights: BTreeMap<Ticket, (String, Flight)>,
     next_ticket: u64,
-    /// When it looked at the clock last, if it has.
+    /// Its last look at the clock, if any.
     seen_ms: Option<u64>,
     counters: Counters,
-    /// Whether what is saved is not what there is any more.
+    /// Whether subscriptions have changed since they were saved.
     changed: bool,
 }
 
 impl Hub {
-    /// A hub without subscriptions.
+    /// Returns a hub without subscriptions.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -190,20 +191,20 @@ impl Hub {
         }
     }
 
-    /// Whether that is subscribed to already, so that it is known what to count it with.
-    pub fn has(&self, asked: &Asked) -> bool {
+    /// Returns whether the subscription exists, and its host is known.
+    pub fn has(&self, asked: &SubscriptionRequest) -> bool {
         self.subscriptions.has(&Key::new(&asked.topic, &asked.callback))
     }
 
-    /// Takes in what a subscriber asks, of a topic that the hub tells of. Whether it means it is verified
-    /// next, with `challenge`, which nobody can have guessed. `host`: what it counts as.
+    /// Handles a request for a topic of this hub. It is verified next, with `challenge`, which nobody can
+    /// have guessed. `host` is the host that the request counts for.
     ///
     /// # Errors
     ///
-    /// [`Refused`]: 503, with what it says; nothing has changed.
+    /// [`Refused`]: answer 503 with its text; nothing has changed.
     pub fn handle_request(
         &mut self,
-        asked: Asked,
+        asked: SubscriptionRequest,
         host: &str,
         challenge: String,
         now_ms: u64,
@@ -217,7 +218,7 @@ impl Hub {
         }
         let per_minute = self.limits.intents_per_host_per_minute_max;
         let room = self.has_room(&key, host, asked.mode).and_then(|()| {
-            // Whoever is subscribed has proven that it wants to be asked.
+            // A subscriber has proven that it wants to be asked.
             let admits = known.is_some() || self.pace.handle(host, per_minute, now_ms);
             if admits { Ok(()) } else { Err(Refused::Often) }
         });
@@ -226,23 +227,23 @@ impl Hub {
             return Err(refused);
         }
         let lease_secs = asked.lease_secs.unwrap_or(self.limits.lease_secs_default);
-        // The longest counts where both bounds contradict each other.
+        // If the two bounds contradict each other, the longest lease counts.
         let lease_secs =
             lease_secs.max(self.limits.lease_secs_min).min(self.limits.longest_secs(asked.content));
         let host = known.unwrap_or_else(|| host.to_owned());
-        // Of several requests for one subscription the last counts.
+        // The last of several requests for one subscription counts.
         self.intents.insert(key, Intent::new(asked, challenge, host, lease_secs, now_ms));
         Ok(())
     }
 
-    /// Counts a request that was refused before it came here.
+    /// Counts a request that the shell has refused.
     pub fn handle_refusal(&mut self) {
         self.counters.requests += 1;
         self.counters.refused += 1;
     }
 
     fn has_room(&self, key: &Key, host: &str, mode: Mode) -> Result<(), Refused> {
-        // One that is counted already. Of those there are no more than subscriptions and intents, so no crowd
+        // It is counted already. There are no more of those than subscriptions and intents, so no crowd
         // keeps a subscriber from renewing.
         let counts = self.subscriptions.has(key) || self.intents.contains_key(key);
         if counts || mode == Mode::Unsubscribe {
@@ -263,8 +264,8 @@ impl Hub {
         if self.limits.per_host_max <= of_host { Err(Refused::HostFull) } else { Ok(()) }
     }
 
-    /// Takes in that a topic has changed, to a version if there is one to name. Returns how many are to be
-    /// told.
+    /// Records that a topic has changed, to a version if it has one. Returns the number of subscribers to
+    /// notify.
     pub fn handle_change(&mut self, topic: &str, version: Option<Version>, now_ms: u64) -> usize {
         self.look(now_ms);
         let (mut count, mut coalesced) = (0, 0);
@@ -280,7 +281,7 @@ impl Hub {
         count
     }
 
-    /// Takes in that somebody says that a topic of others has changed, to a version if they name one.
+    /// Records an unproven claim that a foreign topic has changed, to a version if it names one.
     pub fn handle_published(&mut self, topic: &str, version: Option<Version>, now_ms: u64) {
         self.look(now_ms);
         let (mut count, mut coalesced) = (0, 0);
@@ -293,19 +294,19 @@ impl Hub {
         self.counters.changes += u64::from(0 < count);
     }
 
-    /// The topics that somebody has subscribed to, each once.
+    /// Returns the distinct topics with subscriptions.
     pub fn topics(&self) -> Vec<String> {
         let mut topics: Vec<&str> = self.subscriptions.iter().map(|(key, _)| &*key.topic).collect();
         topics.dedup();
         topics.into_iter().map(str::to_owned).collect()
     }
 
-    /// Ends the subscriptions to topics that are told of no more to whoever has them (the second is its name, if it
-    /// is somebody known), and says so to those.
-    pub fn handle_topics(&mut self, is_told: impl Fn(&str, Option<&str>) -> bool, reason: &str) {
+    /// Ends the subscriptions that `is_allowed` denies, and tells their subscribers so. Its arguments are
+    /// the topic and the consumer's name, if known.
+    pub fn handle_topics(&mut self, is_allowed: impl Fn(&str, Option<&str>) -> bool, reason: &str) {
         let (denials, changed) = (&mut self.denials, &mut self.changed);
         self.subscriptions.retain(|key, subscription| {
-            let stays = is_told(&key.topic, subscription.consumer.as_deref());
+            let stays = is_allowed(&key.topic, subscription.consumer.as_deref());
             if !stays {
                 let (topic, reason) = (key.topic.to_string(), reason.to_owned());
                 let url = Question::Denied { topic, reason }.url(&subscription.callback);
@@ -314,7 +315,7 @@ impl Hub {
             }
             stays
         });
-        self.intents.retain(|key, it| is_told(&key.topic, it.asked.consumer.as_deref()));
+        self.intents.retain(|key, it| is_allowed(&key.topic, it.asked.consumer.as_deref()));
     }
 
     /// Returns a request to make now, if there is one and not too many are under way.
@@ -323,7 +324,7 @@ impl Hub {
         if self.limits.requests_max <= self.flights.len() {
             return None;
         }
-        // Whoever has been verified comes before whoever has not.
+        // Verified subscribers come before others.
         self.poll_deliver(now_ms).or_else(|| self.poll_verify(now_ms)).or_else(|| self.poll_deny())
     }
 
@@ -339,7 +340,7 @@ impl Hub {
 
     fn poll_deliver(&mut self, now_ms: u64) -> Option<Action> {
         let due = self.subscriptions.due().take_while(|(due_ms, ..)| *due_ms <= now_ms);
-        let key = due.filter(|(_, key, it)| self.may_tell(key, it)).map(|(_, key, _)| key).next();
+        let key = due.filter(|(_, key, it)| self.may_notify(key, it)).map(|(_, key, _)| key).next();
         let key = key?.clone();
         let (from, to) = self.subscriptions.change(&key, |it| it.begin(now_ms))?;
         let subscription = self.subscriptions.get(&key)?;
@@ -364,14 +365,14 @@ impl Hub {
         ticket
     }
 
-    /// Whether one more request may go to that host.
+    /// Returns whether one more request may go to that host.
     fn admits(&self, host: &str) -> bool {
         let there = self.flights.values().filter(|(it, _)| it == host).count();
         there < self.limits.requests_per_host_max
     }
 
-    /// Whether one more question may go to that host: to whom, anybody can say. No more than half of what
-    /// may be under way, so that there is always room for notifications.
+    /// Returns whether one more question may go to that host, which anybody can name. Questions have at
+    /// most half of the requests under way, so that there is always room for notifications.
     fn may_ask(&self, host: &str) -> bool {
         let is_question = |flight: &Flight| !matches!(flight, Flight::Deliver(_));
         let questions = self.flights.values().filter(|(_, it)| is_question(it));
@@ -381,31 +382,31 @@ impl Hub {
             && self.admits(host)
     }
 
-    fn may_tell(&self, key: &Key, subscription: &Subscription) -> bool {
-        self.admits(&subscription.host) && !self.is_being_told(key)
+    fn may_notify(&self, key: &Key, subscription: &Subscription) -> bool {
+        self.admits(&subscription.host) && !self.is_being_notified(key)
     }
 
-    /// Whether a notification is on its way, if only to one who had subscribed before.
-    fn is_being_told(&self, key: &Key) -> bool {
+    /// Returns whether a notification is under way, even of an earlier subscription with this key.
+    fn is_being_notified(&self, key: &Key) -> bool {
         self.flights.values().any(|(_, it)| matches!(it, Flight::Deliver(it) if it == key))
     }
 
-    /// Returns when [`poll`](Self::poll) will have something, if nothing else happens. What waits for a request
-    /// under way to end is left out: once one has, look again.
+    /// Returns when [`poll`](Self::poll) will have an action, if nothing else happens. Actions that wait
+    /// for the end of a request are left out: call again after each end.
     pub fn poll_timeout(&self) -> Option<u64> {
         if self.limits.requests_max <= self.flights.len() {
             return None;
         }
         let intents = self.intents.values().filter(|it| self.may_ask(&it.host));
         let intents = intents.filter_map(Intent::due);
-        let owed = self.subscriptions.due().filter(|(_, key, it)| self.may_tell(key, it));
+        let owed = self.subscriptions.due().filter(|(_, key, it)| self.may_notify(key, it));
         let owed = owed.map(|(due_ms, ..)| due_ms).next();
         let denials = self.denials.iter().filter(|(host, _)| self.may_ask(host)).map(|_| 0);
         intents.chain(owed).chain(denials).min()
     }
 
-    /// Takes in how a subscriber answered a verification or a denial. `version`: that of the topic now, if
-    /// it is known; a subscription tells of what comes after it.
+    /// Handles the answer to a verification or a denial. `version` is the topic's present version, if
+    /// known; the subscription begins after it.
     pub fn handle_verified(
         &mut self,
         ticket: Ticket,
@@ -435,7 +436,7 @@ impl Hub {
         }
     }
 
-    /// Takes in how a subscriber answered a notification.
+    /// Handles the answer to a notification.
     pub fn handle_delivered(&mut self, ticket: Ticket, answer: Answer, now_ms: u64) {
         let Some((_, Flight::Deliver(key))) = self.flights.remove(&ticket) else { return };
         match answer {
@@ -448,8 +449,8 @@ impl Hub {
                 let failed = |it: &mut Subscription| it.handle_failure(retry_after, now_ms);
                 let Some(fallen) = self.subscriptions.change(&key, failed) else { return };
                 self.counters.failed += 1;
-                self.counters.given_up += u64::from(fallen != Fallen::Waits);
-                if fallen == Fallen::Lost {
+                self.counters.given_up += u64::from(fallen != Outcome::Waits);
+                if fallen == Outcome::Lost {
                     self.counters.expired += 1;
                     self.changed |= self.subscriptions.remove(&key);
                 }
@@ -457,8 +458,8 @@ impl Hub {
         }
     }
 
-    /// Looks at the clock: leases end. Where it was set back, nothing waits for longer than it may; where it
-    /// leaps ahead, what passed without anybody's looking does not count.
+    /// Looks at the clock and ends leases. If it was set back, nothing waits longer than allowed; if it
+    /// leaps ahead, the unobserved time does not count.
     fn look(&mut self, now_ms: u64) {
         let seen_ms = self.seen_ms.replace(now_ms).unwrap_or(now_ms);
         let unseen_ms = now_ms.saturating_sub(seen_ms);
@@ -476,23 +477,23 @@ impl Hub {
         self.changed |= 0 < ended;
     }
 
-    /// What it has done since it started.
+    /// Returns the counters since the start.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// How many subscriptions there are, and how many are to be verified.
+    /// Returns the numbers of subscriptions and of pending verifications.
     pub fn len(&self) -> (usize, usize) {
         (self.subscriptions.len(), self.intents.len())
     }
 
-    /// Whether there is neither.
+    /// Returns whether there are neither subscriptions nor pending verifications.
     pub fn is_empty(&self) -> bool {
         self.len() == (0, 0)
     }
 }
 
-/// The host of a callback by its name, where nobody knows better.
+/// Returns the host name of a callback, for use if the resolved host is unknown.
 fn host_of(callback: &Url) -> String {
     callback.host_str().unwrap_or_default().to_owned()
 }

@@ -1,5 +1,5 @@
-//! What a subscriber and its hubs know of each other: made anew from one secret whenever it is needed, so
-//! that nothing has to be kept, and a restart subscribes under the same names as before.
+//! Tokens and secrets of subscriptions, derived from one secret. Nothing else has to be stored, and a
+//! restart subscribes under the same names as before.
 //!
 //! Sans-I/O.
 
@@ -10,33 +10,34 @@ use super::signature::{Method, Secret, sign};
 /// Hex digits of a token: 128 bits.
 const TOKEN_DIGITS: usize = 32;
 
-/// Makes the secrets of subscriptions from one that is kept.
+/// Derives the secrets of subscriptions from one stored secret.
 #[derive(Clone, Debug)]
 pub struct Keys(Secret);
 
 impl Keys {
-    /// Those that `seed` makes, which nobody else must know; `None` if it is empty or longer than a secret.
+    /// Returns the keys of `seed`, which nobody else must know; `None` if it is empty or longer than a
+    /// secret.
     pub fn new(seed: impl Into<String>) -> Option<Self> {
         Secret::new(seed).map(Self)
     }
 
-    /// What the callback of a source at `url` is known by.
+    /// Returns the token in the callback of a source at `url`.
     pub fn token(&self, source: &str, url: &Url) -> String {
-        let mut token = self.made("callback", source, url);
+        let mut token = self.derive("callback", source, url);
         token.truncate(TOKEN_DIGITS);
         token
     }
 
-    /// What its hub is to sign with. Another hub that the source names later gets the same: of that source
-    /// it may speak as well.
+    /// Returns the secret with which its hub signs. Another hub that the source names later gets the
+    /// same, because it speaks for the same source.
     pub fn secret(&self, source: &str, url: &Url) -> Option<Secret> {
-        Secret::new(self.made("secret", source, url))
+        Secret::new(self.derive("secret", source, url))
     }
 
-    /// Hex digits that tell nothing of each other.
-    fn made(&self, what: &str, source: &str, url: &Url) -> String {
-        // Neither a URL nor what stands before it has a line end; a name has none after the first.
-        let text = format!("{what}\n{url}\n{source}");
+    /// Returns hex digits that reveal nothing about each other.
+    fn derive(&self, purpose: &str, source: &str, url: &Url) -> String {
+        // The purpose and the URL have no line end, so the text is unambiguous.
+        let text = format!("{purpose}\n{url}\n{source}");
         let signed = sign(&self.0, Method::Sha256, text.as_bytes());
         signed.split_once('=').map_or(String::new(), |(_, digits)| digits.to_owned())
     }
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_source_has_its_own_and_keeps_it() {
+    fn every_source_has_its_own_stable_keys() {
         let [one, other] = ["http://a/", "http://b/"].map(|it| Url::parse(it).unwrap());
         let keys = Keys::new("seed").unwrap();
         // printf 'callback\nhttp://a/\nx' | openssl dgst -sha256 -hmac seed

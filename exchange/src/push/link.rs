@@ -1,47 +1,47 @@
-//! Discovery: which hub tells of a page, and under which URL it knows it.
+//! Discovery: the hub of a page, and the page's topic URL there.
 //!
 //! Source: WebSub §4 (`rel="hub"`, `rel="self"`), RFC 8288 §3 (the `Link` header).
 //!
 //! # Differences from the standard
 //!
-//! * Only headers are read, and no elements within a page: a feed and a ListRecords have none.
-//! * Where a daemon does not know under which name others reach it, its links are relative, and so mean
-//!   the name that it was asked by.
+//! * Only headers are read, and no elements within a page: feeds and ListRecords responses have none.
+//! * A daemon that does not know its public address sends relative links, which refer to the requested
+//!   host.
 //!
 //! Sans-I/O.
 
 use url::Url;
 
-/// Longest header that is read, in bytes, all its lines together.
+/// Longest header, in bytes, all lines together.
 pub const HEADER_BYTES_MAX: usize = 16 * 1024;
 
-/// Most links of a header that are looked at.
+/// Most links that are read in a line.
 const LINKS_MAX: usize = 64;
 
-/// The header's value that names a hub and a topic, each a URL or a reference to one.
-pub fn written(hub: &str, topic: &str) -> String {
+/// Returns the header value that names a hub and a topic, each a URL or a relative reference.
+pub fn header_value(hub: &str, topic: &str) -> String {
     format!("<{}>; rel=\"hub\", <{}>; rel=\"self\"", plain(hub), plain(topic))
 }
 
-/// Leaves out what would end a reference or a header.
+/// Removes the characters that would end a reference or a header.
 fn plain(reference: &str) -> String {
     reference.chars().filter(|it| it.is_ascii_graphic() && !matches!(it, '<' | '>')).collect()
 }
 
-/// What the links of a page say.
+/// The hub and topic that a page's links name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct Discovery {
     /// The first hub.
     pub hub: Option<Url>,
-    /// What to subscribe to.
+    /// The topic to subscribe to.
     pub topic: Option<Url>,
     /// Whether the hub is at the page's own origin.
     pub is_own: bool,
 }
 
 /// Reads the lines of the `Link` header of the page at `base`.
-pub fn read<'a>(lines: impl IntoIterator<Item = &'a str>, base: &Url) -> Found {
-    let mut found = Found::default();
+pub fn read<'a>(lines: impl IntoIterator<Item = &'a str>, base: &Url) -> Discovery {
+    let mut found = Discovery::default();
     let mut bytes = 0;
     for line in lines {
         bytes += line.len();
@@ -67,7 +67,7 @@ fn is_web(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https")
 }
 
-/// The links of a line: target and relations.
+/// Iterator over the links of a line: target and relations.
 struct Links<'a> {
     rest: &'a str,
 }
@@ -85,7 +85,7 @@ impl<'a> Iterator for Links<'a> {
     }
 }
 
-/// Where the comma is that ends a link: one that is not between quotes.
+/// Returns the position of the comma that ends a link, outside of quotes.
 fn end_of_link(text: &str) -> usize {
     let mut quoted = false;
     for (at, byte) in text.bytes().enumerate() {
@@ -98,7 +98,7 @@ fn end_of_link(text: &str) -> usize {
     text.len()
 }
 
-/// The value of the first `rel`.
+/// Returns the value of the first `rel`.
 fn rel(parameters: &str) -> Option<&str> {
     parameters.split(';').find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hub_is_the_page_s_own_where_it_is_at_its_origin() {
+    fn a_hub_at_the_origin_of_the_page_is_its_own() {
         let base = Url::parse("http://h:8500/a/feed").unwrap();
         for (hub, is_own) in [
             ("hub", true),
@@ -147,13 +147,13 @@ mod tests {
             ("https://h:8500/", false),
             ("http://other:8500/hub", false),
         ] {
-            assert_eq!(read([written(hub, "feed").as_str()], &base).is_own, is_own, "{hub}");
+            assert_eq!(read([header_value(hub, "feed").as_str()], &base).is_own, is_own, "{hub}");
         }
         assert!(!read([], &base).is_own);
     }
 
     #[test]
-    fn what_is_no_link_is_passed_over() {
+    fn invalid_links_are_ignored() {
         for line in ["", "hub", "<", "<x", "<x>", "<x>; rel", "<mailto:x>; rel=hub", ">x<; rel=hub"]
         {
             check(&[line], "", "");
@@ -164,18 +164,18 @@ mod tests {
 
     #[test]
     fn no_reference_breaks_out_of_the_header() {
-        let line = written("http://h/>; rel=self\r\nX: y", "feed");
+        let line = header_value("http://h/>; rel=self\r\nX: y", "feed");
         assert_eq!(line, "<http://h/;rel=selfX:y>; rel=\"hub\", <feed>; rel=\"self\"");
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(hub in "https?://[a-z]{1,9}/[a-z0-9,;=?&%\"]{0,20}",
+        fn written_values_are_read_back(hub in "https?://[a-z]{1,9}/[a-z0-9,;=?&%\"]{0,20}",
                                    topic in "https?://[a-z]{1,9}/[a-z0-9,;=?&%]{0,20}") {
             let (hub, topic) = (Url::parse(&hub).unwrap(), Url::parse(&topic).unwrap());
-            let line = written(hub.as_str(), topic.as_str());
+            let line = header_value(hub.as_str(), topic.as_str());
             let found = read([line.as_str()], &Url::parse("http://its.own/").unwrap());
-            prop_assert_eq!(found, Found { hub: Some(hub), topic: Some(topic), is_own: false });
+            prop_assert_eq!(found, Discovery { hub: Some(hub), topic: Some(topic), is_own: false });
         }
 
         #[test]

@@ -1,16 +1,15 @@
-//! The subscriber at work: `/push/TOKEN`, where hubs ask back and tell, and the requests that it makes.
+//! The shell of the subscriber: `/push/TOKEN`, where hubs verify and notify, and its own requests.
 //!
-//! Source: WebSub §4, §5, §7; see [`subscriber`](super::subscriber) for what is decided.
+//! Source: WebSub §4, §5, §7; [`subscriber`](super::subscriber) makes the decisions.
 //!
-//! Which sources there are, where their feeds are, and what comes of a notification is said by whoever has
-//! them, in [`Hooks`].
+//! The owner of the sources provides their addresses and handles notifications, in [`Hooks`].
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Path, RawQuery, Request as Asked, State};
+use axum::extract::{Path, RawQuery, Request as HttpRequest, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::{HeaderValue, Method, StatusCode, header};
@@ -27,7 +26,7 @@ use super::notice::{FAT_BYTES_MAX, Notice};
 use super::notifier::text;
 use super::request::Content;
 use super::signature;
-use super::subscriber::{Action, Counters, Reply, State as Standing, Subscriber, Verdict, Wanted};
+use super::subscriber::{Action, Counters, Reply, Subscriber, SubscriptionState, Verdict, Wanted};
 
 /// Most requests to sources and hubs at once.
 const REQUESTS_MAX: usize = 8;
@@ -38,41 +37,41 @@ const SLEEP_MAX: Duration = Duration::from_secs(60);
 /// Most bytes before the changes of a fat notification.
 const HEAD_BYTES_MAX: u64 = 1_024;
 
-/// When a hub may come again with what there is no room for, in seconds.
+/// Pause before a hub may repeat a notification for which there was no room, in seconds.
 const RETRY_SECS: u64 = 1;
 
-/// Where a source is asked for its hub.
+/// The address at which a source names its hub.
 #[derive(Clone, Debug)]
 pub struct Address {
-    /// What it is asked for: its `Link` header counts.
+    /// The page whose `Link` header counts.
     pub url: Url,
-    /// What says who asks, to the source, and to its hub where that is at the same origin.
+    /// Credentials for the source, and for its hub at the same origin.
     pub credentials: Credentials,
     /// Whether source and hub may be in a private network or on this machine.
     pub allow_private: bool,
 }
 
 impl Address {
-    /// Whether its hub may be in a private network, where that is at the source's origin or the source itself
-    /// was reached in one: a public source does not lead inside, as no redirect of one does.
+    /// Returns whether its hub may be in a private network. `is_inside`: the hub is at the source's
+    /// origin, or the source was reached in a private network. A public source does not lead inside, just
+    /// as its redirects do not.
     fn may_lead_inside(&self, is_inside: bool) -> bool {
         self.allow_private && is_inside
     }
 }
 
-/// Says where a source is asked for its hub, by its name; `None` while there is no telling. May block.
-pub type Find = Box<dyn Fn(&str) -> Option<Address> + Send + Sync>;
+/// Returns the address of a source by its name; `None` while it is unknown. May block.
+pub type FindSource = Box<dyn Fn(&str) -> Option<Address> + Send + Sync>;
 
-/// Takes in what a source's hub says, which was signed as it must be; false where there is no room for it
-/// now.
-pub type Tell = Box<dyn Fn(&str, Notice) -> bool + Send + Sync>;
+/// Handles a notification for a source, whose signature is valid; returns false if there is no room now.
+pub type OnNotice = Box<dyn Fn(&str, Notice) -> bool + Send + Sync>;
 
-/// What whoever has the sources does for a [`Listener`].
+/// Callbacks of a [`Listener`] to the owner of the sources.
 pub struct Hooks {
     /// Finds a source.
-    pub find: Find,
-    /// Hears of its changes.
-    pub tell: Tell,
+    pub find: FindSource,
+    /// Handles its notifications.
+    pub on_notice: OnNotice,
 }
 
 impl fmt::Debug for Hooks {
@@ -81,46 +80,45 @@ impl fmt::Debug for Hooks {
     }
 }
 
-/// Subscribes to sources, and hears of their changes. Clones are the same.
+/// Subscribes to sources, and receives notifications of their changes. Clones are the same.
 #[derive(Clone, Debug)]
 pub struct Listener {
-    shared: Arc<Shared>,
+    shared: Arc<ListenerInner>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ListenerInner {
     client: Client,
     hooks: Hooks,
     subscriber: Mutex<Subscriber>,
-    /// There is something to do.
     changed: Notify,
 }
 
 impl Listener {
-    /// One without sources, that asks for leases of so many seconds.
+    /// Returns a listener without sources, which asks for leases of `lease_secs`.
     pub fn new(client: Client, lease_secs: u64, hooks: Hooks) -> Self {
         let subscriber = Mutex::new(Subscriber::new(lease_secs));
-        let shared = Shared { client, hooks, subscriber, changed: Notify::new() };
+        let shared = ListenerInner { client, hooks, subscriber, changed: Notify::new() };
         Self { shared: Arc::new(shared) }
     }
 
-    /// These sources are to be subscribed to, and no others.
+    /// Sets the sources to subscribe to.
     pub fn handle_sources(&self, wanted: impl IntoIterator<Item = Wanted>) {
         self.subscriber().handle_sources(wanted, clock::now_ms());
         self.shared.changed.notify_one();
     }
 
-    /// How the subscription to a source stands; `None` where none is wanted.
-    pub fn view(&self, source: &str) -> Option<(Standing, Counters)> {
+    /// Returns the state of the subscription to a source; `None` if it is not wanted.
+    pub fn view(&self, source: &str) -> Option<(SubscriptionState, Counters)> {
         self.subscriber().view(source, clock::now_ms())
     }
 
-    /// What came of all sources.
+    /// Returns the counters over all sources.
     pub fn counters(&self) -> Counters {
         self.subscriber().counters()
     }
 
-    /// The routes of the callbacks.
+    /// Returns the routes of the callbacks.
     pub fn routes(&self) -> Router {
         Router::new().route("/push/{token}", get(question).post(notice)).with_state(self.clone())
     }
@@ -170,14 +168,15 @@ impl Listener {
         if let Some(Action::Subscribe { source, hub, form }) = next {
             let problem = self.subscribe(&address, is_private, hub, form).await.err();
             if let Some(problem) = &problem {
-                tracing::info!(source, problem, "the hub was not asked");
+                tracing::info!(source, problem, "the request to the hub has failed");
             }
             self.subscriber().handle_asked(&source, problem, clock::now_ms());
         }
     }
 
-    /// Asks a source which hub it has; true if it was reached in a private network or on this machine.
-    async fn discover(&self, address: &Address) -> Result<(link::Found, bool), String> {
+    /// Asks a source for its hub; returns also whether it was reached in a private network or on this
+    /// machine.
+    async fn discover(&self, address: &Address) -> Result<(link::Discovery, bool), String> {
         let mut request = Request::get(address.url.clone())
             .credentials(address.credentials.clone())
             .allow_private(address.allow_private);
@@ -188,7 +187,7 @@ impl Listener {
         }
         let lines = response.headers.get_all(header::LINK);
         let mut found = link::read(lines.iter().filter_map(|it| it.to_str().ok()), &response.url);
-        // Where it leads elsewhere, that is not it.
+        // After a redirect to another origin the hub is not the source's own.
         found.is_own &= response.url.origin() == address.url.origin();
         Ok((found, response.is_private()))
     }
@@ -211,12 +210,12 @@ impl Listener {
     }
 
     fn subscriber(&self) -> MutexGuard<'_, Subscriber> {
-        // A panic in here leaves a source that is subscribed to later, never half a subscription.
+        // A panic inside delays the subscription to a source, and leaves no half-made one.
         self.shared.subscriber.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A hub asks whether this was meant.
+/// Handles a verification by a hub.
 async fn question(
     State(listener): State<Listener>,
     Path(token): Path<String>,
@@ -229,7 +228,7 @@ async fn question(
             listener.shared.changed.notify_one();
             tracing::info!(source, is_new, "subscribed");
             if is_new {
-                (listener.shared.hooks.tell)(&source, Notice::Thin(None));
+                (listener.shared.hooks.on_notice)(&source, Notice::Thin(None));
             }
             // No line end: the body is the challenge.
             let media_type = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -239,15 +238,15 @@ async fn question(
             listener.shared.changed.notify_one();
             StatusCode::OK.into_response()
         }
-        Reply::No => text(StatusCode::NOT_FOUND, "that was not asked for"),
+        Reply::No => text(StatusCode::NOT_FOUND, "no such subscription was requested"),
     }
 }
 
-/// A hub says that a source has changed.
+/// Handles a notification by a hub.
 async fn notice(
     State(listener): State<Listener>,
     Path(token): Path<String>,
-    request: Asked,
+    request: HttpRequest,
 ) -> Response {
     let (parts, body) = request.into_parts();
     let bytes_max = usize::try_from(FAT_BYTES_MAX + HEAD_BYTES_MAX).unwrap_or(usize::MAX);
@@ -263,11 +262,13 @@ async fn notice(
                 Notice::Fat(part) if content == Content::Thin => Notice::Thin(Some(part.to)),
                 notice => notice,
             };
-            if (listener.shared.hooks.tell)(&source, notice) {
+            if (listener.shared.hooks.on_notice)(&source, notice) {
                 return StatusCode::ACCEPTED.into_response();
             }
-            let mut response =
-                text(StatusCode::SERVICE_UNAVAILABLE, "what came before has not been taken in yet");
+            let mut response = text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "earlier notifications are still being stored; send it again",
+            );
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_SECS));
             response
         }
@@ -275,7 +276,7 @@ async fn notice(
             tracing::warn!(%refused, "a notification is refused");
             text(StatusCode::FORBIDDEN, &refused.to_string())
         }
-        Verdict::Unknown => text(StatusCode::GONE, "nobody is told here any more"),
+        Verdict::Unknown => text(StatusCode::GONE, "this callback is no longer in use"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What daemons' metrics say of push.
+//! Metrics of push.
 //!
 //! Sans-I/O.
 
@@ -7,7 +7,7 @@ use daemon::metrics::Sample;
 use super::hub::Counters;
 use super::{Status, subscriber};
 
-/// Of telling others.
+/// Returns the metrics of the hub.
 pub fn hub(status: &Status, counters: &Counters) -> Vec<Sample> {
     let Counters { delivered, failed, given_up, coalesced, verified, unverified, expired, .. } =
         *counters;
@@ -33,7 +33,7 @@ pub fn hub(status: &Status, counters: &Counters) -> Vec<Sample> {
     ]
 }
 
-/// Of being told.
+/// Returns the metrics of the subscriber.
 pub fn subscriber(counters: &subscriber::Counters) -> Vec<Sample> {
     let subscriber::Counters { notices, unsigned, forged } = *counters;
     let help = "Notifications of sources' hubs, by what became of them.";
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metrics_are_of_the_counters() {
+    fn metrics_show_the_counters() {
         let counters = Counters { delivered: 7, given_up: 2, unverified: 6, ..Counters::default() };
         let status = Status { subscriptions: 3, ..Status::default() };
         let mut samples = hub(&status, &counters);

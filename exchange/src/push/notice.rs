@@ -1,14 +1,14 @@
-//! What a notification has in it.
+//! The content of notifications.
 //!
-//! Source: WebSub §7 (the body is what the topic would answer).
+//! Source: WebSub §7 (the body is the content of the topic).
 //!
 //! # Differences from the standard
 //!
-//! * A thin one has a line with the version, `EPOCH-SERIAL`, or nothing where none is known: a subscriber
-//!   asks for the rest.
-//! * A fat one, which only a subscriber of ours asks for, has what the feed would answer to who has come as
-//!   far as it; before that stands one line that says which part of the feed it is. The signature is over the
-//!   body alone, so this cannot be left to headers.
+//! * A thin notification has a line with the version, `EPOCH-SERIAL`, or nothing if it is unknown: a
+//!   subscriber then pulls.
+//! * A fat notification, which only Harvest subscribers request, has the feed's answer to a consumer at
+//!   the acknowledged version. One line before it says which part of the feed it is. The signature covers
+//!   the body alone, so headers cannot hold this line.
 //!
 //! Sans-I/O.
 
@@ -16,32 +16,32 @@ use bytes::Bytes;
 use collection::pull::Pushed;
 use collection::{Epoch, Version, member};
 
-/// Largest body of a fat notification, in bytes; what is larger is told thin, and pulled.
+/// Largest body of a fat notification, in bytes; larger changes become a thin one, and are pulled.
 pub const FAT_BYTES_MAX: u64 = 256 * 1024;
 
 /// Media type of a thin notification.
 pub const THIN_TYPE: &str = "text/plain; charset=utf-8";
 
-/// Media type of a fat one.
+/// Media type of a fat notification.
 pub const FAT_TYPE: &str = "application/x-harvest-changes";
 
-/// How a fat one begins.
+/// First word of a fat notification.
 const MARK: &str = "harvest-changes";
 
 /// Longest first line, in bytes.
 const LINE_BYTES_MAX: usize = 200;
 
-/// What a source's hub says.
+/// A notification from a source's hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// There is something new: that version, if it is known.
+    /// There is a new version, if known this one.
     Thin(Option<Version>),
-    /// This is new.
+    /// The changes themselves.
     Fat(Pushed),
 }
 
 impl Notice {
-    /// The body that says so.
+    /// Returns the body.
     pub fn body(&self) -> Bytes {
         match self {
             Self::Thin(None) => Bytes::new(),
@@ -56,7 +56,7 @@ impl Notice {
         }
     }
 
-    /// Its media type.
+    /// Returns its media type.
     pub fn media_type(&self) -> &'static str {
         match self {
             Self::Thin(_) => THIN_TYPE,
@@ -64,7 +64,7 @@ impl Notice {
         }
     }
 
-    /// Reads a body, from whatever hub: what is nothing of ours says that there is something new.
+    /// Reads a body from any hub; a foreign body is a thin notification.
     pub fn read(body: &Bytes) -> Self {
         let head = body.get(..LINE_BYTES_MAX.min(body.len())).unwrap_or_default();
         let line = head.split(|it| *it == b'\n').next().unwrap_or_default();
@@ -76,7 +76,7 @@ impl Notice {
     }
 }
 
-/// A fat one; one that cannot be read is as good as a thin one.
+/// Reads a fat notification; an unreadable one counts as thin.
 fn fat(line: &str, members: Bytes) -> Notice {
     let read = || {
         let mut words = line.split_ascii_whitespace();
@@ -97,19 +97,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_nothing_of_ours_says_that_there_is_something_new() {
+    fn a_foreign_body_is_a_thin_notification() {
         for body in ["", "<feed/>", "\n1", "harvest-changes", "harvest-changes 9 00 1 2 3\nx"] {
             assert_eq!(Notice::read(&Bytes::from(body)), Notice::Thin(None), "{body}");
         }
         let version = Version { epoch: Epoch(255), serial: 7 };
-        let said = Notice::Thin(Some(version));
-        assert_eq!(said.body(), "00000000000000ff-7\n");
-        assert_eq!(Notice::read(&Bytes::from("00000000000000ff-7")), said);
+        let thin = Notice::Thin(Some(version));
+        assert_eq!(thin.body(), "00000000000000ff-7\n");
+        assert_eq!(Notice::read(&Bytes::from("00000000000000ff-7")), thin);
     }
 
     proptest! {
         #[test]
-        fn what_is_said_is_heard(epoch in any::<u64>(), from in any::<u64>(), serial in any::<u64>(),
+        fn a_written_notice_is_read(epoch in any::<u64>(), from in any::<u64>(), serial in any::<u64>(),
                                  objects in any::<u64>(),
                                  members in prop::collection::vec(any::<u8>(), 0..300)) {
             let to = Version { epoch: Epoch(epoch), serial };
@@ -120,7 +120,7 @@ mod tests {
         }
 
         #[test]
-        fn any_body_is_heard(body in prop::collection::vec(any::<u8>(), 0..300), ours in any::<bool>()) {
+        fn any_body_is_read(body in prop::collection::vec(any::<u8>(), 0..300), ours in any::<bool>()) {
             let head = if ours { MARK.as_bytes().to_vec() } else { Vec::new() };
             let _ = Notice::read(&Bytes::from([head, body].concat()));
         }

@@ -1,17 +1,18 @@
-//! The hub at work: `/hub`, the requests that it makes, and what a collection's commits set off.
+//! The shell of the hub: `/hub`, its own requests, and the notifications after a collection's commits.
 //!
-//! Source: WebSub §5 to §7; see [`hub`](super::hub) for what is decided.
+//! Source: WebSub §5 to §7; [`hub`](super::hub) makes the decisions.
 //!
-//! Requests go through a client of their own, which follows no redirects and reaches private networks only
-//! if the settings say so: callbacks are named by anybody.
+//! Requests go through a separate client, which follows no redirects, and reaches private networks only
+//! if the settings allow it: anybody can name a callback.
 //!
 //! # Differences from the standard
 //!
-//! * Of others' topics, a hub of ours tells that they have changed and not what is in them: it fetches
-//!   nothing on anybody's word.
-//! * Publishing needs no proof unless the settings ask for a token. Without, all that a false word can do is to have subscribers look, every ten seconds at
-//!   most: what is published is passed on, and not compared with what was before, so that a guess at the next
-//!   version does not stand in its way. Who shows the token is taken at its word, and passed on at once.
+//! * For foreign topics, our hub announces changes without their content: it fetches nothing on anybody's
+//!   claim.
+//! * Publishing needs no proof unless the settings ask for a token. Without one, a false claim can only
+//!   make subscribers pull, every ten seconds at most. Claims are passed on without a comparison with
+//!   earlier ones, so that a guess at the next version does not hide it. A publisher with the token is
+//!   believed, and its news are passed on at once.
 
 mod hosts;
 mod publish;
@@ -38,18 +39,18 @@ use tokio::time::sleep;
 use url::Url;
 
 use hosts::Hosts;
-use records::Said;
+use records::ListContent;
 
 use super::hub::{Action, Answer, Counters, Delivery, Hub, Verdict};
 use super::notice::{FAT_BYTES_MAX, Notice};
 use super::request::{CHALLENGE_BYTES_MAX, Content};
-use super::settings::{Settings, Teller};
+use super::settings::{HubChoice, Settings};
 use super::signature::{self, Method};
 use super::store;
-use super::topic::{Served, Topic, Topics};
+use super::topic::{OwnTopic, Topic, Topics};
 use crate::repository::Repository;
 
-/// How long a question may take: anybody can have one asked, and who wants to be told answers at once.
+/// Timeouts of a question: anybody can cause one, and a real subscriber answers at once.
 const QUESTION_TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_secs(3),
     header: Duration::from_secs(5),
@@ -57,7 +58,7 @@ const QUESTION_TIMEOUTS: Timeouts = Timeouts {
     total: Some(Duration::from_secs(8)),
 };
 
-/// How long a notification may take.
+/// Timeouts of a notification.
 const TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_secs(5),
     header: Duration::from_secs(10),
@@ -68,37 +69,37 @@ const TIMEOUTS: Timeouts = Timeouts {
 /// Longest sleep: bounds what a jump of the wall clock can do.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 
-/// How long to wait before subscriptions that could not be written are written again.
+/// Pause before another attempt to save subscriptions.
 const UNSAVED: Duration = Duration::from_secs(10);
 
 /// Media type of a list of records.
 const RECORDS_TYPE: &str = "text/xml; charset=utf-8";
 
-/// How a hub fares.
+/// Status of a hub.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Status {
-    /// Who tells of this daemon's changes: `nobody`, `self`, or the URL of a hub.
+    /// The hub for this daemon's changes: `nobody`, `self`, or the URL of a hub.
     pub hub: String,
     /// Subscriptions.
     pub subscriptions: u64,
-    /// Subscriptions that are still to be verified.
+    /// Pending verifications.
     pub unverified: u64,
     /// Notifications acknowledged, since the start.
     pub delivered: u64,
     /// Notifications given up, since the start.
     pub given_up: u64,
-    /// Why the other hub could not be told; or why subscriptions are not written.
+    /// The reason why the other hub does not get changes, or why subscriptions are not saved.
     pub problem: Option<String>,
 }
 
-/// Tells whoever has subscribed of a collection's changes. Clones are the same.
+/// Notifies subscribers of a collection's changes. Clones are the same.
 #[derive(Clone, Debug)]
 pub struct Notifier {
-    shared: Arc<Shared>,
+    shared: Arc<NotifierInner>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct NotifierInner {
     topics: Topics,
     control: Control,
     settings: Settings,
@@ -106,23 +107,22 @@ struct Shared {
     data: PathBuf,
     collection: Collection,
     client: Client,
-    /// For verifications and denials.
+    /// The client for verifications and denials.
     questions: Client,
     hub: Mutex<Hub>,
     hosts: Hosts,
-    /// What answers ListRecords, once the daemon serves it.
+    /// The repository that answers ListRecords, once the daemon serves it.
     records: OnceLock<Repository>,
-    /// There is something to do.
     changed: Notify,
-    /// Why the other hub was not told.
+    /// The reason why the other hub did not get changes.
     untold: Mutex<Option<String>>,
-    /// Why subscriptions are not written.
+    /// The reason why subscriptions are not saved.
     unsaved: Mutex<Option<String>>,
 }
 
 impl Notifier {
-    /// Takes up the subscriptions kept in `data` to what `collection` has, of a daemon that others reach at
-    /// `base_url`. Blocks.
+    /// Loads the subscriptions in `data` to the changes of `collection`; `base_url` is the daemon's
+    /// public address. Blocks.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ impl Notifier {
         let topics = Topics::new(base_url.clone(), settings.clone());
         let now_ms = clock::now_ms();
         let hub = Hub::restored(settings.limits, store::load(data)?, now_ms);
-        let calling = control.calling();
+        let calling = control.client_settings();
         let [client, questions] = [TIMEOUTS, QUESTION_TIMEOUTS].map(|timeouts| {
             Client::new(net::client::Settings {
                 timeouts,
@@ -146,7 +146,7 @@ impl Notifier {
                 ..calling.clone()
             })
         });
-        let shared = Shared {
+        let shared = NotifierInner {
             topics,
             control: control.clone(),
             settings,
@@ -167,11 +167,11 @@ impl Notifier {
         Ok(notifier)
     }
 
-    /// Says in the head of an answer who tells of changes to it, if anybody does. `query`: that of the
-    /// request; `depth`: how many folders below the daemon's root it is.
+    /// Adds a link to the hub that announces changes of this page, if there is one. `query` is that of
+    /// the request; `depth` is the number of folders between the page and the daemon's root.
     pub fn link<B>(
         &self,
-        served: Served,
+        served: OwnTopic,
         query: &str,
         depth: usize,
         response: &mut http::Response<B>,
@@ -182,23 +182,23 @@ impl Notifier {
         }
     }
 
-    /// What the hub has done since it started.
+    /// Returns the hub's counters since the start.
     pub fn counters(&self) -> Counters {
         self.hub().counters()
     }
 
-    /// What status says of it.
+    /// Returns the status of the hub.
     pub fn status(&self) -> Status {
         let hub = self.hub();
         let ((subscriptions, unverified), counters) = (hub.len(), hub.counters());
         drop(hub);
-        let problems = [&self.shared.untold, &self.shared.unsaved].map(|it| of(it).clone());
+        let problems = [&self.shared.untold, &self.shared.unsaved].map(|it| lock(it).clone());
         let problems: Vec<String> = problems.into_iter().flatten().collect();
         Status {
-            hub: match &self.shared.settings.teller {
-                Teller::Nobody => "nobody".to_owned(),
-                Teller::Own => "self".to_owned(),
-                Teller::Other(url) => url.to_string(),
+            hub: match &self.shared.settings.hub {
+                HubChoice::Nobody => "nobody".to_owned(),
+                HubChoice::Own => "self".to_owned(),
+                HubChoice::Other(url) => url.to_string(),
             },
             subscriptions: subscriptions as u64,
             unverified: unverified as u64,
@@ -208,10 +208,10 @@ impl Notifier {
         }
     }
 
-    /// Tells of changes until the shutdown starts.
+    /// Sends notifications until the shutdown starts.
     pub async fn run(&self, shutdown: Shutdown) {
         tokio::join!(self.run_hub(&shutdown), self.run_publish(&shutdown));
-        // Where nobody is to be told.
+        // Both end at once if there is nobody to notify.
         shutdown.started().await;
     }
 
@@ -221,7 +221,7 @@ impl Notifier {
         }
         let mut versions = self.shared.collection.watch();
         let mut requests = JoinSet::new();
-        // When what is not saved is to be saved: at once, or after a failure a while later.
+        // Time of the next save: at once, or later after a failure.
         let mut save_at: Option<Instant> = None;
         self.announce(*versions.borrow_and_update());
         while !shutdown.is_started() {
@@ -243,7 +243,7 @@ impl Notifier {
                 () = shutdown.started() => {}
                 changed = versions.changed() => {
                     let version = *versions.borrow_and_update();
-                    // The collection is closed: so is all else, soon.
+                    // The collection is closed, and the daemon stops soon.
                     if changed.is_err() { break }
                     self.announce(version);
                 }
@@ -256,14 +256,14 @@ impl Notifier {
         self.save().await;
     }
 
-    /// How long nothing can be begun, if no request ends.
+    /// Returns the time without a possible action, if no request ends.
     fn pause(&self) -> Duration {
         let due_ms = self.hub().poll_timeout();
         let wait_ms = due_ms.map(|it| it.saturating_sub(clock::now_ms()));
         wait_ms.map_or(SLEEP_MAX, Duration::from_millis).min(SLEEP_MAX)
     }
 
-    /// The daemon's own topics have changed.
+    /// Passes a change of the daemon's own topics to the hub.
     fn announce(&self, version: Version) {
         let now_ms = clock::now_ms();
         let mut hub = self.hub();
@@ -286,7 +286,7 @@ impl Notifier {
             tracing::warn!(%problem, "subscriptions are not written");
         }
         let is_saved = problem.is_none();
-        *of(&self.shared.unsaved) = problem;
+        *lock(&self.shared.unsaved) = problem;
         is_saved
     }
 
@@ -301,7 +301,7 @@ impl Notifier {
                 let now_ms = clock::now_ms();
                 let mut hub = self.hub();
                 hub.handle_verified(ticket, verdict, version, now_ms);
-                // What was committed since it was asked was announced before it was there.
+                // Commits since the question were announced before the subscription existed.
                 if own {
                     hub.handle_change(&topic, Some(self.shared.collection.version()), now_ms);
                 }
@@ -323,7 +323,7 @@ impl Notifier {
         let request = Request::get(url).allow_private(self.shared.settings.allow_private);
         let response = match self.shared.questions.send(request).await {
             Ok(response) => response,
-            Err(error) => return unasked(&host, &error),
+            Err(error) => return failed_question(&host, &error),
         };
         if response.status.is_server_error() {
             return Verdict::Silent;
@@ -359,23 +359,23 @@ impl Notifier {
                 tracing::info!(
                     topic = delivery.topic,
                     host,
-                    "a subscriber sends us on; it is not told"
+                    "a subscriber redirects a notification, which is not followed"
                 );
                 return Answer::Failed(None);
             }
             Err(error) => {
-                tracing::info!(%error, topic = delivery.topic, "a subscriber was not told");
+                tracing::info!(%error, topic = delivery.topic, "a subscriber did not get its notification");
                 return Answer::Failed(None);
             }
         };
         match response.status {
             status if status.is_success() => {
-                tracing::debug!(topic = delivery.topic, host, "a subscriber was told");
+                tracing::debug!(topic = delivery.topic, host, "a subscriber was notified");
                 Answer::Taken(told)
             }
             StatusCode::GONE => Answer::Gone,
             status => {
-                tracing::info!(%status, topic = delivery.topic, host, "a subscriber was not told");
+                tracing::info!(%status, topic = delivery.topic, host, "a subscriber did not get its notification");
                 match response.into_error().await {
                     net::Error::Status { retry_after, .. } => Answer::Failed(retry_after),
                     _ => Answer::Failed(None),
@@ -384,14 +384,14 @@ impl Notifier {
         }
     }
 
-    /// What is to be sent, its media type, and up to which version that tells; nothing where what has changed
-    /// is none of the subscriber's business.
+    /// Returns the body and its media type, and the version that it covers; no body if the change does
+    /// not concern the subscriber.
     async fn content(
         &self,
         delivery: &Delivery,
     ) -> (Option<(Bytes, &'static str)>, Option<Version>) {
         let is_list =
-            self.shared.topics.find(&delivery.topic, None) == Some(Topic::Own(Served::Records));
+            self.shared.topics.find(&delivery.topic, None) == Some(Topic::Own(OwnTopic::Records));
         if !is_list {
             let (notice, told) = self.notice(delivery).await;
             return (Some((notice.body(), notice.media_type())), told);
@@ -400,12 +400,12 @@ impl Notifier {
         records::listed().await;
         let said = match (delivery.content, delivery.from) {
             (Content::Fat, Some(from)) => self.records(&delivery.topic, from).await,
-            _ => Said::Changed,
+            _ => ListContent::Changed,
         };
         let content = match said {
-            Said::Page(page) => Some((page, RECORDS_TYPE)),
-            Said::Nothing => None,
-            Said::Changed => {
+            ListContent::Page(page) => Some((page, RECORDS_TYPE)),
+            ListContent::Nothing => None,
+            ListContent::Changed => {
                 let notice = Notice::Thin(Some(version));
                 Some((notice.body(), notice.media_type()))
             }
@@ -413,10 +413,10 @@ impl Notifier {
         (content, Some(version))
     }
 
-    /// What is to be said of a feed, or of a topic of others, and up to which version that is.
+    /// Returns the notification of a feed or of a foreign topic, and the version that it covers.
     async fn notice(&self, delivery: &Delivery) -> (Notice, Option<Version>) {
         let topic = self.shared.topics.find(&delivery.topic, None);
-        if topic != Some(Topic::Own(Served::Feed)) {
+        if topic != Some(Topic::Own(OwnTopic::Feed)) {
             return (Notice::Thin(delivery.to), delivery.to);
         }
         if let (Content::Fat, Some(from)) = (delivery.content, delivery.from) {
@@ -436,50 +436,49 @@ impl Notifier {
         (Notice::Thin(Some(version)), Some(version))
     }
 
-    /// The links of a notification: this hub, and the topic under the name that the subscriber has for it.
+    /// Returns the links of a notification: this hub, and the topic by the subscriber's name for it.
     fn link_of(&self, topic: &str) -> String {
         let base = self.shared.base_url.clone().or_else(|| Url::parse(topic).ok());
         let hub = base.and_then(|it| it.join("hub").ok()).map_or_else(String::new, String::from);
-        super::link::written(&hub, topic)
+        super::link::header_value(&hub, topic)
     }
 
     fn hub(&self) -> MutexGuard<'_, Hub> {
-        // A panic in here leaves a subscriber untold, never half of one.
+        // A panic inside delays a notification, and leaves no half-made subscription.
         self.shared.hub.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What is wrong, if anything is.
-fn of(problem: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
+fn lock(problem: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
     problem.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What an administrator can do about an address that may not be asked.
+/// Returns advice for an administrator about a refused address.
 fn advice(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::Private | Refusal::Loopback => {
-            ": push.allow_private = true in this hub's settings lets it"
+            ": push.allow_private = true in this hub's settings allows it"
         }
         _ => "",
     }
 }
 
-/// What it says of a subscriber that it could not be asked. Not more than its host is named: who knows a
-/// callback can end the subscription.
-fn unasked(host: &str, error: &net::Error) -> Verdict {
+/// Returns the verdict for a failed question. Logs name only the host: the callback's URL allows anybody
+/// to end the subscription.
+fn failed_question(host: &str, error: &net::Error) -> Verdict {
     match error {
-        // It is there, and sends us on to who has not asked for anything.
-        net::Error::Redirects { .. } | net::Error::LedInside { .. } => {
-            tracing::info!(host, "a subscriber that is to be asked sends us on; it is not told");
+        // It answers with a redirect to a host that has not asked for anything.
+        net::Error::Redirects { .. } | net::Error::PrivateRedirect { .. } => {
+            tracing::info!(host, "a callback redirects its verification, and is refused");
             Verdict::No
         }
         net::Error::Refused { refusal, .. } => {
             let advice = advice(*refusal);
-            tracing::warn!(host, "a subscriber may not be asked, since it is at {refusal}{advice}");
+            tracing::warn!(host, "a callback is refused, since it is at {refusal}{advice}");
             Verdict::No
         }
         error => {
-            tracing::info!(%error, "a subscriber cannot be asked");
+            tracing::info!(%error, "a callback cannot be reached");
             Verdict::Silent
         }
     }
@@ -489,16 +488,16 @@ fn unasked(host: &str, error: &net::Error) -> Verdict {
 mod tests {
     use super::*;
 
-    /// Only who may be there another time is asked again.
+    /// Only a callback that may be reachable later is asked again.
     #[test]
-    fn who_may_not_be_asked_is_not_asked_again() {
+    fn a_refused_callback_is_not_asked_again() {
         let (host, address) = ("h".to_owned(), std::net::Ipv4Addr::LOCALHOST.into());
         let refused = net::Error::Refused { host, address, refusal: Refusal::Loopback };
-        assert_eq!(unasked("h", &refused), Verdict::No);
+        assert_eq!(failed_question("h", &refused), Verdict::No);
         let url = "http://h/a-secret".to_owned();
         let sent_on = net::Error::Redirects { url, redirects_max: 0 };
-        assert_eq!(unasked("h", &sent_on), Verdict::No);
+        assert_eq!(failed_question("h", &sent_on), Verdict::No);
         let (host, source) = ("h".to_owned(), std::io::Error::other("away"));
-        assert_eq!(unasked("h", &net::Error::Connect { host, source }), Verdict::Silent);
+        assert_eq!(failed_question("h", &net::Error::Connect { host, source }), Verdict::Silent);
     }
 }

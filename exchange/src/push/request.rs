@@ -1,12 +1,12 @@
-//! What subscribers, hubs and publishers say to each other, as forms and queries.
+//! Messages between subscribers, hubs and publishers, as forms and queries.
 //!
-//! Source: WebSub §5.1 (subscription), §5.2 (denial), §5.3 (verification of intent); PubSubHubbub 0.4 §7.1
-//! for publishing, which WebSub leaves to hub and publisher.
+//! Source: WebSub §5.1 (subscription), §5.2 (denial), §5.3 (verification of intent); PubSubHubbub 0.4
+//! §7.1 for publishing, which WebSub leaves open.
 //!
 //! # Differences from the standard
 //!
-//! * `harvest.content=fat` asks a hub of ours for the changes themselves; others pass over it.
-//! * `harvest.version` of a publisher of ours says which version there is, so that its hub can say so too.
+//! * `harvest.content=fat` asks a Harvest hub for the changes themselves; other hubs ignore it.
+//! * `harvest.version` of a Harvest publisher names the present version, so that its hub can pass it on.
 //!
 //! Sans-I/O.
 
@@ -16,7 +16,7 @@ use url::{Url, form_urlencoded};
 
 use super::signature::{SECRET_BYTES_MAX, Secret};
 
-/// Longest form that is read, in bytes.
+/// Longest form, in bytes.
 pub const FORM_BYTES_MAX: usize = 16 * 1024;
 
 /// Longest URL of a topic or callback, in bytes.
@@ -28,28 +28,28 @@ pub const TOPICS_MAX: usize = 16;
 /// Longest challenge that is echoed, in bytes.
 pub const CHALLENGE_BYTES_MAX: usize = 1_024;
 
-/// What a notification has in it.
+/// The content of notifications.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Content {
-    /// That there is a new version.
+    /// Only the new version.
     #[default]
     Thin,
-    /// What has changed.
+    /// The changes.
     Fat,
 }
 
-/// Whether somebody wants to be told, or no more.
+/// Begin or end of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// To be told.
+    /// Begin or renew.
     Subscribe,
-    /// No more.
+    /// End.
     Unsubscribe,
 }
 
 impl Mode {
-    /// Its name on the wire.
+    /// Returns its name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Subscribe => "subscribe",
@@ -58,95 +58,95 @@ impl Mode {
     }
 }
 
-/// What a subscriber asks of a hub.
+/// A subscriber's request to a hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// Whether it wants to be told.
+pub struct SubscriptionRequest {
+    /// Begin or end.
     pub mode: Mode,
-    /// Of what: a URL, as it was discovered.
+    /// The topic: a URL as discovered.
     pub topic: String,
-    /// Where.
+    /// The subscriber's address.
     pub callback: Url,
-    /// For how long, in seconds.
+    /// The requested lease, in seconds.
     pub lease_secs: Option<u64>,
-    /// What to sign with.
+    /// The key for signatures.
     pub secret: Option<Secret>,
-    /// What it wants to get.
+    /// The wanted content.
     pub content: Content,
-    /// Who asks, if it is somebody known. No part of the request.
+    /// The known consumer that sends it. Not a part of the form.
     pub consumer: Option<String>,
 }
 
-/// What a hub is asked.
+/// A request to a hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HubRequest {
-    /// By a subscriber.
-    Subscription(Asked),
-    /// By a publisher: these topics have changed.
+    /// From a subscriber.
+    Subscription(SubscriptionRequest),
+    /// From a publisher: these topics have changed.
     Publish {
         /// Their URLs.
         topics: Vec<String>,
-        /// To what, if it says so.
+        /// The new version, if named.
         version: Option<Version>,
     },
 }
 
-/// Why a request is refused. Shown to who asked.
+/// The reason why a form is refused, shown to its sender.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Wrong {
-    /// Something that a request needs is not there.
+pub enum FormError {
+    /// A needed field is missing.
     #[error("{0} is missing")]
     Missing(&'static str),
-    /// Something is there twice.
-    #[error("{0} stands there more than once")]
+    /// A field occurs twice.
+    #[error("{0} occurs more than once")]
     Twice(&'static str),
-    /// A mode that there is not.
-    #[error("hub.mode is none of subscribe, unsubscribe, publish")]
+    /// The mode is unknown.
+    #[error("hub.mode is not one of subscribe, unsubscribe, publish")]
     Mode,
-    /// A URL that is none, or too long.
+    /// A URL is invalid or too long.
     #[error(
-        "{0} is no http or https URL of at most {URL_BYTES_MAX} bytes without name and password"
+        "{0} is not an http or https URL of at most {URL_BYTES_MAX} bytes without name and password"
     )]
     Url(&'static str),
-    /// A number that is none.
-    #[error("hub.lease_seconds is no number of seconds from 1")]
+    /// The lease is invalid.
+    #[error("hub.lease_seconds is not a number of seconds of at least 1")]
     Lease,
-    /// A secret that is none.
-    #[error("hub.secret is not of 1 to {SECRET_BYTES_MAX} bytes")]
+    /// The secret is invalid.
+    #[error("hub.secret does not have 1 to {SECRET_BYTES_MAX} bytes")]
     Secret,
-    /// A form that is longer than any need be.
+    /// The form is too long.
     #[error(
         "the form is longer than {FORM_BYTES_MAX} bytes, or names more than {TOPICS_MAX} topics"
     )]
     TooLong,
 }
 
-/// Reads what a hub is asked.
+/// Reads a request to a hub.
 ///
 /// # Errors
 ///
-/// [`Wrong`]: 400, with what it says.
-pub fn read(form: &[u8]) -> Result<HubRequest, Wrong> {
+/// [`FormError`]: answer 400 with its text.
+pub fn read(form: &[u8]) -> Result<HubRequest, FormError> {
     if FORM_BYTES_MAX < form.len() {
-        return Err(Wrong::TooLong);
+        return Err(FormError::TooLong);
     }
     let pairs: Vec<(String, String)> = form_urlencoded::parse(form).into_owned().collect();
     let one = |name: &'static str| {
         let mut found = pairs.iter().filter(|(it, _)| it == name).map(|(_, value)| value.as_str());
         let first = found.next();
-        if found.next().is_some() { Err(Wrong::Twice(name)) } else { Ok(first) }
+        if found.next().is_some() { Err(FormError::Twice(name)) } else { Ok(first) }
     };
-    let mode = match one("hub.mode")?.ok_or(Wrong::Missing("hub.mode"))? {
+    let mode = match one("hub.mode")?.ok_or(FormError::Missing("hub.mode"))? {
         "subscribe" => Mode::Subscribe,
         "unsubscribe" => Mode::Unsubscribe,
         "publish" => {
             let named = pairs.iter().filter(|(name, _)| name == "hub.url" || name == "hub.topic");
             let topics: Vec<String> = named.map(|(_, topic)| topic.clone()).collect();
             if topics.is_empty() {
-                return Err(Wrong::Missing("hub.url"));
+                return Err(FormError::Missing("hub.url"));
             }
             if TOPICS_MAX < topics.len() {
-                return Err(Wrong::TooLong);
+                return Err(FormError::TooLong);
             }
             for topic in &topics {
                 web_url("hub.url", topic)?;
@@ -154,25 +154,25 @@ pub fn read(form: &[u8]) -> Result<HubRequest, Wrong> {
             let version = one("harvest.version")?.and_then(|it| it.parse().ok());
             return Ok(HubRequest::Publish { topics, version });
         }
-        _ => return Err(Wrong::Mode),
+        _ => return Err(FormError::Mode),
     };
-    let topic = one("hub.topic")?.ok_or(Wrong::Missing("hub.topic"))?;
+    let topic = one("hub.topic")?.ok_or(FormError::Missing("hub.topic"))?;
     web_url("hub.topic", topic)?;
-    let callback = one("hub.callback")?.ok_or(Wrong::Missing("hub.callback"))?;
+    let callback = one("hub.callback")?.ok_or(FormError::Missing("hub.callback"))?;
     let callback = web_url("hub.callback", callback)?;
     let lease_secs = match one("hub.lease_seconds")?.filter(|it| !it.is_empty()) {
-        Some(text) => Some(text.parse().ok().filter(|it| 0 < *it).ok_or(Wrong::Lease)?),
+        Some(text) => Some(text.parse().ok().filter(|it| 0 < *it).ok_or(FormError::Lease)?),
         None => None,
     };
     let secret = match one("hub.secret")?.filter(|it| !it.is_empty()) {
-        Some(text) => Some(Secret::new(text).ok_or(Wrong::Secret)?),
+        Some(text) => Some(Secret::new(text).ok_or(FormError::Secret)?),
         None => None,
     };
     let fat = one("harvest.content")? == Some("fat");
     let content = if fat { Content::Fat } else { Content::Thin };
     let topic = topic.to_owned();
     let consumer = None;
-    Ok(HubRequest::Subscription(Asked {
+    Ok(HubRequest::Subscription(SubscriptionRequest {
         mode,
         topic,
         callback,
@@ -183,8 +183,8 @@ pub fn read(form: &[u8]) -> Result<HubRequest, Wrong> {
     }))
 }
 
-/// Reads a URL that others may be sent to.
-fn web_url(name: &'static str, text: &str) -> Result<Url, Wrong> {
+/// Reads a URL that may be passed on to others.
+fn web_url(name: &'static str, text: &str) -> Result<Url, FormError> {
     let url = Url::parse(text).ok().filter(|url| {
         text.len() <= URL_BYTES_MAX
             && url.as_str().len() <= URL_BYTES_MAX
@@ -193,11 +193,11 @@ fn web_url(name: &'static str, text: &str) -> Result<Url, Wrong> {
             && url.password().is_none()
             && url.fragment().is_none()
     });
-    url.ok_or(Wrong::Url(name))
+    url.ok_or(FormError::Url(name))
 }
 
-impl Asked {
-    /// The form that asks so.
+impl SubscriptionRequest {
+    /// Returns the request as a form.
     pub fn form(&self) -> String {
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.append_pair("hub.mode", self.mode.name());
@@ -216,7 +216,7 @@ impl Asked {
     }
 }
 
-/// The form by which a publisher says that its topics are at a version.
+/// Returns the form with which a publisher announces a version of its topics.
 pub fn publish_form(topics: &[String], version: Version) -> String {
     let mut form = form_urlencoded::Serializer::new(String::new());
     form.append_pair("hub.mode", "publish");
@@ -227,31 +227,31 @@ pub fn publish_form(topics: &[String], version: Version) -> String {
     form.finish()
 }
 
-/// What a callback is asked by GET.
+/// A hub's GET request to a callback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Whether the subscriber wants this.
+    /// The verification of a request.
     Intent {
-        /// Whether it wants to be told, or no more.
+        /// Begin or end.
         mode: Mode,
-        /// Of what.
+        /// The topic.
         topic: String,
-        /// What to answer with, to say yes.
+        /// The body that confirms.
         challenge: String,
-        /// For how long, in seconds; 0 where that is not said.
+        /// The lease in seconds; 0 if not named.
         lease_secs: u64,
     },
-    /// The hub says no, or no longer.
+    /// A denial, or the end of a subscription by the hub.
     Denied {
-        /// To what.
+        /// The topic.
         topic: String,
-        /// Why; may be empty.
+        /// The reason; may be empty.
         reason: String,
     },
 }
 
 impl Question {
-    /// Reads the query of a callback; what stands in it besides is the callback's own.
+    /// Reads the query of a callback; other fields in it are the callback's own.
     pub fn read(query: &str) -> Option<Self> {
         let value = |name: &str| {
             let mut pairs = form_urlencoded::parse(query.as_bytes());
@@ -274,7 +274,7 @@ impl Question {
         sound.then_some(Self::Intent { mode, topic, challenge, lease_secs })
     }
 
-    /// The URL that asks `callback` so; a query that it has stays.
+    /// Returns the URL of the request to `callback`, whose own query stays.
     pub fn url(&self, callback: &Url) -> Url {
         let mut url = callback.clone();
         {
@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn refuses(form: &str, expected: Wrong) {
+    fn refuses(form: &str, expected: FormError) {
         assert_eq!(read(form.as_bytes()), Err(expected), "{form}");
     }
 
@@ -319,7 +319,8 @@ mod tests {
         let (mode, topic) = (Mode::Subscribe, "http://t/".to_owned());
         let (lease_secs, secret, content) = (None, None, Content::Thin);
         let consumer = None;
-        let asked = Asked { mode, topic, callback, lease_secs, secret, content, consumer };
+        let asked =
+            SubscriptionRequest { mode, topic, callback, lease_secs, secret, content, consumer };
         let read_as = |form: &str| read(form.as_bytes());
         assert_eq!(read_as(SMALL), Ok(HubRequest::Subscription(asked.clone())));
         let more = format!("{SMALL}&hub.secret=&hub.lease_seconds=&other=1&other=2");
@@ -327,27 +328,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
-        refuses("", Wrong::Missing("hub.mode"));
-        refuses("hub.mode=x", Wrong::Mode);
-        refuses("hub.mode=publish", Wrong::Missing("hub.url"));
-        refuses("hub.mode=publish&hub.url=x", Wrong::Url("hub.url"));
-        refuses("hub.mode=subscribe", Wrong::Missing("hub.topic"));
-        refuses("hub.mode=subscribe&hub.topic=http://t/", Wrong::Missing("hub.callback"));
+    fn invalid_forms_are_refused_with_the_reason() {
+        refuses("", FormError::Missing("hub.mode"));
+        refuses("hub.mode=x", FormError::Mode);
+        refuses("hub.mode=publish", FormError::Missing("hub.url"));
+        refuses("hub.mode=publish&hub.url=x", FormError::Url("hub.url"));
+        refuses("hub.mode=subscribe", FormError::Missing("hub.topic"));
+        refuses("hub.mode=subscribe&hub.topic=http://t/", FormError::Missing("hub.callback"));
         for callback in ["ftp://c/", "c", "http://a:b@c/", "http://c/%23x#y"] {
             let callback: String = form_urlencoded::byte_serialize(callback.as_bytes()).collect();
             let form = format!("hub.mode=subscribe&hub.topic=http://t/&hub.callback={callback}");
-            refuses(&form, Wrong::Url("hub.callback"));
+            refuses(&form, FormError::Url("hub.callback"));
         }
         let long = format!("hub.mode=subscribe&hub.topic=http://t/{}", "x".repeat(URL_BYTES_MAX));
-        refuses(&long, Wrong::Url("hub.topic"));
-        refuses(&format!("{SMALL}&hub.mode=subscribe"), Wrong::Twice("hub.mode"));
-        refuses(&format!("{SMALL}&hub.lease_seconds=-1"), Wrong::Lease);
-        refuses(&format!("{SMALL}&hub.lease_seconds=0"), Wrong::Lease);
-        refuses(&format!("{SMALL}&hub.secret={}", "s".repeat(200)), Wrong::Secret);
-        refuses(&format!("{SMALL}&x={}", "x".repeat(FORM_BYTES_MAX)), Wrong::TooLong);
+        refuses(&long, FormError::Url("hub.topic"));
+        refuses(&format!("{SMALL}&hub.mode=subscribe"), FormError::Twice("hub.mode"));
+        refuses(&format!("{SMALL}&hub.lease_seconds=-1"), FormError::Lease);
+        refuses(&format!("{SMALL}&hub.lease_seconds=0"), FormError::Lease);
+        refuses(&format!("{SMALL}&hub.secret={}", "s".repeat(200)), FormError::Secret);
+        refuses(&format!("{SMALL}&x={}", "x".repeat(FORM_BYTES_MAX)), FormError::TooLong);
         let topics = "&hub.url=http://t/".repeat(TOPICS_MAX + 1);
-        refuses(&format!("hub.mode=publish{topics}"), Wrong::TooLong);
+        refuses(&format!("hub.mode=publish{topics}"), FormError::TooLong);
     }
 
     #[test]
@@ -379,7 +380,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_asked_is_understood(
+        fn a_written_request_is_read(
             mode in prop::sample::select(&[Mode::Subscribe, Mode::Unsubscribe]),
             topic in "https?://[a-z]{1,9}/[ -~]{0,30}",
             callback in "https?://[a-z]{1,9}/[a-z0-9?&=%]{0,30}",
@@ -392,12 +393,13 @@ mod tests {
             let secret = secret.and_then(Secret::new);
             let content = if fat { Content::Fat } else { Content::Thin };
             let consumer = None;
-        let asked = Asked { mode, topic, callback, lease_secs, secret, content, consumer };
+            let asked =
+                SubscriptionRequest { mode, topic, callback, lease_secs, secret, content, consumer };
             prop_assert_eq!(read(asked.form().as_bytes()), Ok(HubRequest::Subscription(asked)));
         }
 
         #[test]
-        fn a_question_is_understood(topic in "\\PC{1,30}", challenge in "[!-~]{1,40}",
+        fn a_written_question_is_read(topic in "\\PC{1,30}", challenge in "[!-~]{1,40}",
                                     lease_secs in any::<u64>(), query in "[a-z=&]{0,20}") {
             let mode = Mode::Subscribe;
             let question = Question::Intent { mode, topic, challenge, lease_secs };

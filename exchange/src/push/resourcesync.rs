@@ -1,21 +1,20 @@
-//! A collection's objects and their changes as the documents of ResourceSync: for whoever follows sitemaps.
+//! ResourceSync: a collection's objects and changes as documents for clients that follow sitemaps.
 //!
-//! Source: ANSI/NISO Z39.99-2017; see [`oai::resourcesync`] for the documents.
+//! Source: ANSI/NISO Z39.99-2017; the documents are those of [`oai::resourcesync`].
 //!
-//! `/.well-known/resourcesync` leads to `/resourcesync/capabilitylist.xml`, and that to the list of objects
-//! and the list of changes. Either is cut by serials, [`PART_SERIALS`] to a part, so that a part is found
-//! without counting, holds no more than a document may, and is the same for everybody who asks; where there
-//! is more than one part, the list is an index of them. Changes reach back as far as tombstones are kept.
+//! `/.well-known/resourcesync` leads to `/resourcesync/capabilitylist.xml`, and that to the list of
+//! objects and the list of changes. Each list is cut by serials, [`PART_SERIALS`] in a part. So a part is
+//! found without counting, stays within a document's limit, and is the same for every client. A list of
+//! several parts is an index of them. Changes reach back as far as tombstones.
 //!
 //! # Differences from the standard
 //!
-//! * A change is `updated` or `deleted`, never `created`. The log keeps of an object what it is now, and
-//!   not whether it was there before: versions that others have taken the place of go with a compaction,
-//!   and a source that is read anew brings old objects as if they were new. Who has no copy takes
-//!   `updated` for `created`.
-//! * Listed is what has an address on the web: what is named otherwise (`oai:`, `file:`) is left out.
-//! * The list of objects is as of when it is asked for: what changes while its parts are read moves to the
-//!   last of them, and the list of changes has it.
+//! * A change is `updated` or `deleted`, never `created`. The log has only the present record of an
+//!   object, and not whether it existed before: compaction drops superseded versions, and a source that
+//!   is read anew brings old objects as new ones. A client without a copy takes `updated` for `created`.
+//! * Only objects with a web address are listed, not those named otherwise (`oai:`, `file:`).
+//! * The list of objects is as of the request: objects that change while its parts are read move to the
+//!   last part, and to the list of changes.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -28,7 +27,7 @@ use axum::routing::get;
 use collection::{Change, Collection, Error, Oid, Scanned, Stamp};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use net::clock;
-use oai::resourcesync::{Capability, Document, ENTRIES_MAX, Entry, Happened, WELL_KNOWN};
+use oai::resourcesync::{Capability, ChangeKind, Document, ENTRIES_MAX, Entry, WELL_KNOWN};
 use oai::{Datestamp, Granularity};
 use soif::Record;
 use tokio::sync::Semaphore;
@@ -39,13 +38,13 @@ use super::notifier::text;
 /// Serials of one part of a list: each is at most one entry.
 pub const PART_SERIALS: u64 = ENTRIES_MAX as u64;
 
-/// Most lists that are made at once.
+/// Most documents that are made at once.
 const AT_ONCE: usize = 2;
 
-/// When one who found all turns taken may come again, in seconds.
+/// Pause before another request if all turns are taken, in seconds.
 const RETRY_SECS: u64 = 10;
 
-/// Where the documents are, below a daemon's root.
+/// Folder of the documents, below a daemon's root.
 const FOLDER: &str = "resourcesync";
 
 #[derive(Clone)]
@@ -53,12 +52,12 @@ struct Pages {
     collection: Collection,
     base_url: Option<Url>,
     turns: Arc<Semaphore>,
-    /// Of one part; [`PART_SERIALS`].
+    /// Serials of one part; [`PART_SERIALS`].
     part_serials: u64,
 }
 
-/// The routes of the documents of `collection`, of a daemon that others reach at `base_url`, or else under
-/// the name that they ask by. There is nothing at them while it is not `open`.
+/// Returns the routes of the documents of `collection`. `base_url` is the daemon's public address;
+/// without it the requested host is used. While `open` returns false the documents do not exist.
 pub fn routes(
     collection: Collection,
     base_url: Option<Url>,
@@ -77,7 +76,7 @@ fn router(pages: Pages) -> Router {
     Router::new()
         .route(WELL_KNOWN, get(description))
         .route("/resourcesync/capabilitylist.xml", get(capabilities))
-        .route("/resourcesync/{list}", get(whole))
+        .route("/resourcesync/{list}", get(list_or_index))
         .route("/resourcesync/{list}/{part}", get(part))
         .with_state(pages)
 }
@@ -97,14 +96,14 @@ async fn capabilities(State(pages): State<Pages>, headers: HeaderMap) -> Respons
     xml(&Document::capability_list(&names.description(), &lists))
 }
 
-/// A list, or the index of its parts.
-async fn whole(
+/// Serves a list, or the index of its parts.
+async fn list_or_index(
     State(pages): State<Pages>,
     Path(list): Path<String>,
     headers: HeaderMap,
 ) -> Response {
     let Some(names) = pages.names(&headers) else { return no_host() };
-    let Some(capability) = list.strip_suffix(".xml").and_then(list_named) else {
+    let Some(capability) = list.strip_suffix(".xml").and_then(list_by_name) else {
         return no_such_list();
     };
     let parts = pages.parts(capability);
@@ -112,14 +111,14 @@ async fn whole(
         return pages.list(names, capability, *parts.end(), None).await;
     }
     let index = move |pages: &Pages| {
-        let mut index = pages.begun(&names, capability, 0)?;
+        let mut index = pages.empty_document(&names, capability, 0)?;
         index.is_index = true;
         for part in parts {
             index.push(Entry::at(names.part(capability, part)));
         }
         Ok(index)
     };
-    pages.made(index).await
+    pages.respond_with(index).await
 }
 
 async fn part(
@@ -129,7 +128,7 @@ async fn part(
 ) -> Response {
     let Some(names) = pages.names(&headers) else { return no_host() };
     let number = part.strip_suffix(".xml").and_then(|it| it.parse::<u64>().ok());
-    let (Some(capability), Some(number)) = (list_named(&list), number) else {
+    let (Some(capability), Some(number)) = (list_by_name(&list), number) else {
         return no_such_list();
     };
     if !pages.parts(capability).contains(&number) {
@@ -139,17 +138,16 @@ async fn part(
     pages.list(names, capability, number, Some(index)).await
 }
 
-fn list_named(name: &str) -> Option<Capability> {
+fn list_by_name(name: &str) -> Option<Capability> {
     let is_list = |it: &Capability| matches!(it, Capability::ResourceList | Capability::ChangeList);
-    Capability::named(name).filter(is_list)
+    Capability::by_name(name).filter(is_list)
 }
 
-/// What the documents are called.
-struct Names {
+struct Addresses {
     base: Url,
 }
 
-impl Names {
+impl Addresses {
     fn at(&self, path: &str) -> String {
         self.base.join(path).map_or_else(|_| path.to_owned(), String::from)
     }
@@ -172,7 +170,7 @@ impl Names {
 }
 
 impl Pages {
-    fn names(&self, headers: &HeaderMap) -> Option<Names> {
+    fn names(&self, headers: &HeaderMap) -> Option<Addresses> {
         let base = match &self.base_url {
             Some(base_url) => base_url.clone(),
             None => {
@@ -180,30 +178,34 @@ impl Pages {
                 Url::parse(&format!("http://{host}/")).ok()?
             }
         };
-        Some(Names { base })
+        Some(Addresses { base })
     }
 
-    /// The parts of a list: the numbers of those that there are. Of changes, those before the horizon are
-    /// not all there.
+    /// Returns the numbers of a list's parts. Changes before the horizon are incomplete, and left out.
     fn parts(&self, capability: Capability) -> RangeInclusive<u64> {
         let last = self.collection.version().serial.saturating_sub(1) / self.part_serials;
         let first = match capability {
             Capability::ChangeList => self.collection.horizon() / self.part_serials,
             _ => 0,
         };
-        // More parts than an index can name are more objects than can be kept.
+        // More parts than an index can name would be more objects than a collection can have.
         let fewest = last.saturating_sub(ENTRIES_MAX as u64 - 1);
         first.max(fewest).min(last)..=last
     }
 
-    /// A list without its entries, of what follows `serial`. Blocks.
-    fn begun(&self, names: &Names, capability: Capability, serial: u64) -> Result<Document, Error> {
+    /// Returns a list without entries, beginning after `serial`. Blocks.
+    fn empty_document(
+        &self,
+        names: &Addresses,
+        capability: Capability,
+        serial: u64,
+    ) -> Result<Document, Error> {
         let now = Stamp(clock::now_ms());
         let up = names.capabilities();
         if capability != Capability::ChangeList {
             return Ok(Document::resource_list(&up, datestamp(now)));
         }
-        // Who came before that needs the list of objects, and who came since does not.
+        // A client from before that time needs the list of objects, a later one does not.
         let first = self.collection.scan(serial.max(self.collection.horizon()))?.next();
         let since = first.transpose()?.map_or(now, |it| it.stamp);
         Ok(Document::change_list(&up, datestamp(since)))
@@ -211,14 +213,14 @@ impl Pages {
 
     async fn list(
         self,
-        names: Names,
+        names: Addresses,
         capability: Capability,
         part: u64,
         index: Option<String>,
     ) -> Response {
         let list = move |pages: &Self| {
             let first = part.saturating_mul(pages.part_serials);
-            let mut document = pages.begun(&names, capability, first)?;
+            let mut document = pages.empty_document(&names, capability, first)?;
             document.index = index;
             let entries = match capability {
                 Capability::ChangeList => pages.changes(part)?,
@@ -229,22 +231,22 @@ impl Pages {
             }
             Ok(document)
         };
-        self.made(list).await
+        self.respond_with(list).await
     }
 
-    /// Makes a document, in one of the turns. Who does not wait for it has it made all the same, so the turn
-    /// ends with the making.
-    async fn made(
+    /// Makes a document, in one of the turns. It is made even if the client hangs up, so the turn ends
+    /// with the work.
+    async fn respond_with(
         self,
         document: impl FnOnce(&Self) -> Result<Document, Error> + Send + 'static,
     ) -> Response {
         let Ok(turn) = self.turns.clone().try_acquire_owned() else { return come_again() };
         let make = move || {
             let _turn = turn;
-            Ok::<_, Error>(document(&self)?.written())
+            Ok::<_, Error>(document(&self)?.to_xml())
         };
         match tokio::task::spawn_blocking(make).await {
-            Ok(Ok(text)) => written(text),
+            Ok(Ok(text)) => xml_response(text),
             Ok(Err(error)) => {
                 tracing::error!(%error, "a list of resources cannot be made");
                 come_again()
@@ -256,7 +258,7 @@ impl Pages {
         }
     }
 
-    /// The log's changes of a part, in order.
+    /// Returns the log's changes of a part, in order.
     fn scan(&self, part: u64) -> Result<impl Iterator<Item = Result<Scanned, Error>>, Error> {
         let since = part.saturating_mul(self.part_serials);
         let last = since.saturating_add(self.part_serials);
@@ -265,7 +267,7 @@ impl Pages {
         Ok(self.collection.scan(since)?.take_while(within))
     }
 
-    /// What has changed. Blocks.
+    /// Returns the entries of a part of the changes. Blocks.
     fn changes(&self, part: u64) -> Result<Vec<Entry>, Error> {
         let mut entries = Vec::new();
         let horizon = self.collection.horizon();
@@ -274,11 +276,11 @@ impl Pages {
             let stamp = Some(datestamp(scanned.stamp));
             let (happened, entry) = match &scanned.change {
                 _ if scanned.serial <= horizon => continue,
-                Change::Update(record) => (Happened::Updated, resource(record)),
-                // One that is only carried is of no object.
+                Change::Update(record) => (ChangeKind::Updated, resource(record)),
+                // A carried notice is of no object here.
                 Change::Suppress(oid, notice) if *oid == notice.carrier() => continue,
                 Change::Delete(oid) | Change::Suppress(oid, _) => {
-                    (Happened::Deleted, Entry::at(&*oid.url))
+                    (ChangeKind::Deleted, Entry::at(&*oid.url))
                 }
                 Change::Refresh(_) | Change::Confirm { .. } => continue,
             };
@@ -290,14 +292,14 @@ impl Pages {
         Ok(entries)
     }
 
-    /// What there is. Blocks.
+    /// Returns the entries of a part of the objects. Blocks.
     fn objects(&self, part: u64) -> Result<Vec<Entry>, Error> {
         let mut entries = Vec::new();
         for scanned in self.scan(part)? {
             let scanned = scanned?;
             let Change::Update(record) = &scanned.change else { continue };
             let Some(oid) = Oid::of(record).filter(|it| is_of_the_web(&it.url)) else { continue };
-            // Not what a later change has taken the place of.
+            // Skip superseded changes.
             if self.collection.serial(&oid)? == Some(scanned.serial) {
                 let lastmod = Some(datestamp(scanned.stamp));
                 entries.push(Entry { lastmod, ..resource(record) });
@@ -307,13 +309,13 @@ impl Pages {
     }
 }
 
-/// Whether a sitemap may name that.
+/// Returns whether a sitemap may contain the URL.
 fn is_of_the_web(url: &str) -> bool {
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     ["http", "https"].iter().any(|it| scheme.eq_ignore_ascii_case(it))
 }
 
-/// What a record says of its object.
+/// Returns the entry of a record's object.
 fn resource(record: &Record) -> Entry {
     let value = |name| record.text(name).map(|it| it.trim().to_owned());
     let is_md5 = |it: &String| it.len() == 32 && it.bytes().all(|it| it.is_ascii_hexdigit());
@@ -330,10 +332,10 @@ fn datestamp(stamp: Stamp) -> Datestamp {
 }
 
 fn xml(document: &Document) -> Response {
-    written(document.written())
+    xml_response(document.to_xml())
 }
 
-fn written(text: String) -> Response {
+fn xml_response(text: String) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/xml")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
@@ -342,14 +344,11 @@ fn written(text: String) -> Response {
 }
 
 fn closed() -> Response {
-    text(StatusCode::NOT_FOUND, "nothing is listed here: [oai] has enabled = false")
+    text(StatusCode::NOT_FOUND, "there are no lists here: [oai] has enabled = false")
 }
 
 fn no_such_list() -> Response {
-    text(
-        StatusCode::NOT_FOUND,
-        "no such list; /resourcesync/capabilitylist.xml names those there are",
-    )
+    text(StatusCode::NOT_FOUND, "no such list; /resourcesync/capabilitylist.xml names all lists")
 }
 
 fn no_host() -> Response {
@@ -357,7 +356,7 @@ fn no_host() -> Response {
 }
 
 fn come_again() -> Response {
-    let message = "the list cannot be made just now; come again";
+    let message = "the list cannot be made now; try again later";
     let mut response = text(StatusCode::SERVICE_UNAVAILABLE, message);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_SECS));
     response

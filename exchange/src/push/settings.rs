@@ -1,12 +1,14 @@
-//! What `[push]` of a daemon's settings says.
+//! The settings `[push]` of a daemon.
 //!
 //! ```toml
 //! base_url = "https://library.example/harvest/"
 //!
 //! [push]
-//! hub = "self"                              # or the URL of another hub, which is told and named instead
-//! # publishers = ["http://host:8500/"]      of topics below these this hub tells, too
-//! # token = "a word"                        what publishers show this hub, and this daemon the other hub
+//! hub = "self"                              # or the URL of another hub, which announces the changes
+//! instead
+//! # publishers = ["http://host:8500/"]      this hub also serves topics below these URLs
+//! # token = "a word"                        publishers show it to this hub, and this daemon to the other
+//! hub
 //! # allow_private = false                   whether callbacks may be in private networks
 //! # subscriptions_max = 1000
 //! ```
@@ -20,59 +22,59 @@ use super::hub::Limits;
 use super::signature::{SECRET_BYTES_MAX, Secret};
 use crate::source::without_user;
 
-/// Most prefixes of topics of others.
+/// Most prefixes of foreign topics.
 const PUBLISHERS_MAX: usize = 1_000;
 
-/// What is expected of who has to be called something.
+/// The expected setting for a public address.
 const BASE_URL: &str = "base_url = \"http://host:port/\" above [push]";
 
-/// Most subscriptions that a hub may be given room for: it looks through all of them for each request it makes.
+/// Most subscriptions of a hub: it searches all of them for each request that it makes.
 const SUBSCRIPTIONS_MAX: u64 = 10_000;
 
-/// Who tells of a daemon's changes.
+/// The hub for a daemon's changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Teller {
-    /// Nobody.
+pub enum HubChoice {
+    /// None.
     #[default]
     Nobody,
-    /// Itself.
+    /// The daemon's own hub.
     Own,
-    /// That hub, which it tells.
+    /// Another hub, which gets the changes.
     Other(Url),
 }
 
-/// What a daemon does of push.
+/// Settings of push.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Who tells of its changes.
-    pub teller: Teller,
-    /// Below which URLs the topics of others are that its hub tells of.
+    /// The hub for its changes.
+    pub hub: HubChoice,
+    /// URL prefixes of foreign topics that its hub serves.
     pub publishers: Vec<Url>,
-    /// What publishers have to show the hub, and what is shown to the other hub.
+    /// The token that publishers show to the hub, and the daemon to the other hub.
     pub token: Option<Secret>,
     /// Whether callbacks, and the other hub, may be in private networks or on this machine.
     pub allow_private: bool,
-    /// What its hub takes on.
+    /// Limits of its hub.
     pub limits: Limits,
 }
 
 impl Settings {
-    /// Reads `[push]`; `base_url` is where others reach the daemon.
+    /// Reads `[push]`; `base_url` is the daemon's public address.
     pub fn read(table: &Table<'_>, base_url: Option<&Url>) -> Self {
         let mut settings =
             Self { allow_private: table.boolean("allow_private", false), ..Self::default() };
         let is_own = table.string("hub").as_deref() == Some("self");
-        settings.teller = match is_own {
-            true => Teller::Own,
-            false => table.url("hub").map_or(Teller::Nobody, Teller::Other),
+        settings.hub = match is_own {
+            true => HubChoice::Own,
+            false => table.url("hub").map_or(HubChoice::Nobody, HubChoice::Other),
         };
-        if let (Teller::Other(hub), None) = (&settings.teller, base_url) {
+        if let (HubChoice::Other(hub), None) = (&settings.hub, base_url) {
             let hub = without_user(hub);
-            let message = format!("the hub {hub} cannot be told what this daemon is called");
+            let message = format!("the hub {hub} needs the public address of this daemon");
             table.mistake("hub", message, BASE_URL);
         }
         if table.has("publishers") && base_url.is_none() {
-            let message = "a hub of others must be able to say where it is";
+            let message = "a hub with publishers needs a public address";
             table.mistake("publishers", message, BASE_URL);
         }
         if let Some(text) = table.string("token") {
@@ -95,7 +97,7 @@ impl Settings {
                 None => table.mistake_in(
                     "publishers",
                     n,
-                    format!("{text:?} is no URL of a web server"),
+                    format!("{text:?} is not the URL of a web server"),
                     "the URL that a publisher's topics begin with, such as \"http://host:8500/\"",
                 ),
             }
@@ -107,9 +109,9 @@ impl Settings {
         settings
     }
 
-    /// Whether there is a hub at all.
+    /// Returns whether there is a hub at all.
     pub fn has_hub(&self) -> bool {
-        self.teller == Teller::Own || !self.publishers.is_empty()
+        self.hub == HubChoice::Own || !self.publishers.is_empty()
     }
 }
 
@@ -125,18 +127,18 @@ mod tests {
         let root = document.root();
         let base_url = root.base_url("base_url");
         let settings = Settings::read(&root.table("push"), base_url.as_ref());
-        let said = match document.finish() {
+        let mistakes_text = match document.finish() {
             Ok(()) => String::new(),
             Err(mistakes) => {
                 mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
             }
         };
-        assert_eq!(said, expected);
+        assert_eq!(mistakes_text, expected);
         settings
     }
 
     #[test]
-    fn without_a_word_nobody_is_told() {
+    fn the_default_has_no_hub() {
         assert_eq!(read("", ""), Settings::default());
         assert!(!Settings::default().has_hub());
         assert!(read("[push]\nhub = 'self'", "").has_hub());
@@ -149,7 +151,7 @@ mod tests {
                     subscriptions_max = 5\ntoken = 'let-me'";
         let settings = read(text, "");
         let url = |text: &str| Url::parse(text).unwrap();
-        assert_eq!(settings.teller, Teller::Other(url("https://hub.example/hub")));
+        assert_eq!(settings.hub, HubChoice::Other(url("https://hub.example/hub")));
         assert_eq!(settings.publishers, [url("http://a:8500/"), url("http://b/")]);
         assert_eq!(settings.token, Secret::new("let-me"));
         assert!(!format!("{settings:?}").contains("let-me"), "it is not logged");
@@ -160,9 +162,9 @@ mod tests {
     fn mistakes_are_named() {
         read(
             "[push]\nhub = 'http://hub/'\npublishers = ['self']\nsubscriptions_max = 0\ntoken = 'a b'",
-            "2:7: the hub http://hub/ cannot be told what this daemon is called; expected base_url = \"http://host:port/\" above [push]\n\
-             3:14: a hub of others must be able to say where it is; expected base_url = \"http://host:port/\" above [push]\n\
-             3:15: \"self\" is no URL of a web server; expected the URL that a publisher's topics begin with, such as \"http://host:8500/\"\n\
+            "2:7: the hub http://hub/ needs the public address of this daemon; expected base_url = \"http://host:port/\" above [push]\n\
+             3:14: a hub with publishers needs a public address; expected base_url = \"http://host:port/\" above [push]\n\
+             3:15: \"self\" is not the URL of a web server; expected the URL that a publisher's topics begin with, such as \"http://host:8500/\"\n\
              4:21: \"subscriptions_max\" is 0; expected a whole number from 1 to 10000\n\
              5:9: the token is not one word; expected 1 to 199 characters, visible ASCII without spaces",
         );

@@ -1,12 +1,12 @@
-//! Signatures of what a hub sends: an HMAC of the body under a secret that the subscriber has chosen.
+//! Signatures of notifications: an HMAC of the body under a secret that the subscriber has chosen.
 //!
 //! Source: WebSub §7 (`X-Hub-Signature: METHOD=HEX`), RFC 2104 by ring.
 //!
 //! # Differences from the standard
 //!
-//! * SHA-1, which the standard still allows, is neither made nor believed.
-//! * What is not signed is refused: the standard leaves it to the subscriber whether it gives a secret, and
-//!   ours always does.
+//! * SHA-1, which the standard still allows, is neither made nor accepted.
+//! * Unsigned notifications are refused: the standard makes the secret optional, and our subscribers
+//!   always give one.
 //!
 //! Sans-I/O.
 
@@ -15,7 +15,7 @@ use std::fmt;
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 
-/// The header that has the signature.
+/// The header of the signature.
 pub const HEADER: &str = "x-hub-signature";
 
 /// Longest secret, in bytes (WebSub §5.1: less than 200).
@@ -27,13 +27,13 @@ pub const SECRET_BYTES_MAX: usize = 199;
 pub struct Secret(String);
 
 impl Secret {
-    /// The secret of that text; `None` if it is empty or too long.
+    /// Returns the secret with that text; `None` if it is empty or too long.
     pub fn new(text: impl Into<String>) -> Option<Self> {
         let text = text.into();
         (1..=SECRET_BYTES_MAX).contains(&text.len()).then_some(Self(text))
     }
 
-    /// Its text, for the request that tells the hub.
+    /// Returns its text, for the request to the hub.
     pub fn text(&self) -> &str {
         &self.0
     }
@@ -45,7 +45,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A digest that signatures are made with.
+/// The digest of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// `sha256`
@@ -60,7 +60,7 @@ impl Method {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Sha256, Self::Sha384, Self::Sha512];
 
-    /// Its name in the header.
+    /// Returns its name in the header.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sha256 => "sha256",
@@ -78,31 +78,31 @@ impl Method {
     }
 }
 
-/// Why a body is not believed.
+/// The reason why a body is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// It has no signature.
     #[error("it is not signed")]
     Unsigned,
-    /// Its signature is in no form that is understood.
+    /// Its signature has an unknown form.
     #[error("its signature is not sha256=…, sha384=… or sha512=… and hex digits")]
     Malformed,
     /// Its signature is not that of the body under the secret.
-    #[error("its signature is not that of who has the secret")]
+    #[error("its signature does not match the secret")]
     Forged,
 }
 
-/// The header's value for `body`.
+/// Returns the header's value for `body`.
 pub fn sign(secret: &Secret, method: Method, body: &[u8]) -> String {
     let key = hmac::Key::new(method.algorithm(), secret.0.as_bytes());
     format!("{}={}", method.name(), hex(hmac::sign(&key, body).as_ref()))
 }
 
-/// Whether `header` is the signature of `body`; takes as long for one wrong byte as for any other.
+/// Checks that `header` is the signature of `body`, in constant time.
 ///
 /// # Errors
 ///
-/// [`Refused`]: nothing that the body says may be believed.
+/// [`Refused`]: do not trust the body.
 pub fn verify(secret: &Secret, header: Option<&str>, body: &[u8]) -> Result<(), Refused> {
     let header = header.ok_or(Refused::Unsigned)?.trim();
     let (name, digits) = header.split_once('=').ok_or(Refused::Malformed)?;
@@ -113,7 +113,7 @@ pub fn verify(secret: &Secret, header: Option<&str>, body: &[u8]) -> Result<(), 
     hmac::verify(&key, body, &given).map_err(|_unspecified| Refused::Forged)
 }
 
-/// Lower-case hex digits.
+/// Returns lower-case hex digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_signed_by_the_secret_is_refused() {
+    fn wrong_signatures_are_refused() {
         let (secret, body) = (Secret::new("s").unwrap(), b"body");
         let sound = sign(&secret, Method::Sha256, body);
         let of_another = sign(&Secret::new("t").unwrap(), Method::Sha256, body);
@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_change_of_any_bit_is_seen(body in prop::collection::vec(any::<u8>(), 1..60),
+        fn a_change_of_any_bit_is_detected(body in prop::collection::vec(any::<u8>(), 1..60),
                                        at in any::<prop::sample::Index>(), bit in 0..8_u8,
                                        method in prop::sample::select(&Method::ALL)) {
             let secret = Secret::new("s").unwrap();

@@ -1,11 +1,12 @@
-//! The file of a hub's subscriptions: whole or not at all, and for its owner alone, since secrets are in it.
+//! The file of a hub's subscriptions: written atomically, and readable by its owner alone, since it has
+//! secrets.
 
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::hub::Saved;
+use super::hub::SavedHub;
 
 /// The file in the data folder.
 pub const FILE_NAME: &str = "subscriptions.json";
@@ -13,7 +14,7 @@ pub const FILE_NAME: &str = "subscriptions.json";
 /// Permission bits: the owner may read and write.
 const MODE: u32 = 0o600;
 
-/// Largest file that is read, in bytes.
+/// Largest file, in bytes.
 const FILE_BYTES_MAX: u64 = 512 << 20;
 
 /// The file cannot be used. Give the daemon's user the rights to its data folder.
@@ -25,17 +26,17 @@ pub struct Error {
     source: io::Error,
 }
 
-/// Reads what is kept in `data`; nothing where there is no file. One that cannot be understood is put
-/// aside: subscribers come again before their leases end. Blocks.
+/// Reads the subscriptions in `data`; none if there is no file. An unreadable file is moved aside:
+/// subscribers renew before their leases end. Blocks.
 ///
 /// # Errors
 ///
 /// [`Error`]: the daemon should not start.
-pub fn load(data: &Path) -> Result<Saved, Error> {
+pub fn load(data: &Path) -> Result<SavedHub, Error> {
     let path = data.join(FILE_NAME);
     let failed = |action, source| Error { action, path: path.clone(), source };
     let text = match fs::metadata(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Saved::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(SavedHub::default()),
         Err(error) => return Err(failed("read", error)),
         Ok(found) if FILE_BYTES_MAX < found.len() => Vec::new(),
         Ok(_) => fs::read(&path).map_err(|error| failed("read", error))?,
@@ -43,22 +44,22 @@ pub fn load(data: &Path) -> Result<Saved, Error> {
     serde_json::from_slice(&text).or_else(|error| {
         let aside = path.with_extension("json.bad");
         fs::rename(&path, &aside).map_err(|error| failed("move", error))?;
-        tracing::warn!(%error, file = %aside.display(), "subscriptions cannot be read; put aside");
-        Ok(Saved::default())
+        tracing::warn!(%error, file = %aside.display(), "the subscriptions are unreadable, and were moved aside");
+        Ok(SavedHub::default())
     })
 }
 
-/// Writes what is kept in `data`. Blocks.
+/// Writes the subscriptions to `data`. Blocks.
 ///
 /// # Errors
 ///
-/// [`Error`]: what was there is there; try again.
-pub fn store(data: &Path, saved: &Saved) -> Result<(), Error> {
+/// [`Error`]: the old file is unchanged; try again.
+pub fn store(data: &Path, saved: &SavedHub) -> Result<(), Error> {
     let path = data.join(FILE_NAME);
     let new = path.with_extension("json.new");
     let write = || {
         let text = serde_json::to_vec_pretty(saved)?;
-        // One that was left behind may have other rights.
+        // A file that was left behind may have other permissions.
         match fs::remove_file(&new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -84,9 +85,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_by_its_owner_alone() {
+    fn a_written_file_is_read_back_and_private() {
         let data = tempfile::tempdir().unwrap();
-        assert_eq!(load(data.path()).unwrap(), Saved::default());
+        assert_eq!(load(data.path()).unwrap(), SavedHub::default());
         let one = SavedSubscription {
             topic: "http://s/feed".to_owned(),
             host: None,
@@ -98,7 +99,7 @@ mod tests {
             told: None,
         };
         for subscriptions in [vec![one], Vec::new()] {
-            let saved = Saved { subscriptions };
+            let saved = SavedHub { subscriptions };
             store(data.path(), &saved).unwrap();
             assert_eq!(load(data.path()).unwrap(), saved);
         }
@@ -107,14 +108,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_put_aside() {
+    fn an_unreadable_file_is_moved_aside() {
         let data = tempfile::tempdir().unwrap();
         for broken in [&b"no JSON"[..], b"{\"subscriptions\":[\xff"] {
             fs::write(data.path().join(FILE_NAME), broken).unwrap();
-            assert_eq!(load(data.path()).unwrap(), Saved::default());
+            assert_eq!(load(data.path()).unwrap(), SavedHub::default());
             assert_eq!(fs::read(data.path().join("subscriptions.json.bad")).unwrap(), broken);
         }
         assert!(load(&data.path().join("none")).is_ok());
-        assert!(store(&data.path().join("none"), &Saved::default()).is_err());
+        assert!(store(&data.path().join("none"), &SavedHub::default()).is_err());
     }
 }

@@ -1,22 +1,22 @@
-//! The subscriber: whom it has asked to be told, and whether what it is told may be believed.
+//! The subscriber: its subscriptions at hubs, and the check of the notifications that arrive.
 //!
 //! Source: WebSub §4 (discovery), §5 (subscribing), §7.1 (authenticated content distribution).
 //!
-//! Machine: the shell performs what [`Subscriber::poll`] returns and reports what came of it, and hands in
-//! what reaches a callback: [`Subscriber::handle_question`] for a GET, [`Subscriber::handle_notice`] for a
-//! POST. Times are Unix milliseconds.
+//! A state machine: the shell performs the actions of [`Subscriber::poll`] and reports their results. It
+//! passes on what reaches a callback: [`Subscriber::handle_question`] for a GET,
+//! [`Subscriber::handle_notice`] for a POST. Times are Unix milliseconds.
 //!
 //! # Differences from the standard
 //!
-//! * Every subscription has a secret, and what is not signed with it is refused with an error, where the
-//!   standard would let a subscriber say yes and do nothing.
-//! * A subscription is looked for anew as it is renewed, after two thirds of its lease: hubs move.
-//! * Who subscribes for the first time, or after a lease has ended, has missed what came before: the source
-//!   is to be asked once.
-//! * A hub that names no lease, or one of 0 s, gives what it was asked for.
-//! * Changes themselves are asked for, and taken from, only a hub at the source's own origin: whoever else
-//!   is named as a hub can say no more than that there is something new.
-//! * Nobody unsubscribes: a callback of a source that is gone answers 410, and the hub ends it.
+//! * Every subscription has a secret. A notification without its signature is refused with an error,
+//!   where the standard would let a subscriber accept and ignore it.
+//! * Discovery is repeated at each renewal, after two thirds of the lease: hubs move.
+//! * A first subscription, or one after the end of a lease, has missed earlier changes: the source must
+//!   be pulled once.
+//! * A hub that names no lease, or one of 0 s, grants the requested one.
+//! * Fat notifications are requested and accepted only from a hub at the source's own origin: any other
+//!   hub can only announce that something has changed.
+//! * There is no unsubscription: the callback of a removed source answers 410, and the hub ends it.
 //!
 //! Sans-I/O.
 
@@ -24,57 +24,57 @@ use std::collections::BTreeMap;
 
 use url::Url;
 
-use super::link::Found;
-use super::request::{Asked, Content, Mode, Question};
+use super::link::Discovery;
+use super::request::{Content, Mode, Question, SubscriptionRequest};
 use super::signature::{self, Refused, Secret};
 
 /// Wait after a first failure, milliseconds; doubled with each.
 const RETRY_MS: u64 = 5_000;
 
-/// Longest wait, milliseconds: after many failures, a denial, or where no hub is named.
+/// Longest wait, milliseconds: after many failures, a denial, or if no hub is named.
 const RETRY_MS_MAX: u64 = 3_600_000;
 
-/// How long a hub may take to verify what it was asked, milliseconds.
+/// Longest time until a hub verifies a request, milliseconds.
 const VERIFY_MS: u64 = 120_000;
 
-/// What is wrong where it does not.
+/// The problem if it does not.
 const NOT_ASKED: &str = "the hub has not asked back: can it reach this daemon's base_url, and does its \
-    push.allow_private let it?";
+    push.allow_private allow that?";
 
-/// Of a lease, the share after which it is renewed: numerator and denominator.
+/// Share of a lease after which it is renewed: numerator and denominator.
 const RENEW_AFTER: (u64, u64) = (2, 3);
 
 /// Shortest time between two renewals, milliseconds, however short the lease.
 const RENEW_MS_MIN: u64 = 60_000;
 
-/// Shortest time between two subscriptions that count as new, milliseconds: each has the source asked.
+/// Shortest time between two subscriptions that count as new, milliseconds: each causes a pull.
 const NEW_MS_MIN: u64 = 3_600_000;
 
-/// Longest lease that is believed, seconds.
+/// Longest accepted lease, seconds.
 const LEASE_SECS_MAX: u64 = 365 * 86_400;
 
-/// Longest reason for a denial that is kept, in characters.
+/// Longest stored reason for a denial, in characters.
 const REASON_CHARS_MAX: usize = 200;
 
-/// A source whose changes are to be told.
+/// A source to subscribe to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// Its name.
     pub source: String,
-    /// What its callback is known by: nobody can guess it.
+    /// The token of its callback, which nobody can guess.
     pub token: String,
-    /// Where the hub is to tell it: a URL that has the token in it.
+    /// The address for the hub: a URL with the token in it.
     pub callback: Url,
-    /// What the hub is to sign with.
+    /// The key for the hub's signatures.
     pub secret: Secret,
-    /// What to be told.
+    /// The wanted content.
     pub content: Content,
 }
 
 /// A request for the shell to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Ask the source which hub it has. Report with [`Subscriber::handle_discovered`].
+    /// Ask the source for its hub. Report with [`Subscriber::handle_discovered`].
     Discover {
         /// The source's name.
         source: String,
@@ -83,81 +83,81 @@ pub enum Action {
     Subscribe {
         /// The source's name.
         source: String,
-        /// Where.
+        /// Address of the hub.
         hub: Url,
-        /// What.
+        /// The request.
         form: String,
     },
 }
 
-/// How a subscription stands.
+/// State of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
-    /// It is being made.
+pub enum SubscriptionState {
+    /// It is being requested.
     Asking,
-    /// The hub tells of changes until then, Unix milliseconds, unless it is renewed.
+    /// The hub announces changes, until the end of the lease.
     Active {
-        /// When its lease ends.
+        /// End of the lease, Unix milliseconds.
         until_ms: u64,
     },
-    /// It was not made, and why; it is tried again.
+    /// It failed, with the reason; it is tried again.
     Failed(String),
 }
 
-/// What notifications came of a source.
+/// Counts of a source's notifications.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Those that were believed.
+    /// Accepted ones.
     pub notices: u64,
-    /// Those without a signature.
+    /// Unsigned ones.
     pub unsigned: u64,
-    /// Those with another's, or none that is understood.
+    /// Ones with a wrong or unknown signature.
     pub forged: u64,
 }
 
-/// What to answer to a question.
+/// The answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// 200 with that body. `is_new`: what came before may have been missed; ask the source.
+    /// 200 with the challenge as its body.
     Yes {
         /// The challenge.
         challenge: String,
         /// The source's name.
         source: String,
-        /// Whether there was no subscription until now.
+        /// Whether the subscription is new: earlier changes may be missed, so pull the source.
         is_new: bool,
     },
-    /// 200, nothing more.
+    /// 200 without a body.
     Noted,
-    /// 404: that was not asked for.
+    /// 404: it was not requested.
     No,
 }
 
-/// Whether to believe a notification.
+/// The verdict on a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// 202.
     Believed {
-        /// Of that source.
+        /// The source's name.
         source: String,
-        /// Whether its hub may say what has changed, or only that something has.
+        /// The content that its hub may send.
         content: Content,
     },
     /// 403.
     Refused(Refused),
-    /// 410: there is no such callback, or no longer.
+    /// 410: there is no such callback.
     Unknown,
 }
 
-/// What is to be done next.
+/// Phase of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// To look for a hub once it is due.
+    /// Waiting for the time of the next discovery.
     Idle,
-    /// The source or its hub is being asked.
+    /// A request to the source is under way.
     Asking,
-    /// The hub is to ask back.
-    Asked,
+    /// The hub has to ask back.
+    AwaitingQuestion,
 }
 
 #[derive(Debug)]
@@ -165,41 +165,39 @@ struct Subscription {
     wanted: Wanted,
     phase: Phase,
     due_ms: u64,
-    /// How far ahead that was.
+    /// The wait until then, as it was set.
     wait_ms: u64,
     topic: Option<String>,
-    /// When the lease ends; 0 where there is none.
+    /// End of the lease; 0 without one.
     until_ms: u64,
-    /// How long it is.
     lease_ms: u64,
-    /// From when on it may count as new.
+    /// Earliest time to count as new again.
     new_ms: u64,
-    /// What the hub that it was last asked of may say.
+    /// The content that the last asked hub may send.
     content: Content,
     failures: u32,
     problem: Option<String>,
     counters: Counters,
 }
 
-/// Whom it has asked to be told. Holds as much as the sources that it is given.
+/// The subscriptions of a daemon. Their number is that of the sources.
 #[derive(Debug, Default)]
 pub struct Subscriber {
     by_source: BTreeMap<String, Subscription>,
-    /// Whose token is which.
+    /// Sources by token.
     by_token: BTreeMap<String, String>,
-    /// For how long to ask, seconds.
+    /// The lease to ask for, seconds.
     lease_secs: u64,
-    /// The latest time that was seen.
     seen_ms: u64,
 }
 
 impl Subscriber {
-    /// One without sources, that asks for leases of so many seconds.
+    /// Returns a subscriber without sources, which asks for leases of `lease_secs`.
     pub fn new(lease_secs: u64) -> Self {
         Self { lease_secs: lease_secs.clamp(1, LEASE_SECS_MAX), ..Self::default() }
     }
 
-    /// These sources are to be told of, and no others; what is there already goes on.
+    /// Sets the sources to subscribe to; existing subscriptions to them continue.
     pub fn handle_sources(&mut self, wanted: impl IntoIterator<Item = Wanted>, now_ms: u64) {
         let mut before = std::mem::take(&mut self.by_source);
         self.by_token.clear();
@@ -221,8 +219,8 @@ impl Subscriber {
         loop {
             let due = self.by_source.values_mut().filter(|it| it.due() <= now_ms);
             let subscription = due.min_by_key(|it| it.due_ms)?;
-            if subscription.phase == Phase::Asked {
-                // Due again later.
+            if subscription.phase == Phase::AwaitingQuestion {
+                // Now it is due later.
                 subscription.fail(NOT_ASKED.to_owned(), now_ms);
                 continue;
             }
@@ -231,26 +229,22 @@ impl Subscriber {
         }
     }
 
-    /// Returns when [`poll`](Self::poll) will have something, if nothing else happens.
+    /// Returns when [`poll`](Self::poll) will have an action, if nothing else happens.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.by_source.values().map(Subscription::due).min().filter(|it| *it < u64::MAX)
     }
 
-    /// Takes in what the source says of its hub; returns what to ask that.
-    ///
-    /// # Errors
-    ///
-    /// The source says that it has none, or could not be asked, and why.
+    /// Handles a source's discovery, or the reason of its failure; returns the request to the hub.
     pub fn handle_discovered(
         &mut self,
         source: &str,
-        found: Result<Found, String>,
+        found: Result<Discovery, String>,
         now_ms: u64,
     ) -> Option<Action> {
         let lease_secs = Some(self.lease_secs);
         let subscription = self.asking(source)?;
         let (hub, topic, is_own) = match found {
-            Ok(Found { hub: Some(hub), topic: Some(topic), is_own }) => (hub, topic, is_own),
+            Ok(Discovery { hub: Some(hub), topic: Some(topic), is_own }) => (hub, topic, is_own),
             Ok(_) => {
                 subscription.fail("it names no hub".to_owned(), now_ms);
                 subscription.wait(RETRY_MS_MAX, now_ms);
@@ -268,16 +262,17 @@ impl Subscriber {
         subscription.topic = Some(topic.clone());
         let secret = Some(secret);
         let consumer = None;
-        let asked = Asked { mode, topic, callback, lease_secs, secret, content, consumer };
-        // The hub may ask back before it has answered.
+        let asked =
+            SubscriptionRequest { mode, topic, callback, lease_secs, secret, content, consumer };
+        // The hub may ask back before it answers.
         subscription.ask(now_ms);
         Some(Action::Subscribe { source: source.to_owned(), hub, form: asked.form() })
     }
 
-    /// Takes in what the hub answered: nothing, or what is wrong.
+    /// Handles the hub's answer: `None` for success, or the problem.
     pub fn handle_asked(&mut self, source: &str, problem: Option<String>, now_ms: u64) {
         let Some(subscription) = self.by_source.get_mut(source) else { return };
-        if let (Some(problem), Phase::Asked) = (problem, subscription.phase) {
+        if let (Some(problem), Phase::AwaitingQuestion) = (problem, subscription.phase) {
             subscription.fail(problem, now_ms);
         }
     }
@@ -286,7 +281,7 @@ impl Subscriber {
         self.by_source.get_mut(source).filter(|it| it.phase == Phase::Asking)
     }
 
-    /// Takes in a question to the callback of `token`.
+    /// Handles a question to the callback of `token`.
     pub fn handle_question(&mut self, token: &str, query: &str, now_ms: u64) -> Reply {
         let asked_secs = self.lease_secs;
         let found = self.by_token.get(token).and_then(|it| self.by_source.get_mut(it));
@@ -314,7 +309,7 @@ impl Subscriber {
         }
     }
 
-    /// Takes in a notification at the callback of `token`.
+    /// Handles a notification at the callback of `token`.
     pub fn handle_notice(&mut self, token: &str, signature: Option<&str>, body: &[u8]) -> Verdict {
         let found = self.by_token.get(token).and_then(|it| self.by_source.get_mut(it));
         let Some(subscription) = found else { return Verdict::Unknown };
@@ -336,20 +331,20 @@ impl Subscriber {
         }
     }
 
-    /// How the subscription to a source stands, and what came of it; `None` where none is wanted.
-    pub fn view(&self, source: &str, now_ms: u64) -> Option<(State, Counters)> {
+    /// Returns the state and the counters of a source's subscription; `None` if it is not wanted.
+    pub fn view(&self, source: &str, now_ms: u64) -> Option<(SubscriptionState, Counters)> {
         let subscription = self.by_source.get(source)?;
         let state = match &subscription.problem {
             _ if now_ms < subscription.until_ms => {
-                State::Active { until_ms: subscription.until_ms }
+                SubscriptionState::Active { until_ms: subscription.until_ms }
             }
-            Some(problem) => State::Failed(problem.clone()),
-            None => State::Asking,
+            Some(problem) => SubscriptionState::Failed(problem.clone()),
+            None => SubscriptionState::Asking,
         };
         Some((state, subscription.counters))
     }
 
-    /// What came of all sources.
+    /// Returns the counters over all sources.
     pub fn counters(&self) -> Counters {
         self.by_source.values().fold(Counters::default(), |sum, it| Counters {
             notices: sum.notices + it.counters.notices,
@@ -381,18 +376,18 @@ impl Subscription {
         if self.phase == Phase::Asking { u64::MAX } else { self.due_ms }
     }
 
-    /// The hub is asked, and is to ask back.
+    /// Begins the wait for the hub's question.
     fn ask(&mut self, now_ms: u64) {
-        self.phase = Phase::Asked;
+        self.phase = Phase::AwaitingQuestion;
         self.wait(VERIFY_MS, now_ms);
     }
 
-    /// Whether this was asked for, and the hub is to say so now.
+    /// Returns whether a question about this topic is expected.
     fn wants(&self, topic: &str) -> bool {
-        self.phase == Phase::Asked && self.topic.as_deref() == Some(topic)
+        self.phase == Phase::AwaitingQuestion && self.topic.as_deref() == Some(topic)
     }
 
-    /// The hub tells of changes from now on; true if what came before may have been missed.
+    /// Begins a lease; returns true if earlier changes may have been missed.
     fn begin(&mut self, lease_secs: u64, now_ms: u64) -> bool {
         let is_new = self.until_ms <= now_ms && self.new_ms <= now_ms;
         if is_new {
@@ -407,7 +402,7 @@ impl Subscription {
         is_new
     }
 
-    /// It did not work out, and is tried again.
+    /// Records a failure, and schedules another attempt.
     fn fail(&mut self, problem: String, now_ms: u64) {
         (self.phase, self.problem) = (Phase::Idle, Some(problem));
         let doubled = RETRY_MS.checked_shl(self.failures).unwrap_or(u64::MAX);
@@ -419,7 +414,7 @@ impl Subscription {
         (self.due_ms, self.wait_ms) = (now_ms.saturating_add(ms), ms);
     }
 
-    /// It is `now_ms` again. A clock that was set back must not put anything off by as much.
+    /// Handles a clock that was set back to `now_ms`: nothing is delayed by the difference.
     fn handle_past(&mut self, now_ms: u64) {
         self.due_ms = self.due_ms.min(now_ms.saturating_add(self.wait_ms));
         self.until_ms = self.until_ms.min(now_ms.saturating_add(self.lease_ms));

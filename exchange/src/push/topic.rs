@@ -1,19 +1,18 @@
-//! Topics: which URLs a hub tells of, and what a page says of its own.
+//! Topics: the URLs that a hub serves, and the links of a page to its own topic.
 //!
-//! A daemon's own topics are its feed and its ListRecords, under the name that its settings give it
-//! (`base_url`), or else under the one by which it is asked. Of others' topics it tells if they lie below
-//! one of its publishers.
+//! A daemon's own topics are its feed and its ListRecords, at its public address (`base_url`), or else at
+//! the requested host. Foreign topics are served if they lie below one of its publishers.
 //!
 //! Sans-I/O.
 
 use url::{Url, form_urlencoded};
 
 use super::link;
-use super::settings::{Settings, Teller};
+use super::settings::{HubChoice, Settings};
 
-/// What a daemon serves.
+/// A daemon's own topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Served {
+pub enum OwnTopic {
     /// `/feed`.
     Feed,
     /// `/oai` with ListRecords.
@@ -24,12 +23,12 @@ pub enum Served {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
     /// The daemon itself.
-    Own(Served),
-    /// One of the publishers.
+    Own(OwnTopic),
+    /// A publisher.
     Others,
 }
 
-/// Which URLs a hub tells of.
+/// The topics that a hub serves.
 #[derive(Clone, Debug)]
 pub struct Topics {
     base_url: Option<Url>,
@@ -37,16 +36,16 @@ pub struct Topics {
 }
 
 impl Topics {
-    /// Those of a daemon that others reach at `base_url`.
+    /// Returns the topics of a daemon; `base_url` is its public address.
     pub fn new(base_url: Option<Url>, settings: Settings) -> Self {
         Self { base_url, settings }
     }
 
-    /// What `topic` is, if it is told of. `host`: the name that the daemon is asked by; where that is not
-    /// known, as after a restart, any will do.
+    /// Returns the kind of `topic`, if it is served. `host` is the requested host; if it is unknown, as
+    /// after a restart, any host fits.
     pub fn find(&self, topic: &str, host: Option<&str>) -> Option<Topic> {
         let url = Url::parse(topic).ok()?;
-        if self.settings.teller == Teller::Own
+        if self.settings.hub == HubChoice::Own
             && let Some(served) = self.own(&url, host)
         {
             return Some(Topic::Own(served));
@@ -55,7 +54,7 @@ impl Topics {
         self.settings.publishers.iter().any(is_below).then_some(Topic::Others)
     }
 
-    fn own(&self, url: &Url, host: Option<&str>) -> Option<Served> {
+    fn own(&self, url: &Url, host: Option<&str>) -> Option<OwnTopic> {
         let base = match &self.base_url {
             Some(base_url) => base_url.clone(),
             None => {
@@ -73,33 +72,33 @@ impl Topics {
         };
         let path = url.as_str().strip_prefix(base.as_str())?;
         match path.split_once('?') {
-            None if path == "feed" => Some(Served::Feed),
-            Some(("oai", query)) => is_list_records(query).then_some(Served::Records),
+            None if path == "feed" => Some(OwnTopic::Feed),
+            Some(("oai", query)) => is_list_records(query).then_some(OwnTopic::Records),
             _ => None,
         }
     }
 
-    /// What the `Link` header of a page says; `None` where nobody tells of it. `query`: that of the request,
-    /// which says what a list of records is of. A feed's page is at `depth` folders below the daemon's root.
-    pub fn link(&self, served: Served, query: &str, depth: usize) -> Option<String> {
+    /// Returns the `Link` header of a page; `None` without a hub. `query` is that of the request, which
+    /// selects a list of records. The page is `depth` folders below the daemon's root.
+    pub fn link(&self, served: OwnTopic, query: &str, depth: usize) -> Option<String> {
         let up = "../".repeat(depth);
-        let place = |path: &str| match &self.base_url {
+        let address = |path: &str| match &self.base_url {
             Some(base_url) => base_url.join(path).map_or_else(|_| path.to_owned(), String::from),
             None => format!("{up}{path}"),
         };
-        let hub = match &self.settings.teller {
-            Teller::Nobody => return None,
-            Teller::Own => place("hub"),
-            Teller::Other(hub) => hub.to_string(),
+        let hub = match &self.settings.hub {
+            HubChoice::Nobody => return None,
+            HubChoice::Own => address("hub"),
+            HubChoice::Other(hub) => hub.to_string(),
         };
         let topic = match served {
-            Served::Feed => place("feed"),
-            Served::Records => place(&records(query)),
+            OwnTopic::Feed => address("feed"),
+            OwnTopic::Records => address(&records(query)),
         };
-        Some(link::written(&hub, &topic))
+        Some(link::header_value(&hub, &topic))
     }
 
-    /// The daemon's own topics under the name that its settings give it: what it tells another hub of.
+    /// Returns the daemon's own topics at its public address, to be announced to another hub.
     pub fn published(&self) -> Vec<String> {
         let Some(base_url) = &self.base_url else { return Vec::new() };
         let paths = ["feed".to_owned(), records("")];
@@ -107,7 +106,7 @@ impl Topics {
     }
 }
 
-/// The list of records that a request is a part of, from its beginning.
+/// Returns the beginning of the list of records of which a request is a part.
 fn records(query: &str) -> String {
     let value = |name: &str| {
         let mut pairs = form_urlencoded::parse(query.as_bytes());
@@ -134,15 +133,15 @@ mod tests {
     fn topics(base_url: Option<&str>) -> Topics {
         let base_url = base_url.map(|it| Url::parse(it).unwrap());
         let publishers = vec![Url::parse("http://other:8500/").unwrap()];
-        let settings = Settings { teller: Teller::Own, publishers, ..Settings::default() };
+        let settings = Settings { hub: HubChoice::Own, publishers, ..Settings::default() };
         Topics::new(base_url, settings)
     }
 
-    const FEED: Option<Topic> = Some(Topic::Own(Served::Feed));
-    const RECORDS: Option<Topic> = Some(Topic::Own(Served::Records));
+    const FEED: Option<Topic> = Some(Topic::Own(OwnTopic::Feed));
+    const RECORDS: Option<Topic> = Some(Topic::Own(OwnTopic::Records));
 
     #[test]
-    fn a_daemon_knows_its_own_by_its_name() {
+    fn own_topics_are_recognized_by_the_public_address() {
         let named = topics(Some("https://h/a/"));
         for (topic, expected) in [
             ("https://h/a/feed", FEED),
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_name_it_is_the_one_it_is_asked_by() {
+    fn without_a_public_address_the_requested_host_counts() {
         let nameless = topics(None);
         for (topic, host, expected) in [
             ("http://h:8500/feed", Some("h:8500"), FEED),
@@ -177,17 +176,17 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_hub_tells_of_nothing_of_its_own() {
+    fn without_a_hub_own_topics_are_not_served() {
         let settings =
             Settings { publishers: topics(None).settings.publishers, ..Default::default() };
         let topics = Topics::new(None, settings);
         assert_eq!(topics.find("http://h/feed", Some("h")), None);
         assert_eq!(topics.find("http://other:8500/feed", Some("h")), Some(Topic::Others));
-        assert_eq!(topics.link(Served::Feed, "", 0), None);
+        assert_eq!(topics.link(OwnTopic::Feed, "", 0), None);
     }
 
     #[test]
-    fn what_a_page_says_leads_to_what_the_hub_knows() {
+    fn the_links_of_a_page_lead_to_a_served_topic() {
         for (base_url, page, depth) in [
             (Some("https://h/a/"), "http://inside:1/feed?since=1", 0),
             (None, "http://h:8500/feed?since=1", 0),
@@ -197,10 +196,10 @@ mod tests {
             let topics = topics(base_url);
             let page = Url::parse(page).unwrap();
             for (served, query, expected) in [
-                (Served::Feed, "", "feed"),
-                (Served::Records, "", "oai?verb=ListRecords&metadataPrefix=oai_dc"),
+                (OwnTopic::Feed, "", "feed"),
+                (OwnTopic::Records, "", "oai?verb=ListRecords&metadataPrefix=oai_dc"),
                 (
-                    Served::Records,
+                    OwnTopic::Records,
                     "verb=ListRecords&set=a%3Ab&metadataPrefix=soif&from=2026-01-01",
                     "oai?verb=ListRecords&metadataPrefix=soif&set=a%3Ab",
                 ),
@@ -217,11 +216,11 @@ mod tests {
     }
 
     #[test]
-    fn another_hub_is_named_and_told() {
+    fn another_hub_is_named_in_the_links() {
         let hub = Url::parse("http://hub/").unwrap();
-        let settings = Settings { teller: Teller::Other(hub), ..Settings::default() };
+        let settings = Settings { hub: HubChoice::Other(hub), ..Settings::default() };
         let topics = Topics::new(Url::parse("http://h/").ok(), settings);
-        let line = topics.link(Served::Feed, "", 0).unwrap();
+        let line = topics.link(OwnTopic::Feed, "", 0).unwrap();
         assert_eq!(line, "<http://hub/>; rel=\"hub\", <http://h/feed>; rel=\"self\"");
         assert_eq!(topics.find("http://h/feed", Some("h")), None, "that is for the other");
         let records = "http://h/oai?verb=ListRecords&metadataPrefix=oai_dc";

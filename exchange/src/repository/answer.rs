@@ -1,71 +1,73 @@
-//! From a request to its response, over a collection.
+//! Answers: from a request to its response, over a collection.
 //!
 //! Source: OAI-PMH §2.7 (datestamps), §3.2 (`responseDate`), §3.5 (flow control), §4 (verbs).
 //!
-//! A list by date is a range of serials: the log is asked where the dates begin and end, the sets which serials
-//! of the range are to be listed, and only those of the page are read.
+//! A list by date is a range of serials. The log finds where the dates begin and end, the sets select the
+//! serials to list, and only the records of the page are read.
 
 use std::borrow::Cow;
 
 use collection::{Change, Collection, Error, ORIGIN_VERSION, Oid, Scanned, Stamp, Stored, Version};
 use oai::crosswalk::Dissemination;
 use oai::repository::oap::Totals;
-use oai::repository::token::State;
-use oai::repository::{Answer, Ask, Facts, ListFrom, PAGE_SETS_MAX, Part, SetsFrom, ask, refusal};
+use oai::repository::token::LogPosition;
+use oai::repository::{
+    Answer, Ask, Facts, ListFrom, ListPage, PAGE_SETS_MAX, SetsFrom, ask, refusal,
+};
 use oai::response::{Header, Record};
 use oai::{Datestamp, Granularity, Identifier, Listed, identifier};
 
-use super::current::{Current, Unready};
+use super::current_sets::{CurrentSets, Unready};
 use super::origin;
 use super::sets;
 
 /// A response.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answered {
-    /// Its bytes.
+    /// Its text.
     pub(super) text: String,
-    /// Records, or headers of records, in it.
+    /// Number of records, or headers alone, in it.
     pub(super) records: u64,
-    /// Whether it says nothing but why.
+    /// Whether it has only errors.
     pub(super) is_fault: bool,
-    /// Of a list: how many records all of it has, if they are counted.
+    /// Number of records of the whole list, if counted.
     pub(super) size: Option<u64>,
 }
 
 impl Answered {
-    fn of(text: String) -> Self {
+    fn from_text(text: String) -> Self {
         Self { text, ..Self::default() }
     }
 }
 
-/// The repository as one request finds it.
+/// The state of the repository for one request.
 #[derive(Debug)]
-pub(super) struct Desk<'a> {
+pub(super) struct Responder<'a> {
     pub(super) collection: &'a Collection,
-    pub(super) current: &'a Current,
+    pub(super) current: &'a CurrentSets,
     pub(super) facts: &'a Facts,
-    /// Whether a list is to have the attributes of Adly's paper.
+    /// Whether lists get the attributes of Adly's paper.
     pub(super) oap: bool,
-    /// What lists are of: they lack no change up to it.
+    /// The version of lists: they have all changes up to it.
     version: Version,
     date: Datestamp,
 }
 
-impl<'a> Desk<'a> {
-    /// Opens it at `now`. What is answered lacks no change with a datestamp up to the `responseDate`, which
-    /// is the second before, or an earlier one while a commit is under way; nor will any come.
+impl<'a> Responder<'a> {
+    /// Fixes the state at `now`. Answers have all changes with a datestamp up to the `responseDate`,
+    /// which is the second before `now`, or an earlier one during a commit. No such change comes later.
     pub(super) fn open(
         collection: &'a Collection,
-        current: &'a Current,
+        current: &'a CurrentSets,
         facts: &'a Facts,
         oap: bool,
         now: Stamp,
     ) -> Self {
         let settled = collection.settle(Stamp((now.0 / 1_000 * 1_000).saturating_sub(1)));
-        // The last second that is settled to its end.
+        // The last completely settled second.
         let secs = i64::try_from((settled.0 + 1) / 1_000).unwrap_or(i64::MAX) - 1;
         let date = Datestamp::at(secs, Granularity::Second);
-        // After it was settled, so that nothing before is missing.
+        // Taken after the settlement, so that no earlier change is missing.
         let version = collection.version();
         Self { collection, current, facts, oap, version, date }
     }
@@ -74,9 +76,9 @@ impl<'a> Desk<'a> {
     ///
     /// # Errors
     ///
-    /// [`Unready`]: not now.
+    /// [`Unready`]: refuse for now.
     pub(super) fn answer(&self, query: &str) -> Result<Answered, Unready> {
-        let state = State {
+        let state = LogPosition {
             epoch: self.version.epoch.0,
             serial: self.version.serial,
             horizon: self.collection.horizon(),
@@ -85,7 +87,7 @@ impl<'a> Desk<'a> {
             Ok(found) => found,
             Err(refused) => {
                 let text = refusal(&self.facts.base_url, self.date, &refused);
-                return Ok(Answered { is_fault: true, ..Answered::of(text) });
+                return Ok(Answered { is_fault: true, ..Answered::from_text(text) });
             }
         };
         let answer =
@@ -93,26 +95,26 @@ impl<'a> Desk<'a> {
         match ask {
             Ask::Identify => {
                 let totals = Totals { elements: self.collection.len(), list: self.total()? };
-                Ok(Answered::of(answer.identify(self.earliest()?, &totals)))
+                Ok(Answered::from_text(answer.identify(self.earliest()?, &totals)))
             }
-            Ask::Formats(None) => Ok(Answered::of(answer.formats(true))),
+            Ask::Formats(None) => Ok(Answered::from_text(answer.formats(true))),
             Ask::Formats(Some(item)) => {
                 let is_known = self.find(&item, |_change| ())?.is_some();
                 let text = answer.formats(is_known);
-                Ok(Answered { is_fault: !is_known, ..Answered::of(text) })
+                Ok(Answered { is_fault: !is_known, ..Answered::from_text(text) })
             }
             Ask::Sets(from) => self.sets(&answer, &from),
             Ask::Record { item, prefix } => {
                 let record = self.find(&item, |it| self.record(&it, Some(&prefix)))?.flatten();
                 let records = u64::from(record.is_some());
                 let text = answer.record(record.as_ref());
-                Ok(Answered { records, is_fault: records == 0, ..Answered::of(text) })
+                Ok(Answered { records, is_fault: records == 0, ..Answered::from_text(text) })
             }
             Ask::List(from) => self.list(answer, from),
         }
     }
 
-    /// How many records a list of everything has; `None` while nobody knows.
+    /// Counts the records of a list of everything; `None` while the sets are made.
     fn total(&self) -> Result<Option<u64>, Unready> {
         let all = 0..=u64::MAX;
         match self.current.with(self.version, |sets, present| sets.count(present, None, all)) {
@@ -122,7 +124,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// No record's datestamp is before it.
+    /// Returns the earliest datestamp of all records.
     fn earliest(&self) -> Result<Datestamp, Error> {
         let first = self.collection.first_stamp()?;
         Ok(first.map_or(self.date, datestamp))
@@ -135,10 +137,10 @@ impl<'a> Desk<'a> {
         let more = PAGE_SETS_MAX < listed.len();
         listed.truncate(PAGE_SETS_MAX);
         let is_fault = listed.is_empty();
-        Ok(Answered { is_fault, ..Answered::of(answer.sets(from, &listed, more)) })
+        Ok(Answered { is_fault, ..Answered::from_text(answer.sets(from, &listed, more)) })
     }
 
-    /// Calls `look` with the last change of an item, its tombstone included; `None` if there is none.
+    /// Calls `look` with the last change of an item, also a tombstone; `None` if there is none.
     fn find<T>(
         &self,
         item: &Identifier,
@@ -148,7 +150,7 @@ impl<'a> Desk<'a> {
         if oid.url != item.url {
             return Ok(None);
         }
-        // So that its header names sets that there are. Without them it names fewer.
+        // Make the sets current, so that the header names them. While they are made, it names fewer.
         match self.current.with(self.version, |_sets, _present| ()) {
             Err(failed @ Unready::Failed(_)) => return Err(failed),
             Ok(()) | Err(Unready::Making) => {}
@@ -166,7 +168,7 @@ impl<'a> Desk<'a> {
         Ok((found.change.oid().as_ref() == Some(&oid)).then(|| look(found)))
     }
 
-    /// Answers with a part of a list.
+    /// Writes a part of a list.
     fn list(&self, answer: Answer<'_>, from: ListFrom) -> Result<Answered, Unready> {
         let begins = from.reached.map_or(0, |it| it.serial) + 1;
         let first = match (from.reached, from.chosen.from_secs) {
@@ -178,7 +180,7 @@ impl<'a> Desk<'a> {
             None => u64::MAX,
         };
         let last = end.saturating_sub(1).min(self.version.serial);
-        // What is damaged may be a deletion, which no other part of the list would tell.
+        // Damaged bytes may be a deletion, which no other part of the list would have.
         self.collection.is_whole(first, last)?;
         let set = from.chosen.set.clone();
         let size = match from.reached {
@@ -194,7 +196,7 @@ impl<'a> Desk<'a> {
         let mut first = first;
         let limit = usize::try_from(self.facts.page_records).unwrap_or(usize::MAX);
         let more = loop {
-            // One more than the page has, to see whether there are more.
+            // One more than the page takes shows whether there are more.
             let mut serials = self.current.with(self.version, |sets, present| {
                 sets.select(present, set.as_ref(), first..=last, limit.saturating_add(1))
             })?;
@@ -206,7 +208,7 @@ impl<'a> Desk<'a> {
                 (false, _) => break true,
                 (true, Some(next)) if part.is_empty() => first = next,
                 (true, Some(_)) => break true,
-                // What changed meanwhile has gone to the log's end, past this list's.
+                // Records that changed meanwhile have moved beyond the end of this list.
                 (true, None) => first = beyond,
             }
         };
@@ -215,10 +217,10 @@ impl<'a> Desk<'a> {
         Ok(Answered { text, records, is_fault: records == 0, size })
     }
 
-    /// Adds the records of these changes; false if there was no room for all of them.
+    /// Adds the records of these changes; returns false if not all fit.
     fn fill(
         &self,
-        part: &mut Part<'_>,
+        part: &mut ListPage<'_>,
         serials: Vec<u64>,
         prefix: Option<&str>,
     ) -> Result<bool, Error> {
@@ -234,7 +236,7 @@ impl<'a> Desk<'a> {
         Ok(true)
     }
 
-    /// The record of a change, with its metadata in the format `prefix`; without one, its header alone.
+    /// Returns the record of a change, with its metadata in the format `prefix`, or else its header alone.
     fn record(&self, scanned: &Scanned, prefix: Option<&str>) -> Option<Record> {
         let oid = scanned.change.oid()?;
         let mut identifier = String::with_capacity(64 + oid.url.len());
@@ -249,18 +251,17 @@ impl<'a> Desk<'a> {
         let sets = self.current.of_record(&oid.gatherer, kind.as_deref());
         let header = Header { identifier, datestamp, sets, deleted: false };
         let Some(prefix) = prefix else { return Some(Record { header, ..Record::default() }) };
-        let metadata = match Dissemination::named(prefix)? {
+        let metadata = match Dissemination::by_prefix(prefix)? {
             soif @ Dissemination::Soif => {
                 soif.write(&self.with_version(record, scanned), &self.facts.base_url)
             }
             other @ Dissemination::OaiDc => other.write(record, &self.facts.base_url),
         };
-        let about = origin::of(record, scanned.stamp).into_iter().collect();
+        let about = origin::provenance(record, scanned.stamp).into_iter().collect();
         Some(Record { header, metadata: Some(metadata), about })
     }
 
-    /// A record with the version that it has by its origin's feed, so that who has it from both takes the
-    /// newer one.
+    /// Adds a record's version in its origin's feed, so that a client with both takes the newer record.
     fn with_version<'r>(
         &self,
         record: &'r soif::Record,
@@ -276,13 +277,13 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// The second within which a change was committed.
+/// Returns the second of a commit.
 pub(super) fn datestamp(stamp: Stamp) -> Datestamp {
     let secs = i64::try_from(stamp.0 / 1_000).unwrap_or(i64::MAX);
     Datestamp::at(secs, Granularity::Second)
 }
 
-/// The first moment of a second; of one before 1970, the first that a change can have.
+/// Returns the first moment of a second; before 1970, the first possible stamp.
 fn stamp(secs: i64) -> Stamp {
     Stamp(u64::try_from(secs).unwrap_or(0).saturating_mul(1_000))
 }

@@ -1,7 +1,7 @@
-//! Where a record of ours was harvested itself, if it was.
+//! Provenance: the repository from which a record was harvested.
 //!
-//! Source: the OAI implementation guidelines on provenance: a repository of what others have says of each
-//! record which repository has it, and under which name.
+//! Source: the OAI implementation guidelines on provenance: a repository with records of others names the
+//! original repository and identifier of each.
 
 use collection::{GATHERER_ID, GATHERER_ROOT, Stamp};
 use oai::crosswalk::{METADATA_NAMESPACE, SourceIdentity};
@@ -12,8 +12,8 @@ use soif::Record;
 
 use super::answer::datestamp;
 
-/// What to say about a record; `None` of one that was not harvested, or that is as its origin has it.
-pub(super) fn of(record: &Record, stamp: Stamp) -> Option<Xml> {
+/// Returns the provenance of a record; `None` if it was not harvested, or is unchanged from its origin.
+pub(super) fn provenance(record: &Record, stamp: Stamp) -> Option<Xml> {
     let namespace = record.text(METADATA_NAMESPACE)?;
     let base_url = record.text(GATHERER_ROOT)?;
     let gatherer = record.text(GATHERER_ID)?;
@@ -27,10 +27,10 @@ pub(super) fn of(record: &Record, stamp: Stamp) -> Option<Xml> {
         datestamp: Datestamp::at(secs, Granularity::Second).to_string(),
         namespace: namespace.trim().to_owned(),
         harvested: datestamp(stamp).to_string(),
-        // It has been through a crosswalk.
+        // A crosswalk has changed it.
         altered: true,
     };
-    Some(origin.written())
+    Some(origin.to_xml())
 }
 
 #[cfg(test)]
@@ -48,9 +48,9 @@ mod tests {
     }
 
     #[test]
-    fn a_harvested_record_says_where_it_is_from() {
+    fn a_harvested_record_has_its_provenance() {
         // date -u -d 2026-01-31T12:00:00Z +%s
-        let found = of(&harvested(), Stamp(1_769_860_801_999)).unwrap();
+        let found = provenance(&harvested(), Stamp(1_769_860_801_999)).unwrap();
         for part in [
             "<originDescription harvestDate=\"2026-01-31T12:00:01Z\" altered=\"true\">",
             "<baseURL>http://b.example/oai</baseURL><identifier>oai:b.example:1</identifier>\
@@ -62,14 +62,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_gathered_says_nothing() {
+    fn a_gathered_record_has_none() {
         for name in [METADATA_NAMESPACE, GATHERER_ROOT, GATHERER_ID, "Update-Time"] {
             let mut record = harvested();
             record.remove(name);
-            assert_eq!(of(&record, Stamp(0)), None, "{name}");
+            assert_eq!(provenance(&record, Stamp(0)), None, "{name}");
         }
         let mut record = harvested();
         record.set(GATHERER_ID, "0123456789abcdef");
-        assert_eq!(of(&record, Stamp(0)), None);
+        assert_eq!(provenance(&record, Stamp(0)), None);
     }
 }

@@ -1,19 +1,19 @@
-//! Which changes are in which set, and which are tombstones: what a list is made of, besides which changes
-//! live ([`Collection::with_live`](collection::Collection::with_live)).
+//! The sets: bitmaps of the changes in each set, and of the tombstones. With the live serials
+//! ([`Collection::with_live`](collection::Collection::with_live)) they make the lists.
 //!
 //! Source: OAI-PMH §2.6; ours.
 //!
-//! A set is a compressed bitmap of serials. It may have serials too many, of changes that have been
-//! superseded since: what is listed is always also among those that live, or the tombstones. What is deleted
-//! has no type any more, so tombstones are in every set by type: a deletion too many is no harm, one that
-//! is missing is never made good.
+//! A set is a compressed bitmap of serials. It may also have superseded serials: a listed serial must be
+//! live, too, or a tombstone. A deleted record has no type any more, so tombstones are in every set by
+//! type: a superfluous deletion does no harm, a missing one is never made good.
 //!
-//! Anybody may call a type anything, so that only the largest have a set of their own (`named`); what has a
-//! type without one is in the set of all types.
+//! Types have arbitrary names, so only the largest have a set of their own (`bitmaps`). Records of other
+//! types are in the set of all types.
 //!
 //! # Differences from the standard
 //!
-//! * An object whose type has changed leaves its old set without a word, as in the standard; it is in the new one.
+//! * An object whose type has changed leaves its old set silently, as in the standard; it is in the new
+//!   one.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -24,42 +24,42 @@ use oai::repository::set::SetSpec;
 use roaring::RoaringTreemap;
 use soif::digest::Md5;
 
-use super::named::Named;
+use super::bitmaps::NamedBitmaps;
 
-/// What is known of the changes up to a version.
+/// The sets of all changes up to a version.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Sets {
-    /// Up to where the log was read.
+    /// The version up to which the log was read.
     pub(super) reached: Version,
-    /// The serial of the tombstone of each deleted object, by the hash of its identifier.
+    /// Serials of tombstones, by the hash of the object's OID.
     pub(super) gone: HashMap<u64, u64>,
     /// The same serials.
     pub(super) tombstones: RoaringTreemap,
-    /// What each gatherer has brought, tombstones included.
-    pub(super) gatherers: Named,
-    /// What is of each type.
-    pub(super) types: Named,
-    /// What is in each language, for what the daemon says of itself.
-    pub(super) languages: Named,
-    /// What has a type, whether that has a set or not.
+    /// Changes of each gatherer, tombstones included.
+    pub(super) gatherers: NamedBitmaps,
+    /// Records of each type.
+    pub(super) types: NamedBitmaps,
+    /// Records in each language, for the daemon's description.
+    pub(super) languages: NamedBitmaps,
+    /// Records with any type.
     pub(super) typed: RoaringTreemap,
 }
 
-/// What a change means to the sets.
+/// A change as the sets see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Member {
     serial: u64,
     oid: u64,
     gatherer: String,
-    /// Empty of a record without one.
+    /// The type; empty without one.
     kind: String,
-    /// Empty of a record without one.
+    /// The language; empty without one.
     language: String,
     is_gone: bool,
 }
 
 impl Member {
-    /// Reads a change; `None` of one that no list shows.
+    /// Reads a change; `None` if no list shows it.
     pub(super) fn of(scanned: &Scanned) -> Option<Self> {
         let serial = scanned.serial;
         let none = String::new;
@@ -70,7 +70,7 @@ impl Member {
                 (Oid::of(record)?, kind.unwrap_or_default(), language.unwrap_or_default(), false)
             }
             Change::Delete(oid) => (oid.clone(), none(), none(), true),
-            // One that is only carried is of no object.
+            // A carried notice is of no object here.
             Change::Suppress(oid, notice) if *oid != notice.carrier() => {
                 (oid.clone(), none(), none(), true)
             }
@@ -80,21 +80,21 @@ impl Member {
     }
 }
 
-/// The hash of an identifier; the same for good.
+/// Returns the hash of an OID, which never changes.
 pub(super) fn hash(oid: &Oid) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = Md5::of(&oid.key()).0;
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// Where a list is looked for: what lives, and before which serial deletions are forgotten.
+/// The live serials, and the serial before which deletions are forgotten.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Present<'a> {
+pub(super) struct LiveView<'a> {
     pub(super) live: &'a RoaringTreemap,
     pub(super) horizon: u64,
 }
 
 impl Sets {
-    /// Takes in a change that comes after those before.
+    /// Adds the next change.
     pub(super) fn take(&mut self, member: Member) {
         if let Some(before) = self.gone.remove(&member.oid) {
             self.tombstones.remove(before);
@@ -111,9 +111,9 @@ impl Sets {
         self.languages.add(member.language, member.serial);
     }
 
-    /// Drops what is superseded and what is forgotten, and gives the largest sets a name.
-    pub(super) fn prune(&mut self, present: Present<'_>) {
-        let Present { live, horizon } = present;
+    /// Drops superseded and forgotten changes, and makes the largest bitmaps sets.
+    pub(super) fn prune(&mut self, present: LiveView<'_>) {
+        let LiveView { live, horizon } = present;
         self.gone.retain(|_, serial| horizon < *serial);
         self.tombstones.remove_range(..=horizon);
         self.gatherers.keep(&(live | &self.tombstones));
@@ -122,8 +122,8 @@ impl Sets {
         self.typed &= live;
     }
 
-    /// Returns the sets that have a record, after that one.
-    pub(super) fn list(&self, present: Present<'_>, after: Option<&SetSpec>) -> Vec<SetSpec> {
+    /// Returns the sets with records, after the set `after`.
+    pub(super) fn list(&self, present: LiveView<'_>, after: Option<&SetSpec>) -> Vec<SetSpec> {
         let has = |it: &RoaringTreemap| !it.is_disjoint(present.live);
         let has_any = |it: &RoaringTreemap| has(it) || !it.is_disjoint(&self.tombstones);
         let gatherers = self.gatherers.sets().iter().filter(|(_, it)| has_any(it));
@@ -138,18 +138,18 @@ impl Sets {
         all
     }
 
-    /// Returns how many records there are of each type, and in each language.
-    pub(super) fn counts(&self, present: Present<'_>) -> [Vec<(String, u64)>; 2] {
+    /// Returns the numbers of records of each type, and in each language.
+    pub(super) fn counts(&self, present: LiveView<'_>) -> [Vec<(String, u64)>; 2] {
         [&self.types, &self.languages].map(|it| {
             let sets = it.sets().iter();
             sets.map(|(name, set)| (name.clone(), set.intersection_len(present.live))).collect()
         })
     }
 
-    /// What a set has, and serials too many; `None` if there is no such set.
+    /// Returns the bitmap of a set, with superseded serials; `None` if there is no such set.
     fn bitmap<'a>(
         &'a self,
-        present: Present<'a>,
+        present: LiveView<'a>,
         set: Option<&SetSpec>,
     ) -> Option<&'a RoaringTreemap> {
         match set {
@@ -163,7 +163,7 @@ impl Sets {
     /// Returns at most `limit` serials of a list, from the first in the range on.
     pub(super) fn select(
         &self,
-        present: Present<'_>,
+        present: LiveView<'_>,
         set: Option<&SetSpec>,
         range: RangeInclusive<u64>,
         limit: usize,
@@ -173,7 +173,7 @@ impl Sets {
         let mut living = bitmap.iter();
         living.advance_to(first);
         let mut living = living.filter(|it| present.live.contains(*it)).peekable();
-        // Not all tombstones, one after the other, for a gatherer that has none among them.
+        // Intersect first: a gatherer may have none of very many tombstones.
         let tombstones = self.tombstones_of(set, bitmap);
         let mut gone = tombstones.iter();
         gone.advance_to(first.max(present.horizon.saturating_add(1)));
@@ -193,10 +193,10 @@ impl Sets {
         found
     }
 
-    /// Returns how many serials a list has in the range.
+    /// Counts the serials of a list in the range.
     pub(super) fn count(
         &self,
-        present: Present<'_>,
+        present: LiveView<'_>,
         set: Option<&SetSpec>,
         range: RangeInclusive<u64>,
     ) -> u64 {
@@ -214,7 +214,7 @@ impl Sets {
         living + self.tombstones_of(set, bitmap).range_cardinality(first..=*range.end())
     }
 
-    /// The tombstones in a set, whose bitmap is `bitmap`.
+    /// Returns the tombstones in a set, whose bitmap is `bitmap`.
     fn tombstones_of(
         &self,
         set: Option<&SetSpec>,
@@ -226,7 +226,7 @@ impl Sets {
         }
     }
 
-    /// The sets that a record's header names: of its own those that there are, or the one above.
+    /// Returns the sets for a record's header; one that does not exist is replaced by the set above it.
     pub(super) fn of_record(&self, gatherer: &str, kind: Option<&str>) -> Vec<String> {
         let kind = kind.map(str::trim).filter(|it| !it.is_empty());
         let gatherer = match self.gatherers.has(gatherer) {
@@ -254,22 +254,22 @@ mod tests {
     }
 
     #[test]
-    fn what_lives_is_counted_by_type_and_language() {
+    fn live_records_are_counted_by_type_and_language() {
         let mut sets = Sets::default();
         for (serial, kind) in [(1, "PDF"), (2, "PDF"), (3, "HTML"), (4, "")] {
             sets.take(member(serial, serial, kind, false));
         }
         let live = RoaringTreemap::from_iter([1, 3, 4]);
-        let [types, languages] = sets.counts(Present { live: &live, horizon: 0 });
-        let said = |it: &[(&str, u64)]| -> Vec<(String, u64)> {
+        let [types, languages] = sets.counts(LiveView { live: &live, horizon: 0 });
+        let counts = |it: &[(&str, u64)]| -> Vec<(String, u64)> {
             it.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
         };
-        assert_eq!(types, said(&[("HTML", 1), ("PDF", 1)]));
-        assert_eq!(languages, said(&[("en", 2)]));
+        assert_eq!(types, counts(&[("HTML", 1), ("PDF", 1)]));
+        assert_eq!(languages, counts(&[("en", 2)]));
     }
 
-    fn present(live: &RoaringTreemap, horizon: u64) -> Present<'_> {
-        Present { live, horizon }
+    fn present(live: &RoaringTreemap, horizon: u64) -> LiveView<'_> {
+        LiveView { live, horizon }
     }
 
     fn specs() -> [Option<SetSpec>; 8] {
@@ -287,7 +287,7 @@ mod tests {
         ]
     }
 
-    /// What the lists must have, by going through all changes: the last one of each object, if it fits.
+    /// Returns the serials of a list by a scan of all changes: the last one of each object, if it fits.
     fn model(
         log: &[Member],
         set: Option<&SetSpec>,
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_those_that_have_something() {
+    fn only_sets_with_records_are_listed() {
         let mut sets = Sets::default();
         let live = RoaringTreemap::from_iter([2, 5]);
         for it in [
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_names_sets_that_there_are() {
+    fn a_header_names_existing_sets() {
         let mut sets = Sets::default();
         assert_eq!(sets.of_record("even", Some("C++")), ["gatherer", "type"]);
         let long = "x".repeat(201);

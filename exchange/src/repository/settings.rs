@@ -1,4 +1,4 @@
-//! `[oai]` of a settings file: what a daemon says of itself as a repository.
+//! The settings `[oai]` of a daemon: its description as a repository.
 //!
 //! Sans-I/O.
 
@@ -13,7 +13,7 @@ use oai::{RepositoryId, crosswalk::Dissemination};
 use settings::Table;
 use url::Url;
 
-/// Most records of a response that settings may ask for.
+/// Largest setting of the records of a response.
 pub const PAGE_RECORDS_MAX: u64 = 10_000;
 
 /// Most friends, and most e-mail addresses.
@@ -22,26 +22,26 @@ const LISTED_MAX: usize = 1_000;
 /// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 1_000;
 
-/// How a daemon is a repository.
+/// Settings of a daemon as a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Whether it is one at all.
+    /// Whether it is a repository.
     pub enabled: bool,
-    /// Its name; the daemon's unless given.
+    /// Its name; default: that of the daemon.
     pub repository_name: Option<String>,
-    /// E-mail addresses of its administrators; `webmaster` at its host unless given.
+    /// E-mail addresses of its administrators; default: `webmaster` at its host.
     pub admin_emails: Vec<String>,
-    /// What its identifiers begin with; its host, or else a name made of its id, unless given.
+    /// The repository part of its identifiers; default: its host, or else a name with its id.
     pub repository_identifier: Option<RepositoryId>,
     /// Records of a response.
     pub page_records: u64,
-    /// Who gets what Adly's paper has in a list and the schema has not.
+    /// The clients that get the attributes of Adly's paper, which the schema does not have.
     pub oap_attributes: Attributes,
     /// Base URLs of other repositories.
     pub friends: Vec<String>,
-    /// The picture that stands for it.
+    /// Its icon.
     pub branding: Option<Branding>,
-    /// When it says to be updated; what the daemon knows of that unless given.
+    /// Its published update schedule; default: that of the daemon, if known.
     pub syndication: Option<Syndication>,
 }
 
@@ -62,7 +62,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Reads `[oai]`; its mistakes are recorded.
+    /// Reads `[oai]`, and records mistakes.
     pub fn read(table: &Table<'_>) -> Self {
         Self {
             enabled: table.boolean("enabled", true),
@@ -74,7 +74,7 @@ impl Settings {
                 .unwrap_or(PAGE_RECORDS),
             oap_attributes: table
                 .choice("oap_attributes", &Attributes::ALL.map(|(_, name)| name))
-                .and_then(Attributes::named)
+                .and_then(Attributes::by_name)
                 .unwrap_or_default(),
             friends: friends(table),
             branding: branding(&table.table("branding")),
@@ -98,7 +98,7 @@ fn emails(table: &Table<'_>) -> Vec<String> {
         false => Vec::new(),
     };
     for email in all.iter().filter(|it| !is_email(it)) {
-        let message = format!("{email:?} is refused by those who check repositories");
+        let message = format!("{email:?} is refused by validators of repositories");
         let expected = "an address such as \"library@example.org\", of two letters or more before \
                         the @ and a domain name after it";
         table.mistake("admin_email", message, expected);
@@ -106,7 +106,7 @@ fn emails(table: &Table<'_>) -> Vec<String> {
     all
 }
 
-/// Whether those who check repositories take it for an e-mail address.
+/// Returns whether validators of repositories accept the e-mail address.
 fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.split_once('@') else { return false };
     let fits = |it: u8| it.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~.".contains(&it);
@@ -142,7 +142,7 @@ fn friends(table: &Table<'_>) -> Vec<String> {
     for (i, text) in all.iter().enumerate() {
         let is_web = is_web(text);
         if !is_web || LISTED_MAX <= i {
-            let message = format!("{text:?} is no base URL, or one too many");
+            let message = format!("{text:?} is not a base URL, or is one too many");
             let expected = format!("at most {LISTED_MAX} http:// or https:// URLs");
             table.mistake_in("friends", i, message, expected);
         }
@@ -186,8 +186,8 @@ fn syndication(table: &Table<'_>) -> Option<Syndication> {
     table.is_present().then_some(Syndication { period, frequency, base })
 }
 
-/// A schedule of one update each `interval`; `None` where the words for one have none so: it must go into an
-/// hour, a day or a week a whole number of times.
+/// Returns a schedule with one update each `interval`. `None` unless an hour, a day or a week is a whole
+/// number of intervals.
 pub fn schedule(interval: Duration) -> Option<Syndication> {
     const PERIODS: [(&str, u64); 3] =
         [("hourly", 3_600), ("daily", 86_400), ("weekly", 7 * 86_400)];
@@ -203,7 +203,7 @@ pub fn schedule(interval: Duration) -> Option<Syndication> {
     })
 }
 
-/// What the daemon knows of itself that a repository needs.
+/// The facts about a daemon that its repository needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Daemon {
     /// Its name.
@@ -212,17 +212,17 @@ pub struct Daemon {
     pub id: String,
     /// The public address of its public listener, behind a proxy; ends in a slash.
     pub base_url: Option<Url>,
-    /// When it is updated, if that is at fixed times.
+    /// Its update schedule, if the times are fixed.
     pub syndication: Option<Syndication>,
 }
 
-/// What identifiers begin with, if nobody says otherwise; `None` if the daemon's id is none.
-pub(super) fn made_id(daemon: &Daemon) -> Option<RepositoryId> {
+/// Returns the default repository part of identifiers; `None` if the daemon's id is invalid.
+pub(super) fn default_id(daemon: &Daemon) -> Option<RepositoryId> {
     let host = || RepositoryId::parse(daemon.base_url.as_ref()?.host_str()?);
     host().or_else(|| RepositoryId::parse(&format!("harvest-{}.invalid", daemon.id)))
 }
 
-/// What the repository whose identifiers begin with `id` says of itself when it is asked at `base_url`.
+/// Returns the facts of the repository `id` for a request to `base_url`.
 pub(super) fn facts(
     settings: &Settings,
     daemon: &Daemon,
@@ -241,10 +241,10 @@ pub(super) fn facts(
     let syndication = settings.syndication.as_ref().or(daemon.syndication.as_ref());
     let descriptions: Vec<Xml> = [
         description::friends(&settings.friends),
-        settings.branding.as_ref().map(Branding::written),
+        settings.branding.as_ref().map(Branding::to_xml),
         syndication.map(|it| {
             let namespace = oai::syndication::NAMESPACE;
-            description::located(&it.written(), namespace, &base_url, "syndication.xsd")
+            description::with_schema(&it.to_xml(), namespace, &base_url, "syndication.xsd")
         }),
     ]
     .into_iter()
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_validators_refuse_is_a_mistake_here() {
+    fn values_that_validators_refuse_are_mistakes() {
         for email in ["a@x.org", "admin@localhost", "admin", "a b@x.org", "ab@x.1", "ab@-x.org"] {
             refused(&format!("admin_email = '{email}'"), "an address such as");
         }
@@ -324,7 +324,7 @@ mod tests {
         }
         refused("page_records = 0", "from 1 to 10000");
         refused("oap_attributes = 'on'", "\"on_request\"");
-        refused("friends = ['ftp://x/']", "no base URL");
+        refused("friends = ['ftp://x/']", "not a base URL");
         refused("branding = { title = 'x' }", "\"icon\" is missing");
         refused("branding = { icon = 'x' }", "http:// or https:// URL");
         refused("syndication = { period = 'often' }", "\"hourly\"");
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_a_schedule_where_there_are_words_for_it() {
+    fn an_interval_that_divides_a_period_is_a_schedule() {
         let check = |secs: u64, expected: Option<(&str, &str)>| {
             let found = schedule(Duration::from_secs(secs));
             let found = found.map(|it| (it.period.unwrap(), it.frequency.unwrap()));
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_without_settings_passes_too() {
+    fn a_repository_without_settings_has_valid_defaults() {
         let daemon = |base_url: Option<&str>| Daemon {
             name: "D".to_owned(),
             id: "0123456789abcdef".to_owned(),
@@ -363,7 +363,7 @@ mod tests {
             (Some("https://Library.example/harvest/"), "library.example"),
         ] {
             let daemon = daemon(base_url);
-            let made = made_id(&daemon).unwrap();
+            let made = default_id(&daemon).unwrap();
             let facts = facts(&Settings::default(), &daemon, made, "u".to_owned());
             assert_eq!(facts.id.name(), id);
             assert_eq!(facts.admin_emails, [format!("webmaster@{id}")]);

@@ -1,12 +1,12 @@
-//! How answers come: broken off, held, packed, slow, or not at all.
+//! Tests of answers: interrupted, held, compressed, slow, or missing.
 
 use super::*;
 
 #[tokio::test]
-async fn a_harvest_that_is_broken_off_goes_on_at_its_page() {
+async fn an_interrupted_harvest_continues_at_its_page() {
     let peer = peer(45).await;
-    for parts_max in [0, 1, 2] {
-        assert!(peer.harvest(peer.settings(), parts_max).await.is_none());
+    for batches_max in [0, 1, 2] {
+        assert!(peer.harvest(peer.settings(), batches_max).await.is_none());
     }
     assert_eq!(peer.titles().len(), 30);
     let (end, stored) = peer.harvest(peer.settings(), usize::MAX).await.unwrap();
@@ -20,7 +20,7 @@ async fn a_harvest_that_is_broken_off_goes_on_at_its_page() {
 }
 
 #[tokio::test]
-async fn pages_that_come_fast_are_one_part_where_that_is_wanted() {
+async fn fast_pages_are_merged_into_one_batch_on_request() {
     let peer = peer(45).await;
     let bounds = Bounds::default();
     let running = |settings| {
@@ -29,17 +29,17 @@ async fn pages_that_come_fast_are_one_part_where_that_is_wanted() {
         running.holding(Duration::from_secs(3_600))
     };
     let mut all = running(peer.settings());
-    let Step::Part(part) = all.next().await else { panic!() };
-    assert_eq!((part.records.len(), part.last), (45, true));
+    let Step::Batch(batch) = all.next().await else { panic!() };
+    assert_eq!((batch.records.len(), batch.last), (45, true));
     assert!(matches!(all.next().await, Step::End(_)));
-    // Nothing is held while a pause is made.
+    // Nothing is held during a pause.
     let mut some = running(Settings { delay_ms: 50, ..peer.settings() });
-    let Step::Part(part) = some.next().await else { panic!() };
-    assert_eq!((part.records.len(), part.last), (10, false));
+    let Step::Batch(batch) = some.next().await else { panic!() };
+    assert_eq!((batch.records.len(), batch.last), (10, false));
 }
 
 #[tokio::test]
-async fn nothing_is_held_over_a_turn_that_is_waited_for() {
+async fn nothing_is_held_during_the_wait_for_a_turn() {
     let peer = peer(45).await;
     let hosts = Hosts::default();
     let bounds = Bounds { time_max: Duration::from_secs(5), ..Bounds::default() };
@@ -47,9 +47,9 @@ async fn nothing_is_held_over_a_turn_that_is_waited_for() {
     let (checkpoint, shutdown) = (Checkpoint::default(), peer.shutdown.child());
     let running = Running::new(repository, peer.settings(), checkpoint, bounds, shutdown);
     let mut running = running.holding(Duration::from_secs(3_600));
-    let Step::Part(part) = running.next().await else { panic!() };
-    assert_eq!(part.records.len(), 10);
-    // As long as somebody else has the turn nothing is asked, and the wait has an end.
+    let Step::Batch(batch) = running.next().await else { panic!() };
+    assert_eq!(batch.records.len(), 10);
+    // While another holds the turn no request is made, and the wait is bounded.
     let turn = hosts.turn("127.0.0.1", Duration::ZERO).await;
     let asked = peer.site.lock().unwrap().asked.len();
     let Step::End(end) = running.next().await else { panic!() };
@@ -59,7 +59,7 @@ async fn nothing_is_held_over_a_turn_that_is_waited_for() {
 }
 
 #[tokio::test]
-async fn nothing_is_held_while_an_answer_does_not_come() {
+async fn nothing_is_held_while_an_answer_is_missing() {
     let peer = peer(25).await;
     let (bounds, shutdown) = (Bounds::default(), peer.shutdown.child());
     let checkpoint = Checkpoint::default();
@@ -69,17 +69,17 @@ async fn nothing_is_held_while_an_answer_does_not_come() {
     let gate = peer.gate.clone();
     gate.forget_permits(Semaphore::MAX_PERMITS);
     gate.add_permits(3);
-    let Step::Part(part) = running.next().await else { panic!() };
-    assert_eq!(part.records.len(), 10);
+    let Step::Batch(batch) = running.next().await else { panic!() };
+    assert_eq!(batch.records.len(), 10);
     gate.add_permits(Semaphore::MAX_PERMITS / 2);
-    let Step::Part(part) = running.next().await else { panic!() };
-    assert_eq!((part.records.len(), part.last), (15, true));
+    let Step::Batch(batch) = running.next().await else { panic!() };
+    assert_eq!((batch.records.len(), batch.last), (15, true));
     assert!(matches!(running.next().await, Step::End(_)));
     assert_eq!(peer.site.lock().unwrap().asked.len(), 5, "each was asked for once");
 }
 
 #[tokio::test]
-async fn what_is_held_is_bounded_in_bytes() {
+async fn held_records_are_bounded_in_bytes() {
     let peer = peer(45).await;
     // Pages of 3 MiB.
     peer.site.lock().unwrap().large = (0..45).step_by(10).map(|it| (it, 3 << 20)).collect();
@@ -87,49 +87,49 @@ async fn what_is_held_is_bounded_in_bytes() {
     let checkpoint = Checkpoint::default();
     let running = Running::new(peer.repository(), peer.settings(), checkpoint, bounds, shutdown);
     let mut running = running.holding(Duration::from_secs(3_600));
-    let Step::Part(part) = running.next().await else { panic!() };
-    assert_eq!((part.records.len(), part.last), (30, false));
+    let Step::Batch(batch) = running.next().await else { panic!() };
+    assert_eq!((batch.records.len(), batch.last), (30, false));
 }
 
 #[tokio::test]
-async fn packed_pages_are_unpacked() {
+async fn compressed_pages_are_decompressed() {
     for mode in [Mode::Gzip, Mode::Deflate] {
         let peer = peer(25).await;
         peer.set(mode);
-        let end = peer.whole().await;
+        let end = peer.harvest_all().await;
         assert_eq!((end.outcome, peer.titles()), (Ok(()), peer.expected()), "{mode:?}");
     }
 }
 
 #[tokio::test]
-async fn what_unpacks_to_too_much_is_named() {
+async fn a_page_that_decompresses_to_too_much_is_reported() {
     let peer = peer(25).await;
     peer.set(Mode::Bomb);
-    let Err(Failure::Transfer { problem: why, .. }) = peer.whole().await.outcome else { panic!() };
-    assert!(why.contains("unpacks to more than 4194304 bytes"), "{why}");
+    let Err(Failure::Transfer { problem, .. }) = peer.harvest_all().await.outcome else { panic!() };
+    assert!(problem.contains("unpacks to more than 4194304 bytes"), "{problem}");
     peer.set(Mode::Brotli);
-    let Err(Failure::Transfer { problem: why, .. }) = peer.whole().await.outcome else { panic!() };
-    assert!(why.contains("\"br\""), "{why}");
+    let Err(Failure::Transfer { problem, .. }) = peer.harvest_all().await.outcome else { panic!() };
+    assert!(problem.contains("\"br\""), "{problem}");
     peer.set(Mode::Sound);
-    assert_eq!((peer.whole().await.outcome, peer.titles()), (Ok(()), peer.expected()));
+    assert_eq!((peer.harvest_all().await.outcome, peer.titles()), (Ok(()), peer.expected()));
 }
 
 #[tokio::test]
-async fn long_tokens_go_by_post() {
+async fn long_tokens_are_sent_with_post() {
     let peer = peer(25).await;
     peer.site.lock().unwrap().padding = 3_000;
-    assert_eq!((peer.whole().await.outcome, peer.titles()), (Ok(()), peer.expected()));
+    assert_eq!((peer.harvest_all().await.outcome, peer.titles()), (Ok(()), peer.expected()));
     let site = peer.site.lock().unwrap();
     assert_eq!(site.asked.iter().filter(|it| it.0 == Method::POST).count(), 2);
     assert!(site.asked.iter().all(|(_, length)| *length < 2_000), "{:?}", site.asked);
 }
 
 #[tokio::test]
-async fn a_pause_that_is_asked_for_is_made() {
+async fn a_requested_pause_is_made() {
     let peer = peer(5).await;
     peer.set(Mode::Busy);
     let began = clock::monotonic();
-    let end = peer.whole().await;
+    let end = peer.harvest_all().await;
     assert_eq!((end.outcome, peer.titles()), (Ok(()), peer.expected()));
     assert!(Duration::from_secs(1) <= clock::monotonic() - began);
     let [(Warning::Retried(why), 1)] = &end.report.warnings[..] else { panic!() };
@@ -137,14 +137,14 @@ async fn a_pause_that_is_asked_for_is_made() {
 }
 
 #[tokio::test]
-async fn errors_of_the_protocol_count_under_any_status() {
+async fn protocol_errors_count_under_any_status() {
     let peer = peer(0).await;
     peer.set(Mode::WrongStatus);
-    assert_eq!(peer.whole().await.outcome, Ok(()), "noRecordsMatch is no failure");
+    assert_eq!(peer.harvest_all().await.outcome, Ok(()), "noRecordsMatch is no failure");
 }
 
 #[tokio::test]
-async fn single_requests_are_answered_or_refused_by_name() {
+async fn single_requests_are_answered_or_refused_with_a_reason() {
     let peer = peer(25).await;
     let repository = peer.repository();
     assert_eq!(repository.identify().await.unwrap().0.repository_name, "Test");
@@ -166,14 +166,14 @@ async fn single_requests_are_answered_or_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_shutdown_ends_it_where_it_is() {
+async fn a_shutdown_stops_a_harvest() {
     let peer = peer(25).await;
     let shutdown = Shutdown::new();
     let checkpoint = peer.target().checkpoint().await.unwrap();
     let bounds = Bounds::default();
     let (repository, settings) = (peer.repository(), peer.settings());
     let mut running = Running::new(repository, settings, checkpoint, bounds, shutdown.clone());
-    assert!(matches!(running.next().await, Step::Part(_)));
+    assert!(matches!(running.next().await, Step::Batch(_)));
     shutdown.start();
     assert_eq!(running.next().await, Step::Stopped);
 }

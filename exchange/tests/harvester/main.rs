@@ -1,5 +1,5 @@
-//! Repositories over HTTP as sources of a collection: packed and broken pages, long tokens, pauses, and
-//! harvests that are broken off.
+//! Tests of repositories as sources of a collection: compressed and broken pages, long tokens, pauses,
+//! and interrupted harvests.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -39,43 +39,43 @@ const START: i64 = 1_767_225_600;
 
 const PAGE: usize = 10;
 
-/// When items changed, if they did.
+/// Time of the items' changes.
 static CHANGED: LazyLock<i64> = LazyLock::new(now);
 
-/// How the next answers are.
+/// Kind of the next answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Mode {
     #[default]
     Sound,
     Gzip,
     Deflate,
-    /// Unpacks to 5 MiB.
+    /// Decompresses to 5 MiB.
     Bomb,
-    /// A page of HTML with status 200.
+    /// An HTML page with status 200.
     Html,
     /// Busy once, then sound.
     Busy,
-    /// Errors of the protocol come under status 404.
+    /// Protocol errors with status 404.
     WrongStatus,
-    /// Packed with what nobody asked for.
+    /// A coding that was not offered.
     Brotli,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SiteData {
     mode: Mode,
-    /// Identifiers with version and whether they are deleted; stamps go by the version.
+    /// Items by number: version, and whether deleted; stamps follow from the version.
     items: BTreeMap<u32, (u32, bool)>,
-    /// What was asked: method and length of the URL.
+    /// The requests: method and length of the URL.
     asked: Vec<(Method, usize)>,
     deleted: Deleted,
     /// Appended to tokens.
     padding: usize,
-    /// Items with a long title: so many bytes.
+    /// Items with a long title: its bytes.
     large: BTreeMap<u32, usize>,
 }
 
-type Site = Arc<Mutex<Shared>>;
+type Site = Arc<Mutex<SiteData>>;
 
 fn stamp(version: u32) -> Datestamp {
     let at = if version == 0 { START } else { *CHANGED };
@@ -104,8 +104,8 @@ fn record(id: u32, (version, deleted): (u32, bool)) -> Record {
     }
 }
 
-/// The records of a list from `from` on.
-fn chosen(site: &Shared, from: i64) -> Vec<Record> {
+/// Returns the records of a list from `from` on.
+fn records_from(site: &SiteData, from: i64) -> Vec<Record> {
     let mut chosen = Vec::new();
     for (id, item) in &site.items {
         let mut it = record(*id, *item);
@@ -120,7 +120,7 @@ fn chosen(site: &Shared, from: i64) -> Vec<Record> {
     chosen
 }
 
-fn written(site: &Shared, request: &Result<Request, Fault>) -> (String, bool) {
+fn response_text(site: &SiteData, request: &Result<Request, Fault>) -> (String, bool) {
     let date = Datestamp::at(now(), Granularity::Second);
     let writer = Writer::new(date, "http://h/oai", request.as_ref().ok());
     let fault = |code| vec![Fault::new(code, "")];
@@ -164,7 +164,7 @@ fn written(site: &Shared, request: &Result<Request, Fault>) -> (String, bool) {
             (next(), usize::try_from(next()).unwrap())
         }
     };
-    let chosen = chosen(site, from);
+    let chosen = records_from(site, from);
     if chosen.is_empty() {
         return (writer.faults(&fault(Code::NoRecordsMatch)), true);
     }
@@ -195,9 +195,9 @@ async fn serve(
     site.asked.push((method.clone(), uri.to_string().len()));
     let query = String::from_utf8(body.to_vec()).unwrap();
     let query = if method == Method::POST { &query } else { uri.query().unwrap_or_default() };
-    // What the base URL has besides stays there.
+    // The base URL keeps its own query.
     let query = query.replace("key=1&", "");
-    let (text, is_error) = written(&site, &Request::parse(&query));
+    let (text, is_error) = response_text(&site, &Request::parse(&query));
     let accepts = headers.get(header::ACCEPT_ENCODING).unwrap().to_str().unwrap();
     assert!(accepts.contains("gzip") && accepts.contains("deflate"));
     let xml = [(header::CONTENT_TYPE, "text/xml")];
@@ -243,7 +243,7 @@ struct Peer {
     collection: Collection,
     /// One request is answered for each of its permits.
     gate: Arc<Semaphore>,
-    /// How long records are said to live.
+    /// Time to live of records, if set.
     ttl_secs: Option<u64>,
 }
 
@@ -253,11 +253,11 @@ impl Drop for Peer {
     }
 }
 
-/// A repository of so many items, and an empty collection.
+/// Returns a repository of `count` items, and an empty collection.
 async fn peer(count: u32) -> Peer {
     let items = (0..count).map(|id| (id, (0, false))).collect();
     let deleted = Deleted::Persistent;
-    let site = Arc::new(Mutex::new(Shared { items, deleted, ..Shared::default() }));
+    let site = Arc::new(Mutex::new(SiteData { items, deleted, ..SiteData::default() }));
     let gate = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS / 4));
     let listener = server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let url = format!("http://{}/oai?key=1", listener.local_addr().unwrap());
@@ -288,8 +288,8 @@ impl Peer {
         Settings::new(self.url.as_str())
     }
 
-    /// Harvests into the collection; after so many parts it is broken off, and nothing returned.
-    async fn harvest(&self, settings: Settings, parts_max: usize) -> Option<(End, Vec<Stored>)> {
+    /// Harvests into the collection; returns `None` if it is interrupted after `batches_max` batches.
+    async fn harvest(&self, settings: Settings, batches_max: usize) -> Option<(End, Vec<Stored>)> {
         let mut target = self.target();
         let checkpoint = target.checkpoint().await.unwrap();
         let shutdown = self.shutdown.child();
@@ -298,12 +298,12 @@ impl Peer {
         let mut all = Vec::new();
         loop {
             match running.next().await {
-                Step::Part(part) => {
-                    if all.len() == parts_max {
+                Step::Batch(batch) => {
+                    if all.len() == batches_max {
                         return None;
                     }
                     let prefix = running.prefix().to_owned();
-                    all.push(target.store(*part, &prefix).await.unwrap());
+                    all.push(target.store(*batch, &prefix).await.unwrap());
                 }
                 Step::End(end) => {
                     target.store_end(&end.checkpoint).await.unwrap();
@@ -314,7 +314,7 @@ impl Peer {
         }
     }
 
-    async fn whole(&self) -> End {
+    async fn harvest_all(&self) -> End {
         self.harvest(self.settings(), usize::MAX).await.unwrap().0
     }
 
@@ -322,7 +322,7 @@ impl Peer {
         self.site.lock().unwrap().mode = mode;
     }
 
-    /// Titles of the objects that the collection has, by number.
+    /// Returns the titles of the collection's objects, by number.
     fn titles(&self) -> BTreeMap<u32, String> {
         let gatherer = SourceIdentity::new(self.url.as_str()).gatherer_id;
         (0..200)

@@ -1,13 +1,13 @@
-//! Which records come, stay and go.
+//! Tests of records: arrival, expiry and deletion.
 
 use super::*;
 
-/// Records that say nothing of how long they live do so until the repository says otherwise: one that was
-/// away for longer than that would not send them again.
+/// Records without a time to live stay until the repository deletes them: one that was away for longer
+/// would not send them again.
 #[tokio::test]
-async fn what_a_repository_that_is_away_has_sent_stays() {
+async fn records_of_an_absent_repository_stay() {
     let peer = peer(15).await;
-    peer.whole().await;
+    peer.harvest_all().await;
     let year = 365 * 86_400_000;
     let swept = peer.collection.sweep(Stamp(clock::now_ms() + 50 * year), 1.0).unwrap();
     assert_eq!((swept, peer.titles().len()), (Swept::Done { expired: 0 }, 15));
@@ -25,18 +25,17 @@ async fn a_record_that_is_too_large_is_named_and_counted() {
     let (settings, shutdown) = (peer.settings(), peer.shutdown.child());
     let (checkpoint, bounds) = (Checkpoint::default(), Bounds::default());
     let mut running = Running::new(peer.repository(), settings, checkpoint, bounds, shutdown);
-    let Step::Part(part) = running.next().await else { panic!() };
-    let stored = target.store(*part, "oai_dc").await.unwrap();
+    let Step::Batch(batch) = running.next().await else { panic!() };
+    let stored = target.store(*batch, "oai_dc").await.unwrap();
     assert_eq!((small.len(), stored.applied.oversized, stored.problems), (4, 1, 1));
     let [(identifier, problem)] = &stored.named[..] else { panic!("{:?}", stored.named) };
     assert_eq!(identifier, "oai:test:3");
     assert!(problem.message.contains("too large"), "{problem}");
 }
 
-/// What is as it was is not sent again: without a word it would be taken for gone once the time that it has
-/// is over.
+/// Unchanged records are not sent again: without a confirmation they would expire.
 #[tokio::test]
-async fn harvests_confirm_what_lives() {
+async fn harvests_confirm_live_records() {
     let mut peer = peer(15).await;
     peer.ttl_secs = Some(30 * 86_400);
     let confirmed = || {
@@ -50,12 +49,12 @@ async fn harvests_confirm_what_lives() {
         assert_eq!((last.0, last.1), (identity.gatherer_id, identity.base_url));
         last.2
     };
-    peer.whole().await;
+    peer.harvest_all().await;
     let first = confirmed();
-    peer.whole().await;
-    // Not with each: it is a change, of which everybody hears.
+    peer.harvest_all().await;
+    // Not each harvest confirms: a confirmation is a change for all consumers.
     assert!(confirmed().0 - first.0 <= 6 * 3_600_000);
-    // A month after the last one they go, and not before.
+    // They expire a month after the last confirmation.
     let day = 86_400_000;
     let after = |days: u64| Stamp(confirmed().0 + days * day);
     let swept = |at| peer.collection.sweep(at, 1.0).unwrap();
@@ -64,9 +63,9 @@ async fn harvests_confirm_what_lives() {
 }
 
 #[tokio::test]
-async fn what_is_there_comes_and_then_what_is_new() {
+async fn a_full_harvest_is_followed_by_incremental_ones() {
     let peer = peer(45).await;
-    let end = peer.whole().await;
+    let end = peer.harvest_all().await;
     assert_eq!((end.outcome, end.report.records), (Ok(()), 45));
     assert_eq!(peer.titles(), peer.expected());
     assert_eq!(peer.titles().len(), 45);
@@ -77,27 +76,27 @@ async fn what_is_there_comes_and_then_what_is_new() {
         site.items.insert(77, (1, false));
     }
     let version = peer.collection.version();
-    let end = peer.whole().await;
+    let end = peer.harvest_all().await;
     assert_eq!((end.outcome, end.report.records, end.report.deleted), (Ok(()), 3, 1));
     assert_eq!(peer.titles(), peer.expected());
     let changed = peer.collection.version();
-    // Three changes, and at times the confirmation of all that lives.
+    // Three changes, and perhaps a confirmation.
     assert!((3..=4).contains(&(changed.serial - version.serial)), "{version} to {changed}");
-    // The overlap brings them again; nothing comes of it.
-    let end = peer.whole().await;
+    // The overlap brings them again, without effect.
+    let end = peer.harvest_all().await;
     assert_eq!((end.outcome, end.report.full), (Ok(()), false));
     assert!(peer.collection.version().serial - changed.serial <= 1);
 }
 
 #[tokio::test]
-async fn deletions_that_are_not_told_of_show_in_a_full_harvest() {
+async fn a_full_harvest_finds_unannounced_deletions() {
     let peer = peer(25).await;
     peer.site.lock().unwrap().deleted = Deleted::No;
-    assert_eq!(peer.whole().await.outcome, Ok(()));
+    assert_eq!(peer.harvest_all().await.outcome, Ok(()));
     peer.site.lock().unwrap().items.retain(|id, _| id % 5 != 0);
-    assert_eq!(peer.whole().await.outcome, Ok(()));
+    assert_eq!(peer.harvest_all().await.outcome, Ok(()));
     assert_eq!(peer.titles().len(), 25);
-    // Waits for as long as that until it is time.
+    // Wait for the next full harvest.
     let settings = Settings { full_every_secs: 1, ..peer.settings() };
     let full = async {
         loop {
@@ -111,7 +110,7 @@ async fn deletions_that_are_not_told_of_show_in_a_full_harvest() {
     assert_eq!((end.outcome, peer.titles()), (Ok(()), peer.expected()));
 }
 
-/// A full harvest; what the collection says to it.
+/// Makes a full harvest; returns its end, or the collection's error.
 async fn full(peer: &Peer, confirmed: bool) -> Result<End, collection::Error> {
     let mut target = peer.target().confirmed(confirmed);
     let mut checkpoint = target.checkpoint().await?;
@@ -121,9 +120,9 @@ async fn full(peer: &Peer, confirmed: bool) -> Result<End, collection::Error> {
     let mut running = Running::new(repository, peer.settings(), checkpoint, bounds, shutdown);
     loop {
         match running.next().await {
-            Step::Part(part) => {
+            Step::Batch(batch) => {
                 let prefix = running.prefix().to_owned();
-                target.store(*part, &prefix).await?;
+                target.store(*batch, &prefix).await?;
             }
             Step::End(end) => return Ok(*end),
             Step::Stopped => panic!("nobody stopped it"),
@@ -132,9 +131,9 @@ async fn full(peer: &Peer, confirmed: bool) -> Result<End, collection::Error> {
 }
 
 #[tokio::test]
-async fn a_repository_that_has_lost_most_waits_for_a_word() {
+async fn the_loss_of_most_records_waits_for_a_confirmation() {
     let peer = peer(150).await;
-    assert_eq!(peer.whole().await.outcome, Ok(()));
+    assert_eq!(peer.harvest_all().await.outcome, Ok(()));
     peer.site.lock().unwrap().items.retain(|id, _| *id < 10);
     for _ in 0..2 {
         let held = full(&peer, false).await;
@@ -149,16 +148,16 @@ async fn a_repository_that_has_lost_most_waits_for_a_word() {
 }
 
 #[tokio::test]
-async fn what_was_lost_and_is_back_needs_no_word() {
+async fn records_that_are_back_need_no_confirmation() {
     let peer = peer(150).await;
-    assert_eq!(peer.whole().await.outcome, Ok(()));
+    assert_eq!(peer.harvest_all().await.outcome, Ok(()));
     let all = peer.site.lock().unwrap().items.clone();
-    // Several pages: the harvest is held at the last one.
+    // Several pages: the last one causes the refusal.
     peer.site.lock().unwrap().items.retain(|id, _| *id < 35);
     let held = full(&peer, false).await;
     assert!(matches!(held, Err(collection::Error::Loss { lost: 115, .. })), "{held:?}");
     peer.site.lock().unwrap().items = all;
-    let end = peer.whole().await;
+    let end = peer.harvest_all().await;
     assert_eq!((end.outcome, end.report.full), (Ok(()), true));
     assert_eq!((peer.titles().len(), peer.titles()), (150, peer.expected()));
 }

@@ -1,13 +1,12 @@
-//! A repository that can be wrong in all the ways that repositories in the field are, one at a time.
+//! A hostile repository with the faults of repositories in the field, one at a time.
 //!
-//! A server on a raw socket, so that every layer can be wrong: connection, HTTP, encoding, XML,
-//! protocol, clock, data. Its items are generated, its clock goes on by a second for each request.
-//! [`Server::heal`] makes it honest; whatever a harvester has got by then has to be enough to go on
-//! from.
+//! It is a server on a raw socket, so that every layer can be wrong: connection, HTTP, encoding, XML,
+//! protocol, clock, data. Its items are generated; its clock advances by a second with each request.
+//! [`Server::heal`] makes it honest, and a harvester must be able to continue from its checkpoint.
 
 pub(crate) mod mode;
 mod pages;
-mod sent;
+mod transfer;
 mod wire;
 mod world;
 
@@ -19,40 +18,39 @@ use tokio::task::JoinSet;
 
 pub(crate) use mode::{Expected, Mode};
 use pages::Document;
-use wire::{Answer, Asked, Manner};
+use wire::{Answer, Manner, Request};
 pub(crate) use world::DAMAGED;
-use world::{Item, Place, World};
+use world::{Item, Slot, World};
 
 /// Records of a page.
 const PAGE: usize = 10;
-/// The page that is wrong, where one is.
+/// The wrong page, if the fault has one.
 const BAD_PAGE: usize = 2;
-/// Longest request target that is taken, in bytes; more is 414.
+/// Longest accepted request target, in bytes; a longer one gets 414.
 const TARGET_BYTES_MAX: usize = 8_000;
 
 /// The server; ends when dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     base_url: String,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ServerState>>,
     _tasks: JoinSet<()>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ServerState {
     world: World,
     healed: bool,
-    /// Address of the listener, and of another one that is honest always.
+    /// Address of the listener, and of another one that is always honest.
     hosts: [String; 2],
-    /// How often the fault has shown itself.
+    /// Number of occurrences of the fault.
     shown: u32,
-    /// Whether it has come to the point from which on it answers nothing any more.
+    /// Whether it has reached the point after which it answers nothing.
     down: bool,
-    /// Queries of the requests, in their order.
+    /// The queries so far, in order.
     asked: Vec<String>,
-    /// The first token that was handed out.
     first_token: Option<String>,
-    /// Bytes or pieces sent of answers without end.
+    /// Bytes or pieces sent of endless answers.
     streamed: u64,
 }
 
@@ -63,7 +61,7 @@ impl Server {
         let hosts = listeners.each_ref().map(|it| it.local_addr().unwrap().to_string());
         let base_url = format!("http://{}/oai", hosts[0]);
         let world = World::new(mode, now);
-        let state = State {
+        let state = ServerState {
             world,
             healed: false,
             hosts,
@@ -81,47 +79,39 @@ impl Server {
         Self { base_url, state, _tasks: tasks }
     }
 
-    /// Where the repository is.
     pub(crate) fn base_url(&self) -> &str {
         &self.base_url
     }
 
-    /// Makes it honest.
     pub(crate) fn heal(&self) {
         self.state().healed = true;
     }
 
-    /// Whether it is honest by now.
     pub(crate) fn is_healed(&self) -> bool {
         self.state().healed
     }
 
-    /// Changes two items, deletes one, adds one.
     pub(crate) fn change(&self) {
         self.state().world.change();
     }
 
-    /// Titles by identifier, `None` of what is deleted.
     pub(crate) fn truth(&self) -> BTreeMap<String, Option<String>> {
         self.state().world.truth()
     }
 
-    /// The identifier of the item that is damaged.
     pub(crate) fn damaged(&self) -> String {
         self.state().world.items[DAMAGED].identifier.clone()
     }
 
-    /// The queries so far.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.state().asked.clone()
     }
 
-    /// Bytes sent of answers that have no end.
     pub(crate) fn streamed(&self) -> u64 {
         self.state().streamed
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ServerState> {
         self.state.lock().unwrap()
     }
 }
@@ -130,7 +120,7 @@ async fn listener() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").await.unwrap()
 }
 
-async fn accept(listener: TcpListener, state: Arc<Mutex<State>>, other: bool) {
+async fn accept(listener: TcpListener, state: Arc<Mutex<ServerState>>, other: bool) {
     let mut connections = JoinSet::new();
     loop {
         let (stream, _) = listener.accept().await.unwrap();
@@ -139,7 +129,7 @@ async fn accept(listener: TcpListener, state: Arc<Mutex<State>>, other: bool) {
     }
 }
 
-async fn serve(stream: TcpStream, state: Arc<Mutex<State>>, other: bool) {
+async fn serve(stream: TcpStream, state: Arc<Mutex<ServerState>>, other: bool) {
     let mut open = Some(stream);
     while let Some(mut stream) = open.take() {
         let Some(asked) = wire::read(&mut stream).await else { return };
@@ -150,8 +140,8 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<State>>, other: bool) {
     }
 }
 
-impl State {
-    fn answer(&mut self, asked: &Asked, other: bool) -> Answer {
+impl ServerState {
+    fn answer(&mut self, asked: &Request, other: bool) -> Answer {
         self.world.clock += 1;
         self.asked.push(format!("{} {}?{}", asked.method, asked.path, asked.query));
         let mode = if self.healed || other { Mode::Honest } else { self.world.mode };
@@ -161,7 +151,7 @@ impl State {
         if let Some(answer) = self.before(mode, asked) {
             return answer;
         }
-        // Data do not heal: what was odd about them stays; but documents do.
+        // Healing changes documents, but not the data: their oddities stay.
         let written_as = if self.healed && !is_of_data(self.world.mode) {
             Mode::Honest
         } else {
@@ -173,10 +163,10 @@ impl State {
         answer
     }
 
-    /// What is answered without looking at what was asked.
-    fn before(&mut self, mode: Mode, asked: &Asked) -> Option<Answer> {
+    /// Returns an answer that does not depend on the verb, if the mode has one.
+    fn before(&mut self, mode: Mode, asked: &Request) -> Option<Answer> {
         let moved = |to: String, status| Some(Answer::status(status).header("Location", to));
-        let Asked { path, query, .. } = asked;
+        let Request { path, query, .. } = asked;
         match mode {
             Mode::BusyForEver if self.down => Some(Answer::status(503)),
             Mode::BrokenForEver if self.down => Some(Answer::status(500)),
@@ -195,7 +185,7 @@ impl State {
         }
     }
 
-    fn document(&mut self, mode: Mode, asked: &Asked) -> Answer {
+    fn document(&mut self, mode: Mode, asked: &Request) -> Answer {
         let world_mode = self.world.mode;
         let base_url = format!("http://{}/oai", self.hosts[0]);
         let inner = match asked.get("verb") {
@@ -212,7 +202,7 @@ impl State {
         self.sent(mode, asked, false, pages::encoded(world_mode, &document.text()))
     }
 
-    fn one(&self, asked: &Asked) -> String {
+    fn one(&self, asked: &Request) -> String {
         let mode = self.world.mode;
         let wanted = |it: &&Item| Some(it.identifier.as_str()) == asked.get("identifier");
         match self.world.items.iter().find(wanted) {
@@ -221,20 +211,20 @@ impl State {
         }
     }
 
-    /// Whether the fault shows itself now, if it does so `times` in all.
+    /// Returns whether the fault occurs now; it does so `times` in all.
     fn shows(&mut self, times: u32) -> bool {
         self.shown += 1;
         self.shown <= times
     }
 
-    fn list(&mut self, mode: Mode, asked: &Asked, verb: &str, base_url: &str) -> Answer {
+    fn list(&mut self, mode: Mode, asked: &Request, verb: &str, base_url: &str) -> Answer {
         let written_as = self.world.mode;
-        let (place, code) = match self.place(mode, asked) {
-            Ok(place) => (place, None),
-            Err(code) => (Place::default(), Some(code)),
+        let (slot, code) = match self.slot(mode, asked) {
+            Ok(slot) => (slot, None),
+            Err(code) => (Slot::default(), Some(code)),
         };
-        let page = place.page;
-        let (items, next) = self.world.page(&place, page_size(mode));
+        let page = slot.page;
+        let (items, next) = self.world.page(&slot, page_size(mode));
         let bad = code.is_none() && items.iter().any(|it| it.index == DAMAGED);
         if let Some(answer) = self.instead(mode, asked, page, bad).filter(|_| code.is_none()) {
             return answer;
@@ -242,7 +232,7 @@ impl State {
         let listed = code.is_none();
         let inner = match code.or_else(|| self.refused(mode, page)) {
             Some(code) => pages::error(written_as, code),
-            None => self.listed(mode, asked, (verb, bad), &place, (items, next)),
+            None => self.listed(mode, asked, (verb, bad), &slot, (items, next)),
         };
         let failed = mode == Mode::ErrorStatus && inner.contains("<error ");
         let document = Document::new(&self.world, base_url, asked, inner);
@@ -260,16 +250,16 @@ impl State {
         answer
     }
 
-    /// Where in which list the request is, or the code of the error that it gets.
-    fn place(&self, mode: Mode, asked: &Asked) -> Result<Place, &'static str> {
+    /// Returns the list and position of a request, or the code of its error.
+    fn slot(&self, mode: Mode, asked: &Request) -> Result<Slot, &'static str> {
         if let Some(token) = asked.get("resumptionToken") {
             let token = self.plain_token(token).ok_or("badResumptionToken")?;
-            let mut place = Place::of_token(&token).ok_or("badResumptionToken")?;
+            let mut slot = Slot::of_token(&token).ok_or("badResumptionToken")?;
             if mode == Mode::SetLost {
-                place.set = None;
-                place.size = None;
+                slot.set = None;
+                slot.size = None;
             }
-            return Ok(place);
+            return Ok(slot);
         }
         let prefix = if mode == Mode::FormatMissing { "marcxml" } else { "oai_dc" };
         match asked.get("metadataPrefix") {
@@ -290,16 +280,16 @@ impl State {
             }
         };
         let set = asked.get("set").map(str::to_owned);
-        let place = Place {
+        let slot = Slot {
             from: bound("from", 0)?,
             until: bound("until", 86_399)?,
             set,
-            ..Place::default()
+            ..Slot::default()
         };
-        if self.world.size(&place) == 0 { Err("noRecordsMatch") } else { Ok(place) }
+        if self.world.size(&slot) == 0 { Err("noRecordsMatch") } else { Ok(slot) }
     }
 
-    /// The error of a page.
+    /// Returns the code of a page's error, if it has one.
     fn refused(&mut self, mode: Mode, page: usize) -> Option<&'static str> {
         let late = page == BAD_PAGE;
         match mode {
@@ -313,8 +303,8 @@ impl State {
         }
     }
 
-    /// What stands in the place of a page, none of it XML of ours.
-    fn instead(&mut self, mode: Mode, asked: &Asked, page: usize, bad: bool) -> Option<Answer> {
+    /// Returns an answer instead of a page, without our XML, if the mode has one.
+    fn instead(&mut self, mode: Mode, asked: &Request, page: usize, bad: bool) -> Option<Answer> {
         self.down |= BAD_PAGE <= page;
         let busy = || Answer::status(503);
         let after = |value: String| Some(Answer::status(503).header("Retry-After", value));
@@ -360,14 +350,14 @@ impl State {
         }
     }
 
-    /// The verb element with its items and token.
+    /// Returns the verb element with its items and token.
     fn listed(
         &mut self,
         mode: Mode,
-        asked: &Asked,
+        asked: &Request,
         (verb, bad): (&str, bool),
-        place: &Place,
-        (items, mut next): (Vec<Item>, Option<Place>),
+        slot: &Slot,
+        (items, mut next): (Vec<Item>, Option<Slot>),
     ) -> String {
         let written_as = self.world.mode;
         let write = |it: &Item| match verb {
@@ -375,18 +365,18 @@ impl State {
             _ => pages::record(written_as, it),
         };
         let mut content: Vec<String> = items.iter().map(write).collect();
-        if mode == Mode::PageEmpty && place.page == BAD_PAGE && place.cursor.is_multiple_of(2) {
-            // The same place again, under a token that differs.
+        if mode == Mode::PageEmpty && slot.page == BAD_PAGE && slot.cursor.is_multiple_of(2) {
+            // The same position again, with another token.
             content.clear();
-            next = Some(Place { cursor: place.cursor + 1, page: place.page + 1, ..place.clone() });
+            next = Some(Slot { cursor: slot.cursor + 1, page: slot.page + 1, ..slot.clone() });
         }
-        if mode == Mode::Repeats && 0 < place.page {
-            let before = Place { after: None, ..place.clone() };
-            let (all, _) = self.world.page(&Place { cursor: 0, ..before }, usize::MAX);
-            let again = all.iter().take(place.cursor).rev().take(3).rev().map(write);
+        if mode == Mode::Repeats && 0 < slot.page {
+            let before = Slot { after: None, ..slot.clone() };
+            let (all, _) = self.world.page(&Slot { cursor: 0, ..before }, usize::MAX);
+            let again = all.iter().take(slot.cursor).rev().take(3).rev().map(write);
             content.splice(0..0, again);
         }
-        let token = self.token(mode, asked, place, next.as_ref());
+        let token = self.token(mode, asked, slot, next.as_ref());
         let half = content.len() / 2;
         let element = |verb: &str, it: &str| pages::element(written_as, verb, it);
         match mode {
@@ -410,37 +400,37 @@ impl State {
         }
     }
 
-    /// The token's element; empty where there is none.
-    fn token(&mut self, mode: Mode, asked: &Asked, place: &Place, next: Option<&Place>) -> String {
+    /// Returns the token's element; empty without a token.
+    fn token(&mut self, mode: Mode, asked: &Request, slot: &Slot, next: Option<&Slot>) -> String {
         let this = asked.get("resumptionToken").unwrap_or_default().to_owned();
-        let written = |value: &str| pages::token(&self.world, place, value);
+        let token_element = |value: &str| pages::token(&self.world, slot, value);
         let Some(next) = next else {
             return match mode {
-                Mode::TokenFirst => written(self.first_token.as_deref().unwrap_or_default()),
-                Mode::TokenBlankLast => written(" \n\t "),
+                Mode::TokenFirst => token_element(self.first_token.as_deref().unwrap_or_default()),
+                Mode::TokenBlankLast => token_element(" \n\t "),
                 Mode::TokenNoneLast => String::new(),
-                Mode::TokenOnOnePage => written(""),
+                Mode::TokenOnOnePage => token_element(""),
                 _ if this.is_empty() => String::new(),
-                _ => written(""),
+                _ => token_element(""),
             };
         };
         let value = self.dressed_token(&next.token());
-        let late = place.page == BAD_PAGE;
+        let late = slot.page == BAD_PAGE;
         let token = match mode {
-            Mode::TokenSame if late => written(&this),
-            Mode::TokenCycle if place.page == BAD_PAGE + 1 => {
-                let back = Place { page: BAD_PAGE, cursor: place.cursor - PAGE, ..place.clone() };
-                written(&self.dressed_token(&back.token()))
+            Mode::TokenSame if late => token_element(&this),
+            Mode::TokenCycle if slot.page == BAD_PAGE + 1 => {
+                let back = Slot { page: BAD_PAGE, cursor: slot.cursor - PAGE, ..slot.clone() };
+                token_element(&self.dressed_token(&back.token()))
             }
             Mode::TokenNoneEarly if late => String::new(),
             Mode::TokenUnread if late => format!("<resumptionToken>{}", pages::escaped(&value)),
-            _ => written(&value),
+            _ => token_element(&value),
         };
         self.first_token.get_or_insert(value);
         token
     }
 
-    /// A token's value as it is handed out.
+    /// Returns the published form of a token's value.
     fn dressed_token(&self, plain: &str) -> String {
         match self.world.mode {
             Mode::TokenOdd => format!("{plain} a+b&c=d%41/?#;<>\"'ü"),
@@ -449,10 +439,10 @@ impl State {
         }
     }
 
-    /// The value within, if it has been handed out so.
+    /// Returns the value within a published token, if it is valid.
     fn plain_token(&self, token: &str) -> Option<String> {
         let plain = token.split(' ').next()?;
-        // Also what was handed out before the repository was healed.
+        // Tokens from before the healing stay valid.
         let dressed = self.dressed_token(plain) == token;
         (dressed || self.healed).then(|| plain.to_owned())
     }
@@ -467,7 +457,7 @@ fn page_size(mode: Mode) -> usize {
     }
 }
 
-/// Faults that lie in what the repository has, rather than in what it does.
+/// Returns whether the fault is one of the data, rather than of the behavior.
 fn is_of_data(mode: Mode) -> bool {
     matches!(
         mode,

@@ -1,21 +1,21 @@
-//! What can be wrong with a repository, and what a harvest of it has to come to.
+//! Modes of the hostile repository, and the expected outcome of a harvest in each.
 //!
-//! The outcomes are written down from what each fault is, before any harvester ran against it.
+//! The outcomes follow from the faults, and were written before any harvester ran against them.
 
-/// What a harvest has to come to, while the fault lasts.
+/// The expected outcome of a harvest during the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
-    /// Every record and every deletion, as they are.
+    /// Every record and every deletion, unchanged.
     Whole,
-    /// The same, but the damaged record may come repaired, or else is named as left out.
+    /// The same, but the damaged record may come repaired, or be named as left out.
     Damaged,
-    /// A failure that says what is wrong; nothing is lost once the repository is healed.
+    /// A failure that names the problem; nothing is lost after the healing.
     Fails,
-    /// Either of [`Whole`](Self::Whole) and [`Fails`](Self::Fails): both are sound.
+    /// [`Whole`](Self::Whole) or [`Fails`](Self::Fails): both are right.
     WholeOrFails,
-    /// Either of [`Damaged`](Self::Damaged) and [`Fails`](Self::Fails).
+    /// [`Damaged`](Self::Damaged) or [`Fails`](Self::Fails).
     DamagedOrFails,
-    /// An end that says that records are missing: they cannot be had, and nobody can know which.
+    /// An end with a warning that records are missing, without their names.
     Warned,
     /// Any of [`Whole`](Self::Whole), [`Warned`](Self::Warned) and [`Fails`](Self::Fails).
     Any,
@@ -23,20 +23,17 @@ pub(crate) enum Expected {
 
 macro_rules! modes {
     ($($name:ident: $expected:ident, $text:literal;)*) => {
-        /// A way of being wrong.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Mode { $(#[doc = $text] $name,)* }
 
         impl Mode {
-            /// All of them.
             pub(crate) const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// What it is, in a line.
+            /// Describes the mode in a line.
             pub(crate) fn text(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// What a harvest comes to meanwhile.
             pub(crate) fn expected(self) -> Expected {
                 match self { $(Self::$name => Expected::$expected,)* }
             }

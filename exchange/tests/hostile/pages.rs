@@ -1,28 +1,28 @@
-//! The documents of the repository, and what of them a fault within the XML changes.
+//! Documents of the hostile repository, with the faults of their XML.
 
 use super::mode::Mode;
-use super::wire::Asked;
-use super::world::{DAMAGED, Item, Place, World, written};
+use super::wire::Request;
+use super::world::{DAMAGED, Item, Slot, World, timestamp};
 
-/// Stands in a document where raw bytes go that no text can have.
+/// Placeholder in a document for raw bytes that text cannot have.
 pub(crate) const MARK: char = '\u{e000}';
 
 const NAMESPACE: &str = "http://www.openarchives.org/OAI/2.0/";
 const INSTANCE: &str = "http://www.w3.org/2001/XMLSchema-instance";
 
-/// A document before it is bytes.
+/// A document before its encoding.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
     mode: Mode,
     base_url: String,
     date: i64,
     request: Vec<(String, String)>,
-    /// What stands within the root, after the request.
+    /// The content of the root, after the request.
     pub(crate) inner: String,
 }
 
 impl Document {
-    pub(crate) fn new(world: &World, base_url: &str, asked: &Asked, inner: String) -> Self {
+    pub(crate) fn new(world: &World, base_url: &str, asked: &Request, inner: String) -> Self {
         Self {
             mode: world.mode,
             base_url: base_url.to_owned(),
@@ -32,7 +32,6 @@ impl Document {
         }
     }
 
-    /// The document's text.
     pub(crate) fn text(&self) -> String {
         let p = prefix(self.mode);
         let encoding = match self.mode {
@@ -58,7 +57,7 @@ impl Document {
             }
             _ => format!(" xmlns=\"{NAMESPACE}\""),
         };
-        let date = written(self.date);
+        let date = timestamp(self.date);
         let date = match self.mode {
             Mode::DateMissing => String::new(),
             Mode::DateGarbage => format!("<{p}responseDate>yesterday</{p}responseDate>"),
@@ -83,7 +82,6 @@ impl Document {
     }
 }
 
-/// What is put before the local names of the protocol's elements.
 pub(crate) fn prefix(mode: Mode) -> &'static str {
     if mode == Mode::Prefixed { "oai:" } else { "" }
 }
@@ -101,7 +99,7 @@ pub(crate) fn error(mode: Mode, code: &str) -> String {
 pub(crate) fn identify(world: &World, base_url: &str) -> String {
     let mode = world.mode;
     let earliest = match mode {
-        Mode::EarliestLate => written(world.clock),
+        Mode::EarliestLate => timestamp(world.clock),
         Mode::EarliestGarbage => "long ago".to_owned(),
         Mode::DayOnly | Mode::DayWithSeconds => "2000-01-01".to_owned(),
         _ => "2000-01-01T00:00:00Z".to_owned(),
@@ -152,8 +150,8 @@ pub(crate) fn sets(mode: Mode) -> String {
     element(mode, "ListSets", &[set("even"), set("even:all"), set("odd")].concat())
 }
 
-/// The token element that leads to `next`; `value` is what the fault makes of its value.
-pub(crate) fn token(world: &World, place: &Place, value: &str) -> String {
+/// Returns the token element of a page; `value` is the value after the fault.
+pub(crate) fn token(world: &World, slot: &Slot, value: &str) -> String {
     let (mode, p) = (world.mode, prefix(world.mode));
     let size = match mode {
         Mode::SizeTooSmall => "10".to_owned(),
@@ -162,11 +160,11 @@ pub(crate) fn token(world: &World, place: &Place, value: &str) -> String {
         Mode::SizeNegative => "-60".to_owned(),
         Mode::SizeGarbage => "many".to_owned(),
         Mode::SizeOverflow => "9".repeat(30),
-        _ => world.size(place).to_string(),
+        _ => world.size(slot).to_string(),
     };
-    let cursor = if mode == Mode::CursorWrong { 0 } else { place.cursor };
+    let cursor = if mode == Mode::CursorWrong { 0 } else { slot.cursor };
     let expires = match mode {
-        Mode::TokenExpired => format!(" expirationDate=\"{}\"", written(world.clock - 3_600)),
+        Mode::TokenExpired => format!(" expirationDate=\"{}\"", timestamp(world.clock - 3_600)),
         _ => String::new(),
     };
     format!(
@@ -182,11 +180,11 @@ pub(crate) fn token(world: &World, place: &Place, value: &str) -> String {
 
 pub(crate) fn header(mode: Mode, item: &Item) -> String {
     let p = prefix(mode);
-    let stamp = written(item.stamp);
+    let stamp = timestamp(item.stamp);
     let stamp = match mode {
         Mode::DayOnly => stamp[..10].to_owned(),
         Mode::StampEmpty => String::new(),
-        Mode::StampLocal => written(item.stamp + 7_200).replace('Z', "+02:00"),
+        Mode::StampLocal => timestamp(item.stamp + 7_200).replace('Z', "+02:00"),
         Mode::StampFraction => stamp.replace('Z', ".5Z"),
         _ => stamp,
     };
@@ -233,7 +231,7 @@ fn metadata(mode: Mode, item: &Item) -> String {
     )
 }
 
-/// What stands behind the title of the damaged item.
+/// Returns the damage after the title of the damaged item.
 fn damage(mode: Mode) -> String {
     match mode {
         Mode::InvalidUtf8 | Mode::ControlCharacters => MARK.to_string(),
@@ -256,7 +254,7 @@ fn damage(mode: Mode) -> String {
     }
 }
 
-/// A DOCTYPE whose entities come to a gigabyte.
+/// Returns a DOCTYPE whose entities expand to a gigabyte.
 fn bomb() -> String {
     let doubled: String =
         (1..=30).map(|it| format!("<!ENTITY e{it} \"&e{};&e{};\">", it - 1, it - 1)).collect();
@@ -267,7 +265,7 @@ pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The bytes of a document's text, as the fault encodes them.
+/// Encodes a document's text as the fault does.
 pub(crate) fn encoded(mode: Mode, text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     match mode {

@@ -1,19 +1,18 @@
-//! Answers on a raw socket, so that each layer of them can be wrong.
+//! HTTP on a raw socket, so that each layer of an answer can be wrong.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Duration, sleep};
 
-/// Longest request that is read, in bytes.
+/// Longest request, in bytes.
 const REQUEST_BYTES_MAX: usize = 256 * 1024;
-/// Where an answer that is to be endless ends all the same, in bytes.
+/// Length at which an endless answer ends nevertheless, in bytes.
 const STREAM_BYTES_MAX: u64 = 1 << 30;
-/// Between two bytes that drip.
+/// Pause between two bytes of a dripping answer.
 const DRIP: Duration = Duration::from_millis(20);
 
-/// A request.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) query: String,
@@ -22,13 +21,12 @@ pub(crate) struct Asked {
     pub(crate) gzip: bool,
 }
 
-impl Asked {
+impl Request {
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.arguments.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// An answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -37,38 +35,38 @@ pub(crate) struct Answer {
     pub(crate) manner: Manner,
 }
 
-/// How an answer goes over the wire.
+/// Manner in which an answer is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// As it should.
+    /// Correctly.
     Sound,
-    /// As it should, and the connection is closed without a word about that.
+    /// Correctly, but the connection is closed without announcement.
     Closes,
     /// In chunks.
     Chunked,
     /// In chunks, the last one missing.
     ChunkedEarly,
-    /// In chunks, one with a length that is none.
+    /// In chunks, one with an invalid length.
     ChunkedBad,
     /// Without length, to the end of the connection.
     Unframed,
-    /// With a length that is off by so much.
+    /// With a length that is off by this much.
     LengthOff(i64),
-    /// With its length, but only so many bytes of it.
+    /// With its length, but only this many bytes.
     Cut(usize),
     /// The same, and the connection is reset.
     Reset(usize),
     /// After `100 Continue`.
     Continued,
-    /// These bytes are the whole answer.
+    /// These bytes alone.
     Raw(Vec<u8>),
-    /// The body, and then this again and again.
+    /// The body, and then this piece without end.
     Endless(Vec<u8>),
     /// A byte of the head now and then, for ever.
     HeadDrips,
     /// The body, then a space now and then, for ever.
     BodyDrips,
-    /// Nothing, and the connection stays.
+    /// Nothing, with the connection open.
     Silent,
 }
 
@@ -103,14 +101,14 @@ impl Answer {
     }
 }
 
-/// Reads a request; `None` at the end of the connection, or of something else.
-pub(crate) async fn read(stream: &mut TcpStream) -> Option<Asked> {
+/// Reads a request; `None` at the end of the connection, or if it is not HTTP.
+pub(crate) async fn read(stream: &mut TcpStream) -> Option<Request> {
     let mut bytes: Vec<u8> = Vec::new();
     let head_end = loop {
         if let Some(at) = bytes.windows(4).position(|it| it == b"\r\n\r\n") {
             break at + 4;
         }
-        // What does not begin as a request does, such as TLS, is none.
+        // Other protocols, such as TLS, do not begin with a capital letter.
         let other = bytes.first().is_some_and(|it| !it.is_ascii_uppercase());
         if other || REQUEST_BYTES_MAX < bytes.len() || stream.read_buf(&mut bytes).await.ok()? == 0
         {
@@ -140,7 +138,7 @@ pub(crate) async fn read(stream: &mut TcpStream) -> Option<Asked> {
     };
     let arguments = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
     let gzip = header("accept-encoding").is_some_and(|it| it.contains("gzip"));
-    Some(Asked {
+    Some(Request {
         method,
         path: path.to_owned(),
         arguments,
@@ -150,8 +148,7 @@ pub(crate) async fn read(stream: &mut TcpStream) -> Option<Asked> {
     })
 }
 
-/// Sends an answer; returns whether the connection is good for another, and the bytes sent of an
-/// endless one.
+/// Sends an answer; returns the connection if it can be reused, and the bytes sent of an endless answer.
 pub(crate) async fn send(mut stream: TcpStream, answer: Answer) -> (Option<TcpStream>, u64) {
     let body = &answer.body;
     let length = |off: i64| {
@@ -201,7 +198,7 @@ pub(crate) async fn send(mut stream: TcpStream, answer: Answer) -> (Option<TcpSt
         Manner::HeadDrips => (None, drip(&mut stream, b"HTTP/1.1 200 OK\r\nX-More: ", b"y").await),
         Manner::BodyDrips => (None, drip(&mut stream, b"", &chunk(b" ")).await),
         Manner::Silent => {
-            // Until the other side has had enough.
+            // Until the other side closes.
             let _ = stream.read(&mut [0; 1]).await;
             (None, 0)
         }

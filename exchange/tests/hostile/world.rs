@@ -1,4 +1,4 @@
-//! What the repository has: generated items, its clock, and lists of them by pages.
+//! World of the hostile repository: generated items, its clock, and lists by pages.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,12 @@ use super::mode::Mode;
 
 /// Items at the beginning.
 pub(crate) const ITEMS: usize = 60;
-/// The item that carries the damage of those faults that damage one.
+/// The item that faults damage.
 pub(crate) const DAMAGED: usize = 23;
 /// Deleted items of [`Mode::DeletedMany`].
 const TOMBSTONES: usize = 20_000;
 const DAY_SECS: i64 = 86_400;
 
-/// One item.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     pub(crate) index: usize,
@@ -31,17 +30,15 @@ pub(crate) struct World {
     pub(crate) clock: i64,
 }
 
-/// What a list is of, and where it is: what a token of ours says.
+/// The selection of a list and a position in it: the content of a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Slot {
     pub(crate) from: Option<i64>,
     pub(crate) until: Option<i64>,
     pub(crate) set: Option<String>,
-    /// Where the list goes on: behind this stamp and index.
+    /// Stamp and index of the last listed item.
     pub(crate) after: Option<(i64, usize)>,
-    /// Items before.
     pub(crate) cursor: usize,
-    /// Pages before.
     pub(crate) page: usize,
     pub(crate) size: Option<usize>,
 }
@@ -80,7 +77,6 @@ impl World {
         self.clock += 10;
     }
 
-    /// Changes one item.
     pub(crate) fn touch(&mut self, index: usize) {
         if let Some(item) = self.items.get_mut(index) {
             item.title.push_str(", second edition");
@@ -88,7 +84,7 @@ impl World {
         }
     }
 
-    /// What everybody should know in the end: titles by identifier, `None` of what is deleted.
+    /// Returns the final titles by identifier, `None` if deleted.
     pub(crate) fn truth(&self) -> BTreeMap<String, Option<String>> {
         self.items
             .iter()
@@ -96,39 +92,39 @@ impl World {
             .collect()
     }
 
-    /// The items of a page in order, and where the next one begins.
-    pub(crate) fn page(&self, place: &Place, page_size: usize) -> (Vec<Item>, Option<Place>) {
-        let chosen = self.chosen(place);
-        let size = place.size.unwrap_or(chosen.len());
-        let rest: Vec<&Item> = match place.after {
-            // What changed meanwhile has gone to the end.
+    /// Returns the items of a page in order, and the position of the next page.
+    pub(crate) fn page(&self, slot: &Slot, page_size: usize) -> (Vec<Item>, Option<Slot>) {
+        let chosen = self.chosen(slot);
+        let size = slot.size.unwrap_or(chosen.len());
+        let rest: Vec<&Item> = match slot.after {
+            // Items that changed meanwhile have moved to the end.
             Some(after) if !self.by_offset() => {
                 chosen.into_iter().filter(|it| after < (it.stamp, it.index)).collect()
             }
-            _ => chosen.into_iter().skip(place.cursor).collect(),
+            _ => chosen.into_iter().skip(slot.cursor).collect(),
         };
         let page: Vec<Item> = rest.iter().take(page_size).map(|it| (*it).clone()).collect();
-        let next = (page.len() < rest.len()).then(|| Place {
+        let next = (page.len() < rest.len()).then(|| Slot {
             after: page.last().map(|it| (it.stamp, it.index)),
-            cursor: place.cursor + page.len(),
-            page: place.page + 1,
+            cursor: slot.cursor + page.len(),
+            page: slot.page + 1,
             size: Some(size),
-            ..place.clone()
+            ..slot.clone()
         });
         (page, next)
     }
 
-    /// Items of the whole list.
-    pub(crate) fn size(&self, place: &Place) -> usize {
-        place.size.unwrap_or_else(|| self.chosen(place).len())
+    /// Counts the items of the whole list.
+    pub(crate) fn size(&self, slot: &Slot) -> usize {
+        slot.size.unwrap_or_else(|| self.chosen(slot).len())
     }
 
-    /// The items of a list, in its order.
-    fn chosen(&self, place: &Place) -> Vec<&Item> {
+    /// Returns the items of a list, in its order.
+    fn chosen(&self, slot: &Slot) -> Vec<&Item> {
         let fits = |it: &&Item| {
-            place.from.is_none_or(|from| from <= it.stamp)
-                && place.until.is_none_or(|until| it.stamp <= until)
-                && place.set.as_ref().is_none_or(|set| set == it.set)
+            slot.from.is_none_or(|from| from <= it.stamp)
+                && slot.until.is_none_or(|until| it.stamp <= until)
+                && slot.set.as_ref().is_none_or(|set| set == it.set)
                 && !(self.mode == Mode::DeletionsUnsaid && it.deleted)
         };
         let mut chosen: Vec<&Item> = self.items.iter().filter(fits).collect();
@@ -148,7 +144,7 @@ impl World {
 
 fn item(mode: Mode, index: usize, first: i64) -> Item {
     let identifier = match mode {
-        // Pairs that differ in case alone.
+        // Pairs that differ only in case.
         Mode::CaseAlone if index % 2 == 1 => format!("oai:hostile.example:REC{}", index / 2),
         Mode::CaseAlone => format!("oai:hostile.example:rec{}", index / 2),
         Mode::IdentifierOdd => format!("No. {index} of «q»/<a>&b?c#d%20"),
@@ -168,8 +164,8 @@ fn item(mode: Mode, index: usize, first: i64) -> Item {
     }
 }
 
-impl Place {
-    /// What the token says; no character of it means anything in XML.
+impl Slot {
+    /// Returns the token, without characters that are special in XML.
     pub(crate) fn token(&self) -> String {
         let number = |it: Option<i64>| it.map(|it| it.to_string()).unwrap_or_default();
         let (stamp, index) = self.after.unwrap_or_default();
@@ -184,7 +180,6 @@ impl Place {
         )
     }
 
-    /// Reads it again.
     pub(crate) fn of_token(token: &str) -> Option<Self> {
         let parts: Vec<&str> = token.split('!').collect();
         let [from, until, set, stamp, index, cursor, page, size] = parts.try_into().ok()?;
@@ -200,15 +195,15 @@ impl Place {
     }
 }
 
-/// Unix seconds as the protocol writes them.
-pub(crate) fn written(secs: i64) -> String {
+/// Returns Unix seconds in the protocol's form.
+pub(crate) fn timestamp(secs: i64) -> String {
     let (days, of_day) = (secs.div_euclid(DAY_SECS), secs.rem_euclid(DAY_SECS));
     let (year, month, day) = civil(days);
     let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Unix seconds of a day or second as the protocol writes them; of a day its first.
+/// Reads a day or a second in the protocol's form; a day gives its first second.
 pub(crate) fn read(text: &str) -> Option<i64> {
     let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i64>().ok();
     let days = days(number(0..4)?, number(5..7)?, number(8..10)?);
@@ -222,7 +217,7 @@ pub(crate) fn read(text: &str) -> Option<i64> {
     }
 }
 
-/// Days since 1970 of a date, by counting eras of 400 years that begin in March.
+/// Returns the days since 1970 of a date, by counting eras of 400 years that begin in March.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -231,7 +226,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// The date of that many days since 1970.
+/// Returns the date of a number of days since 1970.
 fn civil(since: i64) -> (i64, i64, i64) {
     let mut year = 1970 + since / 366;
     while days(year + 1, 1, 1) <= since {

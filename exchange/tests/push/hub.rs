@@ -1,14 +1,14 @@
-//! A hub and who subscribes to it: what is told to whom, and what is refused.
+//! Tests of a hub and its subscribers: notifications and refusals.
 
 use super::*;
 
 #[tokio::test]
-async fn a_subscriber_hears_of_every_version_once_it_has_been_asked_whether_it_wants_to() {
+async fn a_verified_subscriber_is_notified_of_every_version() {
     let source = Source::start(settings()).await;
     source.put(0, "before");
     let mut subscriber = Subscriber::start(&[("a", source.url.clone())], Content::Thin).await;
     assert_eq!(subscriber.hears().await, thin("a", None), "what was before is to be pulled");
-    assert!(matches!(subscriber.listener.view("a"), Some((State::Active { .. }, _))));
+    assert!(matches!(subscriber.listener.view("a"), Some((SubscriptionState::Active { .. }, _))));
     until(|| source.notifier.status().subscriptions == 1).await;
     for n in 1..4 {
         let version = source.put(n, "after");
@@ -20,13 +20,13 @@ async fn a_subscriber_hears_of_every_version_once_it_has_been_asked_whether_it_w
 }
 
 #[tokio::test]
-async fn a_fat_notification_has_what_a_pull_would_have_brought() {
+async fn a_fat_notification_has_the_changes_of_a_pull() {
     let source = Source::start(settings()).await;
     source.put(0, "before");
     let dir = tempfile::tempdir().unwrap();
     let (broker, _) = Collection::open(dir.path(), Options::default(), now()).unwrap();
     let limits = PullLimits::default();
-    let ask = Asking::new(client(), source.url.clone(), "a").allow_private(true);
+    let ask = FeedClient::new(client(), source.url.clone(), "a").allow_private(true);
     let puller = Puller::new(ask, broker.clone(), limits);
     puller.pull(None).await.unwrap();
     let mut subscriber = Subscriber::start(&[("a", source.url.clone())], Content::Fat).await;
@@ -42,7 +42,7 @@ async fn a_fat_notification_has_what_a_pull_would_have_brought() {
         until(|| source.notifier.status().delivered == version.serial - 1).await;
     }
     assert_eq!(puller.pull(None).await.unwrap().changes, 0, "nothing is left to pull");
-    // More than fits is told and not sent.
+    // Too many changes become a thin notification.
     let records = (0..40_u32).map(|n| {
         let mut record = Record::new("FILE", format!("http://h/noise/{n}"));
         record.push("Noise", noise(15_000));
@@ -54,7 +54,7 @@ async fn a_fat_notification_has_what_a_pull_would_have_brought() {
     assert_eq!(subscriber.hears().await, thin("a", Some(version)));
 }
 
-/// Text that does not compress.
+/// Returns text that does not compress.
 fn noise(bytes: usize) -> String {
     let mut random = vec![0; bytes];
     getrandom::fill(&mut random).unwrap();
@@ -62,7 +62,7 @@ fn noise(bytes: usize) -> String {
 }
 
 #[tokio::test]
-async fn what_is_forged_unsigned_or_for_nobody_is_refused_and_counted() {
+async fn forged_unsigned_and_unknown_notifications_are_refused_and_counted() {
     let source = Source::start(settings()).await;
     let mut subscriber = Subscriber::start(&[("a", source.url.clone())], Content::Thin).await;
     subscriber.hears().await;
@@ -83,12 +83,12 @@ async fn what_is_forged_unsigned_or_for_nobody_is_refused_and_counted() {
 }
 
 #[tokio::test]
-async fn a_callback_is_asked_only_for_what_it_asked() {
+async fn a_callback_confirms_only_its_own_requests() {
     let source = Source::start(settings()).await;
     let mut subscriber = Subscriber::start(&[("a", source.url.clone())], Content::Thin).await;
     subscriber.hears().await;
     until(|| source.notifier.status().subscriptions == 1).await;
-    // Somebody who has got hold of the callback wants to end it, or to have it told of something else.
+    // An attacker who knows the callback tries to end the subscription, or to add another.
     let callback = subscriber.url.join("push/token-of-a").unwrap();
     let asked = |mode, topic| asked(mode, topic, callback.clone());
     let records = source.url.join("oai?verb=ListRecords&metadataPrefix=oai_dc").unwrap();
@@ -105,7 +105,7 @@ async fn a_callback_is_asked_only_for_what_it_asked() {
 }
 
 #[tokio::test]
-async fn what_a_hub_does_not_take_it_says() {
+async fn refusals_give_a_reason() {
     let limits = Limits { subscriptions_max: 0, ..Limits::default() };
     let source = Source::start(Settings { limits, ..settings() }).await;
     let callback = Url::parse("http://127.0.0.1:9/").unwrap();
@@ -121,15 +121,15 @@ async fn what_a_hub_does_not_take_it_says() {
             "push.publishers",
         ),
     ] {
-        let (found, said) = source.ask(form).await;
-        assert!(found == status && said.contains(part), "{found} {said}");
+        let (found, text) = source.ask(form).await;
+        assert!(found == status && text.contains(part), "{found} {text}");
     }
     assert_eq!(source.notifier.counters().refused, 5);
 }
 
-/// Callbacks are named by strangers: neither this machine nor one that it is sent on to is asked.
+/// Strangers name callbacks: neither this machine nor the target of a redirect is asked.
 #[tokio::test]
-async fn a_hub_reaches_only_whom_it_may() {
+async fn a_hub_reaches_only_allowed_addresses() {
     let asked_of = Arc::new(Mutex::new(Vec::new()));
     let (socket, url) = listen().await;
     let mut tasks = JoinSet::new();
@@ -167,8 +167,8 @@ async fn a_hub_reaches_only_whom_it_may() {
     assert_eq!(seen, ["inside", "outside", "padded"], "each once, and nobody is sent on");
 
     let shut = Source::start(Settings { allow_private: false, ..settings() }).await;
-    let (status, said) = shut.ask(form(&shut, "inside")).await;
-    assert!(status == StatusCode::FORBIDDEN && said.contains("push.allow_private"), "{said}");
+    let (status, text) = shut.ask(form(&shut, "inside")).await;
+    assert!(status == StatusCode::FORBIDDEN && text.contains("push.allow_private"), "{text}");
     let named = form(&shut, "inside")
         .replace("callback=http%3A%2F%2F127.0.0.1", "callback=http%3A%2F%2Flocalhost");
     assert_eq!(shut.ask(named).await.0, StatusCode::FORBIDDEN);
@@ -176,12 +176,12 @@ async fn a_hub_reaches_only_whom_it_may() {
 }
 
 #[tokio::test]
-async fn subscriptions_survive_the_hub_and_what_came_meanwhile_is_told() {
+async fn subscriptions_survive_a_restart_of_the_hub() {
     let mut source = Source::start(settings()).await;
     let mut subscriber = Subscriber::start(&[("a", source.url.clone())], Content::Thin).await;
     subscriber.hears().await;
     until(|| source.notifier.status().subscriptions == 1).await;
-    // It may be killed once it has written down who subscribes.
+    // Stop it after it has saved the subscription.
     let saved = source.dir.path().join("subscriptions.json");
     until(|| std::fs::read_to_string(&saved).is_ok_and(|it| it.contains("/push/"))).await;
     source.shutdown.start();
@@ -198,9 +198,9 @@ async fn subscriptions_survive_the_hub_and_what_came_meanwhile_is_told() {
     assert_eq!(subscriber.hears().await, thin("a", Some(version)));
 }
 
-/// It looks for what there is when it says yes; what comes after that it is to be told.
+/// The subscription begins at the version before the question.
 #[tokio::test]
-async fn what_is_committed_while_a_subscriber_answers_it_is_told() {
+async fn a_commit_during_the_verification_is_announced() {
     let source = Source::start(settings()).await;
     source.put(0, "before");
     let (socket, url) = listen().await;

@@ -1,4 +1,4 @@
-//! Hub and subscriber over real connections: told of what changes, and of nothing that is not signed.
+//! Tests of hub and subscriber over real connections.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -14,13 +14,13 @@ use axum::Router;
 use axum::extract::RawQuery;
 use axum::routing::{MethodRouter, get, post};
 use collection::feed::{FeedOptions, FeedServer};
-use collection::pull::{Asking, PullLimits, Puller, Summary};
+use collection::pull::{FeedClient, PullLimits, Puller, Summary};
 use collection::{Batch, Change, Collection, GATHERER_ID, Options, Stamp, Version};
 use exchange::push::hub::Limits;
-use exchange::push::request::{Asked, Content, Mode};
-use exchange::push::settings::Teller;
+use exchange::push::request::{Content, Mode, SubscriptionRequest};
+use exchange::push::settings::HubChoice;
 use exchange::push::signature::{HEADER, Method, Secret, sign};
-use exchange::push::subscriber::{State, Wanted};
+use exchange::push::subscriber::{SubscriptionState, Wanted};
 use exchange::push::{Address, Hooks, Listener, Notice, Notifier, Settings, feed};
 use exchange::repository::Repository;
 use http::{HeaderName, HeaderValue, StatusCode, header};
@@ -59,7 +59,7 @@ fn spawn(tasks: &mut JoinSet<()>, listener: TcpListener, router: Router) {
     });
 }
 
-/// Waits for what does not announce itself.
+/// Waits for a condition by polling.
 async fn until(mut holds: impl FnMut() -> bool) {
     let wait = async {
         while !holds() {
@@ -80,7 +80,7 @@ struct Source {
 }
 
 fn settings() -> Settings {
-    Settings { teller: Teller::Own, allow_private: true, ..Settings::default() }
+    Settings { hub: HubChoice::Own, allow_private: true, ..Settings::default() }
 }
 
 impl Source {
@@ -136,13 +136,12 @@ async fn ask(url: Url, body: String) -> (StatusCode, String) {
     (status, String::from_utf8(response.bytes(1 << 16).await.unwrap().to_vec()).unwrap())
 }
 
-/// What asks for a subscription that is not signed, or for its end.
-fn asked(mode: Mode, topic: String, callback: Url) -> Asked {
+/// Returns an unsigned request for a subscription, or for its end.
+fn asked(mode: Mode, topic: String, callback: Url) -> SubscriptionRequest {
     let (content, consumer) = (Content::Thin, None);
-    Asked { mode, topic, callback, lease_secs: None, secret: None, content, consumer }
+    SubscriptionRequest { mode, topic, callback, lease_secs: None, secret: None, content, consumer }
 }
 
-/// What a callback is to answer with, to say yes.
 fn challenge(query: Option<String>) -> String {
     let query = query.unwrap_or_default();
     let mut pairs = url::form_urlencoded::parse(query.as_bytes());
@@ -152,7 +151,7 @@ fn challenge(query: Option<String>) -> String {
         .unwrap_or_default()
 }
 
-/// A callback that says yes to everything, and what it was sent.
+/// Returns a callback that confirms everything, and the bodies that it receives.
 fn yes_to_all() -> (MethodRouter, mpsc::UnboundedReceiver<String>) {
     let (sender, sent) = mpsc::unbounded_channel();
     let take = move |body: String| {
@@ -167,7 +166,6 @@ fn secret() -> Secret {
     Secret::new("a secret").unwrap()
 }
 
-/// One that subscribes to sources and writes down what it hears.
 struct Subscriber {
     listener: Listener,
     url: Url,
@@ -186,7 +184,7 @@ impl Subscriber {
             Some(Address { url, credentials: Default::default(), allow_private: true })
         };
         let tell = move |name: &str, notice| sender.send((name.to_owned(), notice)).is_ok();
-        let hooks = Hooks { find: Box::new(find), tell: Box::new(tell) };
+        let hooks = Hooks { find: Box::new(find), on_notice: Box::new(tell) };
         let listener = Listener::new(client(), 900, hooks);
         let wanted = sources.iter().map(|(name, _)| Wanted {
             source: (*name).to_owned(),

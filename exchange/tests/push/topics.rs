@@ -1,10 +1,10 @@
-//! What a hub tells of: lists of records, topics of others, by their names.
+//! Tests of topics: lists of records, foreign topics, and their addresses.
 
 use super::*;
 
-/// Who harvests is sent the records themselves, and nothing that is not of its list.
+/// A harvester gets the records themselves, and only those of its list.
 #[tokio::test]
-async fn of_a_list_of_records_the_new_ones_are_sent() {
+async fn new_records_of_a_list_are_sent() {
     let source = Source::start(settings()).await;
     source.put(0, "before");
     let daemon = exchange::repository::Daemon {
@@ -30,7 +30,7 @@ async fn of_a_list_of_records_the_new_ones_are_sent() {
     for (path, set) in [("all", ""), ("none", "&set=type%3ASomething")] {
         let topic = format!("{}oai?verb=ListRecords&metadataPrefix=oai_dc{set}", source.url);
         let asked = asked(Mode::Subscribe, topic, url.join(path).unwrap());
-        let asked = Asked { secret: Some(secret()), content: Content::Fat, ..asked };
+        let asked = SubscriptionRequest { secret: Some(secret()), content: Content::Fat, ..asked };
         assert_eq!(source.ask(asked.form()).await.0, StatusCode::ACCEPTED);
     }
     until(|| source.notifier.status().subscriptions == 2).await;
@@ -47,9 +47,9 @@ async fn of_a_list_of_records_the_new_ones_are_sent() {
     assert!(sent.try_recv().is_err(), "nothing of the other list has changed");
 }
 
-/// Names cost nothing: what counts is the machine that they lead to.
+/// Names cost nothing: the limit counts the machine to which they resolve.
 #[tokio::test]
-async fn another_name_for_a_machine_is_no_other_machine() {
+async fn another_name_of_a_machine_counts_as_the_same_host() {
     let limits = Limits { per_host_max: 1, ..Limits::default() };
     let source = Source::start(Settings { limits, ..settings() }).await;
     let (callback, _sent) = yes_to_all();
@@ -63,18 +63,18 @@ async fn another_name_for_a_machine_is_no_other_machine() {
     assert_eq!(source.ask(form(url.as_str())).await.0, StatusCode::ACCEPTED);
     until(|| source.notifier.status().subscriptions == 1).await;
     let other = url.as_str().replace("127.0.0.1", "localhost");
-    let (status, said) = source.ask(form(&other)).await;
-    assert!(status == StatusCode::SERVICE_UNAVAILABLE && said.contains("of that host"), "{said}");
+    let (status, text) = source.ask(form(&other)).await;
+    assert!(status == StatusCode::SERVICE_UNAVAILABLE && text.contains("of that host"), "{text}");
     assert_eq!(source.ask(form(url.as_str())).await.0, StatusCode::ACCEPTED, "it renews");
 }
 
-/// A hub that asks publishers for a token takes nobody's word who does not show it.
+/// A hub with a token refuses publishers without it.
 #[tokio::test]
-async fn who_publishes_shows_the_token_that_the_hub_asks_for() {
+async fn publishers_must_show_the_token_of_the_hub() {
     let (socket, url) = listen().await;
     let token = Secret::new("a-token");
     let publishers = vec![Url::parse("http://source/").unwrap()];
-    let of_hub = Settings { publishers, token, teller: Teller::Nobody, ..settings() };
+    let of_hub = Settings { publishers, token, hub: HubChoice::Nobody, ..settings() };
     let dir = tempfile::tempdir().unwrap();
     let hub = Source::start_at(socket, url.clone(), dir, of_hub, Some(url));
     let form = "hub.mode=publish&hub.url=http://source/feed";
@@ -96,19 +96,19 @@ async fn who_publishes_shows_the_token_that_the_hub_asks_for() {
     assert_eq!(response.status, StatusCode::FORBIDDEN);
 }
 
-/// Source, hub and subscriber, each by itself: the source names the hub, and tells it.
+/// Source, hub and subscriber are separate: the source names the hub, and announces changes to it.
 #[tokio::test]
-async fn a_hub_tells_of_the_topics_of_others() {
+async fn a_hub_serves_foreign_topics() {
     let (hub_socket, hub_url) = listen().await;
     let (source_socket, source_url) = listen().await;
     let publishers = vec![source_url.clone()];
     let token = Secret::new("a-token");
-    let of_hub = Settings { publishers, token, teller: Teller::Nobody, ..settings() };
+    let of_hub = Settings { publishers, token, hub: HubChoice::Nobody, ..settings() };
     let hub_dir = tempfile::tempdir().unwrap();
     let name = Some(hub_url.clone());
     let hub = Source::start_at(hub_socket, hub_url.clone(), hub_dir, of_hub.clone(), name);
-    let teller = Teller::Other(hub_url.join("hub").unwrap());
-    let of_source = Settings { teller, token: of_hub.token.clone(), ..settings() };
+    let choice = HubChoice::Other(hub_url.join("hub").unwrap());
+    let of_source = Settings { hub: choice, token: of_hub.token.clone(), ..settings() };
     let dir = tempfile::tempdir().unwrap();
     let base_url = Some(source_url.clone());
     let source = Source::start_at(source_socket, source_url, dir, of_source, base_url);
@@ -116,7 +116,7 @@ async fn a_hub_tells_of_the_topics_of_others() {
     assert_eq!(subscriber.hears().await, thin("a", None));
     until(|| hub.notifier.status().subscriptions == 1).await;
     assert_eq!(source.notifier.status().subscriptions, 0);
-    // One after the other: who shows the token is taken at its word, as often as it has something to say.
+    // In a row: a publisher with the token is believed without a rate limit.
     for n in 0..4 {
         let version = source.put(n, "new");
         let heard = timeout(SOON / 5, subscriber.hears()).await;
@@ -125,9 +125,9 @@ async fn a_hub_tells_of_the_topics_of_others() {
     assert_eq!(source.ask(String::new()).await.0, StatusCode::NOT_FOUND, "it has no hub itself");
 }
 
-/// A hub that is not there when something changes hears of it when it is.
+/// A hub that was unreachable during a change gets it later.
 #[tokio::test]
-async fn a_hub_that_was_away_is_told_of_the_newest_version() {
+async fn a_hub_that_was_away_gets_the_newest_version() {
     let (socket, hub_url) = listen().await;
     let (sender, mut told) = mpsc::unbounded_channel();
     let mut failures = 2;
@@ -146,7 +146,7 @@ async fn a_hub_that_was_away_is_told_of_the_newest_version() {
     let mut tasks = JoinSet::new();
     spawn(&mut tasks, socket, Router::new().route("/", post(hub)));
     let (source_socket, url) = listen().await;
-    let of_source = Settings { teller: Teller::Other(hub_url), ..settings() };
+    let of_source = Settings { hub: HubChoice::Other(hub_url), ..settings() };
     let dir = tempfile::tempdir().unwrap();
     let source = Source::start_at(source_socket, url.clone(), dir, of_source, Some(url.clone()));
     let mut hears = async || timeout(SOON, told.recv()).await.expect("nothing is told").unwrap();

@@ -1,4 +1,4 @@
-//! Every error code, by the requests that validators send.
+//! Tests of all error codes, with the requests of validators.
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
@@ -58,9 +58,9 @@ async fn every_mistake_has_its_code() {
     running.stop().await;
 }
 
-/// Whichever of the two it is, what it repeats of the request must be valid.
+/// Both codes are right, and the response must be valid in either case.
 #[tokio::test]
-async fn an_odd_identifier_is_unknown_or_none() {
+async fn an_odd_identifier_is_unknown_or_invalid() {
     let dir = tempfile::tempdir().unwrap();
     let running = repository(dir.path()).await;
     for identifier in [
@@ -108,7 +108,7 @@ async fn a_collection_without_records_has_no_sets() {
 }
 
 #[tokio::test]
-async fn a_form_is_as_good_as_a_query() {
+async fn a_form_is_answered_like_a_query() {
     let dir = tempfile::tempdir().unwrap();
     let running = repository(dir.path()).await;
     let post = |path: &str, media: &str, body: &str| {
@@ -139,11 +139,11 @@ async fn a_form_is_as_good_as_a_query() {
 }
 
 #[tokio::test]
-async fn who_comes_too_early_is_told_when_to_come_again() {
+async fn a_too_early_request_is_refused_with_a_retry_time() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
     commit(&collection, 0, vec![text(1)]);
-    // Its background has not begun: nothing is awaited before the request but the request.
+    // Its background has not begun: nothing is awaited before the request.
     let running = Running::begin(dir.path(), collection, settings(100));
     let request = Request::get("/oai?verb=ListRecords&metadataPrefix=oai_dc");
     let early = running.send(request.body(Body::empty()).unwrap()).await;

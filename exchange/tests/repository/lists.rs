@@ -1,4 +1,4 @@
-//! Windows, parts, sets, deletions, formats, and the numbers of Adly's paper.
+//! Tests of windows, parts, sets, deletions, formats, and the numbers of Adly's paper.
 
 use std::io::Read as _;
 
@@ -17,7 +17,7 @@ use crate::support::*;
 const DC: &str = "metadataPrefix=oai_dc";
 
 #[tokio::test]
-async fn a_window_has_what_changed_within_it() {
+async fn a_window_has_the_changes_within_it() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
     commit(&collection, 0, vec![text(1), text(2)]);
@@ -52,7 +52,7 @@ async fn a_window_has_what_changed_within_it() {
 }
 
 #[tokio::test]
-async fn a_list_comes_in_parts_and_a_short_one_without_token() {
+async fn a_long_list_has_parts_and_a_short_one_no_token() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
     commit(&collection, 0, (0..7).map(text).collect());
@@ -67,7 +67,7 @@ async fn a_list_comes_in_parts_and_a_short_one_without_token() {
         let parts = running.read("ListIdentifiers", &format!("{DC}&until={until}")).await;
         assert_eq!(parts.len(), list);
     }
-    // As many as a part has: there is nothing to go on with.
+    // Exactly one part: no token is needed.
     commit(&running.collection, 1, (3..7).map(|n| delete(G, &format!("http://h/{n}"))).collect());
     let until = "until=2026-01-31";
     let three = running.read("ListRecords", &format!("{DC}&{until}")).await;
@@ -77,7 +77,7 @@ async fn a_list_comes_in_parts_and_a_short_one_without_token() {
 }
 
 #[tokio::test]
-async fn deletions_are_listed_everywhere() {
+async fn deletions_are_listed_in_all_sets() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
     commit(&collection, 0, vec![text(1), text(2), text(3), update("g2", "http://h/1", "PDF")]);
@@ -144,7 +144,7 @@ async fn sets_are_by_gatherer_and_type() {
         };
         assert_eq!(found.len(), expected, "{spec}");
     }
-    // What comes later is in them at once.
+    // Later records are in them at once.
     commit(&running.collection, 2, vec![update("g3", "http://h/4", "PDF")]);
     assert_eq!(running.items("ListRecords", &format!("{DC}&set=type:PDF")).await.len(), 2);
     assert_eq!(running.items("ListRecords", &format!("{DC}&set=gatherer:g3")).await.len(), 1);
@@ -152,7 +152,7 @@ async fn sets_are_by_gatherer_and_type() {
 }
 
 #[tokio::test]
-async fn both_formats_carry_whatever_a_record_has() {
+async fn both_formats_carry_any_record() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
     let mut record = soif::Record::new("FILE", "http://h/a?b=c&d=%20<\"'\u{e9}");
@@ -176,7 +176,7 @@ async fn both_formats_carry_whatever_a_record_has() {
 }
 
 #[tokio::test]
-async fn the_numbers_of_the_paper_are_for_who_asks_for_them() {
+async fn the_papers_attributes_are_sent_on_request() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
     commit(&collection, 0, (0..3).map(text).collect());
@@ -220,13 +220,13 @@ async fn the_numbers_of_the_paper_are_for_who_asks_for_them() {
 }
 
 #[tokio::test]
-async fn a_list_that_has_changed_does_not_tell_another_size_at_its_end() {
+async fn a_changed_list_names_no_other_size_at_its_end() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
     commit(&collection, 0, (0..7).map(text).collect());
     let running = Running::start(dir.path(), collection, settings(3)).await;
     let first = running.ask(&format!("verb=ListRecords&{DC}")).await;
-    // It comes again, at the end.
+    // The record moves to the end.
     commit(&running.collection, 1, vec![text(0)]);
     let mut part = first;
     for expected in [" completeListSize=\"7\" cursor=\"3\"", " cursor=\"6\""] {
@@ -239,7 +239,7 @@ async fn a_list_that_has_changed_does_not_tell_another_size_at_its_end() {
 }
 
 #[tokio::test]
-async fn a_record_has_not_changed_after_its_response() {
+async fn a_response_is_not_older_than_its_record() {
     let dir = tempfile::tempdir().unwrap();
     let running = Running::start(dir.path(), open(dir.path()), settings(3)).await;
     let batch = Batch { changes: vec![text(0)], notes: Vec::new() };
@@ -250,7 +250,7 @@ async fn a_record_has_not_changed_after_its_response() {
 }
 
 #[tokio::test]
-async fn schemas_that_nobody_else_has_are_where_descriptions_say() {
+async fn our_own_schemas_are_at_their_announced_addresses() {
     let dir = tempfile::tempdir().unwrap();
     let daily = oai::syndication::Syndication {
         period: Some("daily".to_owned()),
@@ -263,25 +263,25 @@ async fn schemas_that_nobody_else_has_are_where_descriptions_say() {
         ("totals.xsd", oai::repository::oap::NAMESPACE),
         ("syndication.xsd", oai::syndication::NAMESPACE),
     ] {
-        let place = format!("\"{namespace} https://library.example/oai/schemas/{file}\"");
-        assert!(identify.contains(&place), "{place}\n{identify}");
+        let location = format!("\"{namespace} https://library.example/oai/schemas/{file}\"");
+        assert!(identify.contains(&location), "{location}\n{identify}");
         let request = Request::get(format!("/oai/schemas/{file}")).body(Body::empty()).unwrap();
         let found = running.send(request).await;
         assert!(found.text.contains(&format!("targetNamespace=\"{namespace}\"")), "{found:?}");
     }
     commit(&running.collection, 0, vec![text(1)]);
-    let place = "https://library.example/oai/schemas/soif.xsd";
+    let location = "https://library.example/oai/schemas/soif.xsd";
     let formats = running.ask("verb=ListMetadataFormats").await.text;
-    assert!(formats.contains(&format!("<schema>{place}</schema>")), "{formats}");
+    assert!(formats.contains(&format!("<schema>{location}</schema>")), "{formats}");
     let record = format!("verb=GetRecord&identifier={OURS}1&metadataPrefix=soif");
     let record = running.ask(&record).await.text;
-    let found = format!("xsi:schemaLocation=\"https://harvest.example/soif/1.0/ {place}\"");
+    let found = format!("xsi:schemaLocation=\"https://harvest.example/soif/1.0/ {location}\"");
     assert!(record.contains(&found), "{record}");
     running.stop().await;
 }
 
 #[tokio::test]
-async fn a_long_list_is_packed_for_who_accepts_it() {
+async fn a_long_list_is_compressed_on_request() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
     commit(&collection, 0, (0..50).map(text).collect());
@@ -301,7 +301,7 @@ async fn a_long_list_is_packed_for_who_accepts_it() {
 }
 
 #[tokio::test]
-async fn what_was_harvested_says_where() {
+async fn harvested_records_have_their_provenance() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
     let source = oai::crosswalk::SourceIdentity::new("http://b.example/oai");

@@ -1,11 +1,11 @@
-//! A collection as a repository, as whoever harvests it finds it: every response against the schemas.
+//! Tests of a collection as a repository: every response is checked against the schemas.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "../support/schemas.rs"]
 mod schemas;
 
+mod continuity;
 mod errors;
-mod lasting;
 mod lists;
 mod support;

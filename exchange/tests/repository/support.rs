@@ -1,4 +1,4 @@
-//! A repository over a collection in a folder of its own, and what it is asked.
+//! A repository over a collection in its own folder, with requests to it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) const G: &str = "0123456789abcdef";
 /// 2026-01-31T12:00:00Z, in milliseconds: `date -u -d … +%s`.
 pub(crate) const NOON: u64 = 1_769_860_800_000;
 
-/// Identifiers of the repository begin with it.
+/// The beginning of the repository's identifiers.
 pub(crate) const OURS: &str = "oai:library.example:0123456789abcdef/http://h/";
 
 pub(crate) fn update(gatherer: &str, url: &str, kind: &str) -> Change {
@@ -32,7 +32,7 @@ pub(crate) fn update(gatherer: &str, url: &str, kind: &str) -> Change {
     Change::Update(record)
 }
 
-/// The object `http://h/N` of [`G`].
+/// Returns the object `http://h/N` of [`G`].
 pub(crate) fn text(n: usize) -> Change {
     update(G, &format!("http://h/{n}"), "Text")
 }
@@ -48,7 +48,7 @@ pub(crate) fn commit(collection: &Collection, secs: u64, changes: Vec<Change>) {
 
 pub(crate) fn open(dir: &Path) -> Collection {
     let options = Options {
-        // So that each list has many, and compaction something to do.
+        // Small segments: each list has many, and compaction has work.
         segment_bytes_max: 2_000,
         member_bytes_max: 500,
         suppressed: Some(dir.join("suppressed.soif")),
@@ -58,7 +58,7 @@ pub(crate) fn open(dir: &Path) -> Collection {
     loop {
         match Collection::open(&dir.join("collection"), options.clone(), Stamp(NOON)) {
             Ok((collection, _)) => return collection,
-            // An xmllint that another test is about to start has all that is open until it runs.
+            // Another test may be starting xmllint, which inherits open files until it runs.
             Err(Error::InUse { .. }) if clock::monotonic() < end => std::thread::yield_now(),
             Err(error) => panic!("{error}"),
         }
@@ -69,7 +69,6 @@ pub(crate) fn settings(page_records: u64) -> Settings {
     Settings { page_records, ..Settings::default() }
 }
 
-/// A running repository.
 pub(crate) struct Running {
     pub(crate) collection: Collection,
     pub(crate) repository: Repository,
@@ -77,16 +76,15 @@ pub(crate) struct Running {
     keep: tokio::task::JoinHandle<()>,
 }
 
-/// An answer.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct ResponseText {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
 }
 
-impl Found {
-    /// What stands in the elements of that name, attributes left out.
+impl ResponseText {
+    /// Returns the contents of the elements with that name, without attributes.
     pub(crate) fn all(&self, name: &str) -> Vec<&str> {
         let (open, close) = (format!("<{name}"), format!("</{name}>"));
         let parts: Vec<&str> = self.text.split(open.as_str()).skip(1).collect();
@@ -100,19 +98,18 @@ impl Found {
         all[0]
     }
 
-    /// The attributes of the first element of that name.
+    /// Returns the attributes of the first element of that name.
     pub(crate) fn attributes(&self, name: &str) -> &str {
         let part = self.text.split(&format!("<{name}")).nth(1).unwrap_or_default();
         part.split('>').next().unwrap_or_default()
     }
 
-    /// The codes of its errors.
     pub(crate) fn codes(&self) -> Vec<&str> {
         let parts = self.text.split("<error code=\"").skip(1);
         parts.filter_map(|it| it.split('"').next()).collect()
     }
 
-    /// The identifiers that it lists, after what they have in common; deleted ones with a minus.
+    /// Returns the listed identifiers without their common beginning; deleted ones with a minus.
     pub(crate) fn items(&self) -> Vec<String> {
         let headers = self.text.split("<header").skip(1);
         headers
@@ -156,17 +153,17 @@ impl Running {
         Self { collection, repository, shutdown, keep }
     }
 
-    pub(crate) async fn send(&self, request: Request<Body>) -> Found {
+    pub(crate) async fn send(&self, request: Request<Body>) -> ResponseText {
         let response = self.repository.routes().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        Found { status: parts.status, headers: parts.headers, text }
+        ResponseText { status: parts.status, headers: parts.headers, text }
     }
 
-    /// Asks; the answer must be valid.
+    /// Sends a query; the response must be valid.
     #[track_caller]
-    pub(crate) fn ask(&self, query: &str) -> impl Future<Output = Found> + use<'_> {
+    pub(crate) fn ask(&self, query: &str) -> impl Future<Output = ResponseText> + use<'_> {
         let request = Request::get(format!("/oai?{query}")).body(Body::empty()).unwrap();
         async move {
             let found = self.send(request).await;
@@ -177,8 +174,8 @@ impl Running {
         }
     }
 
-    /// Reads a list to its end; returns its parts.
-    pub(crate) async fn read(&self, verb: &str, arguments: &str) -> Vec<Found> {
+    /// Reads a list to its end, and returns its parts.
+    pub(crate) async fn read(&self, verb: &str, arguments: &str) -> Vec<ResponseText> {
         let mut parts = vec![self.ask(&format!("verb={verb}&{arguments}")).await];
         while let Some(token) = parts.last().unwrap().all("resumptionToken").first() {
             if token.is_empty() {
@@ -190,12 +187,12 @@ impl Running {
         parts
     }
 
-    /// The items of a list, read to its end.
+    /// Reads a list to its end, and returns its items.
     pub(crate) async fn items(&self, verb: &str, arguments: &str) -> Vec<String> {
-        self.read(verb, arguments).await.iter().flat_map(Found::items).collect()
+        self.read(verb, arguments).await.iter().flat_map(ResponseText::items).collect()
     }
 
-    /// Stops it; its collection can be opened again then.
+    /// Stops the repository, so that its collection can be opened again.
     pub(crate) async fn stop(self) {
         self.shutdown.start();
         self.keep.await.unwrap();

@@ -1,8 +1,7 @@
-//! Whether a response is valid against the schemas: the standard's from outside, ours from docs/schemas.
+//! Validation of responses against the schemas: the standard's from outside, ours from docs/schemas.
 //!
-//! xmllint does it, with everything declared in one schema that imports the others, and without a
-//! network. The standard's schemas let nothing pass whose own schema is not there, so a response with
-//! an element that none of these declares is refused.
+//! xmllint validates with one schema that imports all others, and without a network. The standard's
+//! schemas accept no element without its schema, so a response with an undeclared element is refused.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -10,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Namespaces whose schemas come from outside, and where they are. Those that others import are first.
+/// Namespaces and files of the schemas from outside. Imported ones come first.
 const OUTSIDE: [(&str, &str); 3] = [
     ("http://purl.org/dc/elements/1.1/", "simpledc20021212.xsd"),
     ("http://www.openarchives.org/OAI/2.0/oai_dc/", "oai_dc.xsd"),
     ("http://www.openarchives.org/OAI/2.0/", "OAI-PMH.xsd"),
 ];
 
-/// Namespaces whose schemas are ours.
+/// Namespaces and files of our own schemas.
 const OURS: [(&str, &str); 7] = [
     ("http://www.openarchives.org/OAI/2.0/oai-identifier", "oai-identifier.xsd"),
     ("http://www.openarchives.org/OAI/2.0/friends/", "friends.xsd"),
@@ -28,7 +27,11 @@ const OURS: [(&str, &str); 7] = [
     ("https://harvest.example/soif/1.0/", "soif.xsd"),
 ];
 
-/// Says what is wrong with a document, in the words of xmllint; `Ok` of a valid one.
+/// Validates a document.
+///
+/// # Errors
+///
+/// The messages of xmllint.
 pub(crate) fn validate(xml: &[u8]) -> Result<(), String> {
     static SCHEMA: OnceLock<PathBuf> = OnceLock::new();
     let schema = SCHEMA.get_or_init(schema);
@@ -41,7 +44,7 @@ pub(crate) fn validate(xml: &[u8]) -> Result<(), String> {
         .stderr(Stdio::piped())
         .spawn()
         .expect("xmllint is missing: run ./test, or apt-get install libxml2-utils");
-    // It may have stopped reading: what it says then matters, not that.
+    // It may have stopped reading: only its messages matter.
     let _ = child.stdin.take().unwrap().write_all(xml);
     let output = child.wait_with_output().unwrap();
     if output.status.success() {
@@ -49,13 +52,12 @@ pub(crate) fn validate(xml: &[u8]) -> Result<(), String> {
     }
     Err(String::from_utf8_lossy(&output.stderr)
         .lines()
-        // Dublin Core is imported a second time, by its place on the Web.
+        // Dublin Core is imported a second time, by its address on the Web.
         .filter(|line| !line.contains("Skipping import of schema"))
         .collect::<Vec<_>>()
         .join("\n"))
 }
 
-/// The document must be valid.
 #[track_caller]
 pub(crate) fn assert_valid(xml: &[u8]) {
     if let Err(problems) = validate(xml) {
@@ -63,7 +65,6 @@ pub(crate) fn assert_valid(xml: &[u8]) {
     }
 }
 
-/// Writes the schema that imports all others.
 fn schema() -> PathBuf {
     let root = root();
     let prepared =
@@ -72,8 +73,8 @@ fn schema() -> PathBuf {
     let mut text = "<xs:schema xmlns:xs=\"http://www.w3.org/2001/XMLSchema\">\n".to_owned();
     let mut import = |namespace: &str, file: PathBuf| {
         assert!(file.exists(), "{} is missing", file.display());
-        let place = file.display().to_string().replace('&', "&amp;");
-        writeln!(text, "<xs:import namespace=\"{namespace}\" schemaLocation=\"{place}\"/>")
+        let location = file.display().to_string().replace('&', "&amp;");
+        writeln!(text, "<xs:import namespace=\"{namespace}\" schemaLocation=\"{location}\"/>")
             .unwrap();
     };
     for (namespace, name) in OUTSIDE {
@@ -83,14 +84,14 @@ fn schema() -> PathBuf {
         import(namespace, root.join("docs/schemas").join(name));
     }
     text.push_str("</xs:schema>\n");
-    // One for each process: others may be writing theirs.
+    // One file for each process, since others may be writing theirs.
     let path =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("oai-{}.xsd", std::process::id()));
     std::fs::write(&path, text).unwrap();
     path
 }
 
-/// The workspace's root, from whichever package this is compiled in.
+/// Returns the workspace's root, from any package.
 fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().find(|it| it.join("Cargo.lock").exists()).unwrap().to_owned()

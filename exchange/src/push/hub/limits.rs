@@ -1,34 +1,33 @@
-//! What a hub takes on, and what it counts.
+//! Limits and counters of a hub.
 //!
 //! Sans-I/O.
 
 use super::super::request::Content;
 
-/// What a hub takes on.
+/// Limits of a hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Most subscriptions. Default 1,000.
     pub subscriptions_max: usize,
-    /// Most of them whose callbacks are on one host. Default 100.
+    /// Most subscriptions with callbacks on one host. Default 100.
     pub per_host_max: usize,
-    /// Most requests whose intent is still to be verified, besides those that renew a subscription or end
-    /// one. Default 100.
+    /// Most pending verifications, without those that renew or end a subscription. Default 100.
     pub intents_max: usize,
-    /// Most of them whose callbacks are on one host. Default 25.
+    /// Most pending verifications with callbacks on one host. Default 25.
     pub intents_per_host_max: usize,
-    /// Most requests a minute to verify with one host, besides those of who is subscribed. Default 60.
+    /// Most requests in a minute to verify with one host, without those of subscribers. Default 60.
     pub intents_per_host_per_minute_max: u32,
-    /// Most requests of the hub's own under way; half of them may be verifications. Default 32.
+    /// Most requests by the hub under way; half of them may be verifications. Default 32.
     pub requests_max: usize,
-    /// Most of them to one host; half of them may be verifications. Default 4.
+    /// Most requests by the hub to one host; half of them may be verifications. Default 4.
     pub requests_per_host_max: usize,
     /// Shortest lease, seconds. Default a minute.
     pub lease_secs_min: u64,
-    /// Lease of who asks for none, seconds. Default a day.
+    /// Lease if the request has none, seconds. Default a day.
     pub lease_secs_default: u64,
     /// Longest lease, seconds. Default 10 days.
     pub lease_secs_max: u64,
-    /// Longest lease of who is sent what has changed, seconds. Default a day.
+    /// Longest lease of a fat subscription, seconds. Default a day.
     pub lease_secs_fat_max: u64,
 }
 
@@ -51,7 +50,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Longest lease of who is sent that, in seconds.
+    /// Returns the longest lease for that content, in seconds.
     pub(super) fn longest_secs(&self, content: Content) -> u64 {
         match content {
             Content::Thin => self.lease_secs_max,
@@ -60,22 +59,22 @@ impl Limits {
     }
 }
 
-/// What a hub has done since it started.
+/// Counters of a hub since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Requests by subscribers.
     pub requests: u64,
-    /// Of those, refused for what they ask or for what there is already.
+    /// Requests that were refused.
     pub refused: u64,
-    /// Subscriptions and their ends that were verified.
+    /// Verified subscriptions and ends of subscriptions.
     pub verified: u64,
-    /// Those that were not.
+    /// Requests that were not verified.
     pub unverified: u64,
-    /// Subscriptions whose lease ended, and those whose subscribers answered nothing for too long.
+    /// Subscriptions that ended with their lease, or after too long silence.
     pub expired: u64,
-    /// Changes of topics that somebody had subscribed to.
+    /// Changes of topics with subscriptions.
     pub changes: u64,
-    /// Notifications that were put into one with a later one.
+    /// Notifications that were merged with a later one.
     pub coalesced: u64,
     /// Notifications acknowledged.
     pub delivered: u64,

@@ -1,16 +1,16 @@
-//! How often strangers may have a host asked.
+//! Rate limit: how often strangers can make the hub contact a host.
 //!
 //! Sans-I/O.
 
 use std::collections::BTreeMap;
 
-/// What is counted together, milliseconds (a minute).
+/// Span of a count, milliseconds (a minute).
 const SPAN_MS: u64 = 60_000;
 
-/// Most hosts that are counted; in a minute that has more, no other is asked.
+/// Most counted hosts; in a minute with more, no other host is asked.
 const HOSTS_MAX: usize = 10_000;
 
-/// Requests of this minute, by the host that is to be asked.
+/// Requests of this minute by host.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     since_ms: u64,
@@ -18,7 +18,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Counts a request; false if there were as many as there may be.
+    /// Counts a request; returns false at the limit.
     pub(super) fn handle(&mut self, host: &str, per_minute_max: u32, now_ms: u64) -> bool {
         if !(self.since_ms..self.since_ms.saturating_add(SPAN_MS)).contains(&now_ms) {
             (self.since_ms, self.counts) = (now_ms, BTreeMap::new());
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_asked_so_often_a_minute_and_others_all_the_same() {
+    fn the_limit_counts_each_host_alone() {
         let mut pace = Pace::default();
         for (host, now_ms, admits) in [
             ("a", 100, true),

@@ -1,51 +1,51 @@
-//! Subscriptions as they are kept over a restart. With their secrets: for the hub's eyes alone.
+//! Saved subscriptions, for a restart. They include secrets: for the hub alone.
 //!
 //! Sans-I/O.
 
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::super::request::{Asked, Content, Mode, URL_BYTES_MAX};
+use super::super::request::{Content, Mode, SubscriptionRequest, URL_BYTES_MAX};
 use super::super::signature::Secret;
 use super::subscription::{Intent, Subscription};
 use super::{Hub, Key, Limits, host_of};
 
-/// What is kept of a hub.
+/// The saved part of a hub.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Saved {
-    /// Every subscription that was verified.
+pub struct SavedHub {
+    /// All verified subscriptions.
     pub subscriptions: Vec<SavedSubscription>,
 }
 
-/// What is kept of a subscription.
+/// The saved part of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedSubscription {
-    /// Of what.
+    /// The topic.
     pub topic: String,
-    /// Whom to tell.
+    /// The address of the subscriber.
     pub callback: Url,
-    /// What its host counts as, where that is not its name.
+    /// The host that it counts for, if that is not its name.
     #[serde(default)]
     pub host: Option<String>,
-    /// What to sign with.
+    /// The key of signatures.
     #[serde(default)]
     pub secret: Option<Secret>,
-    /// What it wants to get.
+    /// The kind of notifications.
     #[serde(default)]
     pub content: Content,
-    /// Who has subscribed, if it was somebody known.
+    /// The consumer that subscribed, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consumer: Option<String>,
-    /// Until when, Unix milliseconds.
+    /// End of the lease, Unix milliseconds.
     pub lease_until_ms: u64,
-    /// The version that it was told of last.
+    /// The version that it acknowledged last.
     #[serde(default)]
     pub told: Option<String>,
 }
 
 impl Hub {
-    /// A hub with what was kept of one, as far as leases and limits allow.
-    pub fn restored(limits: Limits, saved: Saved, now_ms: u64) -> Self {
+    /// Returns a hub with the saved subscriptions, as far as leases and limits allow.
+    pub fn restored(limits: Limits, saved: SavedHub, now_ms: u64) -> Self {
         let mut hub = Self::new(limits);
         for one in saved.subscriptions {
             let (topic, callback) = (one.topic, one.callback);
@@ -57,9 +57,15 @@ impl Hub {
             if !fits || hub.has_room(&key, &host, Mode::Subscribe).is_err() {
                 continue;
             }
-            let (mode, lease_secs) = (Mode::Subscribe, None);
-            let (secret, content, consumer) = (one.secret, one.content, one.consumer);
-            let asked = Asked { mode, topic, callback, lease_secs, secret, content, consumer };
+            let asked = SubscriptionRequest {
+                mode: Mode::Subscribe,
+                topic,
+                callback,
+                lease_secs: None,
+                secret: one.secret,
+                content: one.content,
+                consumer: one.consumer,
+            };
             let intent = Intent::new(asked, String::new(), host, 0, now_ms);
             let told = one.told.and_then(|it| it.parse().ok());
             let mut subscription = Subscription::new(intent, told, now_ms);
@@ -70,8 +76,8 @@ impl Hub {
         hub
     }
 
-    /// What is to be kept now.
-    pub fn saved(&self) -> Saved {
+    /// Returns the part to save.
+    pub fn saved(&self) -> SavedHub {
         let one = |(key, it): (&Key, &Subscription)| SavedSubscription {
             topic: key.topic.to_string(),
             callback: it.callback.clone(),
@@ -82,10 +88,10 @@ impl Hub {
             lease_until_ms: it.lease_until_ms,
             told: it.told.map(|it| it.to_string()),
         };
-        Saved { subscriptions: self.subscriptions.iter().map(one).collect() }
+        SavedHub { subscriptions: self.subscriptions.iter().map(one).collect() }
     }
 
-    /// Whether subscriptions have come or gone, or were renewed, since this was last asked.
+    /// Returns whether subscriptions were added, removed or renewed since the last call.
     pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }

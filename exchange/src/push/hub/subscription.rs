@@ -1,4 +1,4 @@
-//! One subscription, or one that is still to be verified.
+//! One subscription, verified or not.
 //!
 //! Sans-I/O.
 
@@ -7,11 +7,11 @@ use std::time::Duration;
 use collection::Version;
 use url::Url;
 
-use super::super::request::{Asked, Content, Question};
+use super::super::request::{Content, Question, SubscriptionRequest};
 use super::super::signature::Secret;
 use super::Ticket;
 
-/// Wait after a first attempt that failed, milliseconds; doubled with each.
+/// Wait after a first failed attempt, milliseconds; doubled with each.
 const RETRY_MS: u64 = 1_000;
 
 /// Longest wait between two attempts, milliseconds.
@@ -20,31 +20,31 @@ const RETRY_MS_MAX: u64 = 300_000;
 /// Longest wait that a subscriber may ask for, milliseconds.
 const RETRY_AFTER_MS_MAX: u64 = 3_600_000;
 
-/// Least time between the beginnings of two notifications of what anybody may publish, milliseconds.
+/// Least time between the beginnings of two unproven notifications, milliseconds.
 const UNPROVEN_GAP_MS: u64 = 10_000;
 
 /// Attempts at a notification: about a quarter of an hour.
 pub(super) const ATTEMPTS_MAX: u32 = 10;
 
-/// For how long a subscriber may leave everything unanswered, milliseconds. Whoever has verified a callback
-/// can have its name lead elsewhere.
+/// Longest time without any answer of a subscriber, milliseconds. After its verification the name of a
+/// callback can be redirected elsewhere.
 const SILENT_MS_MAX: u64 = 86_400_000;
 
 /// Attempts at a verification.
 pub(super) const VERIFICATIONS_MAX: u32 = 3;
 
-/// How long to wait after so many failures in a row.
+/// Returns the wait after `failures` in a row, in milliseconds.
 fn back_off_ms(failures: u32) -> u64 {
     let doubled = RETRY_MS.checked_shl(failures.saturating_sub(1)).unwrap_or(u64::MAX);
     doubled.min(RETRY_MS_MAX)
 }
 
-/// A request that is to be verified.
+/// A request with a pending verification.
 #[derive(Debug)]
 pub(super) struct Intent {
-    pub(super) asked: Asked,
+    pub(super) asked: SubscriptionRequest,
     pub(super) host: String,
-    /// The verification that is under way: the answer to one before is not to this request.
+    /// The verification under way: answers to earlier ones do not count.
     pub(super) asking: Option<Ticket>,
     pub(super) due_ms: u64,
     challenge: String,
@@ -54,7 +54,7 @@ pub(super) struct Intent {
 
 impl Intent {
     pub(super) fn new(
-        asked: Asked,
+        asked: SubscriptionRequest,
         challenge: String,
         host: String,
         lease_secs: u64,
@@ -72,12 +72,12 @@ impl Intent {
         self.due().is_some_and(|it| it <= now_ms)
     }
 
-    /// The clock was set.
+    /// Handles a jump of the clock.
     pub(super) fn handle_jump(&mut self, now_ms: u64) {
         self.due_ms = self.due_ms.min(now_ms.saturating_add(RETRY_MS_MAX));
     }
 
-    /// The verification begins; returns what to ask, and what says yes.
+    /// Begins the verification; returns the address to request, and the confirming body.
     pub(super) fn begin(&mut self, ticket: Ticket) -> (Url, String) {
         self.asking = Some(ticket);
         let (mode, topic) = (self.asked.mode, self.asked.topic.clone());
@@ -86,7 +86,7 @@ impl Intent {
         (question.url(&self.asked.callback), self.challenge.clone())
     }
 
-    /// Nobody answered; false if that is it.
+    /// Handles a missing answer; returns false after the last attempt.
     pub(super) fn handle_silence(&mut self, now_ms: u64) -> bool {
         self.asking = None;
         self.failures += 1;
@@ -95,7 +95,7 @@ impl Intent {
     }
 }
 
-/// A subscription that was verified.
+/// A verified subscription.
 #[derive(Debug)]
 pub(super) struct Subscription {
     pub(super) callback: Url,
@@ -104,42 +104,41 @@ pub(super) struct Subscription {
     pub(super) content: Content,
     pub(super) consumer: Option<String>,
     pub(super) lease_until_ms: u64,
-    /// What it has been told last.
+    /// The version that it acknowledged last.
     pub(super) told: Option<Version>,
-    /// When it is to be told next.
     due_ms: u64,
-    /// What it is to be told.
+    /// The news to send.
     owed: Option<News>,
-    /// What it is being told.
+    /// The news under way.
     sending: Option<News>,
-    /// When it was being told last.
+    /// Beginning of the last notification.
     begun_ms: Option<u64>,
-    /// When it answered last.
     answered_ms: u64,
     failures: u32,
 }
 
-/// What comes of a notification that was not acknowledged.
+/// The consequence of an unacknowledged notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fallen {
+pub(super) enum Outcome {
     /// It is tried again.
     Waits,
     /// It is given up.
     GivenUp,
-    /// So is the subscriber.
+    /// The subscriber is given up as well.
     Lost,
 }
 
-/// That there is something new, and which version, if it has one.
+/// A change of a topic, with its version if it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct News {
     version: Option<Version>,
-    /// Whether that is so, and not only what somebody says.
+    /// Whether the change is certain, and not only claimed.
     is_proven: bool,
 }
 
 impl News {
-    /// What is to be said of both: the newer, or only that there is something where neither is known to be.
+    /// Merges two changes: the newer one counts, or a change without version if neither is known to be
+    /// newer.
     fn and(self, later: Self) -> Self {
         match (self.version, later.version) {
             (Some(one), Some(other)) if !later.is_proven => {
@@ -152,7 +151,7 @@ impl News {
     }
 }
 
-/// Whether who has come to `told` has `version`.
+/// Returns whether a subscriber at `told` has `version`.
 fn has(told: Option<Version>, version: Version) -> bool {
     told.is_some_and(|it| it.epoch == version.epoch && version.serial <= it.serial)
 }
@@ -177,15 +176,15 @@ impl Subscription {
         }
     }
 
-    /// It is asked for once more: what it has been told stays, and it is there again.
+    /// Renews the subscription: the acknowledged version stays, and its failures are forgotten.
     pub(super) fn renew(&mut self, intent: Intent, now_ms: u64) {
         let Self { told, owed, sending, begun_ms, .. } = *self;
         *self = Self { owed, sending, begun_ms, ..Self::new(intent, told, now_ms) };
         self.wait_if_unproven();
     }
 
-    /// The clock was set: what was to be soon is not to be in years, and `unseen_ms` that nobody saw pass end
-    /// no lease. `longest_ms`: the longest lease.
+    /// Handles a jump of the clock: nothing waits for years, and `unseen_ms` of unobserved time end no
+    /// lease. `longest_ms` is the longest lease.
     pub(super) fn handle_jump(&mut self, unseen_ms: u64, longest_ms: u64, now_ms: u64) {
         let lease_until_ms = self.lease_until_ms.saturating_add(unseen_ms);
         self.lease_until_ms = lease_until_ms.min(now_ms.saturating_add(longest_ms));
@@ -198,7 +197,7 @@ impl Subscription {
         self.owed.is_some()
     }
 
-    /// There is something new; false if it has been told of it.
+    /// Records a change; returns false if the subscriber has it already.
     pub(super) fn owe(&mut self, version: Option<Version>, now_ms: u64) -> bool {
         if version.is_some_and(|it| has(self.told, it)) {
             return false;
@@ -207,15 +206,15 @@ impl Subscription {
         true
     }
 
-    /// Somebody says that there is something new. That may be false: a version that was named before may be
-    /// a guess at one that comes only now, so it is told again; but not as often as somebody likes.
+    /// Records a claimed change. The claim may be false: a version that was named before may be a guess
+    /// at one that comes only now. So it is sent again, but at a limited rate.
     pub(super) fn owe_unproven(&mut self, version: Option<Version>, now_ms: u64) {
         self.note(News { version, is_proven: false }, now_ms);
         self.wait_if_unproven();
     }
 
     fn note(&mut self, news: News, now_ms: u64) {
-        // What waits for its next attempt goes on waiting.
+        // A pending attempt keeps its time.
         if !self.is_owed() {
             self.due_ms = now_ms;
         }
@@ -232,37 +231,36 @@ impl Subscription {
         (self.is_owed() && self.sending.is_none()).then_some(self.due_ms)
     }
 
-    /// What it is to get: what may be large, only if it took the last one.
+    /// Returns the content to send: fat only after a success, since it may be large.
     pub(super) fn content_now(&self) -> Content {
         if self.failures == 0 { self.content } else { Content::Thin }
     }
 
-    /// A delivery begins; returns what it has been told, and what it is told now. What is new from here on
-    /// is owed besides.
+    /// Begins a delivery; returns the acknowledged version and the new one. Later changes need another
+    /// delivery.
     pub(super) fn begin(&mut self, now_ms: u64) -> (Option<Version>, Option<Version>) {
         self.sending = self.owed.take();
         self.begun_ms = Some(now_ms);
         (self.told, self.sending.and_then(|it| it.version))
     }
 
-    /// It has been told of `version`.
+    /// Handles the acknowledgment of `version`.
     pub(super) fn handle_taken(&mut self, version: Option<Version>, now_ms: u64) {
         self.answered_ms = now_ms;
         let is_proven = self.sending.is_some_and(|it| it.is_proven);
         (self.sending, self.failures, self.due_ms) = (None, 0, now_ms);
         if is_proven {
-            // Never back, by an answer to what was sent before it was subscribed anew.
+            // Never backwards by the answer to a notification of an earlier subscription.
             self.told = version.max(self.told);
         }
-        // A fat one may have had more in it than there was as it began.
+        // A fat notification may have had later changes too.
         let told = self.told;
-        let is_told = |it: &mut News| it.is_proven && it.version.is_some_and(|it| has(told, it));
-        self.owed.take_if(is_told);
+        let is_known = |it: &mut News| it.is_proven && it.version.is_some_and(|it| has(told, it));
+        self.owed.take_if(is_known);
         self.wait_if_unproven();
     }
 
-    /// It has not.
-    pub(super) fn handle_failure(&mut self, retry_after: Option<Duration>, now_ms: u64) -> Fallen {
+    pub(super) fn handle_failure(&mut self, retry_after: Option<Duration>, now_ms: u64) -> Outcome {
         let failed = self.sending.take();
         self.failures = (self.failures + 1).min(ATTEMPTS_MAX);
         let asked_ms =
@@ -270,14 +268,14 @@ impl Subscription {
         let wait_ms = back_off_ms(self.failures).max(asked_ms.min(RETRY_AFTER_MS_MAX));
         self.due_ms = now_ms.saturating_add(wait_ms);
         if self.failures == ATTEMPTS_MAX {
-            // What came meanwhile is one more change, to be tried once.
+            // A change that came meanwhile is tried once.
             let silent_ms = now_ms.saturating_sub(self.answered_ms);
-            return if silent_ms < SILENT_MS_MAX { Fallen::GivenUp } else { Fallen::Lost };
+            return if silent_ms < SILENT_MS_MAX { Outcome::GivenUp } else { Outcome::Lost };
         }
         self.owed = match (failed, self.owed) {
             (Some(failed), Some(owed)) => Some(failed.and(owed)),
             (failed, owed) => owed.or(failed),
         };
-        Fallen::Waits
+        Outcome::Waits
     }
 }

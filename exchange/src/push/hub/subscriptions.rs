@@ -1,7 +1,7 @@
-//! All subscriptions, and which of them is to be told next.
+//! All subscriptions, with the order of the next notifications.
 //!
-//! Who asks for the next looks at no more than those that are owed something, and at no lease before one
-//! has ended: so a hub of many subscribers answers as fast as one of few.
+//! The search for the next one looks only at pending notifications, and at no lease before the first one
+//! ends. So a hub of many subscribers answers as fast as one of few.
 //!
 //! Sans-I/O.
 
@@ -16,13 +16,13 @@ use super::subscription::Subscription;
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     all: BTreeMap<Key, Subscription>,
-    /// Those that are owed something and are not being told, by when they are to be.
+    /// Pending notifications that are not under way, by time.
     due: BTreeSet<(u64, Key)>,
-    /// No lease ends before.
+    /// No lease ends earlier.
     ends_ms: u64,
 }
 
-/// Notes that what was due at `before` is due at `after`.
+/// Moves a notification from the time `before` to `after`.
 fn note(due: &mut BTreeSet<(u64, Key)>, key: &Key, before: Option<u64>, after: Option<u64>) {
     if before == after {
         return;
@@ -50,7 +50,7 @@ impl Subscriptions {
         self.all.iter()
     }
 
-    /// Those that are to be told, by when.
+    /// Returns the subscriptions with pending notifications, by time.
     pub(super) fn due(&self) -> impl Iterator<Item = (u64, &Key, &Subscription)> {
         self.due.iter().filter_map(|(due_ms, key)| Some((*due_ms, key, self.all.get(key)?)))
     }
@@ -68,7 +68,7 @@ impl Subscriptions {
         gone.is_some()
     }
 
-    /// Changes one, if there is one.
+    /// Changes a subscription, if it exists.
     pub(super) fn change<T>(
         &mut self,
         key: &Key,
@@ -82,7 +82,7 @@ impl Subscriptions {
         Some(changed)
     }
 
-    /// Changes those of a topic.
+    /// Changes the subscriptions of a topic.
     pub(super) fn change_topic(&mut self, topic: &str, mut change: impl FnMut(&mut Subscription)) {
         let first = Key { topic: Arc::from(topic), callback: Arc::from("") };
         let from_it_on = self.all.range_mut((Included(first), Unbounded));
@@ -93,19 +93,18 @@ impl Subscriptions {
         }
     }
 
-    /// Changes all of them.
     pub(super) fn change_all(&mut self, change: impl FnMut(&mut Subscription)) {
         self.all.values_mut().for_each(change);
         self.count_anew();
     }
 
-    /// Removes those that are not to stay.
+    /// Keeps the subscriptions for which `stays` is true.
     pub(super) fn retain(&mut self, mut stays: impl FnMut(&Key, &Subscription) -> bool) {
         self.all.retain(|key, it| stays(key, it));
         self.count_anew();
     }
 
-    /// Removes those whose lease has ended; returns how many they were.
+    /// Removes subscriptions whose lease has ended; returns their number.
     pub(super) fn expire(&mut self, now_ms: u64) -> usize {
         if now_ms < self.ends_ms {
             return 0;

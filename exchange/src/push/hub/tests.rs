@@ -1,7 +1,7 @@
-//! The hub against callbacks that say yes, no or nothing.
+//! Tests of the hub against callbacks that confirm, deny or are silent.
 
-mod crowds;
-mod telling;
+mod bounds;
+mod notifications;
 
 use collection::Epoch;
 use proptest::prelude::*;
@@ -15,8 +15,8 @@ fn version(serial: u64) -> Version {
     Version { epoch: Epoch(7), serial }
 }
 
-fn asked(mode: Mode, callback: &str) -> Asked {
-    Asked {
+fn asked(mode: Mode, callback: &str) -> SubscriptionRequest {
+    SubscriptionRequest {
         mode,
         topic: TOPIC.to_owned(),
         callback: Url::parse(callback).unwrap(),
@@ -27,13 +27,18 @@ fn asked(mode: Mode, callback: &str) -> Asked {
     }
 }
 
-/// Asks, counted by the name of the callback's host.
-fn ask(hub: &mut Hub, asked: Asked, challenge: &str, now_ms: u64) -> Result<(), Refused> {
+/// Makes a request, counted for the name of the callback's host.
+fn ask(
+    hub: &mut Hub,
+    asked: SubscriptionRequest,
+    challenge: &str,
+    now_ms: u64,
+) -> Result<(), Refused> {
     let host = host_of(&asked.callback);
     hub.handle_request(asked, &host, challenge.to_owned(), now_ms)
 }
 
-/// Looks at the clock as a shell does that has nothing to do until then.
+/// Looks at the clock each minute until then, as an idle shell does.
 fn idle(hub: &mut Hub, until_ms: u64) {
     let minute_ms = 60_000;
     while let Some(next_ms) = hub.seen_ms.map(|it| it + minute_ms).filter(|it| *it < until_ms) {
@@ -41,8 +46,8 @@ fn idle(hub: &mut Hub, until_ms: u64) {
     }
 }
 
-/// Has a request verified; returns the question.
-fn verify(hub: &mut Hub, asked: Asked, verdict: Verdict, now_ms: u64) -> Url {
+/// Makes a request and answers its verification; returns the question.
+fn verify(hub: &mut Hub, asked: SubscriptionRequest, verdict: Verdict, now_ms: u64) -> Url {
     ask(hub, asked, "challenge", now_ms).unwrap();
     let Some(Action::Verify { ticket, url, challenge }) = hub.poll(now_ms) else { panic!() };
     assert_eq!(challenge, "challenge");

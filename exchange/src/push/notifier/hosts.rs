@@ -1,8 +1,8 @@
-//! Which machine a callback's name leads to, for what is bounded by host.
+//! Hosts of callbacks: the machine to which a name resolves, for limits by host.
 //!
 //! # Differences from the standard
 //!
-//! * Names cost nothing, so what is bounded by host is bounded by address; of IPv6, by network.
+//! * Names cost nothing, so limits by host count addresses; for IPv6, networks.
 
 use std::net::{IpAddr, Ipv6Addr, ToSocketAddrs as _};
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use url::{Host, Url};
 
-/// Most names that are looked up at once.
+/// Most lookups at once.
 const LOOKUPS_MAX: usize = 16;
 
-/// How long looking up may take.
+/// Longest time of a lookup.
 const LOOKUP_MAX: Duration = Duration::from_secs(2);
 
-/// What all names count as that nobody knows in time.
+/// The host of all names that do not resolve in time.
 const UNKNOWN: &str = "?";
 
-/// Looks up names.
+/// Resolver of callbacks' hosts.
 #[derive(Debug)]
 pub(super) struct Hosts {
     turns: Arc<Semaphore>,
@@ -34,8 +34,8 @@ impl Default for Hosts {
 }
 
 impl Hosts {
-    /// What a callback's host counts as.
-    pub(super) async fn named(&self, callback: &Url) -> String {
+    /// Returns the key under which a callback's host is counted.
+    pub(super) async fn key(&self, callback: &Url) -> String {
         let address = match callback.host() {
             Some(Host::Ipv4(it)) => Some(it.into()),
             Some(Host::Ipv6(it)) => Some(it.into()),
@@ -48,7 +48,7 @@ impl Hosts {
     async fn look_up(&self, name: String) -> Option<IpAddr> {
         let turn = Arc::clone(&self.turns).try_acquire_owned().ok()?;
         let look = move || {
-            // Until it has ended, whoever waits for it.
+            // Held to its end, even if nobody waits any more.
             let _turn = turn;
             (name.as_str(), 0).to_socket_addrs().ok()?.map(|it| it.ip()).min()
         };
@@ -56,7 +56,7 @@ impl Hosts {
     }
 }
 
-/// What is given to one customer: an address, of IPv6 a network of 64 bits.
+/// Returns the unit given to one customer: an IPv4 address, or an IPv6 network of 64 bits.
 fn network(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(it) => it.to_string(),
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_host_is_what_its_name_leads_to() {
+    async fn a_host_is_the_address_of_its_name() {
         let hosts = Hosts::default();
         for (callback, expected) in [
             ("http://127.0.0.1:1/", "127.0.0.1"),
@@ -78,9 +78,9 @@ mod tests {
             ("http://[2001:db8:1:2:3::4]/", "2001:db8:1:2::/64"),
             ("http://nobody.invalid/", UNKNOWN),
         ] {
-            assert_eq!(hosts.named(&Url::parse(callback).unwrap()).await, expected, "{callback}");
+            assert_eq!(hosts.key(&Url::parse(callback).unwrap()).await, expected, "{callback}");
         }
         let _turns = hosts.turns.acquire_many(LOOKUPS_MAX.try_into().unwrap()).await.unwrap();
-        assert_eq!(hosts.named(&Url::parse("http://localhost/").unwrap()).await, UNKNOWN);
+        assert_eq!(hosts.key(&Url::parse("http://localhost/").unwrap()).await, UNKNOWN);
     }
 }

@@ -1,4 +1,4 @@
-//! Telling another hub that this daemon's topics have changed.
+//! Publishing: announcements of this daemon's changes to another hub.
 //!
 //! Source: PubSubHubbub 0.4 §7.1.
 
@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use url::Url;
 
 use super::super::request::publish_form;
-use super::super::settings::Teller;
+use super::super::settings::HubChoice;
 use super::Notifier;
 
 /// Wait after a first failure; doubled with each.
@@ -22,10 +22,9 @@ const RETRY: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(300);
 
 impl Notifier {
-    /// Tells the other hub, if there is one, of every version, or of the newest of those that came while it
-    /// could not be told.
+    /// Announces every version to the other hub, if there is one; after failures only the newest.
     pub(super) async fn run_publish(&self, shutdown: &Shutdown) {
-        let Teller::Other(hub) = self.shared.settings.teller.clone() else { return };
+        let HubChoice::Other(hub) = self.shared.settings.hub.clone() else { return };
         let mut versions = self.shared.collection.watch();
         let mut failures = 0_u32;
         while !shutdown.is_started() {
@@ -34,9 +33,9 @@ impl Notifier {
                 told = self.publish(hub.clone(), version) => told,
                 () = shutdown.started() => return,
             };
-            *super::of(&self.shared.untold) = told.as_ref().err().cloned();
+            *super::lock(&self.shared.untold) = told.as_ref().err().cloned();
             if let Err(problem) = told {
-                tracing::info!(%problem, hub = %hub, "the hub was not told");
+                tracing::info!(%problem, hub = %hub, "the hub did not accept the announcement");
                 let wait = RETRY.saturating_mul(1_u32.checked_shl(failures).unwrap_or(u32::MAX));
                 failures = (failures + 1).min(31);
                 tokio::select! {

@@ -1,11 +1,11 @@
-//! Notifications of a ListRecords; a fat one has in it what the list would answer to who has come as far as the
-//! subscriber.
+//! Notifications of a ListRecords; a fat one has the list's answer to a harvester at the subscriber's
+//! version.
 //!
 //! Source: WebSub §7; OAI-PMH §2.7.1 (selective harvesting: bounds are seconds, and inclusive).
 //!
-//! The second in which a change was committed is over before it is listed, so such a notification goes out up
-//! to a second later than one of the feed: who harvested sooner would find nothing. A fat one may have records
-//! in it that came with the last one, and what is more than a page has a resumption token at its end.
+//! A change is listed only after the second of its commit, so its notification goes out up to a second
+//! later than that of a feed: an earlier harvest would find nothing. A fat notification may repeat
+//! records of the last one. More than a page ends with a resumption token.
 
 use std::time::Duration;
 
@@ -24,33 +24,33 @@ use super::Notifier;
 /// Milliseconds of a second.
 const SECOND_MS: u64 = 1_000;
 
-/// A little more than that: a timer must not be early.
+/// Margin of the wait: a timer must not be early.
 const MARGIN_MS: u64 = 20;
 
-/// What there is to say.
+/// The change of a list.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum ListContent {
     /// These records, as XML.
     Page(Bytes),
-    /// Nothing: no record of the list has changed.
+    /// No record of the list has changed.
     Nothing,
-    /// More than fits, or it cannot be said: that something has changed.
+    /// The list has changed, by too much to send or in an unknown way.
     Changed,
 }
 
-/// Waits until what is committed by now is listed.
+/// Waits until present commits are listed.
 pub(super) async fn listed() {
     let left_ms = SECOND_MS - clock::now_ms() % SECOND_MS;
     sleep(Duration::from_millis(left_ms + MARGIN_MS)).await;
 }
 
 impl Notifier {
-    /// Says what has changed in the list `topic` since `from`, as far as that is listed.
-    pub(super) async fn records(&self, topic: &str, from: Version) -> Said {
-        self.page(topic, from).await.unwrap_or(Said::Changed)
+    /// Returns the listed changes of the list `topic` since `from`.
+    pub(super) async fn records(&self, topic: &str, from: Version) -> ListContent {
+        self.page(topic, from).await.unwrap_or(ListContent::Changed)
     }
 
-    async fn page(&self, topic: &str, from: Version) -> Option<Said> {
+    async fn page(&self, topic: &str, from: Version) -> Option<ListContent> {
         let collection = self.shared.collection.clone();
         if from.epoch != collection.version().epoch {
             return None;
@@ -58,7 +58,7 @@ impl Notifier {
         let first = move || collection.scan(from.serial).ok()?.next();
         let first = match tokio::task::spawn_blocking(first).await.ok()? {
             Some(scanned) => scanned.ok()?.stamp,
-            None => return Some(Said::Nothing),
+            None => return Some(ListContent::Nothing),
         };
         let secs = i64::try_from(first.0 / SECOND_MS).ok()?;
         let mut url = Url::parse(topic).ok()?;
@@ -72,12 +72,12 @@ impl Notifier {
         let is_answer = response.status() == StatusCode::OK;
         let bytes_max = usize::try_from(FAT_BYTES_MAX).unwrap_or(usize::MAX);
         let page = to_bytes(response.into_body(), bytes_max).await.ok().filter(|_| is_answer)?;
-        // Text of records has its angles escaped.
+        // Angle brackets within records are escaped.
         let text = std::str::from_utf8(&page).ok()?;
         let none = format!("<error code=\"{}\"", Code::NoRecordsMatch.name());
         if text.contains(&none) {
-            return Some(Said::Nothing);
+            return Some(ListContent::Nothing);
         }
-        (!text.contains("<error code=\"")).then_some(Said::Page(page))
+        (!text.contains("<error code=\"")).then_some(ListContent::Page(page))
     }
 }

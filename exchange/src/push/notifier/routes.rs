@@ -1,4 +1,4 @@
-//! `/hub`: subscribers and publishers ask here.
+//! The route `/hub` for subscribers and publishers.
 
 use std::net::Ipv4Addr;
 
@@ -8,27 +8,27 @@ use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use daemon::access::Thing;
+use daemon::access::Resource;
 use daemon::gate::Visitor;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use net::clock;
 use net::guard::{self, Policy, Refusal};
 use url::{Host, Url};
 
-use super::super::request::{self, Asked, FORM_BYTES_MAX, HubRequest};
+use super::super::request::{self, FORM_BYTES_MAX, HubRequest, SubscriptionRequest};
 use super::super::signature::{self, Method, Secret, hex};
-use super::super::topic::{Served, Topic};
+use super::super::topic::{OwnTopic, Topic};
 use super::{Notifier, advice};
 use crate::repository::Repository;
 
-/// When one who was refused for want of room may come again, in seconds.
+/// Pause after a refusal for lack of room, in seconds.
 const RETRY_SECS: u64 = 60;
 
 /// Bytes of a challenge.
 const CHALLENGE_BYTES: usize = 16;
 
 impl Notifier {
-    /// The routes of the hub; none where there is no hub.
+    /// Returns the routes of the hub; none without a hub.
     pub fn routes(&self) -> Router {
         if !self.shared.settings.has_hub() {
             return Router::new();
@@ -36,32 +36,33 @@ impl Notifier {
         Router::new().route("/hub", post(hub)).with_state(self.clone())
     }
 
-    /// The routes of an OAI-PMH repository, with the links that say who tells of changes to its lists.
+    /// Returns the routes of an OAI-PMH repository, with links to the hub that announces changes of its
+    /// lists.
     pub fn linked(&self, repository: &Repository) -> Router {
-        // Once for all: a daemon has one.
+        // Set once: a daemon has one repository.
         let _ = self.shared.records.set(repository.clone());
         repository.routes().layer(middleware::from_fn_with_state(self.clone(), link_records))
     }
 
-    /// Ends the subscriptions of those who may not have any more what they are told of: the settings have changed.
+    /// Ends the subscriptions of consumers that lost their access with new settings.
     pub fn handle_access(&self) {
         let may =
             |topic: &str, consumer: Option<&str>| self.may(topic, None, consumer) == Some(true);
-        self.hub().handle_topics(may, "this hub no longer tells you of it");
+        self.hub().handle_topics(may, "this hub no longer serves you this topic");
         self.shared.changed.notify_one();
     }
 
-    /// Whether a consumer, or whoever is nobody known, may have what a topic is of; `None`: it is not told of here.
-    /// `host` is what the daemon was asked by.
+    /// Returns whether a consumer, or an anonymous client, has access to a topic; `None` if it is not
+    /// served here. `host` is the requested host.
     fn may(&self, topic: &str, host: Option<&str>, consumer: Option<&str>) -> Option<bool> {
         let thing = match self.shared.topics.find(topic, host)? {
-            Topic::Own(Served::Records) => Thing::Oai,
-            Topic::Own(Served::Feed) | Topic::Others => Thing::Feed,
+            Topic::Own(OwnTopic::Records) => Resource::Oai,
+            Topic::Own(OwnTopic::Feed) | Topic::Others => Resource::Feed,
         };
         Some(self.shared.control.may(consumer, thing))
     }
 
-    async fn subscribe(&self, asked: Asked, host: Option<&str>) -> Response {
+    async fn subscribe(&self, asked: SubscriptionRequest, host: Option<&str>) -> Response {
         let may = self.may(&asked.topic, host, asked.consumer.as_deref());
         if may != Some(true) {
             self.hub().handle_refusal();
@@ -86,11 +87,11 @@ impl Notifier {
         }
         let mut challenge = [0; CHALLENGE_BYTES];
         if getrandom::fill(&mut challenge).is_err() {
-            return text(StatusCode::INTERNAL_SERVER_ERROR, "there are no random numbers here");
+            return text(StatusCode::INTERNAL_SERVER_ERROR, "no random numbers are available");
         }
         let is_known = self.hub().has(&asked);
         let host =
-            if is_known { String::new() } else { self.shared.hosts.named(&asked.callback).await };
+            if is_known { String::new() } else { self.shared.hosts.key(&asked.callback).await };
         let taken = self.hub().handle_request(asked, &host, hex(&challenge), clock::now_ms());
         self.shared.changed.notify_one();
         match taken {
@@ -104,14 +105,14 @@ impl Notifier {
         }
     }
 
-    /// Whether a publisher may speak: whoever shows the token, where there is one.
-    fn hears(&self, headers: &HeaderMap) -> bool {
+    /// Returns whether a publisher is allowed: it must show the token, if there is one.
+    fn may_publish(&self, headers: &HeaderMap) -> bool {
         let Some(token) = &self.shared.settings.token else { return true };
         let shown = headers.get(header::AUTHORIZATION).and_then(|it| it.to_str().ok());
         let shown = shown.and_then(|it| it.split_once(' '));
         let shown = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
         let Some(shown) = shown.and_then(|(_, it)| Secret::new(it)) else { return false };
-        // Signatures are compared, which takes as long whatever is wrong.
+        // Comparing signatures takes the same time for every wrong token.
         let signed = signature::sign(&shown, Method::Sha256, b"");
         signature::verify(token, Some(&signed), b"").is_ok()
     }
@@ -121,12 +122,12 @@ impl Notifier {
         let known: Vec<&String> = topics.iter().filter(is_others).collect();
         if known.is_empty() {
             self.hub().handle_refusal();
-            let message = "this hub tells of none of these topics: they lie below none of its \
-                           publishers (push.publishers in its settings)";
+            let message = "this hub serves none of these topics: add a prefix of theirs to \
+                           push.publishers in its settings";
             return text(StatusCode::FORBIDDEN, message);
         }
         let now_ms = clock::now_ms();
-        // Whoever may publish has shown the token, where there is one.
+        // A publisher has shown the token, if there is one.
         let is_proven = self.shared.settings.token.is_some();
         let mut hub = self.hub();
         for topic in known {
@@ -146,7 +147,7 @@ async fn link_records(State(notifier): State<Notifier>, request: Request, next: 
     let query = request.uri().query().unwrap_or_default().to_owned();
     let depth = usize::from(request.uri().path().ends_with('/'));
     let mut response = next.run(request).await;
-    notifier.link(Served::Records, &query, depth, &mut response);
+    notifier.link(OwnTopic::Records, &query, depth, &mut response);
     response
 }
 
@@ -154,18 +155,18 @@ async fn hub(State(notifier): State<Notifier>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let Ok(form) = axum::body::to_bytes(body, FORM_BYTES_MAX).await else {
         notifier.hub().handle_refusal();
-        return text(StatusCode::PAYLOAD_TOO_LARGE, &request::Wrong::TooLong.to_string());
+        return text(StatusCode::PAYLOAD_TOO_LARGE, &request::FormError::TooLong.to_string());
     };
     match request::read(&form) {
         Ok(HubRequest::Subscription(asked)) => {
             let consumer = parts.extensions.get().map(|Visitor(name)| name.clone());
-            let asked = Asked { consumer, ..asked };
+            let asked = SubscriptionRequest { consumer, ..asked };
             notifier.subscribe(asked, host(&parts.headers)).await
         }
-        Ok(HubRequest::Publish { .. }) if !notifier.hears(&parts.headers) => {
+        Ok(HubRequest::Publish { .. }) if !notifier.may_publish(&parts.headers) => {
             notifier.hub().handle_refusal();
             let message =
-                "publishers show this hub a token (push.token in its settings and in theirs)";
+                "this hub needs a token: set push.token alike in its settings and the publisher's";
             let mut response = text(StatusCode::UNAUTHORIZED, message);
             ask_for_token(&mut response);
             response
@@ -178,7 +179,7 @@ async fn hub(State(notifier): State<Notifier>, request: Request) -> Response {
     }
 }
 
-/// Why a URL may not be asked, as far as it says so itself.
+/// Returns the reason why a URL is refused, as far as the URL itself shows it.
 fn refused(url: &Url, policy: Policy) -> Option<Refusal> {
     let ip = match url.host()? {
         Host::Ipv4(it) => it.into(),
@@ -196,7 +197,6 @@ fn ask_for_token(response: &mut Response) {
     response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
 }
 
-/// The name that the daemon is asked by.
 fn host(headers: &HeaderMap) -> Option<&str> {
     headers.get(header::HOST)?.to_str().ok()
 }
@@ -212,17 +212,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_setting_lets_be_asked_is_advised() {
-        let said = |url: &str, allow_private| {
+    fn advice_is_given_only_if_a_setting_helps() {
+        let helps = |url: &str, allow_private| {
             let policy = Policy::from_allow_private(allow_private);
             refused(&url.parse().unwrap(), policy).map(|it| !advice(it).is_empty())
         };
         for inside in ["http://10.1.2.3/", "http://[::1]/", "http://a.localhost/"] {
-            assert_eq!([false, true].map(|it| said(inside, it)), [Some(true), None], "{inside}");
+            assert_eq!([false, true].map(|it| helps(inside, it)), [Some(true), None], "{inside}");
         }
         let link = "http://169.254.169.254/";
-        assert_eq!([false, true].map(|it| said(link, it)), [Some(false), Some(false)]);
-        assert_eq!(said("http://192.88.98.1/", false), None);
-        assert_eq!(said("http://www.orchard.example/", false), None);
+        assert_eq!([false, true].map(|it| helps(link, it)), [Some(false), Some(false)]);
+        assert_eq!(helps("http://192.88.98.1/", false), None);
+        assert_eq!(helps("http://www.orchard.example/", false), None);
     }
 }

@@ -1,4 +1,4 @@
-//! A collection's objects and changes, followed from the well-known address on.
+//! Tests of ResourceSync, from the well-known address on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -61,7 +61,7 @@ impl Site {
         read(&text).unwrap()
     }
 
-    /// The list that the well-known address leads to.
+    /// Follows the well-known address to a list.
     async fn list(&self, capability: Capability) -> Document {
         let mut url = "http://h:8500/.well-known/resourcesync".to_owned();
         for wanted in [Capability::CapabilityList, capability] {
@@ -91,7 +91,7 @@ fn resource(n: u64, secs: i64) -> Entry {
 }
 
 #[tokio::test]
-async fn what_there_is_and_what_has_changed_is_listed() {
+async fn objects_and_changes_are_listed() {
     let site = Site::new(None);
     site.commit(vec![update(1), update(2), update(3)], 0);
     site.commit(vec![update(2), Change::Refresh(Oid::new(GATHERER, "http://h/1"))], 10);
@@ -109,18 +109,18 @@ async fn what_there_is_and_what_has_changed_is_listed() {
     };
     let gone = Entry { lastmod: at(20), ..Entry::at("http://h/3") };
     let expected = [
-        change(resource(1, 0), Happened::Updated),
-        change(resource(2, 0), Happened::Updated),
-        change(resource(3, 0), Happened::Updated),
-        change(resource(2, 10), Happened::Updated),
-        change(gone, Happened::Deleted),
+        change(resource(1, 0), ChangeKind::Updated),
+        change(resource(2, 0), ChangeKind::Updated),
+        change(resource(3, 0), ChangeKind::Updated),
+        change(resource(2, 10), ChangeKind::Updated),
+        change(gone, ChangeKind::Deleted),
     ];
     assert_eq!(changes.entries(), expected);
     assert_eq!((changes.from, changes.until), (at(0), None));
 }
 
 #[tokio::test]
-async fn an_empty_collection_has_empty_lists_and_a_name_has_precedence() {
+async fn an_empty_collection_has_empty_lists_at_its_public_address() {
     let site = Site::new(Some("https://x.example/a/"));
     let (_, text) = site.get("/.well-known/resourcesync").await;
     let found = read(&text).unwrap();
@@ -137,7 +137,7 @@ async fn an_empty_collection_has_empty_lists_and_a_name_has_precedence() {
 }
 
 #[tokio::test]
-async fn what_is_closed_lists_nothing_until_it_is_opened() {
+async fn a_closed_daemon_has_no_lists_until_it_is_opened() {
     let site = Site::new(None);
     let is_open = Arc::new(AtomicBool::new(true));
     let seen = Arc::clone(&is_open);
@@ -156,12 +156,12 @@ async fn what_is_closed_lists_nothing_until_it_is_opened() {
 }
 
 #[tokio::test]
-async fn a_long_list_is_an_index_of_parts_and_nothing_is_in_two() {
+async fn a_long_list_is_an_index_of_disjoint_parts() {
     let site = Site::new(None);
     let all = 100 + 30;
     let updates: Vec<Change> = (1..=all).map(update).collect();
     site.commit(updates, 0);
-    // From the first part to the last.
+    // These move from the first part to the last.
     site.commit(vec![update(7), Change::Delete(Oid::new(GATHERER, "http://h/8"))], 10);
     for capability in [Capability::ResourceList, Capability::ChangeList] {
         let index = site.list(capability).await;
@@ -188,7 +188,7 @@ async fn a_long_list_is_an_index_of_parts_and_nothing_is_in_two() {
 }
 
 #[tokio::test]
-async fn what_is_not_of_the_web_is_left_out_and_the_list_reaches_back_all_the_same() {
+async fn objects_without_a_web_address_are_left_out() {
     let site = Site::new(None);
     let named = |url: &str| {
         let mut record = Record::new("FILE", url);
@@ -203,9 +203,9 @@ async fn what_is_not_of_the_web_is_left_out_and_the_list_reaches_back_all_the_sa
     assert_eq!((changes.entries().len(), changes.from), (1, at(0)));
 }
 
-/// Making a list takes long; who hangs up and comes again must not have any number of them made.
+/// Making a list takes long; a client that hangs up and repeats its request must not start any number.
 #[tokio::test]
-async fn a_turn_is_over_when_the_list_is_made_and_not_when_nobody_waits_for_it() {
+async fn a_turn_lasts_until_the_list_is_made() {
     let site = Site::new(None);
     let pages = Pages {
         collection: site.collection.clone(),
@@ -215,7 +215,7 @@ async fn a_turn_is_over_when_the_list_is_made_and_not_when_nobody_waits_for_it()
     };
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let (begun, begins) = tokio::sync::oneshot::channel();
-    let making = pages.made(move |_| {
+    let making = pages.respond_with(move |_| {
         let _ = begun.send(());
         let _ = wait.recv();
         Ok(Document::description("http://h/"))

@@ -1,3 +1,5 @@
+//! Tests of the subscriber: verifications, leases, failures and signatures.
+
 use proptest::prelude::*;
 
 use super::super::signature::{Method, sign};
@@ -16,9 +18,9 @@ fn wanted(source: &str, token: &str) -> Wanted {
     Wanted { source, token, callback, secret: secret(), content: Content::Fat }
 }
 
-fn found() -> Found {
+fn discovery() -> Discovery {
     let url = |text: &str| Url::parse(text).ok();
-    Found { hub: url("http://hub/"), topic: url(TOPIC), is_own: true }
+    Discovery { hub: url("http://hub/"), topic: url(TOPIC), is_own: true }
 }
 
 fn intent(mode: Mode, topic: &str, lease_secs: u64) -> String {
@@ -31,13 +33,13 @@ fn discover(source: &str) -> Option<Action> {
     Some(Action::Discover { source: source.to_owned() })
 }
 
-/// A subscriber that has asked the hub.
+/// Returns a subscriber that has sent its request to the hub.
 fn asked(now_ms: u64) -> Subscriber {
     let mut subscriber = Subscriber::new(900);
     subscriber.handle_sources([wanted("a", TOKEN)], now_ms);
     assert_eq!(subscriber.poll(now_ms), discover("a"));
     assert_eq!((subscriber.poll(now_ms), subscriber.poll_timeout()), (None, None));
-    let action = subscriber.handle_discovered("a", Ok(found()), now_ms);
+    let action = subscriber.handle_discovered("a", Ok(discovery()), now_ms);
     let Some(Action::Subscribe { source, hub, form }) = action else { panic!() };
     assert_eq!((source.as_str(), hub.as_str()), ("a", "http://hub/"));
     assert_eq!(
@@ -54,12 +56,12 @@ fn yes(is_new: bool) -> Reply {
     Reply::Yes { challenge: "c".to_owned(), source: "a".to_owned(), is_new }
 }
 
-fn state(subscriber: &Subscriber, now_ms: u64) -> State {
+fn state(subscriber: &Subscriber, now_ms: u64) -> SubscriptionState {
     subscriber.view("a", now_ms).unwrap().0
 }
 
 #[test]
-fn only_what_was_asked_for_is_confirmed() {
+fn only_requested_subscriptions_are_confirmed() {
     let mut subscriber = asked(0);
     for query in [
         intent(Mode::Unsubscribe, TOPIC, 900),
@@ -71,9 +73,9 @@ fn only_what_was_asked_for_is_confirmed() {
     }
     let sound = intent(Mode::Subscribe, TOPIC, 900);
     assert_eq!(subscriber.handle_question("4567", &sound, 1), Reply::No);
-    assert_eq!(state(&subscriber, 1), State::Asking);
+    assert_eq!(state(&subscriber, 1), SubscriptionState::Asking);
     assert_eq!(subscriber.handle_question(TOKEN, &sound, 1), yes(true));
-    assert_eq!(state(&subscriber, 1), State::Active { until_ms: 900_001 });
+    assert_eq!(state(&subscriber, 1), SubscriptionState::Active { until_ms: 900_001 });
     assert_eq!(subscriber.handle_question(TOKEN, &sound, 2), Reply::No, "it was asked for once");
 }
 
@@ -83,17 +85,17 @@ fn a_lease_is_renewed_before_its_end() {
     subscriber.handle_question(TOKEN, &intent(Mode::Subscribe, TOPIC, 900), 0);
     assert_eq!((subscriber.poll(599_999), subscriber.poll_timeout()), (None, Some(600_000)));
     assert_eq!(subscriber.poll(600_000), discover("a"));
-    subscriber.handle_discovered("a", Ok(found()), 600_000);
+    subscriber.handle_discovered("a", Ok(discovery()), 600_000);
     let sound = intent(Mode::Subscribe, TOPIC, 60);
     assert_eq!(subscriber.handle_question(TOKEN, &sound, 600_000), yes(false), "nothing is missed");
-    assert_eq!(state(&subscriber, 600_000), State::Active { until_ms: 660_000 });
+    assert_eq!(state(&subscriber, 600_000), SubscriptionState::Active { until_ms: 660_000 });
     // This time the source is away until after the end.
     assert_eq!(subscriber.poll(660_000), discover("a"));
     subscriber.handle_discovered("a", Err("unreachable".to_owned()), 660_000);
-    assert_eq!(state(&subscriber, 660_000), State::Failed("unreachable".to_owned()));
+    assert_eq!(state(&subscriber, 660_000), SubscriptionState::Failed("unreachable".to_owned()));
     assert_eq!(subscriber.poll_timeout(), Some(665_000));
     assert_eq!(subscriber.poll(4_000_000), discover("a"));
-    subscriber.handle_discovered("a", Ok(found()), 4_000_000);
+    subscriber.handle_discovered("a", Ok(discovery()), 4_000_000);
     assert_eq!(
         subscriber.handle_question(TOKEN, &sound, 4_000_000),
         yes(true),
@@ -102,7 +104,7 @@ fn a_lease_is_renewed_before_its_end() {
 }
 
 #[test]
-fn what_fails_is_tried_again_ever_later() {
+fn failures_are_retried_with_growing_waits() {
     let mut subscriber = Subscriber::new(900);
     subscriber.handle_sources([wanted("a", TOKEN)], 0);
     let mut waits = Vec::new();
@@ -118,22 +120,22 @@ fn what_fails_is_tried_again_ever_later() {
 }
 
 #[test]
-fn a_hub_that_says_no_or_nothing_is_asked_again_later() {
+fn a_refusing_or_silent_hub_is_asked_again_later() {
     let mut subscriber = asked(0);
     subscriber.handle_asked("a", Some("it answers 503".to_owned()), 0);
-    assert_eq!(state(&subscriber, 0), State::Failed("it answers 503".to_owned()));
+    assert_eq!(state(&subscriber, 0), SubscriptionState::Failed("it answers 503".to_owned()));
     assert_eq!(subscriber.poll_timeout(), Some(5_000));
     let mut subscriber = asked(0);
     assert_eq!((subscriber.poll(119_999), subscriber.poll(120_000)), (None, None));
-    assert_eq!(state(&subscriber, 120_000), State::Failed(NOT_ASKED.to_owned()));
+    assert_eq!(state(&subscriber, 120_000), SubscriptionState::Failed(NOT_ASKED.to_owned()));
     assert_eq!(subscriber.poll(125_000), discover("a"));
-    let nothing = Found { hub: None, ..found() };
+    let nothing = Discovery { hub: None, ..discovery() };
     assert_eq!(subscriber.handle_discovered("a", Ok(nothing), 125_000), None);
     assert_eq!(subscriber.poll_timeout(), Some(125_000 + 3_600_000));
 }
 
 #[test]
-fn a_hub_may_end_it() {
+fn a_hub_can_end_a_subscription() {
     let mut subscriber = asked(0);
     subscriber.handle_question(TOKEN, &intent(Mode::Subscribe, TOPIC, 900), 0);
     let (topic, reason) = (TOPIC.to_owned(), "moved\nout".to_owned());
@@ -141,12 +143,15 @@ fn a_hub_may_end_it() {
     let query = denied.query().unwrap();
     assert_eq!(subscriber.handle_question("4567", query, 1), Reply::No);
     assert_eq!(subscriber.handle_question(TOKEN, query, 1), Reply::Noted);
-    assert_eq!(state(&subscriber, 1), State::Failed("the hub says no: movedout".to_owned()));
+    assert_eq!(
+        state(&subscriber, 1),
+        SubscriptionState::Failed("the hub says no: movedout".to_owned())
+    );
     assert_eq!(subscriber.poll_timeout(), Some(3_600_001));
 }
 
 #[test]
-fn only_what_is_signed_is_believed() {
+fn only_signed_notifications_are_accepted() {
     let mut subscriber = asked(0);
     let sound = sign(&secret(), Method::Sha256, b"body");
     let other = sign(&Secret::new("other").unwrap(), Method::Sha256, b"body");
@@ -166,27 +171,27 @@ fn only_what_is_signed_is_believed() {
 }
 
 #[test]
-fn sources_come_and_go_and_what_stays_goes_on() {
+fn remaining_sources_keep_their_subscriptions() {
     let mut subscriber = asked(0);
     subscriber.handle_question(TOKEN, &intent(Mode::Subscribe, TOPIC, 900), 0);
     subscriber.handle_sources([wanted("a", TOKEN), wanted("b", "b1")], 1);
-    assert_eq!(state(&subscriber, 1), State::Active { until_ms: 900_000 });
+    assert_eq!(state(&subscriber, 1), SubscriptionState::Active { until_ms: 900_000 });
     assert_eq!((subscriber.poll(1), subscriber.poll(1)), (discover("b"), None));
     subscriber.handle_sources([wanted("b", "b2")], 2);
     assert_eq!(subscriber.view("a", 2), None);
     assert_eq!(subscriber.handle_notice(TOKEN, None, b""), Verdict::Unknown);
     assert_eq!(subscriber.handle_notice("b1", None, b""), Verdict::Unknown);
     assert_eq!(subscriber.poll(2), discover("b"), "it is another callback");
-    subscriber.handle_discovered("a", Ok(found()), 2);
+    subscriber.handle_discovered("a", Ok(discovery()), 2);
     subscriber.handle_asked("a", None, 2);
 }
 
 #[test]
-fn another_s_hub_is_asked_for_no_changes_and_not_believed_with_them() {
+fn a_hub_at_another_origin_gets_no_fat_subscription() {
     let mut subscriber = Subscriber::new(900);
     subscriber.handle_sources([wanted("a", TOKEN)], 0);
     subscriber.poll(0);
-    let found = Found { is_own: false, ..found() };
+    let found = Discovery { is_own: false, ..discovery() };
     let action = subscriber.handle_discovered("a", Ok(found), 0);
     let Some(Action::Subscribe { form, .. }) = action else { panic!() };
     assert!(!form.contains("fat"), "{form}");
@@ -198,15 +203,15 @@ fn another_s_hub_is_asked_for_no_changes_and_not_believed_with_them() {
 }
 
 #[test]
-fn a_hub_without_a_lease_gives_what_it_was_asked_for() {
+fn a_hub_without_a_lease_grants_the_requested_one() {
     let mut subscriber = asked(0);
     let sound = intent(Mode::Subscribe, TOPIC, 0);
     assert_eq!(subscriber.handle_question(TOKEN, &sound, 0), yes(true));
-    assert_eq!(state(&subscriber, 0), State::Active { until_ms: 900_000 });
+    assert_eq!(state(&subscriber, 0), SubscriptionState::Active { until_ms: 900_000 });
 }
 
 #[test]
-fn a_hub_with_short_leases_has_the_source_asked_once_an_hour() {
+fn short_leases_cause_one_pull_in_an_hour() {
     let mut subscriber = asked(0);
     let sound = intent(Mode::Subscribe, TOPIC, 1);
     let (mut now_ms, mut new) = (0, Vec::new());
@@ -216,26 +221,26 @@ fn a_hub_with_short_leases_has_the_source_asked_once_an_hour() {
         }
         now_ms = subscriber.poll_timeout().unwrap();
         assert_eq!(subscriber.poll(now_ms), discover("a"));
-        subscriber.handle_discovered("a", Ok(found()), now_ms);
+        subscriber.handle_discovered("a", Ok(discovery()), now_ms);
     }
     assert_eq!(new, [0, 3_600_000]);
 }
 
 #[test]
-fn a_clock_that_is_set_back_puts_nothing_off() {
+fn setting_the_clock_back_delays_nothing() {
     let years_ms = 100_000_000_000;
     let mut subscriber = asked(years_ms);
     subscriber.handle_question(TOKEN, &intent(Mode::Subscribe, TOPIC, 900), years_ms);
     assert_eq!((subscriber.poll(years_ms), subscriber.poll(1_000)), (None, None));
-    assert_eq!(state(&subscriber, 1_000), State::Active { until_ms: 901_000 });
+    assert_eq!(state(&subscriber, 1_000), SubscriptionState::Active { until_ms: 901_000 });
     assert_eq!(subscriber.poll_timeout(), Some(601_000));
     assert_eq!(subscriber.poll(601_000), discover("a"));
 }
 
 proptest! {
-    /// Whatever a hub asks and says in whatever order, it comes to rest, and asks no more often than it may.
+    /// After any questions of a hub in any order the subscriber comes to rest, and keeps its minimal waits.
     #[test]
-    fn no_hub_makes_it_ask_without_end(
+    fn no_hub_causes_endless_requests(
         leases in prop::collection::vec(any::<u64>(), 1..20), answers in any::<u32>(),
     ) {
         let mut subscriber = Subscriber::new(900);
@@ -244,7 +249,7 @@ proptest! {
         for (n, lease_secs) in leases.into_iter().enumerate() {
             prop_assert_eq!(subscriber.poll(now_ms), discover("a"));
             if answers >> n & 1 == 0 {
-                subscriber.handle_discovered("a", Ok(found()), now_ms);
+                subscriber.handle_discovered("a", Ok(discovery()), now_ms);
                 let query = intent(Mode::Subscribe, TOPIC, lease_secs);
                 let reply = subscriber.handle_question(TOKEN, &query, now_ms);
                 let confirms = matches!(reply, Reply::Yes { .. });

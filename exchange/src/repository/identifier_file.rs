@@ -1,12 +1,12 @@
-//! The name that identifiers begin with, remembered where the sets are.
+//! The identifier file: the repository part of identifiers, stored beside the sets.
 //!
 //! Source: OAI-PMH §2.4 (an item's identifier stays the same); ours.
 //!
-//! Unless settings say otherwise the name is made of the daemon's address, which may change: a proxy is put in
-//! front, a host is renamed. Identifiers must not change with it, since nobody would ever be told that those
-//! from before are gone. So the name under which the first identifier was handed out is written to a file, and
-//! kept. Settings that name another have it written anew; a file that is deleted is made of the
-//! present address with the next identifier.
+//! Without a setting the name comes from the daemon's address, which may change: a proxy is added, a host
+//! is renamed. Identifiers must not change with it, since harvesters would never hear of the end of the
+//! old ones. So the name of the first identifier that was served is stored in a file. A setting with
+//! another name replaces it. After a deletion of the file, the next identifier stores the name of the
+//! present address.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -18,45 +18,45 @@ use oai::RepositoryId;
 /// The file, beside the sets.
 const FILE_NAME: &str = "identifier";
 
-/// Longest file that is read, in bytes; no name is as long.
+/// Longest file, in bytes; no name is as long.
 const FILE_BYTES_MAX: u64 = 1_024;
 
-/// The name, as far as it is known.
+/// The file with the name.
 #[derive(Debug)]
-pub(super) struct Remembered {
+pub(super) struct IdentifierFile {
     path: PathBuf,
-    /// `None` until the file has been looked for; then what is in it.
+    /// `None` until the file has been read; then its content.
     known: Mutex<Option<Option<RepositoryId>>>,
 }
 
-impl Remembered {
-    /// The name that stands beside `sets`.
+impl IdentifierFile {
+    /// Returns the file beside `sets`.
     pub(super) fn beside(sets: &Path) -> Self {
         Self { path: sets.with_file_name(FILE_NAME), known: Mutex::default() }
     }
 
-    /// The name: what settings say, what was remembered, or what is made now. Blocks.
+    /// Returns the name: that of the settings, of the file, or the default. Blocks.
     pub(super) fn get(
         &self,
         set: Option<&RepositoryId>,
-        made: impl FnOnce() -> Option<RepositoryId>,
+        default: impl FnOnce() -> Option<RepositoryId>,
     ) -> Option<RepositoryId> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_with(|| read(&self.path));
-        set.cloned().or_else(|| known.clone()).or_else(made)
+        set.cloned().or_else(|| known.clone()).or_else(default)
     }
 
-    /// Remembers the name under which identifiers are handed out. Blocks.
+    /// Stores the name of served identifiers. Blocks.
     pub(super) fn keep(&self, id: &RepositoryId) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.as_ref().is_some_and(|it| it.as_ref() == Some(id)) {
             return;
         }
-        // Until the next start it is known without the file.
+        // It is known until the next start even without the file.
         *known = Some(Some(id.clone()));
         if let Err(error) = write(&self.path, id.name()) {
             let file = self.path.display();
-            tracing::warn!(%file, %error, "what identifiers begin with is not remembered: set \
+            tracing::warn!(%file, %error, "the beginning of identifiers is not stored: set \
                 repository_identifier of [oai]");
         }
     }
@@ -72,7 +72,7 @@ fn read(path: &Path) -> Option<RepositoryId> {
     let found = read.ok().and_then(|_bytes| RepositoryId::parse(text.trim()));
     if found.is_none() {
         let file = path.display();
-        tracing::warn!(%file, "no name of a repository is in it; one is made of the address");
+        tracing::warn!(%file, "the file has no repository identifier; the name comes from the address");
     }
     found
 }
@@ -93,10 +93,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_stays_once_it_was_used() {
+    fn a_used_name_stays() {
         let dir = tempfile::tempdir().unwrap();
         let id = |name: &str| RepositoryId::parse(name);
-        let open = || Remembered::beside(&dir.path().join("oai/sets"));
+        let open = || IdentifierFile::beside(&dir.path().join("oai/sets"));
         let first = open();
         assert_eq!(first.get(None, || id("a.org")), id("a.org"));
         assert_eq!(first.get(None, || id("b.org")), id("b.org"), "nobody has used it");

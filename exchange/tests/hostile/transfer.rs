@@ -1,15 +1,21 @@
-//! How the bytes of a document go out: whole, cut, packed, too few, too many.
+//! Transfer of a document's bytes: whole, cut, compressed, too few, too many.
 
 use std::io::Write as _;
 
 use flate2::{Compress, Compression, FlushCompress, write::GzEncoder};
 
-use super::wire::{Answer, Asked, Manner};
-use super::{Mode, State, pages};
+use super::wire::{Answer, Manner, Request};
+use super::{Mode, ServerState, pages};
 
-impl State {
-    /// How the bytes of a document go out.
-    pub(super) fn sent(&mut self, mode: Mode, asked: &Asked, bad: bool, bytes: Vec<u8>) -> Answer {
+impl ServerState {
+    /// Returns the answer that sends the bytes of a document.
+    pub(super) fn sent(
+        &mut self,
+        mode: Mode,
+        asked: &Request,
+        bad: bool,
+        bytes: Vec<u8>,
+    ) -> Answer {
         let within = |what: &str, from: usize| {
             let found = bytes.windows(what.len()).skip(from).position(|it| it == what.as_bytes());
             found.map_or(bytes.len() / 2, |at| from + at)
@@ -90,12 +96,12 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A gzip stream of these bytes and a quarter of a gigabyte of letters.
+/// Returns a gzip stream of `begin` and a quarter of a gigabyte of letters.
 fn gzip_bomb(begin: &[u8]) -> Vec<u8> {
     const PIECE: usize = 1 << 20;
     let mut compress = Compress::new(Compression::best(), false);
     let mut pack = |bytes: &[u8]| {
-        // A full flush forgets what was before, so that the packed bytes of a piece can be repeated.
+        // A full flush forgets earlier bytes, so that the compressed bytes of a piece can be repeated.
         let mut out = Vec::with_capacity(bytes.len() + 1_024);
         compress.compress_vec(bytes, &mut out, FlushCompress::Full).unwrap();
         out

@@ -1,8 +1,7 @@
-//! The sets, kept current: made of the log in the background, brought up to the present by whoever needs
-//! them, saved now and then.
+//! The current sets: built from the log in the background, updated by requests, and saved at times.
 //!
-//! A request brings the sets up to the version that it answers for, so that a list lacks no change before its
-//! `responseDate`; what is left for the background is to begin, and to leave requests little to do.
+//! A request updates the sets to its own version, so that a list lacks no change before its
+//! `responseDate`. The background builds them, and leaves requests little to do.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -13,22 +12,22 @@ use net::clock;
 use net::shutdown::Shutdown;
 use tokio::sync::Notify;
 
-use super::saved;
-use super::sets::{Member, Present, Sets};
+use super::sets::{LiveView, Member, Sets};
+use super::sets_file;
 
-/// So many changes a request reads itself; more are left to the background.
+/// Most changes that a request reads itself; more are left to the background.
 const REQUEST_CHANGES_MAX: u64 = 50_000;
 
-/// So many changes are taken in at once.
+/// Changes that are applied at once.
 const STEP_CHANGES: usize = 4_096;
 
-/// How long the background leaves commits alone before it reads them.
+/// Pause of the background before it reads commits.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// How often the sets are saved at most.
+/// Shortest time between two saves of the sets.
 const SAVE_EVERY: Duration = Duration::from_secs(10 * 60);
 
-/// Why a list cannot be made now.
+/// The reason why a list cannot be made now.
 #[derive(Debug)]
 pub(super) enum Unready {
     /// The sets are being made; ask again.
@@ -45,7 +44,7 @@ impl From<Error> for Unready {
 
 /// The sets of a collection. Clones are the same.
 #[derive(Clone, Debug)]
-pub(super) struct Current {
+pub(super) struct CurrentSets {
     inner: Arc<Inner>,
 }
 
@@ -53,29 +52,29 @@ pub(super) struct Current {
 struct Inner {
     collection: Collection,
     path: PathBuf,
-    /// `None` until they have come up to the log once.
+    /// `None` until they have reached the end of the log once.
     sets: RwLock<Option<Sets>>,
-    /// Held by whoever reads the log for them.
-    turn: Mutex<Saved>,
+    /// Held by the reader of the log.
+    turn: Mutex<SavedVersion>,
     /// Wakes the background.
     asked: Notify,
 }
 
-/// What is on the disk.
+/// Version and time of the last save.
 #[derive(Debug, Default)]
-struct Saved {
+struct SavedVersion {
     version: Version,
     at: Option<Instant>,
 }
 
-impl Current {
-    /// Those of `collection`, saved at `path`.
+impl CurrentSets {
+    /// Returns the sets of `collection`, saved at `path`.
     pub(super) fn new(collection: Collection, path: PathBuf) -> Self {
         let (sets, turn, asked) = (RwLock::default(), Mutex::default(), Notify::new());
         Self { inner: Arc::new(Inner { collection, path, sets, turn, asked }) }
     }
 
-    fn turn(&self) -> MutexGuard<'_, Saved> {
+    fn turn(&self) -> MutexGuard<'_, SavedVersion> {
         self.inner.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -87,12 +86,12 @@ impl Current {
         *self.inner.sets.write().unwrap_or_else(PoisonError::into_inner) = sets;
     }
 
-    /// Whether lists can be made.
+    /// Returns whether lists can be made.
     pub(super) fn is_ready(&self) -> bool {
         self.sets().is_some()
     }
 
-    /// Calls `look` with the sets, which have come up to `version` at least, and what lives. Blocks.
+    /// Calls `look` with the sets, which include `version`, and the live serials. Blocks.
     ///
     /// # Errors
     ///
@@ -100,11 +99,11 @@ impl Current {
     pub(super) fn with<T>(
         &self,
         version: Version,
-        look: impl FnOnce(&Sets, Present<'_>) -> T,
+        look: impl FnOnce(&Sets, LiveView<'_>) -> T,
     ) -> Result<T, Unready> {
         if !self.reaches(version)? {
             let _turn = self.turn();
-            // Another may have done it.
+            // Another request may have done it.
             if !self.reaches(version)? {
                 self.read_on(version, &|| false)?;
             }
@@ -112,15 +111,15 @@ impl Current {
         let sets = self.sets();
         let sets = sets.as_ref().ok_or(Unready::Making)?;
         let horizon = self.inner.collection.horizon();
-        Ok(self.inner.collection.with_live(|live| look(sets, Present { live, horizon }))?)
+        Ok(self.inner.collection.with_live(|live| look(sets, LiveView { live, horizon }))?)
     }
 
-    /// The sets that a record's header names, by the sets as they are.
+    /// Returns the names of a record's sets, by the sets as they are now.
     pub(super) fn of_record(&self, gatherer: &str, kind: Option<&str>) -> Vec<String> {
         self.sets().as_ref().map_or_else(Vec::new, |it| it.of_record(gatherer, kind))
     }
 
-    /// Whether the sets have come up to `version`.
+    /// Returns whether the sets include `version`.
     fn reaches(&self, version: Version) -> Result<bool, Unready> {
         let sets = self.sets();
         let reached = sets.as_ref().map(|it| it.reached);
@@ -137,24 +136,24 @@ impl Current {
         }
     }
 
-    /// Reads the log from where the sets are to the present, at least to `version`, or until `stops`.
-    /// The caller has the turn.
+    /// Reads the log from the sets' version to the present, at least to `version`, or until `stops`. The
+    /// caller has the turn.
     fn read_on(&self, version: Version, stops: &dyn Fn() -> bool) -> Result<(), Unready> {
         let Some(reached) = self.sets().as_ref().map(|it| it.reached) else {
             return Err(Unready::Making);
         };
-        let mut step = Step::default();
+        let mut pending = PendingChanges::default();
         for scanned in self.inner.collection.scan(reached.serial)? {
-            step.take(&scanned?);
-            if STEP_CHANGES <= step.changes {
-                self.apply(std::mem::take(&mut step));
+            pending.take(&scanned?);
+            if STEP_CHANGES <= pending.changes {
+                self.apply(std::mem::take(&mut pending));
                 if stops() {
                     return Ok(());
                 }
             }
         }
-        self.apply(step);
-        // What was read last need not be the last serial: compaction may have dropped that.
+        self.apply(pending);
+        // The last serial read need not be that of `version`: compaction may have dropped that change.
         let mut sets = self.inner.sets.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(sets) = sets.as_mut() {
             sets.reached = sets.reached.max(version);
@@ -162,14 +161,14 @@ impl Current {
         Ok(())
     }
 
-    fn apply(&self, step: Step) {
+    fn apply(&self, pending: PendingChanges) {
         let mut sets = self.inner.sets.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(sets) = sets.as_mut() {
-            step.apply(sets);
+            pending.apply(sets);
         }
     }
 
-    /// Makes the sets, from those on the disk if they fit, and reads on to the present. Blocks.
+    /// Builds the sets, from the saved ones if they fit, and reads on to the present. Blocks.
     fn refresh(&self, stops: &dyn Fn() -> bool) -> Result<(), Unready> {
         let mut saved = self.turn();
         let collection = &self.inner.collection;
@@ -179,24 +178,24 @@ impl Current {
             self.read_on(version, stops)?;
         } else {
             self.put(None);
-            let found = saved::load(&self.inner.path).filter(|it| {
+            let found = sets_file::load(&self.inner.path).filter(|it| {
                 it.reached.epoch == version.epoch && it.reached.serial <= version.serial
             });
             saved.version = found.as_ref().map(|it| it.reached).unwrap_or_default();
             let begun = Version { epoch: version.epoch, serial: 0 };
             let mut sets = found.unwrap_or_else(|| Sets { reached: begun, ..Sets::default() });
             for scanned in collection.scan(sets.reached.serial)? {
-                let mut step = Step::default();
-                step.take(&scanned?);
-                step.apply(&mut sets);
+                let mut pending = PendingChanges::default();
+                pending.take(&scanned?);
+                pending.apply(&mut sets);
                 if stops() {
                     return Ok(());
                 }
             }
             sets.reached = sets.reached.max(version);
-            // So that no request waits for what lives, and the sets are the largest from the first.
+            // Prune now: no request has to wait for it, and the sets are the largest from the beginning.
             let horizon = collection.horizon();
-            collection.with_live(|live| sets.prune(Present { live, horizon }))?;
+            collection.with_live(|live| sets.prune(LiveView { live, horizon }))?;
             tracing::info!(version = %sets.reached, "the repository's sets are ready");
             self.put(Some(sets));
         }
@@ -204,9 +203,9 @@ impl Current {
         if due { self.save(&mut saved) } else { Ok(()) }
     }
 
-    /// Drops what the sets need not have, and writes them to the disk if they have changed. Requests wait for
-    /// the first alone.
-    fn save(&self, saved: &mut Saved) -> Result<(), Unready> {
+    /// Prunes the sets, and writes them to the disk if they have changed. Requests wait only for the
+    /// pruning.
+    fn save(&self, saved: &mut SavedVersion) -> Result<(), Unready> {
         if self.sets().as_ref().is_none_or(|it| it.reached == saved.version) {
             return Ok(());
         }
@@ -214,13 +213,13 @@ impl Current {
         self.inner.collection.with_live(|live| {
             let mut sets = self.inner.sets.write().unwrap_or_else(PoisonError::into_inner);
             if let Some(sets) = sets.as_mut() {
-                sets.prune(Present { live, horizon });
+                sets.prune(LiveView { live, horizon });
             }
         })?;
-        let made = self.sets().as_ref().map(|it| (it.reached, saved::bytes(it)));
+        let made = self.sets().as_ref().map(|it| (it.reached, sets_file::bytes(it)));
         let Some((reached, bytes)) = made else { return Ok(()) };
-        // Without the file the next start takes longer, nothing else.
-        if let Err(error) = bytes.and_then(|it| saved::save(it, &self.inner.path)) {
+        // Without the file the next start only takes longer.
+        if let Err(error) = bytes.and_then(|it| sets_file::save(it, &self.inner.path)) {
             tracing::warn!(file = %self.inner.path.display(), %error, "the sets are not saved");
         }
         (saved.version, saved.at) = (reached, Some(clock::monotonic()));
@@ -240,14 +239,14 @@ impl Current {
             versions = again;
             if let Err(Unready::Failed(error)) = outcome {
                 tracing::warn!(%error, "the repository's sets are not current");
-                // Whoever asks meanwhile does not make it better.
+                // Requests must not cause another attempt at once.
                 tokio::select! {
                     () = tokio::time::sleep(PAUSE) => {}
                     () = shutdown.started() => {}
                 }
             }
             let changed = async {
-                // No more versions: the collection is gone, and the shutdown near.
+                // The collection is closed: wait for the shutdown.
                 if versions.changed().await.is_err() {
                     std::future::pending::<()>().await;
                 }
@@ -269,17 +268,17 @@ impl Current {
     }
 }
 
-/// Changes that have been read and are to be taken in.
+/// Changes that have been read, but not applied.
 #[derive(Default)]
-struct Step {
+struct PendingChanges {
     members: Vec<Member>,
-    /// How many changes were read.
+    /// Number of read changes.
     changes: usize,
     /// The serial of the last one.
     last: u64,
 }
 
-impl Step {
+impl PendingChanges {
     fn take(&mut self, scanned: &collection::Scanned) {
         self.members.extend(Member::of(scanned));
         self.changes += 1;

@@ -1,9 +1,9 @@
-//! Bounds: many subscribers, slow hosts, strangers, and whatever can happen in any order.
+//! Tests of bounds: many subscribers, slow hosts, strangers, and events in any order.
 
 use super::*;
 
 #[test]
-fn strangers_have_a_host_asked_only_so_often() {
+fn strangers_can_have_a_host_asked_at_a_limited_rate() {
     let limits = Limits { intents_per_host_per_minute_max: 3, ..Limits::default() };
     let mut hub = Hub::new(limits);
     verify(&mut hub, asked(Mode::Subscribe, "http://c/known"), Verdict::Yes, 0);
@@ -17,9 +17,9 @@ fn strangers_have_a_host_asked_only_so_often() {
     verify(&mut hub, asked(Mode::Subscribe, "http://c/x"), Verdict::Yes, 60_000);
 }
 
-/// However many have subscribed, a commit costs each of them the same: who is next is not looked for.
+/// The cost of a notification does not depend on the number of subscriptions.
 #[test]
-fn who_is_next_is_found_as_fast_among_many_as_among_few() {
+fn the_next_subscriber_is_found_as_fast_among_many_as_among_few() {
     let time_each = |count: usize| {
         let limits = Limits { subscriptions_max: count, per_host_max: count, ..Limits::default() };
         let one = |n: usize| SavedSubscription {
@@ -33,7 +33,7 @@ fn who_is_next_is_found_as_fast_among_many_as_among_few() {
             told: None,
         };
         let subscriptions = (0..count).map(one).collect();
-        let mut hub = Hub::restored(limits, Saved { subscriptions }, 0);
+        let mut hub = Hub::restored(limits, SavedHub { subscriptions }, 0);
         hub.handle_change(TOPIC, Some(version(2)), 0);
         let begun = net::clock::monotonic();
         for _ in 0..300 {
@@ -43,14 +43,14 @@ fn who_is_next_is_found_as_fast_among_many_as_among_few() {
         }
         begun.elapsed()
     };
-    // The best of several: a machine that is busy takes longer, never shorter.
+    // The best of several: a busy machine takes longer, never shorter.
     let best = |count| (0..5).map(|_| time_each(count)).min().unwrap();
     let (few, many) = (best(500), best(5_000));
     assert!(many < few * 4, "{few:?} of 500, {many:?} of 5,000");
 }
 
 #[test]
-fn no_host_and_no_crowd_takes_all_the_room() {
+fn neither_one_host_nor_a_crowd_fills_the_hub() {
     let limits =
         Limits { subscriptions_max: 4, per_host_max: 2, intents_max: 3, ..Limits::default() };
     let mut hub = Hub::new(limits);
@@ -71,7 +71,7 @@ fn no_host_and_no_crowd_takes_all_the_room() {
 }
 
 #[test]
-fn strangers_who_are_asked_and_silent_hold_up_no_notification_and_no_renewal() {
+fn silent_strangers_delay_no_notification_and_no_renewal() {
     let limits = Limits {
         intents_max: 4,
         intents_per_host_max: 2,
@@ -82,14 +82,14 @@ fn strangers_who_are_asked_and_silent_hold_up_no_notification_and_no_renewal() {
     let mut hub = Hub::new(limits);
     verify(&mut hub, asked(Mode::Subscribe, "http://honest/"), Verdict::Yes, 0);
     let wants = |hub: &mut Hub, mode, callback: &str| ask(hub, asked(mode, callback), "x", 0);
-    // At the subscriber's own host, and at as many as one likes to name.
+    // Strangers name the subscriber's own host, and any others.
     for callback in ["http://honest/1", "http://honest/2", "http://1.evil/", "http://2.evil/"] {
         assert_eq!(wants(&mut hub, Mode::Subscribe, callback), Ok(()));
     }
     assert_eq!(wants(&mut hub, Mode::Subscribe, "http://3.evil/"), Err(Refused::Busy));
     let asked_of = [hub.poll(0), hub.poll(0), hub.poll(0)];
     assert!(matches!(asked_of, [Some(Action::Verify { .. }), Some(Action::Verify { .. }), None]));
-    // Room is kept for who has been verified; and it comes first.
+    // Verified subscribers have reserved room, and come first.
     hub.handle_change(TOPIC, Some(version(2)), 0);
     let delivery = deliver(&mut hub, 0);
     hub.handle_delivered(delivery.ticket, taken(&delivery), 0);
@@ -101,7 +101,7 @@ fn strangers_who_are_asked_and_silent_hold_up_no_notification_and_no_renewal() {
 }
 
 #[test]
-fn one_host_is_asked_by_strangers_only_so_often_and_has_only_so_many_to_verify() {
+fn strangers_have_limited_verifications_at_one_host() {
     let limits = Limits { intents_per_host_max: 3, requests_per_host_max: 4, ..Limits::default() };
     let mut hub = Hub::new(limits);
     for (n, expected) in (0..).zip([Ok(()), Ok(()), Ok(()), Err(Refused::Busy)]) {
@@ -113,7 +113,7 @@ fn one_host_is_asked_by_strangers_only_so_often_and_has_only_so_many_to_verify()
 }
 
 #[test]
-fn nobody_is_asked_about_the_end_of_what_is_not() {
+fn ending_an_unknown_subscription_asks_nobody() {
     let mut hub = Hub::new(Limits::default());
     let end = asked(Mode::Unsubscribe, "http://victim/");
     assert_eq!(ask(&mut hub, end, "x", 0), Ok(()));
@@ -121,7 +121,7 @@ fn nobody_is_asked_about_the_end_of_what_is_not() {
 }
 
 #[test]
-fn a_slow_host_holds_up_nobody_else() {
+fn a_slow_host_delays_no_other() {
     let limits = Limits { requests_max: 3, requests_per_host_max: 2, ..Limits::default() };
     let mut hub = Hub::new(limits);
     for callback in ["http://a/1", "http://a/2", "http://a/3", "http://b/1", "http://c/1"] {
@@ -140,7 +140,7 @@ fn a_slow_host_holds_up_nobody_else() {
 }
 
 #[test]
-fn what_waits_for_a_slow_host_does_not_hide_when_another_is_due() {
+fn a_slow_host_does_not_hide_the_due_time_of_another() {
     let limits = Limits { requests_max: 3, requests_per_host_max: 1, ..Limits::default() };
     let mut hub = Hub::new(limits);
     for callback in ["http://a/1", "http://a/2", "http://b/1"] {
@@ -155,7 +155,7 @@ fn what_waits_for_a_slow_host_does_not_hide_when_another_is_due() {
     deliver(&mut hub, 1_000);
     hub.handle_delivered(slow.ticket, taken(&slow), 5_000);
     assert_eq!(hub.poll_timeout(), Some(0), "now it can be told");
-    // What can be begun is begun, else the shell would look again and again.
+    // Every possible action begins, or else the shell would poll without end.
     deliver(&mut hub, 5_000);
     ask(&mut hub, asked(Mode::Subscribe, "http://c/"), "x", 5_000).unwrap();
     ask(&mut hub, asked(Mode::Subscribe, "http://d/"), "x", 5_000).unwrap();
@@ -164,7 +164,7 @@ fn what_waits_for_a_slow_host_does_not_hide_when_another_is_due() {
 }
 
 #[test]
-fn a_topic_that_goes_is_denied() {
+fn a_removed_topic_is_denied() {
     let mut hub = subscribed("http://c/", 0);
     hub.handle_topics(|it, _| it == TOPIC, "");
     assert_eq!(hub.poll(0), None);
@@ -178,7 +178,6 @@ fn a_topic_that_goes_is_denied() {
     assert!(hub.is_empty() && hub.poll_timeout().is_none());
 }
 
-/// What can happen to a hub.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Ask(u8, bool),
@@ -199,10 +198,10 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever happens: bounds hold, nobody is told twice at once, nobody is told of less than before, and
-    /// in the end whoever is there and answers has been told of the newest version.
+    /// After any events: bounds hold, no subscriber gets two notifications at once or an older version,
+    /// and in the end every answering subscriber has the newest version.
     #[test]
-    fn whoever_answers_hears_of_the_newest_version(steps in prop::collection::vec(step(), 0..120)) {
+    fn every_answering_subscriber_gets_the_newest_version(steps in prop::collection::vec(step(), 0..120)) {
         let limits = Limits {
             subscriptions_max: 4, per_host_max: 2, intents_max: 3, requests_max: 3,
             requests_per_host_max: 2, ..Limits::default()
@@ -297,18 +296,18 @@ fn report(
 }
 
 #[test]
-fn who_may_not_have_it_any_more_is_told_so_and_of_nothing_else() {
+fn a_consumer_without_access_is_denied_and_gets_nothing_else() {
     let mut hub = Hub::new(Limits::default());
     for (callback, consumer) in
         [("http://a/", Some("union")), ("http://b/", Some("gone")), ("http://c/", None)]
     {
         let consumer = consumer.map(str::to_owned);
-        let asked = Asked { consumer, ..asked(Mode::Subscribe, callback) };
+        let asked = SubscriptionRequest { consumer, ..asked(Mode::Subscribe, callback) };
         ask(&mut hub, asked, "x", 0).unwrap();
         let Some(Action::Verify { ticket, .. }) = hub.poll(0) else { panic!("it is verified") };
         hub.handle_verified(ticket, Verdict::Yes, None, 0);
     }
-    // It is kept who that was.
+    // The consumer is saved.
     let mut hub = Hub::restored(Limits::default(), hub.saved(), 0);
     hub.handle_topics(|_, consumer| consumer == Some("union"), "not yours");
     assert_eq!(hub.len().0, 1);

@@ -1,4 +1,4 @@
-//! Lists that go on across restarts, compaction, commits and damage.
+//! Tests of lists that continue across restarts, compaction, commits and damage.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::support::*;
 
 const DC: &str = "metadataPrefix=oai_dc";
 
-fn token(found: &Found) -> String {
+fn token(found: &ResponseText) -> String {
     format!("verb=ListRecords&resumptionToken={}", found.one("resumptionToken"))
 }
 
@@ -29,7 +29,7 @@ async fn a_token_holds_across_a_restart_and_a_compaction() {
         numbers.map(|it| it.to_string()).collect()
     };
     assert_eq!(first.items(), expected(20..35));
-    // What comes between the parts is listed at the end.
+    // Changes between the parts are listed at the end.
     commit(&running.collection, 2, vec![text(40), delete(G, "http://h/41")]);
     running.stop().await;
     assert!(dir.path().join("oai/sets").exists());
@@ -95,7 +95,7 @@ async fn identifiers_stay_when_the_address_changes() {
 }
 
 #[tokio::test]
-async fn a_token_ends_with_the_deletions_it_may_have_missed() {
+async fn a_token_expires_when_deletions_are_forgotten() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
     commit(&collection, 0, (0..9).map(text).collect());
@@ -116,7 +116,7 @@ async fn a_token_ends_with_the_deletions_it_may_have_missed() {
 }
 
 #[tokio::test]
-async fn sets_are_made_anew_where_their_file_is_damaged_or_old() {
+async fn sets_are_rebuilt_if_their_file_is_damaged_or_old() {
     let dir = tempfile::tempdir().unwrap();
     let sets = dir.path().join("oai/sets");
     let collection = open(dir.path());
@@ -140,7 +140,7 @@ async fn sets_are_made_anew_where_their_file_is_damaged_or_old() {
 }
 
 #[tokio::test]
-async fn what_is_damaged_is_promised_for_later() {
+async fn a_list_with_damaged_records_is_refused_for_now() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
     for n in 0..40_u32 {
@@ -151,7 +151,7 @@ async fn what_is_damaged_is_promised_for_later() {
     let files = fs::read_dir(dir.path().join("collection")).unwrap().map(|it| it.unwrap().path());
     let segments: Vec<_> = files.filter(|it| it.extension().is_some_and(|it| it == "gz")).collect();
     assert!(1 < segments.len());
-    // The end of the first segment: what the list begins with is sound.
+    // Damage the end of the first segment: the beginning of the list stays intact.
     let path = segments.iter().min().unwrap();
     let mut bytes = fs::read(path).unwrap();
     let at = bytes.len() - 10;
@@ -169,16 +169,16 @@ async fn what_is_damaged_is_promised_for_later() {
         query = token(&found);
     }
     assert_eq!(refused, 1);
-    // Other parts are as they were.
+    // Other parts are unchanged.
     let from = "from=2026-01-31T12:00:39Z";
     assert_eq!(running.items("ListRecords", &format!("{DC}&{from}")).await, ["39"]);
     running.stop().await;
 }
 
-/// The point of `responseDate`: who goes on from there misses nothing that was committed meanwhile.
+/// The purpose of `responseDate`: a harvester that continues from there misses no commit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_comes_later_with_a_datestamp_that_was_told() {
-    // All that is committed in the time fits into one response.
+async fn no_later_change_has_an_earlier_datestamp_than_a_response() {
+    // All commits of the test fit into one response.
     const LONG_LIST: u64 = 1_000_000;
     let dir = tempfile::tempdir().unwrap();
     let (collection, _) =
@@ -189,7 +189,7 @@ async fn nothing_comes_later_with_a_datestamp_that_was_told() {
     let writing = std::thread::spawn(move || {
         let mut n = 0;
         while clock::now_ms() < end {
-            // Its clock is read before the commit, by some milliseconds.
+            // The clock is read some milliseconds before the commit.
             let now = Stamp(clock::now_ms());
             let changes = (0..5)
                 .map(|_| {

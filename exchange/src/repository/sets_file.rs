@@ -1,7 +1,7 @@
-//! The sets on disk, so that a restart reads only the log's end.
+//! The file of the sets, so that a restart reads only the end of the log.
 //!
-//! A file of its own beside the collection, written whole under another name and then renamed. It can be
-//! deleted at any time: what is missing, damaged or of another epoch is made anew from the log.
+//! It is written completely under another name and then renamed. It can be deleted at any time: a missing
+//! or damaged file, or one of another epoch, is rebuilt from the log.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,23 +12,23 @@ use collection::{Epoch, Version};
 use roaring::RoaringTreemap;
 use soif::digest::Md5;
 
-use super::named::{Named, OTHERS_MAX, SETS_MAX};
+use super::bitmaps::{NamedBitmaps, OTHERS_MAX, SETS_MAX};
 use super::sets::Sets;
 
-/// What the file begins with; its last character is the form.
+/// First bytes of the file; the last one is the version of the form.
 const MAGIC: &[u8; 8] = b"HVSETS 3";
 
-/// Largest file that is read, in bytes.
+/// Largest file, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
 /// Bytes of the checksum at the end.
 const SUM_BYTES: usize = 16;
 
-/// The sets as [`save`] writes them.
+/// Encodes the sets for [`save`].
 ///
 /// # Errors
 ///
-/// None that a vector has.
+/// None in practice: writing to a vector never fails.
 pub(super) fn bytes(sets: &Sets) -> io::Result<Vec<u8>> {
     let mut bytes = MAGIC.to_vec();
     let mut number = |it: u64| bytes.extend_from_slice(&it.to_le_bytes());
@@ -53,11 +53,11 @@ pub(super) fn bytes(sets: &Sets) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes what [`bytes`] has made to `path`.
+/// Writes the result of [`bytes`] to `path`.
 ///
 /// # Errors
 ///
-/// The file system's; the old file stands.
+/// Those of the file system; the old file stays.
 pub(super) fn save(mut bytes: Vec<u8>, path: &Path) -> io::Result<()> {
     let sum = Md5::of(&bytes);
     bytes.extend_from_slice(&sum.0);
@@ -71,7 +71,7 @@ pub(super) fn save(mut bytes: Vec<u8>, path: &Path) -> io::Result<()> {
     fs::rename(&new, path)
 }
 
-/// Reads what [`save`] wrote; `None` if there is none, or it is not whole.
+/// Reads the file of [`save`]; `None` if it is missing or damaged.
 pub(super) fn load(path: &Path) -> Option<Sets> {
     let mut file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
@@ -82,7 +82,7 @@ pub(super) fn load(path: &Path) -> Option<Sets> {
     file.read_to_end(&mut bytes).ok()?;
     let (whole, sum) = bytes.split_at_checked(bytes.len().checked_sub(SUM_BYTES)?)?;
     if Md5::of(whole).0 != sum {
-        tracing::warn!(file = %path.display(), "damaged; the sets are made anew");
+        tracing::warn!(file = %path.display(), "the file is damaged; the sets are rebuilt");
         return None;
     }
     read(whole.strip_prefix(MAGIC)?)
@@ -104,7 +104,7 @@ fn read(mut rest: &[u8]) -> Option<Sets> {
     rest.is_empty().then_some(sets)
 }
 
-fn kind(rest: &mut &[u8]) -> Option<Named> {
+fn kind(rest: &mut &[u8]) -> Option<NamedBitmaps> {
     let is_full = number(rest)? != 0;
     let count = usize::try_from(number(rest)?).ok();
     let count = count.filter(|it| *it <= SETS_MAX + OTHERS_MAX)?;
@@ -116,7 +116,7 @@ fn kind(rest: &mut &[u8]) -> Option<Named> {
         let name = String::from_utf8(name.to_vec()).ok()?;
         sets.insert(name, RoaringTreemap::deserialize_from(&mut *rest).ok()?);
     }
-    Some(Named::new(sets, is_full))
+    Some(NamedBitmaps::new(sets, is_full))
 }
 
 fn number(rest: &mut &[u8]) -> Option<u64> {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_loaded() {
+    fn saved_sets_are_loaded() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("oai/sets");
         assert_eq!(load(&path), None);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_is_none() {
+    fn a_damaged_file_is_none() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("sets");
         save(bytes(&sets()).unwrap(), &path).unwrap();

@@ -1,9 +1,9 @@
-//! Who is told of what: verifications, notifications, leases, clocks.
+//! Tests of verifications, notifications, leases and clocks.
 
 use super::*;
 
 #[test]
-fn who_means_it_is_told_of_what_comes_after() {
+fn a_verified_subscriber_is_notified_of_later_changes() {
     let mut hub = subscribed("http://c/", 0);
     assert_eq!((hub.len(), hub.topics()), ((1, 0), vec![TOPIC.to_owned()]));
     assert_eq!(hub.handle_change(TOPIC, Some(version(1)), 1), 0, "it was there already");
@@ -20,7 +20,7 @@ fn who_means_it_is_told_of_what_comes_after() {
 }
 
 #[test]
-fn the_question_says_what_is_to_be_confirmed() {
+fn a_verification_names_what_to_confirm() {
     let mut hub = Hub::new(Limits { lease_secs_max: 600, ..Limits::default() });
     let url = verify(&mut hub, asked(Mode::Subscribe, "http://c/?a=b"), Verdict::Yes, 0);
     assert_eq!(
@@ -34,16 +34,17 @@ fn the_question_says_what_is_to_be_confirmed() {
 }
 
 #[test]
-fn a_change_of_mind_that_is_not_confirmed_changes_nothing() {
+fn an_unconfirmed_change_has_no_effect() {
     let mut hub = subscribed("http://c/", 0);
     verify(&mut hub, asked(Mode::Unsubscribe, "http://c/"), Verdict::No, 1);
-    let other = Asked { secret: Secret::new("other"), ..asked(Mode::Subscribe, "http://c/") };
+    let other =
+        SubscriptionRequest { secret: Secret::new("other"), ..asked(Mode::Subscribe, "http://c/") };
     verify(&mut hub, other.clone(), Verdict::No, 1);
     hub.handle_change(TOPIC, Some(version(2)), 2);
     let delivery = deliver(&mut hub, 2);
     assert_eq!(delivery.secret, Secret::new("s"));
     hub.handle_delivered(delivery.ticket, Answer::Failed(None), 2);
-    // One that is confirmed takes the place of the old one, and what is owed stays owed.
+    // A confirmed change replaces the subscription, and pending notifications stay.
     verify(&mut hub, other, Verdict::Yes, 3);
     let delivery = deliver(&mut hub, 3);
     assert_eq!((delivery.secret, delivery.to), (Secret::new("other"), Some(version(2))));
@@ -51,7 +52,7 @@ fn a_change_of_mind_that_is_not_confirmed_changes_nothing() {
 }
 
 #[test]
-fn a_yes_to_one_request_is_none_to_another() {
+fn a_confirmation_counts_for_its_own_request_alone() {
     let mut hub = subscribed("http://c/", 0);
     ask(&mut hub, asked(Mode::Subscribe, "http://c/"), "one", 0).unwrap();
     let Some(Action::Verify { ticket, .. }) = hub.poll(0) else { panic!() };
@@ -64,7 +65,7 @@ fn a_yes_to_one_request_is_none_to_another() {
 }
 
 #[test]
-fn who_does_not_answer_a_verification_is_asked_again_and_then_no_more() {
+fn a_silent_verification_is_repeated_a_few_times() {
     let mut hub = Hub::new(Limits::default());
     ask(&mut hub, asked(Mode::Subscribe, "http://c/"), "x", 0).unwrap();
     let mut times = Vec::new();
@@ -80,7 +81,7 @@ fn who_does_not_answer_a_verification_is_asked_again_and_then_no_more() {
 }
 
 #[test]
-fn however_many_changes_one_notification_waits() {
+fn many_changes_become_one_pending_notification() {
     let mut hub = subscribed("http://c/", 0);
     for serial in 2..=100 {
         hub.handle_change(TOPIC, Some(version(serial)), serial);
@@ -95,19 +96,19 @@ fn however_many_changes_one_notification_waits() {
     hub.handle_delivered(first.ticket, taken(&first), 200);
     let second = deliver(&mut hub, 200);
     assert_eq!((second.from, second.to), (Some(version(100)), Some(version(200))));
-    // A fat one that had more in it than there was as it began.
+    // A fat notification that also had later changes.
     hub.handle_change(TOPIC, Some(version(201)), 200);
     hub.handle_delivered(second.ticket, Answer::Taken(Some(version(201))), 201);
     assert_eq!(hub.poll(201), None);
 }
 
 #[test]
-fn a_false_word_stands_in_no_true_ones_way_and_is_passed_on_only_so_often() {
+fn false_claims_neither_hide_true_ones_nor_exceed_the_rate() {
     let mut hub = subscribed("http://c/", 0);
     // A guess at the next version, before there is one.
     hub.handle_published(TOPIC, Some(version(2)), 1_000);
     let guess = deliver(&mut hub, 1_000);
-    // The true one comes while that is told; then one that is older, and one of nowhere.
+    // The true one comes during that notification; then an older one.
     hub.handle_published(TOPIC, Some(version(2)), 1_001);
     hub.handle_delivered(guess.ticket, taken(&guess), 1_002);
     hub.handle_published(TOPIC, Some(version(1)), 1_003);
@@ -130,7 +131,7 @@ fn a_false_word_stands_in_no_true_ones_way_and_is_passed_on_only_so_often() {
 }
 
 #[test]
-fn what_a_fat_one_reached_and_what_was_before_is_not_told_again() {
+fn changes_within_a_fat_notification_are_not_sent_again() {
     let mut hub = subscribed("http://c/", 0);
     hub.handle_change(TOPIC, Some(version(2)), 0);
     let fat = deliver(&mut hub, 0);
@@ -142,7 +143,7 @@ fn what_a_fat_one_reached_and_what_was_before_is_not_told_again() {
 }
 
 #[test]
-fn who_does_not_answer_is_tried_again_ever_later_and_once_a_change_after_that() {
+fn failures_are_retried_with_growing_waits_and_then_once_for_each_change() {
     let mut hub = subscribed("http://c/", 0);
     hub.handle_change(TOPIC, Some(version(2)), 0);
     let mut times = Vec::new();
@@ -169,7 +170,7 @@ fn who_does_not_answer_is_tried_again_ever_later_and_once_a_change_after_that() 
 }
 
 #[test]
-fn a_subscriber_may_ask_for_time_or_say_that_it_is_gone() {
+fn a_subscriber_can_ask_for_a_pause_or_end_with_410() {
     let mut hub = subscribed("http://c/", 0);
     hub.handle_change(TOPIC, None, 0);
     let delivery = deliver(&mut hub, 0);
@@ -193,7 +194,8 @@ fn leases_end_within_their_bounds() {
         [(None, 86_400), (Some(1), 60), (Some(600), 600), (Some(u64::MAX), 10 * 86_400)]
     {
         let mut hub = Hub::new(Limits::default());
-        let asked = Asked { lease_secs: asked_secs, ..asked(Mode::Subscribe, "http://c/") };
+        let asked =
+            SubscriptionRequest { lease_secs: asked_secs, ..asked(Mode::Subscribe, "http://c/") };
         verify(&mut hub, asked, Verdict::Yes, 5);
         let end_ms = 5 + expected_secs * 1_000;
         idle(&mut hub, end_ms - 1);
@@ -204,13 +206,17 @@ fn leases_end_within_their_bounds() {
 }
 
 #[test]
-fn who_is_sent_much_is_asked_every_day_whether_it_wants_to() {
+fn a_fat_subscription_is_verified_every_day() {
     let mut hub = Hub::new(Limits::default());
     let lease_secs = Some(7 * 86_400);
-    let fat = Asked { lease_secs, content: Content::Fat, ..asked(Mode::Subscribe, "http://c/") };
+    let fat = SubscriptionRequest {
+        lease_secs,
+        content: Content::Fat,
+        ..asked(Mode::Subscribe, "http://c/")
+    };
     let url = verify(&mut hub, fat, Verdict::Yes, 0);
     assert!(url.as_str().ends_with("hub.lease_seconds=86400"), "{url}");
-    // Nor is it sent much twice, if it does not take it.
+    // After a failure the notification is thin.
     hub.handle_change(TOPIC, Some(version(2)), 0);
     for (now_ms, content, answer) in [
         (0, Content::Fat, Answer::Failed(None)),
@@ -227,10 +233,11 @@ fn who_is_sent_much_is_asked_every_day_whether_it_wants_to() {
 }
 
 #[test]
-fn who_answers_nothing_for_a_day_is_told_no_more() {
+fn a_day_of_silence_ends_the_subscription() {
     const HOUR_MS: u64 = 3_600_000;
     let mut hub = Hub::new(Limits::default());
-    let week = Asked { lease_secs: Some(7 * 86_400), ..asked(Mode::Subscribe, "http://c/") };
+    let week =
+        SubscriptionRequest { lease_secs: Some(7 * 86_400), ..asked(Mode::Subscribe, "http://c/") };
     verify(&mut hub, week, Verdict::Yes, 0);
     let mut attempts = 0;
     for hour in 0..=30 {
@@ -239,19 +246,19 @@ fn who_answers_nothing_for_a_day_is_told_no_more() {
         while let Some(now_ms) = hub.poll_timeout() {
             attempts += 1;
             let delivery = deliver(&mut hub, now_ms);
-            // Once in between it is there.
+            // It answers once in between.
             let answer = if hour == 3 { taken(&delivery) } else { Answer::Failed(None) };
             hub.handle_delivered(delivery.ticket, answer, now_ms);
         }
         let ends = hour == 27;
         assert_eq!((hub.is_empty(), hub.take_changed()), (27 <= hour, ends || hour == 0), "{hour}");
     }
-    // Ten, one each hour, the one that was taken, ten again, and one each hour.
+    // Ten, one each hour, the successful one, ten again, and one each hour.
     assert_eq!(attempts, 10 + 2 + 1 + 10 + 23);
 }
 
 #[test]
-fn a_clock_set_back_makes_nothing_wait_for_years() {
+fn setting_the_clock_back_makes_nothing_wait_for_years() {
     const YEAR_MS: u64 = 365 * 86_400_000;
     let mut hub = subscribed("http://c/", YEAR_MS);
     hub.handle_change(TOPIC, Some(version(2)), YEAR_MS);
@@ -260,7 +267,7 @@ fn a_clock_set_back_makes_nothing_wait_for_years() {
     ask(&mut hub, asked(Mode::Subscribe, "http://d/"), "x", YEAR_MS).unwrap();
     let Some(Action::Verify { ticket, .. }) = hub.poll(YEAR_MS) else { panic!() };
     hub.handle_verified(ticket, Verdict::Silent, None, YEAR_MS);
-    // Five minutes are the longest wait between two attempts; ten days are the longest lease.
+    // The longest wait between two attempts is five minutes; the longest lease is ten days.
     assert_eq!(hub.poll(5), None);
     assert_eq!(hub.poll_timeout(), Some(5 + 300_000));
     assert!(matches!(hub.poll(5 + 300_000), Some(Action::Deliver(_))));
@@ -277,12 +284,12 @@ fn a_clock_that_leaps_ahead_ends_no_lease() {
     let mut hub = subscribed("http://c/", 0);
     assert_eq!((hub.poll(600_000), hub.poll(year_ms)), (None, None));
     assert_eq!(hub.len(), (1, 0));
-    // Of its hour ten minutes were over.
+    // Ten minutes of its hour were over.
     let end_ms = year_ms + 3_000_000;
     idle(&mut hub, end_ms - 1);
     assert_eq!(hub.handle_change(TOPIC, Some(version(2)), end_ms - 1), 1);
     assert_eq!(hub.handle_change(TOPIC, Some(version(3)), end_ms), 0);
-    // However often it leaps, no lease is longer than the longest.
+    // Many leaps do not extend a lease beyond the longest.
     let mut hub = subscribed("http://c/", 0);
     for leap in 1..100 {
         assert_eq!(hub.poll(leap * 86_400_000), None);
@@ -304,7 +311,7 @@ fn many_names_of_one_machine_are_one_host() {
     let third = asked(Mode::Subscribe, "http://n3.example/");
     let refused = hub.handle_request(third.clone(), "192.0.2.1", "x".to_owned(), 0);
     assert_eq!(refused, Err(Refused::HostFull));
-    // So they stay after a restart, and whatever their names lead to when they renew.
+    // The host stays after a restart, and if the names resolve otherwise at renewal.
     let mut hub = Hub::restored(limits, hub.saved(), 0);
     let renewed = asked(Mode::Subscribe, "http://n1.example/");
     assert!(hub.has(&renewed) && !hub.has(&third));
@@ -315,12 +322,12 @@ fn many_names_of_one_machine_are_one_host() {
 }
 
 #[test]
-fn what_is_kept_is_there_again() {
+fn saved_subscriptions_are_restored() {
     let mut hub = subscribed("http://c/", 0);
     verify(&mut hub, asked(Mode::Subscribe, "http://d/"), Verdict::Yes, 500_000);
     hub.handle_change(TOPIC, Some(version(2)), 500_000);
     let text = serde_json::to_string(&hub.saved()).unwrap();
-    let saved: Saved = serde_json::from_str(&text).unwrap();
+    let saved: SavedHub = serde_json::from_str(&text).unwrap();
     assert_eq!(saved, hub.saved());
     let mut again = Hub::restored(Limits::default(), saved.clone(), 3_600_000);
     assert_eq!(again.len(), (1, 0), "the lease of the first has ended");

@@ -1,4 +1,4 @@
-//! One request and its answer.
+//! The client of a repository: one request and its answer.
 
 use std::time::Duration;
 
@@ -17,23 +17,23 @@ use url::Url;
 
 use super::body::{self, Coding, Problem};
 
-/// Largest response that is read, packed or unpacked, in bytes, where nothing else is said.
+/// Default of the largest response, compressed or decompressed, in bytes.
 pub const PAGE_BYTES_MAX: u64 = 64 << 20;
 
-/// Longest time from a request to the last byte of its answer, where nothing else is said.
+/// Default of the longest time from a request to the last byte of its answer.
 pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// Longest URL of a GET, in bytes; longer ones go as a POST.
 pub const URL_BYTES_MAX: usize = 2_000;
 
-/// How a repository is reached.
+/// The way to reach a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// What says who asks.
+    /// Credentials of the harvester.
     pub credentials: Credentials,
     /// Whether it may be in a private network or on this machine.
     pub allow_private: bool,
-    /// Largest response, packed or unpacked, in bytes.
+    /// Largest response, compressed or decompressed, in bytes.
     pub page_bytes_max: u64,
     /// Longest time from a request to the last byte of its answer.
     pub time_max: Duration,
@@ -51,34 +51,34 @@ impl Default for Access {
     }
 }
 
-/// Why there is no response to a single request.
+/// The failure of a single request.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There was no answer. Try again where [`net::Error::retry`] says so.
+    /// There was no answer. Try again if [`net::Error::retry`] says so.
     #[error(transparent)]
     Net(#[from] net::Error),
-    /// The answer is an error of HTTP.
+    /// The answer is an HTTP error.
     #[error("{url} answers with status {status}")]
     Status {
-        /// What was asked.
+        /// The requested URL.
         url: String,
         /// Its status.
         status: StatusCode,
     },
-    /// The answer is no response. See whether the URL is a repository's.
+    /// The answer is not a response. Check whether the URL is that of a repository.
     #[error("{url}: {problem}")]
     Unreadable {
-        /// What was asked.
+        /// The requested URL.
         url: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// The repository cannot do what it was asked; each with its code.
+    /// The repository refuses the request.
     #[error("{url} refuses: {}", reasons(.faults))]
     Refused {
-        /// What was asked.
+        /// The requested URL.
         url: String,
-        /// Why; at least one.
+        /// The errors; at least one.
         faults: Vec<Fault>,
     },
 }
@@ -87,21 +87,21 @@ fn reasons(all: &[Fault]) -> String {
     all.iter().map(Fault::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// What came of a request, whatever it is.
+/// The HTTP answer to a request, of any kind.
 #[derive(Debug)]
-struct Came {
+struct Reply {
     status: StatusCode,
     headers: HeaderMap,
     url: Url,
-    /// Unpacked.
+    /// The decompressed body.
     bytes: Vec<u8>,
-    /// Bytes as they came.
+    /// Number of bytes received.
     received: u64,
-    /// What is wrong with the body; what came before is in `bytes`.
+    /// The problem of the body; the bytes before it are in `bytes`.
     problem: Option<(String, Remedy)>,
 }
 
-/// A repository that is asked over HTTP.
+/// A repository that is reached over HTTP.
 #[derive(Clone, Debug)]
 pub struct Repository {
     client: Client,
@@ -112,36 +112,36 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// The repository at `base`.
+    /// Returns the repository at `base`.
     pub fn new(client: Client, base: Url, access: Access) -> Self {
         Self { client, base, access, hosts: Hosts::default(), delay: Duration::ZERO }
     }
 
-    /// Has requests of harvests wait for each other, those of other repositories at its host that share
-    /// `hosts` included, and leaves the host alone for `delay` after each answer.
+    /// Makes requests of harvests take turns, also with other repositories at the host that share
+    /// `hosts`, and leaves a pause of `delay` after each answer.
     #[must_use]
     pub fn pacing(mut self, hosts: Hosts, delay: Duration) -> Self {
         (self.hosts, self.delay) = (hosts, delay);
         self
     }
 
-    /// Its address.
+    /// Returns its address.
     pub fn base_url(&self) -> &Url {
         &self.base
     }
 
-    /// The URL of a request, as a GET has it.
+    /// Returns the URL of a request with GET.
     pub fn url(&self, request: &Request) -> Url {
         let mut url = self.base.clone();
         url.query_pairs_mut().extend_pairs(request.arguments());
         url
     }
 
-    /// Who it is.
+    /// Requests the description of the repository.
     ///
     /// # Errors
     ///
-    /// [`Error`] says what to do.
+    /// See [`Error`].
     pub async fn identify(&self) -> Result<(Identify, Reading), Error> {
         let reading = self.ask(&Request::Identify).await?;
         match &reading.response.body {
@@ -150,11 +150,11 @@ impl Repository {
         }
     }
 
-    /// The formats that it has metadata in, or has those of one item in.
+    /// Requests the metadata formats of the repository, or of one item.
     ///
     /// # Errors
     ///
-    /// [`Error`] says what to do.
+    /// See [`Error`].
     pub async fn formats(&self, identifier: Option<String>) -> Result<Vec<Format>, Error> {
         let request = Request::Formats { identifier };
         match self.ask(&request).await?.response.body {
@@ -163,11 +163,11 @@ impl Repository {
         }
     }
 
-    /// A part of its sets, from `token` on.
+    /// Requests a part of the sets, from `token` on.
     ///
     /// # Errors
     ///
-    /// [`Error`] says what to do.
+    /// See [`Error`].
     pub async fn sets(&self, token: Option<String>) -> Result<Page<Set>, Error> {
         let request = Request::Sets { token };
         match self.ask(&request).await?.response.body {
@@ -176,11 +176,11 @@ impl Repository {
         }
     }
 
-    /// The record of an item.
+    /// Requests the record of an item.
     ///
     /// # Errors
     ///
-    /// [`Error`] says what to do.
+    /// See [`Error`].
     pub async fn get(&self, identifier: String, prefix: String) -> Result<Record, Error> {
         let request = Request::Get { identifier, prefix };
         match self.ask(&request).await?.response.body {
@@ -189,15 +189,15 @@ impl Repository {
         }
     }
 
-    /// Makes any one request, once; a list is one part of it.
+    /// Makes any request, once; of a list it gets one part.
     ///
     /// # Errors
     ///
-    /// [`Error`] says what to do.
+    /// See [`Error`].
     pub async fn ask(&self, request: &Request) -> Result<Reading, Error> {
-        let came = self.send(request).await?;
-        let (url, status) = (came.url.to_string(), came.status);
-        let (read, problem) = read(came, request.verb()).await;
+        let reply = self.send(request).await?;
+        let (url, status) = (reply.url.to_string(), reply.status);
+        let (read, problem) = read(reply, request.verb()).await;
         let reading = match (read, problem) {
             (Ok(reading), None) => reading,
             _ if !status.is_success() => return Err(Error::Status { url, status }),
@@ -218,7 +218,7 @@ impl Repository {
         Error::Unreadable { url: self.url(request).to_string(), problem }
     }
 
-    /// Waits for its turn at the host; `None` if it waits for nobody. To be held while it is asked.
+    /// Waits for its turn at the host, to be held until the answer; `None` without pacing.
     pub(super) async fn turn(&self) -> Option<Turn> {
         if self.delay.is_zero() {
             return None;
@@ -227,10 +227,11 @@ impl Repository {
         Some(self.hosts.turn(host, self.delay).await)
     }
 
-    /// Makes a request of a harvest, once, at once; what came of it is for [`oai::harvest::Harvest::handle`].
+    /// Makes a request of a harvest, once, without waiting for a turn. The answer is for
+    /// [`oai::harvest::Harvest::handle`].
     pub async fn answer(&self, request: &Request) -> Answer {
         match self.send(request).await {
-            Ok(came) => judge(came, request.verb()).await,
+            Ok(reply) => judge(reply, request.verb()).await,
             Err(error) => {
                 let outcome =
                     Outcome::Failed { problem: error.to_string(), remedy: remedy(&error) };
@@ -239,22 +240,23 @@ impl Repository {
         }
     }
 
-    async fn send(&self, request: &Request) -> Result<Came, net::Error> {
+    async fn send(&self, request: &Request) -> Result<Reply, net::Error> {
         let mut sent = self.client.send(self.message(request)).await?;
         let mut packed = Vec::new();
         let broken = loop {
             match sent.chunk().await {
                 Ok(Some(piece)) => packed.extend_from_slice(&piece),
                 Ok(None) => break None,
-                // What came before may have whole records.
+                // The bytes before may have complete records.
                 Err(error) => break Some((error.to_string(), remedy(&error))),
             }
         };
         let received = sent.received();
         let name = sent.header(header::CONTENT_ENCODING.as_str()).unwrap_or_default().to_owned();
-        let Some(coding) = Coding::named(&name) else {
-            let problem = format!("its answer is packed with {name:?}, which was not asked for");
-            return Ok(Came {
+        let Some(coding) = Coding::by_name(&name) else {
+            let problem =
+                format!("its answer has the Content-Encoding {name:?}, which was not offered");
+            return Ok(Reply {
                 status: sent.status,
                 headers: sent.headers,
                 url: sent.url,
@@ -274,7 +276,7 @@ impl Repository {
             (broken, _) => broken,
         };
         let (status, headers, url) = (sent.status, sent.headers, sent.url);
-        Ok(Came { status, headers, url, bytes: unpacked.bytes, received, problem })
+        Ok(Reply { status, headers, url, bytes: unpacked.bytes, received, problem })
     }
 
     fn message(&self, request: &Request) -> HttpRequest {
@@ -295,7 +297,7 @@ impl Repository {
                 HeaderValue::from_static("text/xml, application/xml, */*;q=0.1"),
             );
         let mut timeouts = self.client.timeouts();
-        // Lists of many dates take their time.
+        // Lists with many dates take long.
         timeouts.header = timeouts.header.max(self.access.time_max / 4);
         timeouts.total = Some(self.access.time_max);
         message.timeouts = Some(timeouts);
@@ -304,7 +306,7 @@ impl Repository {
     }
 }
 
-/// What may help after an error of the network.
+/// Returns the remedy for a network error.
 fn remedy(error: &net::Error) -> Remedy {
     use net::Error as E;
     match error {
@@ -317,7 +319,7 @@ fn remedy(error: &net::Error) -> Remedy {
     }
 }
 
-/// Does work that takes longer than an async thread may be held.
+/// Runs work on a blocking thread.
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
@@ -325,28 +327,31 @@ pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
     }
 }
 
-/// Reads what came, and hands on what is wrong with its body.
-async fn read(came: Came, asked: Verb) -> (Result<Reading, Unreadable>, Option<(String, Remedy)>) {
-    let (bytes, problem) = (came.bytes, came.problem);
+/// Reads a reply, and passes on the problem of its body.
+async fn read(
+    reply: Reply,
+    asked: Verb,
+) -> (Result<Reading, Unreadable>, Option<(String, Remedy)>) {
+    let (bytes, problem) = (reply.bytes, reply.problem);
     (blocking(move || oai::response::read(&bytes, asked)).await, problem)
 }
 
-/// Says what came of a request of a harvest.
-async fn judge(came: Came, asked: Verb) -> Answer {
-    let text = |name: &str| came.headers.get(name).and_then(|it| it.to_str().ok());
+/// Converts a reply to the answer for a harvest.
+async fn judge(reply: Reply, asked: Verb) -> Answer {
+    let text = |name: &str| reply.headers.get(name).and_then(|it| it.to_str().ok());
     let number = |name: &str| text(name).and_then(|it| it.trim().parse().ok());
     let (elements, list) = (number(oap::TOTAL_HEADER), number(oap::LIST_HEADER));
     let now_secs = i64::try_from(clock::now_ms() / 1_000).unwrap_or(i64::MAX);
     let date = text(header::DATE.as_str());
     let wait = text(header::RETRY_AFTER.as_str());
     let retry_after_secs = wait.and_then(|it| retry_after_secs(it, date, now_secs));
-    let (status, received) = (came.status, came.received);
+    let (status, received) = (reply.status, reply.received);
     let refused = Outcome::Status { status: status.as_u16(), retry_after_secs };
     let outcome = if status.is_success() {
-        outcome(read(came, asked).await)
+        outcome(read(reply, asked).await)
     } else if status.is_client_error() && !matches!(status.as_u16(), 401 | 403 | 407 | 429) {
-        // Some send errors of the protocol under one of HTTP.
-        match read(came, asked).await {
+        // Some repositories send protocol errors under an HTTP error.
+        match read(reply, asked).await {
             (Ok(Reading { response, repaired, .. }), None) if is_refusal(&response) => {
                 Outcome::Response { response, repaired }
             }

@@ -1,11 +1,11 @@
-//! Bitmaps by name, of which the largest are sets.
+//! Bitmaps by name, the largest of which are sets.
 //!
 //! Source: ours.
 //!
-//! Names come from anywhere, so that there may be any number of them. Up to [`SETS_MAX`] are sets, and up to
-//! [`OTHERS_MAX`] more are kept beside, so that the sets are those with the most records whatever came first.
-//! A name beyond these is not kept, nor is any new one from then on: its bitmap would lack what came
-//! before, and a set that lacks a record is worse than none.
+//! Names come from anywhere, so their number is unbounded. Up to [`SETS_MAX`] are sets, and up to
+//! [`OTHERS_MAX`] more are stored, so that the sets are the largest ones regardless of the order of
+//! arrival. Beyond these no name is stored, and no new one from then on: its bitmap would lack earlier
+//! records, and an incomplete set is worse than none.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,41 +15,41 @@ use roaring::RoaringTreemap;
 /// Most sets of a kind.
 pub(super) const SETS_MAX: usize = 10_000;
 
-/// Most names that are kept besides.
+/// Most additional names.
 pub(super) const OTHERS_MAX: usize = 50_000;
 
-/// Longest name that makes a set, in bytes.
+/// Longest name of a set, in bytes.
 const NAME_BYTES_MAX: usize = 200;
 
 /// Bitmaps by name.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Named {
+pub(super) struct NamedBitmaps {
     sets: BTreeMap<String, RoaringTreemap>,
     others: BTreeMap<String, RoaringTreemap>,
-    /// Whether there were more names than are kept.
+    /// Whether there were more names than stored.
     is_full: bool,
 }
 
-impl Named {
-    /// Puts together what was saved.
+impl NamedBitmaps {
+    /// Restores saved bitmaps.
     pub(super) fn new(all: BTreeMap<String, RoaringTreemap>, is_full: bool) -> Self {
         let mut named = Self { sets: all, others: BTreeMap::new(), is_full };
         named.choose();
         named
     }
 
-    /// The sets.
+    /// Returns the sets.
     pub(super) fn sets(&self) -> &BTreeMap<String, RoaringTreemap> {
         &self.sets
     }
 
-    /// All that is kept, and whether there were more names.
+    /// Returns all bitmaps, their number, and whether there were more names.
     pub(super) fn all(&self) -> (impl Iterator<Item = (&String, &RoaringTreemap)>, usize, bool) {
         let count = self.sets.len() + self.others.len();
         (self.sets.iter().chain(&self.others), count, self.is_full)
     }
 
-    /// Whether there is a set of that name.
+    /// Returns whether there is a set of that name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.sets.contains_key(name)
     }
@@ -63,7 +63,7 @@ impl Named {
         if name.is_empty() || NAME_BYTES_MAX < name.len() || self.is_full {
             return;
         }
-        let place = match (self.sets.len(), self.others.len()) {
+        let bitmaps = match (self.sets.len(), self.others.len()) {
             (0..SETS_MAX, _) => &mut self.sets,
             (_, 0..OTHERS_MAX) => &mut self.others,
             _ => {
@@ -71,10 +71,10 @@ impl Named {
                 return;
             }
         };
-        place.insert(name, RoaringTreemap::from_iter([serial]));
+        bitmaps.insert(name, RoaringTreemap::from_iter([serial]));
     }
 
-    /// Drops all serials but these, and makes sets of the largest.
+    /// Drops all serials but these, and makes the largest bitmaps sets.
     pub(super) fn keep(&mut self, kept: &RoaringTreemap) {
         for names in [&mut self.sets, &mut self.others] {
             names.values_mut().for_each(|it| *it &= kept);
@@ -83,14 +83,14 @@ impl Named {
         self.choose();
     }
 
-    /// Makes sets of the largest, and among equals of the first by name.
+    /// Makes the largest bitmaps sets, among equals the first by name.
     fn choose(&mut self) {
         self.sets.append(&mut self.others);
         if self.sets.len() <= SETS_MAX {
             return;
         }
         let mut all: Vec<_> = std::mem::take(&mut self.sets).into_iter().collect();
-        // Names are in order, and stay so among equals.
+        // The sort is stable: equals stay in the order of names.
         all.sort_by_key(|(_, it)| Reverse(it.len()));
         self.others.extend(all.split_off(SETS_MAX));
         self.sets.extend(all);
@@ -102,13 +102,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_are_sets_whatever_came_first() {
+    fn the_largest_bitmaps_are_sets_in_any_order_of_arrival() {
         let all = SETS_MAX as u64 + 3;
         let live: RoaringTreemap = (0..all + 6).collect();
         let made = |order: &mut dyn Iterator<Item = u64>| {
-            let mut named = Named::default();
+            let mut named = NamedBitmaps::default();
             order.for_each(|n| named.add(format!("{n:05}"), n));
-            // The last names have two each.
+            // The last names have two serials each.
             (all - 3..all).for_each(|n| named.add(format!("{n:05}"), n + 6));
             named.keep(&live);
             named
@@ -120,12 +120,12 @@ mod tests {
         let (saved, count, is_full) = named.all();
         let saved: BTreeMap<_, _> = saved.map(|(a, b)| (a.clone(), b.clone())).collect();
         assert_eq!(count, saved.len());
-        assert_eq!(Named::new(saved, is_full), named);
+        assert_eq!(NamedBitmaps::new(saved, is_full), named);
     }
 
     #[test]
-    fn a_name_that_was_not_kept_never_becomes_a_set() {
-        let mut named = Named::default();
+    fn a_dropped_name_never_becomes_a_set() {
+        let mut named = NamedBitmaps::default();
         let kept = (SETS_MAX + OTHERS_MAX) as u64;
         (0..=kept).for_each(|n| named.add(n.to_string(), n));
         named.add("x".repeat(201), 1);
