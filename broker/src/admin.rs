@@ -1,5 +1,5 @@
-//! The admin listener: the overview, the page Freshness, status, metrics, health, and commands that need the admin's
-//! token.
+//! The admin listener: the overview, the page Freshness, status, metrics, health, and commands that
+//! need the administrator's token.
 
 pub(crate) mod freshness;
 mod overview;
@@ -40,12 +40,12 @@ pub(crate) fn routes(handle: Handle, guard: Guard) -> Router {
         .merge(freshness::routes())
         .with_state(handle.clone())
         .merge(exchange::takedown::routes(handle.clone()));
-    // The guard stands in front of the frame: what changes state is refused before it is looked for.
+    // The guard is outermost: it refuses commands before they are routed.
     let guard = axum::middleware::from_fn_with_state(guard, auth::guard);
     handle.inner.admin_pages.frame(router).layer(guard)
 }
 
-/// `GET /`: what is broken, what is done now, what there is.
+/// Answers `GET /`: problems, present work, figures.
 async fn page(State(handle): State<Handle>) -> Response {
     let about = handle.known_facts().lines();
     let overview = overview::overview(&handle.status().await, about, clock::now_ms());
@@ -79,7 +79,7 @@ struct PullQuery {
     source: Option<String>,
 }
 
-/// `POST /pull?source=NAME`: that source, or without a name every one, is due now.
+/// Answers `POST /pull?source=NAME`: makes that source, or without a name every one, due now.
 async fn pull(State(handle): State<Handle>, Query(query): Query<PullQuery>) -> Response {
     match handle.pull(query.source.as_deref()) {
         Ok(due) => (StatusCode::ACCEPTED, axum::Json(json!({ "due": due }))).into_response(),
@@ -87,8 +87,8 @@ async fn pull(State(handle): State<Handle>, Query(query): Query<PullQuery>) -> R
     }
 }
 
-/// `POST /confirm?source=NAME`: that source may lose what it is held for; without a name, what is
-/// held may expire.
+/// Answers `POST /confirm?source=NAME`: confirms the loss of that source, or without a name the held
+/// expiry.
 async fn confirm(State(handle): State<Handle>, Query(query): Query<PullQuery>) -> Response {
     if let Some(source) = &query.source {
         return match handle.confirm_source(source) {
@@ -108,7 +108,7 @@ async fn confirm(State(handle): State<Handle>, Query(query): Query<PullQuery>) -
     }
 }
 
-/// `POST /compact`: rewrites the collection without what is superseded.
+/// Answers `POST /compact`: rewrites the collection without superseded changes.
 async fn compact(State(handle): State<Handle>) -> Response {
     match handle.compact().await {
         Ok(done) => axum::Json(json!({
@@ -122,7 +122,8 @@ async fn compact(State(handle): State<Handle>) -> Response {
     }
 }
 
-/// `POST /verify`: compares the full-text index's files with their checksums; damage has it built anew.
+/// Answers `POST /verify`: compares the full-text index's files with their checksums; on damage the
+/// index is built anew.
 async fn verify(State(handle): State<Handle>) -> Response {
     match handle.verify().await {
         Ok(damaged) => axum::Json(json!({ "damaged": damaged })).into_response(),

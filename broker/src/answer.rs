@@ -1,6 +1,6 @@
-//! What is asked of the index, and what it answers: the shapes of `/api/search`.
+//! Search requests and answers: the types of `/api/search`.
 //!
-//! Field names of [`Answer`] and [`Hit`] are the JSON's and stay: other programs read them.
+//! Field names of [`Answer`] and [`Hit`] are those of the JSON and stay: other programs read them.
 //!
 //! Sans-I/O.
 
@@ -12,13 +12,13 @@ use std::time::Duration;
 use query::Query;
 use serde::{Deserialize, Serialize};
 
-/// Hits of one answer unless asked otherwise.
+/// Default number of hits in one answer.
 pub const HITS_DEFAULT: usize = 10;
 /// Most hits in one answer.
 pub const HITS_MAX: usize = 1_000;
-/// Deepest hit that can be asked for, `offset + limit`: paging is linear in it.
+/// Highest `offset + limit`: the cost of paging is linear in it.
 pub const DEPTH_MAX: usize = 10_000;
-/// Longest that a search may take; it is given up then, and who asked is told.
+/// Longest time of a search; after it, the search fails with an error.
 pub const SEARCH_TIME_MAX: Duration = Duration::from_secs(10);
 /// Most values of a facet in one answer.
 pub const FACET_VALUES_MAX: usize = 10;
@@ -26,13 +26,13 @@ pub const FACET_VALUES_MAX: usize = 10;
 /// A search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchRequest {
-    /// What to look for.
+    /// The parsed query.
     pub query: Query,
-    /// The same as typed, for pages and logs.
+    /// The query as typed, for pages and logs.
     pub text: String,
     /// Hits wanted, up to [`HITS_MAX`]; 0 asks for the total and the facets only.
     pub limit: usize,
-    /// Hits to leave out before the first.
+    /// Hits to skip before the first.
     pub offset: usize,
     /// Order of the hits.
     pub sort: Sort,
@@ -42,7 +42,7 @@ pub struct SearchRequest {
     pub facets: bool,
     /// Whether to cut snippets.
     pub snippets: bool,
-    /// Whether objects whose content is another's have hits of their own, rather than being named by it.
+    /// Whether each duplicate has a hit of its own, instead of being named in the hit of another.
     pub duplicates: bool,
 }
 
@@ -77,16 +77,16 @@ pub enum Sort {
     Title,
     /// Largest first.
     Size,
-    /// By address.
+    /// By URL.
     Url,
 }
 
 impl Sort {
-    /// Every order, in the order of a page's menu.
+    /// All orders, in the order of a page's menu.
     pub const ALL: [Self; 6] =
         [Self::Relevance, Self::Newest, Self::Oldest, Self::Title, Self::Size, Self::Url];
 
-    /// Its name in an address: `sort=NAME`.
+    /// Returns its name in a URL: `sort=NAME`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Relevance => "relevance",
@@ -105,7 +105,7 @@ impl fmt::Display for Sort {
     }
 }
 
-/// A name that is none of those known.
+/// An unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {what} {name:?}; expected one of {expected}")]
 pub struct UnknownName {
@@ -117,7 +117,7 @@ pub struct UnknownName {
 impl FromStr for Sort {
     type Err = UnknownName;
 
-    /// Reads a [`Sort::name`]; `score` and `date` are known too.
+    /// Reads a [`Sort::name`], `score` or `date`.
     fn from_str(name: &str) -> Result<Self, UnknownName> {
         match name {
             "score" => Ok(Self::Relevance),
@@ -130,12 +130,12 @@ impl FromStr for Sort {
     }
 }
 
-/// What hits are counted by.
+/// An attribute by whose values hits are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Facet {
     /// The object's type: `HTML`, `PDF` …
     Type,
-    /// The host of its address; none for `file:` addresses.
+    /// The host of its URL; none for `file:` URLs.
     Host,
     /// The name of the gatherer that summarized it.
     Gatherer,
@@ -144,10 +144,10 @@ pub enum Facet {
 }
 
 impl Facet {
-    /// Every facet, in the order of a page.
+    /// All facets, in the order of a page.
     pub const ALL: [Self; 4] = [Self::Type, Self::Host, Self::Gatherer, Self::Year];
 
-    /// Its name in the answer's `facets` and in an address: `NAME=VALUE`.
+    /// Returns its name in the answer's `facets` and in a URL: `NAME=VALUE`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Type => "type",
@@ -178,55 +178,55 @@ impl FromStr for Facet {
 /// One chosen facet value, exactly as the facet counts name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// Which facet.
+    /// The facet.
     pub facet: Facet,
-    /// Which value.
+    /// The value.
     pub value: String,
 }
 
 /// The answer to a search.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Objects that match, exactly, whatever the limit.
+    /// Exact number of objects that match, whatever the limit.
     pub total: u64,
-    /// How long the index took, in microseconds.
+    /// Time that the index took, in microseconds.
     pub took_us: u64,
     /// The hits asked for, in order.
     pub hits: Vec<Hit>,
-    /// For each [`Facet::name`], at most [`FACET_VALUES_MAX`] values with the number of matching objects, the most
-    /// frequent first (years: the latest first); empty unless asked for.
+    /// For each [`Facet::name`], at most [`FACET_VALUES_MAX`] values with the number of matching
+    /// objects, the most frequent first (years: the latest first); empty unless asked for.
     pub facets: BTreeMap<String, Vec<(String, u64)>>,
 }
 
-/// One object found.
+/// One object that matches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hit {
-    /// Its address.
+    /// Its URL.
     pub url: String,
-    /// Its title, or the last part of its address.
+    /// Its title, or the last part of its URL.
     pub title: String,
     /// Its description or abstract; empty when it has none.
     pub description: String,
     /// Its type; empty when unknown.
     pub r#type: String,
-    /// How well it matches; comparable within one answer only. 0 when not sorted by relevance.
+    /// Relevance; comparable within one answer only. 0 when not sorted by relevance.
     pub score: f32,
     /// Name of the gatherer that summarized it.
     pub gatherer: String,
-    /// Id of that gatherer, which with the address makes its OID.
+    /// Id of that gatherer; with the URL it makes the OID.
     pub gatherer_id: String,
-    /// Host of the address; empty when it has none.
+    /// Host of the URL; empty when it has none.
     pub host: String,
     /// Size in bytes, when known.
     pub size: Option<u64>,
     /// Last modification, in Unix seconds, when known.
     pub modified: Option<i64>,
-    /// Where to read of an object whose address is not of the web.
+    /// Web page about an object whose URL is not of the web.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing_page: Option<String>,
-    /// The object's id as `/object?oid=` takes it: `GATHERER-ID:URL`, not yet percent-encoded.
+    /// The OID in the form of `/object?oid=`: `GATHERER-ID:URL`, not yet percent-encoded.
     pub oid: String,
-    /// An excerpt that shows the words looked for.
+    /// An excerpt with the words of the query.
     #[serde(flatten)]
     pub snippet: Snippet,
     /// Other objects with the same content, at most [`DUPLICATES_MAX`].
@@ -239,11 +239,11 @@ pub const DUPLICATES_MAX: usize = 16;
 /// An object with a hit's content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Duplicate {
-    /// Its address.
+    /// Its URL.
     pub url: String,
     /// Name of the gatherer that summarized it.
     pub gatherer: String,
-    /// Its id, as in [`Hit::oid`].
+    /// Its OID, as in [`Hit::oid`].
     pub oid: String,
 }
 
@@ -253,9 +253,9 @@ pub struct Snippet {
     /// The excerpt as plain text.
     #[serde(rename = "snippet")]
     pub text: String,
-    /// The excerpt as HTML: escaped, the words found in `<mark>`.
+    /// The excerpt as HTML: escaped, the matched words in `<mark>`.
     #[serde(rename = "snippet_html")]
     pub html: String,
-    /// The words found: `[start, end)` in bytes of the plain text, ascending, disjoint.
+    /// The matched words: `[start, end)` in bytes of the plain text, ascending, disjoint.
     pub highlights: Vec<(usize, usize)>,
 }

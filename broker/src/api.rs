@@ -1,6 +1,6 @@
 //! `GET /api/search`: the search for programs.
 //!
-//! The parameters are those of [`asked`](crate::page::asked); `q` is required. The answer is
+//! The parameters are in [`crate::page::parameters`]; `q` is required. The answer is
 //! [`Answer`](crate::answer::Answer) as JSON:
 //!
 //! ```json
@@ -8,9 +8,9 @@
 //!  "gatherer":"…","snippet":"…"}],"facets":{"type":[["HTML",1]]}}
 //! ```
 //!
-//! A request that cannot be read is answered with 400 and
-//! `{"error":{"message":"…","offset":3,"length":1}}`, where offset and length are bytes of `q`; or, if
-//! it is not the query that is wrong, `{"error":{"message":"…","parameter":"limit"}}`.
+//! A wrong query is answered with 400 and `{"error":{"message":"…","offset":3,"length":1}}`; offset
+//! and length are bytes of `q`. Another wrong parameter is answered with 400 and
+//! `{"error":{"message":"…","parameter":"limit"}}`.
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -21,11 +21,11 @@ use web::failure::Wants;
 
 use crate::error::Error;
 use crate::page::PageState;
-use crate::page::asked::{Asked, Unknown};
+use crate::page::parameters::{Parameters, Unknown};
 
 /// Answers a search as JSON.
 pub(crate) async fn search(State(state): State<PageState>, uri: Uri) -> Response {
-    let asked = match Asked::parse(uri.query(), Unknown::Refused) {
+    let asked = match Parameters::parse(uri.query(), Unknown::Refused) {
         Ok(asked) => asked,
         Err(error) => return wrong_parameter(&error.name, &error.message),
     };

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 
-/// Runs `work` where it may block, and waits for it.
+/// Runs `work` on a thread that may block, and waits for it.
 ///
 /// # Errors
 ///

@@ -1,18 +1,18 @@
-//! The catalog: what the collection holds, from whom, and for how long (the TR's "Registry").
+//! The catalog: upkeep of the collection, its holders and its expiry (the TR's "Registry").
 //!
-//! An object is known by its OID (URL and gatherer). Several sources may bring one OID: each is a
-//! holder, and the object goes with the last. Objects that nobody confirms expire by their
-//! time-to-live. Objects of the same MD5 under other OIDs are the same thing found elsewhere; their
-//! provenance is kept, none is dropped.
+//! The key of an object is its OID (URL and gatherer). Several sources may bring one OID: each is a
+//! holder, and the object goes with the last. Objects that no source confirms expire by their
+//! time-to-live. Objects with the same MD5 and other OIDs are duplicates; all are kept, each with
+//! its provenance.
 //!
 //! Source: TR §4.3 (the registry: OID, TTL, duplicates, garbage collection).
 //!
 //! # Differences from the TR
 //!
-//! * The TR drops duplicates by MD5 and gatherer; we keep each with where it was found, and let the
-//!   answer show one and name the others.
-//! * A sweep that would take more than a tenth of all objects waits for an admin's word: more
-//!   often it means that a clock or a link is broken than that so much is gone.
+//! * The TR drops duplicates by MD5 and gatherer; we keep each with its provenance, and the answer
+//!   shows one and names the others.
+//! * A sweep that would delete more than a tenth of all objects waits for an administrator: a broken
+//!   clock or link is a more likely cause than so great a loss.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,22 +29,22 @@ use crate::error::Error;
 use crate::memory;
 use crate::status::Held;
 
-/// How often expired objects are looked for.
+/// Interval of the search for expired objects.
 pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
-/// How often the collection is looked after: compaction, remains of removed sources.
+/// Interval of the collection's upkeep: compaction, remains of removed sources.
 pub(crate) const UPKEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// The first pause while something is damaged; each is twice the one before.
+/// First pause while there is damage; each further pause is twice as long.
 const HEAL_PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// How much of the log is checked at every upkeep, in bytes: 10 GB take ten hours.
+/// Bytes of the log that each upkeep checks: 10 GB take ten hours.
 const SCRUB_BYTES: u64 = 16 << 20;
 
-/// Largest share of all objects that a sweep takes without being told to.
+/// Largest share of all objects that a sweep deletes without confirmation.
 pub(crate) const SWEEP_SHARE_MAX: f64 = 0.1;
 
-/// Keeps the catalog. Clones are the same one.
+/// The catalog. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Catalog {
     collection: Collection,
@@ -55,7 +55,7 @@ pub(crate) struct Catalog {
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// What the catalog says of itself.
+/// Status of the catalog.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
     pub(crate) held: Option<Held>,
@@ -71,8 +71,9 @@ impl Catalog {
         Self { collection, view: Arc::default(), named: Arc::default(), turn: Arc::default() }
     }
 
-    /// Sweeps, heals and compacts at their times until the shutdown starts; has sources pulled that are
-    /// to bring again what was damaged. `is_caught_up` says whether each source was pulled since the start.
+    /// Sweeps, heals and compacts at their times until the shutdown starts. Calls `pull` for sources
+    /// that must bring damaged objects again. `is_caught_up` says whether each source was pulled
+    /// since the start.
     pub(crate) async fn run(
         &self,
         shutdown: Shutdown,
@@ -89,7 +90,7 @@ impl Catalog {
                 _ = upkeep.tick() => {
                     let caught_up = if is_caught_up() { self.catch_up().await } else { Ok(()) };
                     let outcome = self.upkeep(&pull).await.and(caught_up);
-                    // What was damaged may have been brought again long before it is time.
+                    // A pull may replace damaged objects long before the next upkeep.
                     if self.collection.health().damaged.is_empty() {
                         healing = HEAL_PAUSE_MIN;
                     } else {
@@ -105,7 +106,7 @@ impl Catalog {
         }
     }
 
-    /// Deletes what has expired, unless that is more than `share_max` of all objects.
+    /// Deletes expired objects, unless they are more than `share_max` of all objects.
     ///
     /// # Errors
     ///
@@ -115,11 +116,11 @@ impl Catalog {
         let collection = self.collection.clone();
         let now = Stamp(clock::now_ms());
         let swept = blocking("sweep", move || collection.sweep(now, share_max)).await?;
-        let mut known = self.known();
+        let mut view = self.lock_view();
         match swept {
             Swept::Done { expired } => {
-                known.held = None;
-                known.expired += expired;
+                view.held = None;
+                view.expired += expired;
                 if 0 < expired {
                     tracing::info!(expired, "objects expired");
                 }
@@ -127,24 +128,24 @@ impl Catalog {
             Swept::Waiting { until } => {
                 tracing::info!(
                     until_ms = until.0,
-                    "expiry waits: the clock jumped, or we were away"
+                    "expiry waits: the clock jumped, or the broker was not running"
                 );
             }
             Swept::Held { would_expire, of } => {
-                if known.held.is_none() {
+                if view.held.is_none() {
                     tracing::warn!(would_expire, of, "an expiry is held; confirm it or look why");
                 }
-                known.held = Some(Held { would_expire, of });
+                view.held = Some(Held { would_expire, of });
             }
         }
         Ok(swept)
     }
 
-    /// Rewrites the collection without what is superseded, and what was damaged and is replaced.
+    /// Rewrites the collection without superseded changes and replaced damage.
     ///
     /// # Errors
     ///
-    /// The collection cannot be written; it is as it was.
+    /// The collection cannot be written; it is unchanged.
     pub(crate) async fn compact(&self, pull: &impl Fn(&str)) -> Result<Compacted, Error> {
         self.release().await?;
         self.scrub().await?;
@@ -153,12 +154,12 @@ impl Catalog {
         let collection = self.collection.clone();
         let now = Stamp(clock::now_ms());
         let compacted = blocking("compaction", move || collection.compact(now)).await?;
-        self.known().compactions += 1;
+        self.lock_view().compactions += 1;
         tracing::info!(kept = compacted.kept, dropped = compacted.dropped, "compacted");
         Ok(compacted)
     }
 
-    /// What was lost at the last stop has been brought again by the sources.
+    /// Tells the collection that the sources have brought again all changes lost at the last stop.
     async fn catch_up(&self) -> Result<(), Error> {
         let collection = self.collection.clone();
         blocking("catching up", move || collection.handle_caught_up()).await
@@ -171,7 +172,7 @@ impl Catalog {
         blocking("search for damage", move || collection.scrub(SCRUB_BYTES)).await
     }
 
-    /// Sees to what is known to be damaged.
+    /// Repairs known damage, or calls `pull` for the sources that can replace it.
     async fn heal(&self, pull: &impl Fn(&str)) -> Result<(), Error> {
         let _turn = self.turn.lock().await;
         let collection = self.collection.clone();
@@ -187,42 +188,42 @@ impl Catalog {
         Ok(())
     }
 
-    /// Releases what a pull that was given up too late may still have brought for a source that is
-    /// gone, sees to damage, and compacts if that is worth its while: each whatever becomes of the
-    /// others, since a full disk needs just what gives space back. The first error is returned.
+    /// Releases objects of removed sources, which a late end of a pull may leave; repairs damage; and
+    /// compacts if that is due. Each step runs even if another fails, since on a full disk the later
+    /// ones give space back. Returns the first error.
     async fn upkeep(&self, pull: &impl Fn(&str)) -> Result<(), Error> {
         let (released, searched) = (self.release().await, self.scrub().await);
         let (healed, compacted) = (self.heal(pull).await, self.compact_if_due().await);
         released.and(searched).and(healed).and(compacted)
     }
 
-    /// Compacts if that is worth its while.
+    /// Compacts if that is due.
     async fn compact_if_due(&self) -> Result<(), Error> {
         let _turn = self.turn.lock().await;
         let collection = self.collection.clone();
         let now = Stamp(clock::now_ms());
-        // Not the whole log where its tail will do.
+        // The tail of the log, if that suffices.
         let done = blocking("compaction", move || collection.compact_if_due(now)).await?;
         if let Some(compacted) = done {
-            self.known().compactions += 1;
+            self.lock_view().compactions += 1;
             tracing::info!(kept = compacted.kept, dropped = compacted.dropped, "compacted");
         }
         Ok(())
     }
 
-    /// Takes over which sources there are, and releases whatever others hold.
+    /// Sets the sources of the settings, and releases the objects of all others.
     ///
     /// # Errors
     ///
-    /// The collection cannot be written; what was released stays so, the rest is tried again.
+    /// The collection cannot be written; released objects stay released, the rest is tried again.
     pub(crate) async fn handle_sources(&self, config: &Config) -> Result<(), Error> {
         let named = config.sources.iter().map(|it| it.name.clone()).collect();
         *self.named.lock().unwrap_or_else(PoisonError::into_inner) = named;
         self.release().await
     }
 
-    /// Releases what is held by sources that the settings do not name; and by nobody, where changes
-    /// were lost.
+    /// Releases objects of sources that the settings do not name, and objects without a holder after
+    /// a loss of changes.
     async fn release(&self) -> Result<(), Error> {
         let _turn = self.turn.lock().await;
         let named = self.named.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -244,7 +245,7 @@ impl Catalog {
         .await
     }
 
-    /// Returns how many objects each source holds. Blocks.
+    /// Returns the number of objects of each source. Blocks.
     ///
     /// # Errors
     ///
@@ -270,19 +271,19 @@ impl Catalog {
         Ok(all.into_iter().filter(|it| it != oid).collect())
     }
 
-    /// Returns what the catalog says of itself.
+    /// Returns the catalog's status.
     pub(crate) fn view(&self) -> View {
-        self.known().clone()
+        self.lock_view().clone()
     }
 
     fn note_problem(&self, error: Option<Error>) {
         if let Some(error) = &error {
             tracing::warn!(%error, "the catalog's upkeep failed; it is tried again");
         }
-        self.known().problem = error.map(|it| it.to_string());
+        self.lock_view().problem = error.map(|it| it.to_string());
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, View> {
+    fn lock_view(&self) -> std::sync::MutexGuard<'_, View> {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,17 +1,17 @@
-//! The collector: performs the pulls that the [schedule](crate::schedule) asks for.
+//! The collector: it performs the pulls of the [schedule](crate::schedule).
 //!
-//! Many sources at once, each in a task of its own, at most [`PULLS_AT_ONCE`] besides the long
-//! polls of followed sources. What a pull brings is committed to the collection together with the
-//! source's cursor by `collection::pull`; here is only who, when, and what came of it. The
-//! schedule's memory is kept in notes of the collection, so that a restart goes on.
+//! Pulls run at once, each in a task of its own, at most [`PULLS_AT_ONCE`] besides the long polls of
+//! followed sources. `collection::pull` commits the changes of a pull together with the source's
+//! cursor; the collector starts the pulls and reports their outcomes. The state of the schedule is
+//! kept over restarts in notes of the collection.
 //!
 //! Source: TR §4.3 (the collector); Adly §4.
 
-mod brought;
 mod commands;
 mod harvest;
 mod notes;
 mod parts;
+mod pending;
 mod push;
 mod report;
 #[cfg(test)]
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use collection::Collection;
-use collection::pull::{Asking, PullLimits, Puller, Summary};
+use collection::pull::{FeedClient, PullLimits, Puller, Summary};
 use freshness::history::Cost;
 use freshness::schedule::Expected;
 use net::client::Client;
@@ -34,39 +34,39 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::blocking::blocking;
-use crate::config::{Config, Patience};
+use crate::config::{Config, PullTimeouts};
 use crate::error::Error;
-use crate::failure::{Broke, Failure};
-use crate::live::Live;
+use crate::failure::{FailedPull, Failure};
 use crate::metrics::Counters;
 use crate::pull_log;
+use crate::running::RunningPulls;
 use crate::schedule::{Due, Planned, Schedule};
 use crate::source::{Kind, Source};
+use crate::source_state::SourceState;
 use crate::status::SourceStatus;
-use crate::under_way::UnderWay;
-pub(crate) use brought::Brought;
-use harvest::Heard;
+use harvest::Remarks;
 pub(crate) use parts::PartCounters;
-use parts::Parts;
-use report::{Ended, Log};
+use parts::PartQueue;
+pub(crate) use pending::PendingChanges;
+use report::{EndedPull, LogWriter};
 
-/// How long a long poll asks the source to hold its answer. That a source is gone which has told nobody is seen
-/// soon after that (`collection::pull`).
+/// Time for which a source holds the answer to a long poll. A source that vanished silently is
+/// noticed soon after that (`collection::pull`).
 pub(crate) const WAIT: Duration = Duration::from_secs(10);
 
-/// How often the schedule's memory is written down, if it has changed.
+/// Interval of writing the schedule's notes, if they have changed.
 pub(crate) const REMEMBER_EVERY: Duration = Duration::from_secs(10);
 
-/// Longest sleep of the collector: bounds what a jump of the wall clock can do.
+/// Longest sleep of the collector: bounds the effect of a jump of the wall clock.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 
-/// Parts that sources have sent and that are taken in at once: their work is the disk's.
+/// Most sent parts that are stored at once: the disk limits them.
 const TAKES_AT_ONCE: usize = 4;
 
-/// Sources that are looked at while others wait for the collector's state.
+/// Sources that are read under one lock of the collector's state.
 const SOURCES_AT_ONCE: usize = 256;
 
-/// Performs pulls. Clones are the same collector.
+/// The collector. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Collector {
     inner: Arc<Inner>,
@@ -75,49 +75,49 @@ pub(crate) struct Collector {
 #[derive(Debug)]
 struct Inner {
     collection: Collection,
-    patience: Patience,
-    /// Guards against private addresses or not: a source's settings say which.
+    timeouts: PullTimeouts,
+    /// The settings of a source say whether it may connect to private addresses.
     client: Client,
-    /// When the hosts of repositories may be asked.
+    /// Pacing of requests to the hosts of repositories.
     hosts: Hosts,
     broker_id: String,
-    log: Mutex<Log>,
-    /// One writes notes at a time: whoever has waited for it finds none under way of a source that went.
+    log: Mutex<LogWriter>,
+    /// Held while notes are written: after its lock, no note of a removed source is being written.
     notes: Mutex<()>,
-    state: Mutex<State>,
-    /// The schedule has changed: look at it again.
+    state: Mutex<CollectorState>,
+    /// Signals that the schedule has changed.
     changed: Notify,
     /// Set once the broker listens to hubs.
     subscribing: OnceLock<push::Subscribing>,
-    /// Counts the pulls that ended, for those who wait for one.
+    /// Number of ended pulls; waiters watch it.
     ended: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
-struct State {
+struct CollectorState {
     schedule: Schedule,
-    live: BTreeMap<String, Live>,
-    /// What sources have sent and is not taken in yet.
-    parts: Parts,
-    /// What all pulls of this process came to.
+    sources: BTreeMap<String, SourceState>,
+    /// Parts that sources have sent and that are not stored yet.
+    parts: PartQueue,
+    /// Totals of all pulls of this process.
     counters: Counters,
-    clock: clock::Watch,
-    /// By how much the wall clock was set since the start, in milliseconds.
+    clock: clock::JumpDetector,
+    /// Sum of the wall clock's jumps since the start, in milliseconds.
     clock_off_ms: i64,
 }
 
-impl State {
-    /// Takes in that the wall clock was set by `by_ms` and shows `now_ms` now.
+impl CollectorState {
+    /// Handles a jump of the wall clock by `by_ms` to `now_ms`.
     fn handle_jump(&mut self, by_ms: i64, now_ms: u64) {
         self.clock_off_ms = self.clock_off_ms.saturating_add(by_ms);
         self.schedule.handle_jump(by_ms, now_ms);
-        // Nothing was observed in the time that was left out, or came twice.
-        self.live.values_mut().for_each(|it| it.history.handle_restart());
+        // The skipped or repeated time was not observed.
+        self.sources.values_mut().for_each(|it| it.history.handle_restart());
     }
 }
 
 impl Collector {
-    /// Takes up the sources of the settings, with what the notes remember of them. Blocks.
+    /// Returns a collector for the sources of the settings, with their notes. Blocks.
     ///
     /// # Errors
     ///
@@ -130,17 +130,17 @@ impl Collector {
         now_ms: u64,
     ) -> Result<Self, Error> {
         let schedule = Schedule::new(config.freshness);
-        let (counters, clock) = (Counters::default(), clock::Watch::start());
-        let (live, parts, clock_off_ms) = (BTreeMap::new(), Parts::default(), 0);
-        let state = State { schedule, live, parts, counters, clock, clock_off_ms };
+        let (counters, clock) = (Counters::default(), clock::JumpDetector::start());
+        let (sources, parts, clock_off_ms) = (BTreeMap::new(), PartQueue::default(), 0);
+        let state = CollectorState { schedule, sources, parts, counters, clock, clock_off_ms };
         let inner = Inner {
             collection,
             client,
             hosts: Hosts::default(),
             broker_id: id.to_owned(),
-            log: Mutex::new(Log::open(config.daemon.data.join(pull_log::FOLDER))),
+            log: Mutex::new(LogWriter::open(config.daemon.data.join(pull_log::FOLDER))),
             notes: Mutex::default(),
-            patience: config.patience,
+            timeouts: config.timeouts,
             state: Mutex::new(state),
             changed: Notify::new(),
             subscribing: OnceLock::new(),
@@ -151,7 +151,7 @@ impl Collector {
         Ok(collector)
     }
 
-    /// Pulls whatever is due until the shutdown starts.
+    /// Performs all due pulls until the shutdown starts.
     pub(crate) async fn run(&self, shutdown: Shutdown) {
         let listen = async {
             if let Some(listener) = self.listener() {
@@ -182,18 +182,18 @@ impl Collector {
 
     async fn run_pulls(&self, shutdown: &Shutdown) {
         let (mut pulls, mut takes) = (JoinSet::new(), JoinSet::new());
-        let mut under_way = UnderWay::new(self.inner.patience.slot_max);
+        let mut running = RunningPulls::new(self.inner.timeouts.slot_max);
         while !shutdown.is_started() {
             let room = takes.len() < TAKES_AT_ONCE;
             if let Some((source, part)) = room.then(|| self.next_part()).flatten() {
                 takes.spawn(self.clone().take(source, part));
             }
             let now = clock::monotonic();
-            let slot = under_way.has_slot(now);
-            let next_slot = under_way.next_slot(now).unwrap_or(SLEEP_MAX);
+            let slot = running.has_slot(now);
+            let next_slot = running.next_slot(now).unwrap_or(SLEEP_MAX);
             if let Some(due) = self.state().schedule.poll_due(slot, clock::now_ms()) {
                 let task = pulls.spawn(self.clone().pull(due.clone()));
-                under_way.begin(task.id(), due, now);
+                running.begin(task.id(), due, now);
                 continue;
             }
             tokio::select! {
@@ -203,11 +203,11 @@ impl Collector {
                 () = sleep(self.pause(slot).min(next_slot)) => {}
                 Some(ended) = pulls.join_next_with_id() => {
                     let id = ended.as_ref().map_or_else(|error| error.id(), |(id, ())| *id);
-                    let due = under_way.end(id);
+                    let due = running.end(id);
                     if let (Some(due), Err(error)) = (due, ended) {
                         let message = format!("the pull broke: {error}");
                         self.handle_failure(&due.source, Failure::Ours, message, None);
-                        self.tell();
+                        self.notify();
                     }
                 }
             }
@@ -216,7 +216,7 @@ impl Collector {
         takes.shutdown().await;
     }
 
-    /// Returns how long nothing is due.
+    /// Returns the time until the next due pull.
     fn pause(&self, slot: bool) -> Duration {
         let due_ms = self.state().schedule.poll_timeout(slot);
         let ahead = due_ms.map(|at| Duration::from_millis(at.saturating_sub(clock::now_ms())));
@@ -226,56 +226,57 @@ impl Collector {
     /// Performs one pull and reports it.
     async fn pull(self, due: Due) {
         let Some((source, cancel, confirmed)) = self.begin(&due.source) else { return };
-        // One at a time writes what a source has.
-        self.until(|state| state.live.get(&due.source).is_none_or(|it| !it.taking)).await;
+        // A pull and a part must not be stored at the same time.
+        self.wait_until(|state| state.sources.get(&due.source).is_none_or(|it| !it.taking)).await;
         let (asked_ms, began) = (clock::now_ms(), clock::monotonic());
         let wait = due.wait.then_some(WAIT);
-        let (mut pulled, mut heard) = (Summary::default(), Heard::default());
-        let asked = self.ask(&source, confirmed, wait, &mut pulled, &mut heard);
+        let (mut pulled, mut remarks) = (Summary::default(), Remarks::default());
+        let asked = self.ask(&source, confirmed, wait, &mut pulled, &mut remarks);
         let outcome = tokio::select! {
             outcome = asked => Some(outcome),
             () = cancel.started() => None,
         };
         let (url, at) = (source.url.to_string(), clock::monotonic());
-        let ended = Ended { due, url, asked_ms, began, at, pulled, heard };
+        let ended = EndedPull { due, url, asked_ms, began, at, pulled, remarks };
         let (source, collector) = (ended.due.source.clone(), self.clone());
         self.report(&source, move || collector.end(&ended, outcome)).await;
     }
 
-    /// Has a source say what is new, in the way of its kind.
+    /// Pulls the changes of a source, in the way of its kind.
     async fn ask(
         &self,
         source: &Source,
         confirmed: bool,
         wait: Option<Duration>,
         pulled: &mut Summary,
-        heard: &mut Heard,
-    ) -> Result<(), Broke> {
+        remarks: &mut Remarks,
+    ) -> Result<(), FailedPull> {
         if let Some(oai) = &source.oai {
-            let harvest = harvest::pull_into(&self.inner, (source, oai), confirmed, pulled, heard);
+            let harvest =
+                harvest::pull_into(&self.inner, (source, oai), confirmed, pulled, remarks);
             return Box::pin(harvest).await;
         }
         let puller = puller(&self.inner, source).confirmed(confirmed);
         // A replica's URL is made of a path.
         if let (Kind::Replica, Ok(directory)) = (source.kind, source.url.to_file_path()) {
             let taken = puller.pull_in_place(&directory, wait, pulled);
-            return Box::pin(taken).await.map_err(Broke::from);
+            return Box::pin(taken).await.map_err(FailedPull::from);
         }
-        puller.pull_into(wait, pulled).await.map_err(Broke::from)
+        puller.pull_into(wait, pulled).await.map_err(FailedPull::from)
     }
 
-    /// Marks a source as being pulled, so that nothing that it sends is begun; `None` if it is gone.
+    /// Marks a source as being pulled, so that no part of it is stored now; `None` if it is gone.
     fn begin(&self, name: &str) -> Option<(Source, Shutdown, bool)> {
         let mut state = self.state();
-        let live = state.live.get_mut(name)?;
-        live.pulling = true;
-        Some((live.source.clone(), live.cancel.clone(), live.confirmed))
+        let entry = state.sources.get_mut(name)?;
+        entry.pulling = true;
+        Some((entry.source.clone(), entry.cancel.clone(), entry.confirmed))
     }
 }
 
 impl Collector {
-    /// Returns what status says of the sources, in the order of the settings. May take a while with
-    /// thousands of sources, in which pulls begin and end.
+    /// Returns the status of the sources, in the order of the settings. With thousands of sources this
+    /// may take a while, in which pulls begin and end.
     pub(crate) fn status(
         &self,
         config: &Config,
@@ -285,12 +286,12 @@ impl Collector {
         for sources in config.sources.chunks(SOURCES_AT_ONCE) {
             let state = self.state();
             let one = |source: &Source| {
-                let live = state.live.get(&source.name)?;
+                let entry = state.sources.get(&source.name)?;
                 let view = state.schedule.view(&source.name)?;
                 let objects = held.get(&source.name).copied().unwrap_or_default();
                 Some(SourceStatus {
                     push: self.pushing(&source.name),
-                    ..live.status(&view, objects)
+                    ..entry.status(&view, objects)
                 })
             };
             all.extend(sources.iter().filter_map(one));
@@ -298,12 +299,12 @@ impl Collector {
         all
     }
 
-    /// Returns what is expected of the plan.
+    /// Returns the expected outcome of the plan.
     pub(crate) fn expected(&self) -> Expected {
         self.state().schedule.expected()
     }
 
-    /// Returns the sources whose rate is known. May take a while, as [`status`](Self::status).
+    /// Returns the sources with a known rate. May take a while, as [`status`](Self::status).
     pub(crate) fn planned(&self) -> Vec<Planned> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
@@ -321,26 +322,26 @@ impl Collector {
         self.state().schedule.freshness()
     }
 
-    /// Returns what all sources together were asked for, and brought.
+    /// Returns the update cost of all sources together.
     pub(crate) fn cost(&self) -> Cost {
-        self.state().live.values().fold(Cost::default(), |sum, it| sum.plus(it.history.cost))
+        self.state().sources.values().fold(Cost::default(), |sum, it| sum.plus(it.history.cost))
     }
 
-    /// Whether each source was pulled to its end in this process.
+    /// Returns whether each source was pulled successfully in this process.
     pub(crate) fn has_pulled_all(&self) -> bool {
-        self.state().live.values().all(|it| 0 < it.pulls)
+        self.state().sources.values().all(|it| 0 < it.pulls)
     }
 
-    /// Returns what all pulls of this process came to.
+    /// Returns the totals of all pulls of this process.
     pub(crate) fn counters(&self) -> Counters {
         self.state().counters
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // A panic in here leaves numbers that are stale, never half-written.
+    fn state(&self) -> MutexGuard<'_, CollectorState> {
+        // After a panic, the numbers may be stale but are never half-written.
         let mut state = self.inner.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(by_ms) = state.clock.jump_ms() {
-            tracing::warn!(by_ms, "the clock was set: the schedule goes with it");
+            tracing::warn!(by_ms, "the clock was set: the schedule is shifted with it");
             state.handle_jump(by_ms, clock::now_ms());
         }
         state
@@ -350,9 +351,9 @@ impl Collector {
 /// Returns the client of a source's feed.
 fn puller(inner: &Inner, source: &Source) -> Puller {
     let (records_max, bytes_max) = (source.records_max, source.bytes_max);
-    let limits = PullLimits { records_max, bytes_max, time_max: inner.patience.pull_max };
+    let limits = PullLimits { records_max, bytes_max, time_max: inner.timeouts.pull_max };
     let (client, collection) = (inner.client.clone(), inner.collection.clone());
-    let ask = Asking::new(client, source.url.clone(), source.name.as_str())
+    let ask = FeedClient::new(client, source.url.clone(), source.name.as_str())
         .credentials(source.credentials())
         .allow_private(source.allow_private)
         .consumer(inner.broker_id.as_str());

@@ -1,7 +1,7 @@
-//! The broker's settings: what `broker.toml` says, checked.
+//! The broker's settings: `broker.toml`, read and checked.
 //!
-//! Every default is a constant here; every mistake in a file is named with its line (see
-//! `settings`), not just the first.
+//! Every default is a constant here. Every mistake in a file is named with its line (see
+//! `settings`), not only the first.
 //!
 //! ```toml
 //! name = "Library"
@@ -39,10 +39,10 @@ use crate::source::{Kind, Source};
 
 pub use self::freshness::{Freshness, PolicyName};
 
-/// Where the public listener listens, unless the settings say otherwise.
+/// Default address of the public listener.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8501);
 
-/// Where the admin listener listens, unless the settings say otherwise.
+/// Default address of the admin listener.
 pub const ADMIN_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9501);
 
 /// Most sources of one broker.
@@ -63,36 +63,36 @@ const WEIGHT_MAX: f64 = 1e6;
 /// The settings of a broker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// What the broker calls itself on its pages.
+    /// Name of the broker on its pages.
     pub name: String,
-    /// Where it listens, and where it keeps what it has.
+    /// Listeners and data directory.
     pub daemon: daemon::Settings,
-    /// Who tells of the broker's changes.
+    /// The hub for the broker's own changes.
     pub push: push::Settings,
     /// A folder of page templates that replace the built-in ones.
     pub templates: Option<PathBuf>,
-    /// Whom to pull; names are unique.
+    /// The sources to pull; names are unique.
     pub sources: Vec<Source>,
-    /// How fresh to be.
+    /// Settings of the pull intervals.
     pub freshness: Freshness,
-    /// How it is an OAI-PMH repository.
+    /// Settings of the broker as an OAI-PMH repository.
     pub oai: exchange::repository::Settings,
-    /// How long sources may take. Not in the settings file.
-    pub patience: Patience,
+    /// Time limits of pulls. Not in the settings file.
+    pub timeouts: PullTimeouts,
 }
 
-/// How long sources may take.
+/// Time limits of pulls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct PullTimeouts {
     /// For each stage of a request. Default: that of `net`.
     pub request: Timeouts,
-    /// For a pull; the next goes on from where it was. Default an hour.
+    /// For a pull; the next pull continues where it stopped. Default an hour.
     pub pull_max: Duration,
-    /// Until a pull no longer counts among those that others wait for. Default 30 s.
+    /// For keeping a slot; a longer pull goes on without one. Default 30 s.
     pub slot_max: Duration,
 }
 
-impl Default for Patience {
+impl Default for PullTimeouts {
     fn default() -> Self {
         let (pull_max, slot_max) = (Duration::from_secs(3_600), Duration::from_secs(30));
         Self { request: Timeouts::default(), pull_max, slot_max }
@@ -100,7 +100,7 @@ impl Default for Patience {
 }
 
 impl Config {
-    /// Returns the defaults of the settings file for a broker that keeps its state in `data`.
+    /// Returns the default settings for a broker with the data directory `data`.
     pub fn new(name: impl Into<String>, data: impl Into<PathBuf>) -> Self {
         Self {
             name: name.into(),
@@ -110,7 +110,7 @@ impl Config {
             sources: Vec::new(),
             freshness: Freshness::default(),
             oai: exchange::repository::Settings::default(),
-            patience: Patience::default(),
+            timeouts: PullTimeouts::default(),
         }
     }
 
@@ -120,12 +120,12 @@ impl Config {
         trusted.map(|it| it.name.clone()).collect()
     }
 
-    /// Reads a settings file. A relative `data` or `templates` is left as written, for the caller
-    /// to take from the file's folder.
+    /// Reads a settings file. A relative `data` or `templates` stays as written; the caller resolves
+    /// it against the file's folder.
     ///
     /// # Errors
     ///
-    /// Every mistake of the file, in its order; show them all.
+    /// All mistakes of the file, in its order; show them all.
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         let document = Document::parse(text)?;
         let root = document.root();
@@ -166,7 +166,7 @@ fn read_sources(root: &Table<'_>, freshness: Freshness) -> Vec<Source> {
     sources
 }
 
-/// Who is to be told must be able to say where.
+/// Checks that a hub can reach this broker if a source has `push`.
 fn check_callbacks(root: &Table<'_>, config: &Config) {
     if config.daemon.base_url.is_some() {
         return;
@@ -176,7 +176,7 @@ fn check_callbacks(root: &Table<'_>, config: &Config) {
         let url = table.string("url").and_then(|it| Url::parse(&it).ok());
         let is_elsewhere = url.is_some_and(|it| !is_loopback(&it));
         let message = if here.is_unspecified() {
-            "no hub can be told where this broker is".to_owned()
+            "no hub knows the address of this broker".to_owned()
         } else if here.is_loopback() && is_elsewhere {
             format!("the broker listens at {here}, where no hub on another machine reaches it")
         } else {
@@ -186,7 +186,7 @@ fn check_callbacks(root: &Table<'_>, config: &Config) {
     }
 }
 
-/// Whether a URL leads to this machine.
+/// Returns whether the host of a URL is this machine.
 fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(it)) => it.is_loopback(),
@@ -196,7 +196,7 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Reads one `[[source]]`; `None` when it has no address.
+/// Reads one `[[source]]`; `None` when it has no URL.
 fn read_source(table: &Table<'_>) -> Option<Source> {
     let kind = table.choice("kind", &Kind::NAMES);
     let name = table.string("name");
@@ -215,7 +215,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     let latency = table.float("latency_seconds", 0.1..=LATENCY_SECS_MAX);
     let weight = table.float("weight", 0.0..=WEIGHT_MAX);
     let syndication = read_syndication(&table.table("syndication"));
-    let url = match kind.and_then(Kind::named) {
+    let url = match kind.and_then(Kind::by_name) {
         Some(Kind::Replica) => read_directory(table),
         Some(Kind::Oai) => exchange::source::base_url(table),
         _ => table.base_url("url"),
@@ -231,10 +231,10 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
         table.mistake("name", format!("{name:?} is no name for a source"), expected);
     }
     let mut source = Source::gatherer(name, url);
-    source.kind = kind.and_then(Kind::named).unwrap_or(source.kind);
+    source.kind = kind.and_then(Kind::by_name).unwrap_or(source.kind);
     (source.follow, source.push, source.allow_private) = (follow, push, allow_private);
     if follow && push {
-        let message = "the source is followed, and hears of everything already";
+        let message = "the source is followed, so its changes are known at once already";
         table.mistake("push", message, "one of follow and push");
     }
     (source.interval_min, source.interval_max) = (interval_min, interval_max);
@@ -258,7 +258,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     Some(source)
 }
 
-/// Reads where a replica is, and that it is said to be nowhere else.
+/// Reads the directory of a replica, and checks that no other key names a place.
 fn read_directory(table: &Table<'_>) -> Option<Url> {
     let expected = "a directory that a replicator keeps, such as \"/srv/papers\"";
     if !table.require("directory", expected) {
@@ -276,13 +276,13 @@ fn read_directory(table: &Table<'_>) -> Option<Url> {
     let directory = table.path("directory")?;
     let url = Url::from_file_path(&directory).ok();
     if url.is_none() {
-        let message = format!("{} is not said from the root on", directory.display());
+        let message = format!("{} is not an absolute path", directory.display());
         table.mistake("directory", message, expected);
     }
     url
 }
 
-/// What a source says of its intervals must hold together, and with what `[freshness]` says.
+/// Checks the intervals of a source against each other and against `[freshness]`.
 fn check_bounds(table: &Table<'_>, source: &Source, freshness: Freshness) {
     let min = source.interval_min.unwrap_or(freshness.interval_min);
     let max = source.interval_max.unwrap_or(freshness.interval_max);
@@ -297,7 +297,7 @@ fn check_bounds(table: &Table<'_>, source: &Source, freshness: Freshness) {
     }
 }
 
-/// Reads `syndication`: when the source says to be updated. `None` when it does not say.
+/// Reads `syndication`, the update times of a source; `None` when there is none.
 fn read_syndication(table: &Table<'_>) -> Option<Syndication> {
     let [period, frequency, base] = ["period", "frequency", "base"];
     if ![period, frequency, base].iter().any(|key| table.has(key)) {
@@ -321,7 +321,7 @@ fn read_syndication(table: &Table<'_>) -> Option<Syndication> {
     }
 }
 
-/// Returns the name of a source that was given none: where it is.
+/// Returns the default name of a source: host, port and path of its URL.
 fn name_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_those_of_the_constants() {
+    fn a_short_file_has_the_defaults_of_the_constants() {
         let text = "name = 'n'\ndata = 'd'\n[[source]]\nurl = 'http://host:8500/a'";
         let config = Config::parse(text).unwrap();
         let mut expected = Config::new("n", "d");
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_a_repository_as_the_settings_say() {
+    fn the_settings_of_the_repository_are_read() {
         let text = "name = 'n'\ndata = 'd'\n[oai]\noap_attributes = 'off'";
         let oap_attributes = ::oai::repository::oap::Attributes::Off;
         let expected = exchange::repository::Settings { oap_attributes, ..Default::default() };
@@ -460,7 +460,7 @@ mod tests {
             ("url = 'ftp://h/oai'", "is not of a web server"),
             ("url = 'http://u:p@h/oai'", "holds a user name"),
             ("url = 'http://h/oai'\nset = 'a'\nsets = ['b']", "both \"set\" and \"sets\""),
-            ("url = 'http://h/oai'\nset = ''", "\"\" is no name"),
+            ("url = 'http://h/oai'\nset = ''", "\"\" is not a name"),
             ("url = 'http://h/oai'\nfrom = 'May'", "\"from\" is \"May\""),
             ("url = 'http://h/oai'\nfollow = true", "cannot be asked to hold"),
         ] {
@@ -482,7 +482,7 @@ mod tests {
         assert!(found.follow);
         for (lines, part) in [
             ("", "\"directory\""),
-            ("directory = 'papers'", "papers is not said from the root on"),
+            ("directory = 'papers'", "papers is not an absolute path"),
             ("directory = '/srv/papers'\nurl = 'http://h/'", "a replica has no url"),
             ("directory = '/srv/papers'\npush = true", "a replica has no push"),
         ] {
@@ -491,7 +491,7 @@ mod tests {
         }
     }
 
-    /// The policy that `[freshness]` with these lines makes.
+    /// Returns the policy of `[freshness]` with these lines.
     fn policy(lines: &str) -> Policy {
         let text = format!("name = 'n'\ndata = 'd'\n[freshness]\n{lines}");
         Config::parse(&text).unwrap().freshness.settings().policy
@@ -509,18 +509,18 @@ mod tests {
         ] {
             assert_eq!(policy(lines), expected, "{lines}");
         }
-        for (name, policy) in PolicyName::NAMES.iter().map(|it| (it, PolicyName::named(it))) {
+        for (name, policy) in PolicyName::NAMES.iter().map(|it| (it, PolicyName::by_name(it))) {
             assert_eq!(policy.map(PolicyName::name), Some(*name));
         }
     }
 
     #[test]
-    fn who_is_to_be_told_says_where_and_is_told_in_one_way() {
+    fn push_needs_a_base_url_and_excludes_follow() {
         let source = "[[source]]\nurl = 'http://h/'\npush = true\n";
         let head = "name = 'n'\ndata = 'd'\n";
         check(
             &format!("{head}{source}"),
-            "5:8: no hub can be told where this broker is; expected base_url = \"http://host:8501/\" above",
+            "5:8: no hub knows the address of this broker; expected base_url = \"http://host:8501/\" above",
         );
         check(&format!("{head}base_url = 'http://b/'\n{source}"), "");
         check(
@@ -534,7 +534,7 @@ mod tests {
         check(&format!("{head}listen = '192.0.2.1:1'\n{source}"), "");
         check(
             &format!("{head}base_url = 'http://b/'\n{source}follow = true\n"),
-            "6:8: the source is followed, and hears of everything already; expected one of follow and push",
+            "6:8: the source is followed, so its changes are known at once already; expected one of follow and push",
         );
         let text = format!("{head}base_url = 'http://b/'\n{source}[push]\nhub = 'self'\n");
         let config = Config::parse(&text).unwrap();
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_policy_does_not_use_is_a_mistake() {
+    fn a_setting_that_the_policy_does_not_use_is_a_mistake() {
         let text = "name = 'n'\ndata = 'd'\n[freshness]\npolicy = 'fixed'\ntheta = 0.9\n";
         check(text, r#"5:9: policy "fixed" has no "theta"; expected "interval" or nothing"#);
     }

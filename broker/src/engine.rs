@@ -1,8 +1,8 @@
-//! The engine: what answers searches. The one seam between an index and all that asks it.
+//! The engine: the interface between an index and its callers.
 //!
-//! Pages, the API and the daemon ask with a [`SearchRequest`] and are given an [`Answer`]; none of
-//! them knows what answers. An engine is a folder beside this file, a variant of [`Engine`], and, if
-//! it is fed from the log, what feeds it (`indexer.rs`).
+//! Pages, the API and the daemon send a [`SearchRequest`] and receive an [`Answer`]; none of them
+//! knows the index behind it. An engine is a folder beside this file, a variant of [`Engine`] and,
+//! if it reads the log, its reader (`indexer.rs`).
 
 use std::path::{Path, PathBuf};
 
@@ -13,12 +13,12 @@ use crate::error::Error;
 use crate::index::{Index, IndexOptions};
 
 pub use crate::index::Failure;
-pub(crate) use crate::index::Place;
+pub(crate) use crate::index::Storage;
 
 /// Folder of the full-text index in the data directory.
 const INDEX: &str = "index";
 
-/// What answers searches. Clones are the same one.
+/// The engine that answers searches. Clones share it.
 #[derive(Clone, Debug)]
 pub enum Engine {
     /// The full-text index.
@@ -26,15 +26,19 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// Opens the engine of a data directory where `place` says, for this collection. Blocks.
+    /// Opens the engine of a data directory in `store`, for this collection. Blocks.
     ///
     /// # Errors
     ///
     /// Its folder cannot be used, or another process has it open.
-    pub(crate) fn open(data: &Path, place: Place, collection: &Collection) -> Result<Self, Error> {
-        let index = Index::open_at(&data.join(INDEX), IndexOptions::default(), place)?;
-        // Before the first pull: it could bring the collection to where the index is.
-        index.hold_to(|covered| collection.goes_on_from(covered));
+    pub(crate) fn open(
+        data: &Path,
+        store: Storage,
+        collection: &Collection,
+    ) -> Result<Self, Error> {
+        let index = Index::open_at(&data.join(INDEX), IndexOptions::default(), store)?;
+        // Before the first pull, which could bring the collection to the serial of the index.
+        index.hold_to(|covered| collection.continues_from(covered));
         Ok(Self::Index(index))
     }
 
@@ -42,16 +46,16 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`Error::Query`] when the request cannot be answered (who asked can mend it) or not within
-    /// [`SEARCH_TIME_MAX`](crate::answer::SEARCH_TIME_MAX); another when the engine fails.
+    /// [`Error::Query`] when the request has a mistake or takes longer than
+    /// [`SEARCH_TIME_MAX`](crate::answer::SEARCH_TIME_MAX); another error when the engine fails.
     pub fn search(&self, request: &SearchRequest) -> Result<Answer, Error> {
         match self {
             Self::Index(index) => index.search(request),
         }
     }
 
-    /// Compares what it has on the disk with its checksums, and returns the damaged files. If there
-    /// are any it is built anew, and answers from what it has until then. Blocks.
+    /// Compares its files with their checksums and returns the damaged ones. If there are any, the
+    /// engine is built anew; until then it answers from the old files. Blocks.
     ///
     /// # Errors
     ///
@@ -62,8 +66,7 @@ impl Engine {
         }
     }
 
-    /// Removes from its files what has been deleted, and returns how many remains are still there.
-    /// Blocks.
+    /// Removes deleted objects from its files, and returns how many remains are still there. Blocks.
     ///
     /// # Errors
     ///
@@ -74,7 +77,7 @@ impl Engine {
         }
     }
 
-    /// Lets go of its folder, for all clones; searches go on. Blocks.
+    /// Closes its folder for all clones; searches go on. Blocks.
     pub(crate) fn close(&self) {
         match self {
             Self::Index(index) => index.close(),

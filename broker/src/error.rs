@@ -1,4 +1,4 @@
-//! What can go wrong in a broker, and what to do about it.
+//! Errors of a broker, with advice for the administrator.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use query::QueryError;
 
-/// Why the broker cannot do what was asked.
+/// An error of the broker.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,7 +19,7 @@ pub enum Error {
     /// The file of subscriptions cannot be used.
     #[error(transparent)]
     Subscriptions(#[from] exchange::push::store::Error),
-    /// The data folder, or a listener.
+    /// The data folder or a listener failed.
     #[error(transparent)]
     Daemon(#[from] daemon::Error),
     /// A page failed.
@@ -28,27 +28,27 @@ pub enum Error {
     /// A file or folder of the data directory cannot be used.
     #[error("cannot {action} {}: {source}; check the folder, its owner and the free space", .path.display())]
     Io {
-        /// What was tried: `create`, `read`, `write`.
+        /// The action: `create`, `read`, `write`.
         action: &'static str,
-        /// On which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// The full-text index failed; the message says what to do. It can be rebuilt from the collection
     /// at any time.
     #[error(transparent)]
     Index(#[from] crate::engine::Failure),
-    /// The query cannot be asked; who typed it can mend it.
+    /// The query has a mistake that its author can correct.
     #[error(transparent)]
     Query(#[from] QueryError),
-    /// No source of that name is in the settings.
+    /// The settings have no source of that name.
     #[error("no source is named {name}; `harvest broker status` lists them")]
     SourceUnknown {
         /// The name asked for.
         name: String,
     },
-    /// The settings were read again and are wrong; the old ones stay.
+    /// The settings were read again and have mistakes; the old ones stay.
     #[error("the old settings stay: {message}")]
     Settings {
         /// Every mistake, on a line of its own.
@@ -57,20 +57,20 @@ pub enum Error {
     /// The broker was started without a settings file.
     #[error("this broker has no settings file to read again (`harvest up` makes its own settings)")]
     NoSettings,
-    /// A worker of the broker panicked or was cancelled; the daemon has to be started again.
+    /// A task of the broker panicked or was cancelled; the daemon must be started again.
     #[error("a worker ended unexpectedly: {what}; start the broker again and report this")]
     Worker {
-        /// Which.
+        /// Name of the task, and its error.
         what: String,
     },
 }
 
-/// How long a source that brought more than it may is left alone: the next pull would bring as much
-/// again. Changed settings and an admin's pull go before.
+/// Pause for a source that exceeded a limit: the next pull would bring as much again. Changed
+/// settings and a pull by an administrator end the pause.
 pub(crate) const OVER_LIMIT_REST: Duration = Duration::from_secs(86_400);
 
-/// Returns how long a source is to be left alone at least: as long as it asks for itself, or as its
-/// excess asks for.
+/// Returns the shortest pause after an error: the one that the source asks for, or
+/// [`OVER_LIMIT_REST`].
 pub(crate) fn retry_after(error: &collection::Error) -> Option<Duration> {
     match error {
         collection::Error::Source { error: net::Error::Status { retry_after, .. }, .. } => {

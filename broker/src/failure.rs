@@ -1,4 +1,4 @@
-//! Why a pull failed, in a word: what status and metrics count by, per source.
+//! Kinds of failed pulls: status and metrics count failures by them, per source.
 //!
 //! Sans-I/O.
 
@@ -14,23 +14,23 @@ use crate::status::Errors;
 
 /// A pull that failed.
 #[derive(Clone, Debug)]
-pub(crate) struct Broke {
+pub(crate) struct FailedPull {
     pub(crate) failure: Failure,
-    /// For people; it names the source.
+    /// Message for people; it names the source.
     pub(crate) message: String,
-    /// How long it is to be left alone at least.
+    /// Shortest pause before the next pull.
     pub(crate) retry_after: Option<Duration>,
 }
 
-impl From<Cause> for Broke {
+impl From<Cause> for FailedPull {
     fn from(error: Cause) -> Self {
         let retry_after = retry_after(&error);
         Self { failure: Failure::of(&error), message: error.to_string(), retry_after }
     }
 }
 
-impl Broke {
-    /// The harvest of a source that ended before its end.
+impl FailedPull {
+    /// Returns the failed pull of a harvest that ended early.
     pub(crate) fn harvest(source: &str, url: &str, failure: &Harvest) -> Self {
         let retry_after = match failure {
             Harvest::Busy { secs } => Some(Duration::from_secs(*secs)),
@@ -42,34 +42,34 @@ impl Broke {
     }
 }
 
-/// Why a pull failed.
+/// Kind of a failed pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// Nobody answers there, or we may not go there.
+    /// No answer from the host, or the settings forbid it.
     Unreachable,
-    /// It keeps us waiting: for its answer, for the next bytes, or for the end.
+    /// The answer, its next bytes or its end took too long.
     TooSlow,
     /// The answer broke off, or was not HTTP.
     BrokenOff,
-    /// It answered with an error: not allowed, busy, failed.
+    /// The source answered with an error: not allowed, busy, failed.
     Refused,
-    /// What answers is no feed.
+    /// The answer is no feed.
     NotAFeed,
-    /// It speaks other formats only.
+    /// The source has only other formats.
     OtherFormat,
-    /// What came does not match its checksums, or is not what it was announced as.
+    /// The data does not match its checksums or its announcement.
     Corrupt,
-    /// A part of what it has is damaged there, and not replaced yet.
+    /// Data at the source is damaged and not yet replaced.
     Damaged,
-    /// It brings more than it may, or swells without end.
+    /// The pull exceeds a limit, or its decompression does.
     OverLimit,
-    /// Its epoch went back.
+    /// The epoch of the source went back.
     WrongEpoch,
-    /// It would take most of what it brought away.
+    /// The pull would delete most of the source's objects.
     Loss,
-    /// Its list has no end, or cannot be gone on with.
+    /// The list of the source has no end, or cannot be continued.
     Tokens,
-    /// The fault is this broker's: its disk, its collection.
+    /// The fault is in this broker: its disk, its collection.
     Ours,
 }
 
@@ -93,7 +93,7 @@ impl Failure {
         }
     }
 
-    /// Says why a pull failed.
+    /// Returns the kind of a failed pull.
     pub(crate) fn of(error: &Cause) -> Self {
         match error {
             Cause::Source { error, .. } => Self::of_link(error),
@@ -126,7 +126,7 @@ impl Failure {
         }
     }
 
-    /// Says why a harvest did.
+    /// Returns the kind of a failed harvest.
     pub(crate) fn of_harvest(failure: &Harvest) -> Self {
         match failure {
             Harvest::TokenLoop
@@ -146,7 +146,7 @@ impl Failure {
         }
     }
 
-    /// Counts one in what status says of a source.
+    /// Counts one failure in the status of a source.
     pub(crate) fn count(self, errors: &mut Errors, message: String, back_off_ms: u64, now_ms: u64) {
         errors.count += 1;
         *errors.by_kind.entry(self.name().to_owned()).or_default() += 1;
@@ -155,7 +155,7 @@ impl Failure {
         errors.back_off_seconds = Duration::from_millis(back_off_ms).as_secs_f64();
     }
 
-    /// Whether it waits for an administrator's confirmation.
+    /// Returns whether the source now waits for an administrator's confirmation.
     pub(crate) fn is_held(self) -> bool {
         matches!(self, Self::WrongEpoch | Self::Loss)
     }

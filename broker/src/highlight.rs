@@ -1,4 +1,4 @@
-//! Highlights: which words of a hit's text are those that the query looked for.
+//! Highlights: the words of a hit's text that match the query.
 //!
 //! Sans-I/O.
 
@@ -15,9 +15,9 @@ use crate::snippet::Mark;
 #[derive(Debug)]
 pub(crate) struct Highlighter {
     stemmer: Stemmer,
-    /// Stems, and numbers that tell the words of the query apart.
+    /// Stems, and the numbers of their words in the query.
     stems: Vec<(String, u64)>,
-    /// Words as they are, and their numbers.
+    /// Exact words, and their numbers.
     words: HashMap<String, u64>,
     patterns: Vec<(Pattern, u64)>,
 }
@@ -88,7 +88,7 @@ impl Highlighter {
         }
     }
 
-    /// Returns where the query's words are in `text`: ascending and disjoint.
+    /// Returns the positions of the query's words in `text`: ascending and disjoint.
     pub(crate) fn marks(&self, text: &str) -> Vec<Mark> {
         let (mut words, mut word, mut marks) = (Words::new(text), String::new(), Vec::new());
         while let Some(at) = words.next_into(&mut word) {
@@ -97,7 +97,7 @@ impl Highlighter {
                 .get(&word)
                 .copied()
                 .or_else(|| {
-                    // Few words begin like one of the query: only those are worth the stemmer.
+                    // Few words have the prefix of a stem: only those are worth the stemmer.
                     let mut alike = self.stems.iter().filter(|(it, _)| word.starts_with(root(it)));
                     let found = alike.find(|(it, _)| self.stemmer.stem(&word) == *it);
                     found.map(|(_, number)| *number)

@@ -1,8 +1,8 @@
-//! Keeps the full-text index covering the collection: the index is a cursor on the change log.
+//! The indexer: it keeps the full-text index up to date with the collection.
 //!
-//! Woken by every commit; commits that come while the index works are taken together. The index
-//! keeps the version that it covers in its own commit, so there is nothing to repair here after a
-//! crash: it goes on from there. Where the index may be damaged its files are verified first.
+//! The index is a cursor on the change log. Every commit wakes the indexer; commits that come while
+//! it works are indexed together. The index stores its version in its own commit, so after a crash
+//! it goes on from there, without repair. If the index may be damaged, its files are verified first.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,16 +16,16 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::index::Index;
 
-/// Pause between two rounds: changes that come in a stream are indexed together.
+/// Pause between two rounds, so that a stream of changes is indexed together.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// First wait after a failure; doubled with every further one.
+/// First pause after a failure; each further one is twice as long.
 const RETRY_MIN: Duration = Duration::from_secs(1);
 
-/// Longest wait after a failure.
+/// Longest pause after a failure.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
-/// Keeps the index up to date. Clones are the same one.
+/// The indexer. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Indexer {
     collection: Collection,
@@ -39,14 +39,14 @@ impl Indexer {
         Self { collection, index, problem: Arc::default() }
     }
 
-    /// Takes every change into the index until the shutdown starts.
+    /// Indexes every change until the shutdown starts.
     pub(crate) async fn run(&self, shutdown: Shutdown) {
         let mut versions = self.collection.watch();
         let mut covered = self.index.watch();
         let mut retry = RETRY_MIN;
         while !shutdown.is_started() {
-            // Not "at least": a collection put back from a copy is behind its index, which is then
-            // built anew. So it is when a search finds it damaged.
+            // Not "at least": a collection restored from a copy is behind its index, which is then
+            // built anew. So is an index that a search finds damaged.
             let there = *covered.borrow_and_update() == Some(*versions.borrow_and_update());
             if there && !self.index.is_suspect() {
                 tokio::select! {
@@ -62,7 +62,7 @@ impl Indexer {
                     PAUSE
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the index did not take the changes; tried again");
+                    tracing::warn!(%error, "the changes were not indexed; tried again");
                     *self.problem.lock().unwrap_or_else(PoisonError::into_inner) =
                         Some(error.to_string());
                     let pause = retry;
@@ -92,11 +92,12 @@ impl Indexer {
         Ok(())
     }
 
-    /// Waits until the index covers what the collection holds now.
+    /// Waits until the index covers the present version of the collection. Set a time limit: if the
+    /// index keeps failing, this never returns.
     ///
     /// # Errors
     ///
-    /// None while the index runs; it may never come if the index keeps failing, so set a time.
+    /// None while the index runs.
     pub(crate) async fn caught_up(&self) -> Result<(), Error> {
         let version = self.collection.version();
         let mut covered = self.index.watch();
@@ -109,12 +110,12 @@ impl Indexer {
         self.index.covered()
     }
 
-    /// How far the index is, and how far it has to get, while it is being built anew.
+    /// Returns the serial of the index and the serial to reach, while the index is built anew.
     pub(crate) fn unfinished(&self) -> Option<(u64, u64)> {
         self.index.unfinished(self.collection.version())
     }
 
-    /// Returns what last went wrong; `None` once it went well again.
+    /// Returns the last problem; `None` after the next success.
     pub(crate) fn problem(&self) -> Option<String> {
         self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,7 +1,7 @@
 //! The broker: collects from gatherers and other brokers, catalogs, indexes, answers queries.
 //!
-//! [`server::Server`] is the daemon; [`config::Config`] its settings, [`status::Status`] what it
-//! says of itself. It knows nothing of gatherers but their feed.
+//! [`server::Server`] is the daemon, [`config::Config`] its settings, [`status::Status`] its status.
+//! The crate knows nothing of gatherers but their feed.
 
 mod admin;
 pub mod answer;
@@ -16,16 +16,15 @@ mod failure;
 mod highlight;
 pub mod index;
 mod indexer;
-mod live;
 mod memory;
 pub mod metrics;
 pub mod page;
 mod pipeline;
 pub mod pull_log;
-
+mod running;
 pub mod schedule;
 pub mod server;
 pub mod snippet;
 pub mod source;
+mod source_state;
 pub mod status;
-mod under_way;

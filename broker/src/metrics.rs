@@ -1,4 +1,4 @@
-//! The broker's metrics, as `GET /metrics` of the admin listener names them.
+//! The broker's metrics: the samples of `GET /metrics` of the admin listener.
 //!
 //! Sans-I/O.
 
@@ -10,32 +10,32 @@ use exchange::push::{self, hub, subscriber};
 use crate::collect::PartCounters;
 use crate::status::{SourceStatus, Status, Updates};
 
-/// Counters that status does not carry: since the start of the process.
+/// Counters beside status, since the start of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Pulls that succeeded.
     pub pulls: u64,
     /// Pulls that failed.
     pub failures: u64,
-    /// Changes that pulls brought.
+    /// Pulled changes.
     pub changes: u64,
-    /// Compressed bytes that pulls took.
+    /// Compressed bytes of pulls.
     pub bytes: u64,
-    /// What became of the changes.
+    /// Outcomes of the changes.
     pub applied: Applied,
     /// Objects whose time-to-live ran out.
     pub expired: u64,
     /// Compactions of the collection.
     pub compactions: u64,
-    /// What the broker's own feed has done.
+    /// Counters of the broker's own feed.
     pub feed: feed::Counters,
-    /// What its hub has done.
+    /// Counters of its hub.
     pub hub: hub::Counters,
-    /// What came of sources' hubs.
+    /// Notifications from the sources' hubs.
     pub notices: subscriber::Counters,
-    /// What became of what sources sent.
+    /// Outcomes of the sent parts.
     pub parts: PartCounters,
-    /// What it has done as an OAI-PMH repository.
+    /// Counters of its OAI-PMH repository.
     pub oai: exchange::repository::Counters,
 }
 
@@ -110,19 +110,19 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
     samples
 }
 
-/// What became of what sources sent.
+/// Returns the outcomes of the sent parts.
 fn parts(counters: &PartCounters) -> [Sample; 4] {
     let PartCounters { taken, known, dropped, refused } = *counters;
-    let help = "Parts that sources sent of themselves, by what became of them.";
+    let help = "Parts that sources sent, by outcome.";
     let name = "harvest_broker_parts_total";
     [("taken", taken), ("known", known), ("dropped", dropped), ("refused", refused)]
         .map(|(outcome, count)| total(name, help, count).with("outcome", outcome))
 }
 
-/// What the schedule measures, and what is to be expected of it.
+/// Returns the measured and the expected values of the schedule.
 fn schedule(status: &Status) -> Vec<Sample> {
     let expected = &status.expected;
-    // Fresher than asked for is no fault; more pulls than a budget has is one.
+    // More freshness than the aim is no fault; more pulls than the budget is one.
     let is_theta = status.aim.as_ref().is_some_and(|it| it.setting == "theta");
     let met = expected.aim == "met" || (expected.aim == "all_longest" && is_theta);
     let at_bound = |bound, count: u64| {
@@ -133,7 +133,7 @@ fn schedule(status: &Status) -> Vec<Sample> {
         Sample::gauge("harvest_broker_theta", "Freshness aimed at.", status.theta),
         Sample::gauge(
             "harvest_broker_freshness_expected",
-            "Freshness to be expected at the present intervals.",
+            "Expected freshness at the present intervals.",
             expected.freshness,
         ),
         Sample::gauge(
@@ -143,7 +143,7 @@ fn schedule(status: &Status) -> Vec<Sample> {
         ),
         Sample::gauge(
             "harvest_broker_pulls_expected_per_hour",
-            "Pulls to be expected at the present intervals.",
+            "Expected pulls at the present intervals.",
             expected.pulls_per_hour,
         ),
         at_bound("shortest", expected.at_shortest),
@@ -160,7 +160,7 @@ fn schedule(status: &Status) -> Vec<Sample> {
     samples
 }
 
-/// How a source changes, and what it was asked for (Liu §3).
+/// Adds the updates of a source and their cost (Liu §3).
 fn sample_updates(source: &SourceStatus, samples: &mut Vec<Sample>) {
     let Updates { count, interval_mean_seconds, interval_deviation_seconds, cost, .. } =
         source.updates;
@@ -170,10 +170,10 @@ fn sample_updates(source: &SourceStatus, samples: &mut Vec<Sample>) {
     let gauge = |name, help, value: Option<f64>| Some(Sample::gauge(name, help, value?));
     let changed = source.updates.status.as_deref().map(|it| f64::from(u8::from(it == "changed")));
     add(gauge("harvest_source_changed", "1 when the last pull found changes.", changed));
-    add(gauge("harvest_source_pull_cost", "What a pull costs, in requests.", source.pull_cost));
-    add(gauge("harvest_source_pull_seconds", "How long a pull takes.", source.pull_seconds));
+    add(gauge("harvest_source_pull_cost", "Cost of a pull, in requests.", source.pull_cost));
+    add(gauge("harvest_source_pull_seconds", "Duration of a pull.", source.pull_seconds));
     let due = source.next_due_ms.map(|it| it as f64 / 1_000.0);
-    add(gauge("harvest_source_next_due_timestamp_seconds", "When a source is due.", due));
+    add(gauge("harvest_source_next_due_timestamp_seconds", "Time of the next due pull.", due));
     add(Some(total("harvest_source_updates_total", "Pulls that found changes.", count)));
     add(gauge(
         "harvest_source_update_interval_seconds",
@@ -186,9 +186,9 @@ fn sample_updates(source: &SourceStatus, samples: &mut Vec<Sample>) {
         interval_deviation_seconds,
     ));
     add(Some(total("harvest_source_requests_total", "Pulls that succeeded.", cost.requests)));
-    let empty = "Pulls that brought nothing.";
+    let empty = "Pulls without changes.";
     add(Some(total("harvest_source_requests_empty_total", empty, cost.requests_empty)));
-    add(Some(total("harvest_source_records_total", "Changes that pulls brought.", cost.records)));
+    add(Some(total("harvest_source_records_total", "Pulled changes.", cost.records)));
 }
 
 fn sample_source(source: &SourceStatus, samples: &mut Vec<Sample>) {
@@ -225,7 +225,7 @@ fn applied(applied: &Applied) -> impl Iterator<Item = Sample> + use<> {
         ("oversized", applied.oversized),
         ("refused", applied.refused),
     ];
-    let help = "What became of the changes pulled.";
+    let help = "Pulled changes, by outcome.";
     let one = move |(outcome, count)| {
         total("harvest_broker_applied_total", help, count).with("outcome", outcome)
     };
@@ -240,7 +240,7 @@ fn served(feed: &feed::Counters) -> [Sample; 7] {
         total("harvest_feed_snapshots_total", "Snapshots made.", feed.snapshots),
         total("harvest_feed_refused_total", "Requests refused.", feed.refused),
         total("harvest_feed_bytes_total", "Bytes of all bodies begun.", feed.bytes),
-        Sample::gauge("harvest_feed_waiting", "Requests held by wait.", feed.waiting as f64),
+        Sample::gauge("harvest_feed_waiting", "Waiting long polls.", feed.waiting as f64),
     ]
 }
 
@@ -250,7 +250,7 @@ fn total(name: &'static str, help: &'static str, value: u64) -> Sample {
 
 #[cfg(test)]
 mod tests {
-    use daemon::Listening;
+    use daemon::ListenerStatus;
 
     use super::*;
     use crate::status::{Cost, Expected};
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_of_the_status() {
+    fn metrics_have_the_values_of_the_status() {
         let source = SourceStatus {
             name: "a \"b\"".to_owned(),
             rate_per_second: Some(0.5),
@@ -292,9 +292,9 @@ mod tests {
             index_covered: Some(7),
             freshness: Some(0.91),
             expected,
-            listening: Listening {
+            listening: ListenerStatus {
                 listener: [("slow".to_owned(), 2)].into(),
-                ..Listening::default()
+                ..ListenerStatus::default()
             },
             sources: vec![source],
             ..Status::default()

@@ -1,12 +1,12 @@
-//! The broker's public pages: `/` to search, `/object` for one summary; and what they share with the
+//! The broker's public pages: `/` to search, `/object` for one summary; and their routes with the
 //! search API.
 //!
-//! Everything works without script, from the keyboard and on a phone. Text of foreign documents is
-//! escaped by the templates, all of it: nothing is marked as safe.
+//! Everything works without script, from the keyboard and on a phone. The templates escape all text of
+//! foreign documents: nothing is marked as safe.
 
-pub mod asked;
+mod display_url;
 mod object;
-mod place;
+pub mod parameters;
 mod results;
 
 use std::path::PathBuf;
@@ -29,10 +29,10 @@ use crate::answer::{Answer, HITS_DEFAULT, SearchRequest};
 use crate::api;
 use crate::engine::Engine;
 use crate::error::Error;
-use asked::{Asked, Unknown};
-use object::{AskedObject, Format, ObjectPage};
+use object::{Format, ObjectPage, ObjectParameters};
+use parameters::{Parameters, Unknown};
 pub(crate) use results::shortened;
-use results::{Found, Home, SearchPage, Wrong};
+use results::{Home, Mistake, Results, SearchPage};
 
 /// The broker's templates; files of these names in the admin's folder replace them.
 pub const TEMPLATES: &[Source] = &[
@@ -56,7 +56,7 @@ pub fn pages(site: Site, folder: Option<PathBuf>) -> Result<Pages, web::Error> {
     Pages::new(site, TEMPLATES, folder)
 }
 
-/// What pages and search API are made from. Clones share it.
+/// The state of the pages and of the search API. Clones share it.
 #[derive(Clone, Debug)]
 pub struct PageState {
     engine: Engine,
@@ -66,14 +66,14 @@ pub struct PageState {
 }
 
 impl PageState {
-    /// Pages over `engine` and the `collection` that it answers from.
+    /// Returns pages over `engine` and its `collection`.
     pub fn new(engine: Engine, collection: Collection, pages: Pages) -> Self {
         Self { engine, collection, pages, searches: Arc::new(Semaphore::new(SEARCHES_MAX)) }
     }
 
     /// Answers a search off the async threads, as soon as fewer than [`SEARCHES_MAX`] run.
     pub(crate) async fn search(&self, request: SearchRequest) -> Result<Answer, Error> {
-        // The permit moves into the work: a client that goes away does not let another one in early.
+        // The permit moves into the work: a client that disconnects must not free it early.
         let permit = self.searches.clone().acquire_owned().await;
         let engine = self.engine.clone();
         let work = move || {
@@ -86,15 +86,15 @@ impl PageState {
             .map_err(|error| Error::Worker { what: format!("a search: {error}") })?
     }
 
-    /// Answers with a fault of ours: the cause goes to the log.
+    /// Answers with an internal error; its cause goes to the log.
     pub(crate) fn fault(&self, wants: Wants, error: &dyn std::error::Error) -> Response {
         tracing::error!(%error, "request failed");
         self.pages.fail(wants, &Failure::internal())
     }
 }
 
-/// The broker's public routes: `/`, `/object`, `/api/search` and `/assets/…`, with 404 and 405 for all
-/// others. Merge it into a router that has no fallback of its own.
+/// Returns the broker's public routes: `/`, `/object`, `/api/search` and `/assets/…`, with 404 and
+/// 405 for all others. Merge it into a router that has no fallback of its own.
 pub fn routes(state: PageState) -> Router {
     let pages = state.pages.clone();
     let router = Router::new()
@@ -106,38 +106,44 @@ pub fn routes(state: PageState) -> Router {
 }
 
 async fn search(State(state): State<PageState>, uri: Uri) -> Response {
-    let asked = match Asked::parse(uri.query(), Unknown::Ignored) {
-        // A page without hits is of use to programs only.
-        Ok(asked) if asked.limit == 0 => Asked { limit: HITS_DEFAULT, ..asked },
+    let asked = match Parameters::parse(uri.query(), Unknown::Ignored) {
+        // Only programs need an answer without hits.
+        Ok(asked) if asked.limit == 0 => Parameters { limit: HITS_DEFAULT, ..asked },
         Ok(asked) => asked,
         Err(error) => {
-            let wrong = Wrong::parameter(error.message);
-            return show(&state, &Asked::default(), StatusCode::BAD_REQUEST, Some(wrong), None)
-                .await;
+            let wrong = Mistake::parameter(error.message);
+            return show(
+                &state,
+                &Parameters::default(),
+                StatusCode::BAD_REQUEST,
+                Some(wrong),
+                None,
+            )
+            .await;
         }
     };
     let Some(text) = asked.text.as_deref().filter(|text| !text.trim().is_empty()) else {
-        // Filters alone ask for everything that has them.
+        // Filters alone ask for all objects that have them.
         if asked.filters.is_empty() {
-            return show(&state, &Asked::default(), StatusCode::OK, None, None).await;
+            return show(&state, &Parameters::default(), StatusCode::OK, None, None).await;
         }
         return find(&state, &asked, "").await;
     };
     find(&state, &asked, text).await
 }
 
-async fn find(state: &PageState, asked: &Asked, text: &str) -> Response {
+async fn find(state: &PageState, asked: &Parameters, text: &str) -> Response {
     let outcome = match query::parse(text) {
         Ok(query) => {
             let answer = state.search(asked.request(query.clone())).await;
-            answer.map(|answer| Found::new(asked, &query, &answer))
+            answer.map(|answer| Results::new(asked, &query, &answer))
         }
         Err(error) => Err(error.into()),
     };
     match outcome {
         Ok(found) => show(state, asked, StatusCode::OK, None, Some(found)).await,
         Err(Error::Query(error)) => {
-            let wrong = Wrong::query(&error, text);
+            let wrong = Mistake::query(&error, text);
             show(state, asked, StatusCode::BAD_REQUEST, Some(wrong), None).await
         }
         Err(error) => state.fault(Wants::Html, &error),
@@ -146,10 +152,10 @@ async fn find(state: &PageState, asked: &Asked, text: &str) -> Response {
 
 async fn show(
     state: &PageState,
-    asked: &Asked,
+    asked: &Parameters,
     status: StatusCode,
-    wrong: Option<Wrong>,
-    found: Option<Found>,
+    wrong: Option<Mistake>,
+    found: Option<Results>,
 ) -> Response {
     let mut keep = asked.parameters();
     keep.retain(|(name, _)| *name != "q");
@@ -158,7 +164,7 @@ async fn show(
     state.pages.respond(status, "search.html", &SearchPage { q, keep, home, wrong, found })
 }
 
-/// Counts what there is to search; zeros where that fails, as the page is of use without.
+/// Counts the objects and sources; returns zeros on an error, since the page works without them.
 async fn home(state: &PageState) -> Home {
     let collection = state.collection.clone();
     let count = move || {
@@ -170,20 +176,20 @@ async fn home(state: &PageState) -> Home {
 
 async fn object(State(state): State<PageState>, uri: Uri, headers: HeaderMap) -> Response {
     let wants = Wants::of(uri.path(), &headers);
-    let asked = match AskedObject::parse(uri.query()) {
+    let asked = match ObjectParameters::parse(uri.query()) {
         Ok(asked) => asked,
         Err(message) => return state.pages.fail(wants, &Failure::bad_request(message)),
     };
     let Some(oid) = asked.oid else {
         let message =
-            "The address needs an object: /object?oid=GATHERER:URL, as search results link to.";
+            "The URL needs an object: /object?oid=GATHERER:URL, as in the links of search results.";
         return state.pages.fail(wants, &Failure::bad_request(message));
     };
     let accepted = if wants == Wants::Json { Format::Json } else { Format::Html };
     let format = asked.format.unwrap_or(accepted);
     let wants = if format == Format::Json { Wants::Json } else { wants };
     let Some((gatherer, url)) = oid_parse(&oid) else {
-        let message = "This is no object id: it reads GATHERER:URL.";
+        let message = "This is no object id: an object id has the form GATHERER:URL.";
         return state.pages.fail(wants, &Failure::bad_request(message));
     };
     let wanted = Oid::new(&gatherer, url);

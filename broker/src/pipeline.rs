@@ -1,5 +1,6 @@
-//! The broker's route of an object, on one screen: from the sources' feeds to pages and to the
-//! broker's own feed. Owned values go down; only cursors and back-pressure go up.
+//! The pipeline: the stages from the sources' feeds to the broker's pages and its own feed.
+//!
+//! Owned values go down; only cursors and back-pressure go up.
 
 use std::time::Duration;
 
@@ -17,18 +18,18 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::indexer::Indexer;
 
-/// How long requests in progress may go on after the shutdown starts.
+/// Time for requests in progress after the shutdown starts.
 pub(crate) const REQUESTS_DRAIN: Duration = Duration::from_millis(1_000);
 
-/// How long the stages may take to stop; what has not ended then is dropped.
+/// Time for the stages to stop; the ones still running are then dropped.
 const DRAIN: Duration = Duration::from_millis(1_200);
 
-/// How long the data directory may take to be free after that; a commit under way is then left to
-/// end by itself, or is lost with the process, to be done again at the next start. Both times and
-/// what the process needs to end are less than two seconds.
+/// Time for closing the data directory after that. A commit that takes longer is not waited for: it
+/// ends by itself, or is lost with the process and done again at the next start. Both times and the
+/// end of the process are less than two seconds.
 const CLOSE: Duration = Duration::from_millis(400);
 
-/// What is stored, and let go of at the end.
+/// The data directory's content, closed at the end.
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) collection: Collection,
@@ -36,10 +37,10 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Frees the data directory, whoever still holds clones.
+    /// Closes the data directory, even if clones exist.
     async fn close(self) {
         let close = move || {
-            // Not before the engine: its index reads the collection for what it commits.
+            // The engine first: its index reads the collection for its commit.
             self.engine.close();
             self.collection.close();
             Ok::<(), Error>(())
@@ -52,7 +53,7 @@ impl Store {
     }
 }
 
-/// The stages between the listeners. Clones are the same ones.
+/// The stages between the listeners. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Stages {
     pub(crate) collector: Collector,
@@ -62,7 +63,7 @@ pub(crate) struct Stages {
     pub(crate) repository: Repository,
 }
 
-/// Runs every stage until the shutdown starts or one of them fails, then stops them all and frees
+/// Runs every stage until the shutdown starts or one of them fails, then stops them all and closes
 /// the data directory.
 ///
 /// # Errors
@@ -78,18 +79,18 @@ where
     F: Future<Output = Result<(), daemon::Error>> + Send + 'static,
 {
     let Stages { collector, catalog, indexer, notifier, repository } = stages;
-    // Stops when the caller says so, or when one stage fails.
+    // Started by the caller's shutdown, or when one stage fails.
     let stop = shutdown.child();
     let mut running = JoinSet::new();
 
     let pulling = collector.clone();
-    // sources → collection. The schedule says who; changes and cursor are one commit.
+    // sources → collection. The schedule says when; changes and cursor are one commit.
     let until = stop.clone();
     running.spawn(async move {
         collector.run(until).await;
         Ok(())
     });
-    // collection → collection. What expires goes; what is superseded is dropped.
+    // collection → collection. Expired objects are deleted; superseded changes are dropped.
     let until = stop.clone();
     running.spawn(async move {
         // A source that has just been removed needs no pull.
@@ -103,7 +104,7 @@ where
         indexer.run(until).await;
         Ok(())
     });
-    // collection → subscribers. Who asked for it is told of each commit.
+    // collection → subscribers. Each commit is announced to them.
     let until = stop.clone();
     running.spawn(async move {
         notifier.run(until).await;
@@ -115,7 +116,7 @@ where
         repository.keep(until).await;
         Ok(())
     });
-    // index → query → answer → page; collection → feed, snapshot, object, repository; and beside them status,
+    // index → query → answer → page; collection → feed, snapshot, object, repository; and status,
     // metrics, commands.
     let serving = serve(stop.clone());
     running.spawn(async move { Ok(serving.await?) });
@@ -136,7 +137,7 @@ where
         }
     };
     if timeout(DRAIN, drain).await.is_err() {
-        tracing::warn!(stages = running.len(), "not everything stopped in time");
+        tracing::warn!(stages = running.len(), "some stages did not stop in time");
         running.abort_all();
     }
     store.close().await;

@@ -1,34 +1,34 @@
-//! The log of pulls: who was pulled when, what it brought and what it cost, for studies of it later.
+//! The log of pulls: time, changes and cost of each pull, for later studies.
 //!
-//! `DATA/pulls/` holds text files of one line a pull, made for `awk` and spreadsheets as much as for
-//! `harvest freshness report`: fields between tabs, after a first line that names the format, its
-//! version and the columns ([`HEADER`]).
+//! `DATA/pulls/` holds text files with one line for each pull, for `awk`, spreadsheets and `harvest
+//! freshness report`: fields between tabs, after a first line with the format, its version and the
+//! columns ([`HEADER`]).
 //!
 //! | column | is |
 //! |---|---|
-//! | `ended_ms` | when the pull ended, in Unix milliseconds |
+//! | `ended_ms` | end of the pull, in Unix milliseconds |
 //! | `source` | the source's name in the settings |
-//! | `kind` | `delta`, `snapshot` (everything anew, by this pull or one that failed before it) or `failed` |
-//! | `changes` | updates and deletes that it brought, as far as it came |
-//! | `elements` | live objects at the source, as it said; empty if it did not |
-//! | `bytes` | bytes of the bodies, compressed as they came |
-//! | `took_ms` | how long it took, in milliseconds; 0 of a long poll, whose time is mostly waiting |
+//! | `kind` | `delta`, `snapshot` (everything anew, by this pull or a failed one before it) or `failed` |
+//! | `changes` | pulled updates and deletes, also of a failed pull |
+//! | `elements` | live objects at the source, as it reported; empty if it did not |
+//! | `bytes` | bytes of the bodies, compressed |
+//! | `took_ms` | duration, in milliseconds; 0 for a long poll, which mostly waits |
 //!
-//! What a failed pull brought is kept, and the next one goes on after it: what has changed since a pull
-//! that succeeded is what the next one that does and the failed ones between brought together.
+//! The changes of a failed pull are kept, and the next pull goes on after them. So all changes between
+//! two successful pulls are those of the second one and of the failed ones between them.
 //!
-//! A followed source is asked all the time, by long polls. Of those that bring nothing, one in ten seconds, only
-//! the last before something else happens has a line: until then, nothing had changed.
+//! A followed source is pulled all the time, by long polls. Of several empty ones, one in ten seconds,
+//! only the last before another event has a line: until then, nothing had changed.
 //!
-//! Where the clock was set there is a line of its own ([`CLOCK_SET`]). Other lines that begin with `#` are
-//! anybody's notes.
+//! A jump of the clock has a line of its own ([`CLOCK_SET`]). Other lines that begin with `#` are
+//! comments by people.
 //!
-//! Files are only ever appended to; at [`FILE_BYTES_MAX`] the next one begins, the one before is packed
-//! (gzip; `zcat` reads it), and of more than [`FILES_MAX`] the oldest goes. Names are numbered, so that they sort by when they were begun even
-//! where the clock was set back.
+//! Files are only appended to. At [`FILE_BYTES_MAX`] the next file begins, the previous one is packed
+//! (gzip; `zcat` reads it), and above [`FILES_MAX`] files the oldest is deleted. Names are numbered, so
+//! that they sort by age even after the clock was set back.
 //!
-//! Nothing is synced: a power cut may take the last few lines. A line that was cut off is skipped by
-//! the reader and taken away before the next one is written.
+//! Nothing is synced: a power cut may destroy the last few lines. The reader skips an incomplete line,
+//! and the writer removes it before the next line.
 //!
 //! Source: Liu §4 (a log of daily harvests, studied afterwards).
 
@@ -37,7 +37,7 @@ mod read;
 mod write;
 
 pub use self::line::{CLOCK_SET, HEADER, LINE_BYTES_MAX, Outcome, Problem, Pull};
-pub use self::read::{Malformed, PullLogReader, Trouble, read};
+pub use self::read::{Malformed, MalformedKind, PullLogReader, read};
 pub use self::write::PullLog;
 
 use std::fs;
@@ -50,33 +50,33 @@ pub const FOLDER: &str = "pulls";
 /// Length at which a file of the log is ended, in bytes.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Files of the log; of more than these, the oldest goes. 2 GiB of lines: more than a year of 1,000
-/// sources that are pulled every quarter of an hour, in lines of some 50 bytes.
+/// Most files of the log; above it, the oldest is deleted. 2 GiB of lines: more than a year of 1,000
+/// sources that are pulled every quarter of an hour, in lines of about 50 bytes.
 pub const FILES_MAX: usize = 128;
 
-/// What a file's name begins and ends with, around its number.
+/// Prefix and suffix of a file's name, around its number.
 const AFFIXES: (&str, &str) = ("pulls-", ".tsv");
 
-/// What the name of a file that is packed ends with besides.
+/// Further suffix of a packed file's name.
 const PACKED: &str = ".gz";
 
 /// Digits of a file's number: at a million pulls a minute they last for millennia.
 const DIGITS: usize = 10;
 
-/// The path of a numbered file of the log in `folder`, as long as it is not packed.
+/// Returns the path of a numbered file of the log in `folder` before it is packed.
 fn path(folder: &Path, number: u64) -> PathBuf {
     let (before, after) = AFFIXES;
     folder.join(format!("{before}{number:0DIGITS$}{after}"))
 }
 
-/// The same once it is packed.
+/// Returns the path of a numbered file of the log in `folder` after it is packed.
 fn packed(folder: &Path, number: u64) -> PathBuf {
     let (before, after) = AFFIXES;
     folder.join(format!("{before}{number:0DIGITS$}{after}{PACKED}"))
 }
 
-/// The numbers of the log's files in `folder`, packed or not, ascending. What else is there is left alone,
-/// also under such a name: a pipe would be waited for without end.
+/// Returns the numbers of the log's files in `folder`, packed or not, ascending. Ignores everything
+/// that is no regular file, even under such a name: opening a pipe would wait without end.
 fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| at(folder, &error))? {
@@ -94,12 +94,12 @@ fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
         found.extend(digits.and_then(|it| it.parse::<u64>().ok()));
     }
     found.sort_unstable();
-    // Packed, and the other one not yet gone.
+    // A file may exist both packed and not.
     found.dedup();
     Ok(found)
 }
 
-/// The same error, with the path that it is about.
+/// Returns the same error with its path.
 fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

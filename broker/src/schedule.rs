@@ -1,6 +1,6 @@
-//! Whom to pull when, by the names of the settings.
+//! The pull schedule, by the names of the sources.
 //!
-//! How that is found is [`freshness::schedule`]'s; this only gives its sources their names.
+//! [`freshness::schedule`] computes it; this module only adds the names.
 //!
 //! Sans-I/O.
 
@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use freshness::interval::{self, Bounds};
 use freshness::schedule::{self, Pace, Rules, SourceId};
-pub use freshness::schedule::{Expected, Found, Known, View};
+pub use freshness::schedule::{Expected, PullReport, SourceNote, View};
 use freshness::syndication::Syndication;
 
 use crate::config::{Freshness, PolicyName};
 use crate::source::Source;
 
-/// Who is pulled when.
+/// The schedule of all sources.
 #[derive(Debug)]
 pub struct Schedule {
     freshness: Freshness,
@@ -32,7 +32,7 @@ pub struct Due {
     pub source: String,
     /// Whether to hold a long poll (a followed source).
     pub wait: bool,
-    /// Whether it takes a slot, to be free again when the pull has ended.
+    /// Whether it takes a slot until the pull has ended.
     pub slot: bool,
 }
 
@@ -41,16 +41,16 @@ pub struct Due {
 pub struct Planned {
     /// Its name.
     pub name: String,
-    /// What a policy that chooses its interval weighs.
+    /// The input of a policy that chooses its interval.
     pub source: interval::Source,
-    /// The same under the policy `best_estimation`, which leaves nothing to choose.
+    /// The same under the policy `best_estimation`, which has no choice.
     pub estimated: interval::Source,
-    /// The interval that it has now, seconds; infinite of one that is followed.
+    /// The interval that it has now, seconds; infinite for a followed source.
     pub interval_secs: f64,
 }
 
 impl Planned {
-    /// What a policy weighs.
+    /// Returns the input of a policy.
     pub fn under(&self, policy: PolicyName) -> interval::Source {
         if policy == PolicyName::BestEstimation { self.estimated } else { self.source }
     }
@@ -67,8 +67,8 @@ impl Schedule {
         }
     }
 
-    /// Changes the settings of the policy, and those of the sources named that are there; dues follow at
-    /// once.
+    /// Changes the settings of the policy and of the existing sources in `changed`; due times follow
+    /// at once.
     pub fn handle_settings(
         &mut self,
         freshness: Freshness,
@@ -85,7 +85,7 @@ impl Schedule {
         self.inner.handle_all_rules(all, freshness.settings(), now_ms);
     }
 
-    /// Takes in when a source says to be updated; the settings are silent about it.
+    /// Handles the announced update times of a source; `None`: it announces none.
     pub fn handle_announced(&mut self, name: &str, announced: Option<Syndication>, now_ms: u64) {
         let Some(id) = self.ids.get(name) else { return };
         let Some(source) = self.sources.get_mut(id) else { return };
@@ -95,15 +95,15 @@ impl Schedule {
         }
     }
 
-    /// Adds sources whose names are not there yet. A new one is due at once, one that is remembered an
+    /// Adds sources with new names. A source without a note is due at once, one with a note an
     /// interval after its last pull.
     pub fn handle_sources(
         &mut self,
-        sources: impl IntoIterator<Item = (Source, Known)>,
+        sources: impl IntoIterator<Item = (Source, SourceNote)>,
         now_ms: u64,
     ) {
         let sources = sources.into_iter().filter(|(it, _)| !self.ids.contains_key(&it.name));
-        let new: Vec<(Source, Known)> = sources.collect();
+        let new: Vec<(Source, SourceNote)> = sources.collect();
         let known = new.iter().map(|(source, known)| (rules(source, self.freshness), *known));
         let ids = self.inner.add(known, now_ms);
         for (id, (source, _)) in ids.into_iter().zip(new) {
@@ -112,15 +112,15 @@ impl Schedule {
         }
     }
 
-    /// Forgets what is known of a source; it is as one that is new.
+    /// Forgets the history of a source: it is scheduled like a new one.
     pub fn forget(&mut self, name: &str, now_ms: u64) {
         let Some(id) = self.ids.remove(name) else { return };
         let Some(source) = self.sources.remove(&id) else { return };
         self.inner.remove(id, now_ms);
-        self.handle_sources([(source, Known::default())], now_ms);
+        self.handle_sources([(source, SourceNote::default())], now_ms);
     }
 
-    /// Forgets sources; reports of pulls still under way are ignored.
+    /// Removes sources; reports of their running pulls are ignored.
     pub fn remove<'a>(&mut self, names: impl IntoIterator<Item = &'a String>, now_ms: u64) {
         for name in names {
             if let Some(id) = self.ids.remove(name) {
@@ -138,63 +138,64 @@ impl Schedule {
         Some(Due { source, wait: due.wait, slot: due.slot })
     }
 
-    /// Returns when [`poll_due`](Self::poll_due) will have something, if nothing else happens.
+    /// Returns the time of the next [`poll_due`](Self::poll_due) that returns a pull, if nothing else
+    /// happens.
     pub fn poll_timeout(&self, slot: bool) -> Option<u64> {
         self.inner.poll_timeout(slot)
     }
 
-    /// Makes a source due now, whatever its interval, back-off or hours. If a pull is under way
-    /// another follows it, but for a long poll: that hears of everything anyway. Returns false if
+    /// Makes a source due now, whatever its interval, back-off or hours. If a pull is running,
+    /// another follows it; not after a long poll, which brings all changes anyway. Returns false if
     /// there is no such source.
     pub fn handle_request(&mut self, name: &str, now_ms: u64) -> bool {
         self.ids.get(name).is_some_and(|id| self.inner.handle_request(*id, now_ms))
     }
 
-    /// Takes in that somebody says that a source has changed: it is due as soon as its shortest interval,
-    /// its back-off and its hours allow. Returns false if there is no such source.
+    /// Handles a notice that a source has changed: it is due as soon as its shortest interval, its
+    /// back-off and its hours allow. Returns false if there is no such source.
     pub fn handle_notice(&mut self, name: &str, now_ms: u64) -> bool {
         self.ids.get(name).is_some_and(|id| self.inner.handle_notice(*id, now_ms))
     }
 
-    /// Takes in what a pull found; `now_ms` is when it ended.
-    pub fn handle_pull(&mut self, name: &str, found: Found, now_ms: u64) {
+    /// Handles the report of a successful pull that ended at `now_ms`.
+    pub fn handle_pull(&mut self, name: &str, report: PullReport, now_ms: u64) {
         if let Some(id) = self.ids.get(name) {
-            self.inner.handle_pull(*id, found, now_ms);
+            self.inner.handle_pull(*id, report, now_ms);
         }
     }
 
-    /// Takes in that a pull failed; `retry_after` is what the source asked for, if it did.
+    /// Handles a failed pull; `retry_after` is the pause that the source asked for.
     pub fn handle_failure(&mut self, name: &str, retry_after: Option<Duration>, now_ms: u64) {
         if let Some(id) = self.ids.get(name) {
             self.inner.handle_failure(*id, retry_after, now_ms);
         }
     }
 
-    /// Takes in that a pull was given up for our own reasons: the source is due again as before.
+    /// Handles a pull that this broker gave up: the source is due again as before.
     pub fn handle_cancel(&mut self, name: &str, now_ms: u64) {
         if let Some(id) = self.ids.get(name) {
             self.inner.handle_cancel(*id, now_ms);
         }
     }
 
-    /// Takes in that the wall clock was set by `by_ms` and shows `now_ms` now.
+    /// Handles a jump of the wall clock by `by_ms` to `now_ms`.
     pub fn handle_jump(&mut self, by_ms: i64, now_ms: u64) {
         self.inner.handle_jump(by_ms, now_ms);
     }
 
-    /// Returns what is to be remembered of a source over a restart.
-    pub fn remembered(&self, name: &str) -> Option<Known> {
-        self.inner.known(*self.ids.get(name)?)
+    /// Returns the state of a source to keep over a restart.
+    pub fn remembered(&self, name: &str) -> Option<SourceNote> {
+        self.inner.note(*self.ids.get(name)?)
     }
 
-    /// Returns what status says of a source.
+    /// Returns the view of a source for status.
     pub fn view(&self, name: &str) -> Option<View> {
         self.inner.view(*self.ids.get(name)?)
     }
 
-    /// Looks at the next `count` sources after `after`, in no order that matters, and returns those whose
-    /// rate is known: what another policy would make of them is [`interval::plan`]'s to say. Also returns
-    /// the last that was looked at; `None` if there are no more.
+    /// Reads the next `count` sources after `after`, in any order, and returns those with a known
+    /// rate, as input of [`interval::plan`] for any policy. Also returns the last source read; `None`
+    /// if there are no more.
     pub fn planned(
         &self,
         after: Option<SourceId>,
@@ -222,7 +223,7 @@ impl Schedule {
         })
     }
 
-    /// Returns what is expected of the plan, of those sources.
+    /// Returns the expected outcome of the plan.
     pub fn expected(&self) -> Expected {
         self.inner.expected()
     }
@@ -233,7 +234,7 @@ impl Schedule {
     }
 }
 
-/// What the settings say of one source.
+/// Returns the rules of one source, from the settings.
 fn rules(source: &Source, freshness: Freshness) -> Rules {
     let own = freshness.bounds();
     let longest = source.interval_max.unwrap_or(own.interval_max);
@@ -247,7 +248,7 @@ fn rules(source: &Source, freshness: Freshness) -> Rules {
         None if freshness.policy == PolicyName::BestEstimation => Pace::BestEstimation,
         None => Pace::Planned,
     };
-    // OAI-PMH tells of each record once.
+    // OAI-PMH lists each record once.
     Rules { bounds, weight, follow, window, pace, datestamps: source.oai.is_some() }
 }
 
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_source_announces_comes_before_the_policy() {
+    fn announced_update_times_come_before_the_policy() {
         let daily = Syndication::parse(Some("daily"), Some("2"), None).unwrap();
         let estimated = Freshness { policy: PolicyName::BestEstimation, ..Freshness::default() };
         let syndicated = Source { syndication: Some(daily), ..source("a") };
@@ -293,34 +294,34 @@ mod tests {
     #[test]
     fn sources_go_by_their_names() {
         let mut schedule = Schedule::new(Freshness::default());
-        let sources = ["a", "b"].map(|name| (source(name), Known::default()));
+        let sources = ["a", "b"].map(|name| (source(name), SourceNote::default()));
         schedule.handle_sources(sources, 5);
         let mut due: Vec<String> =
             std::iter::from_fn(|| schedule.poll_due(true, 5)).map(|it| it.source).collect();
         due.sort();
         assert_eq!(due, ["a", "b"]);
         assert_eq!(schedule.poll_timeout(true), None, "both are being pulled");
-        let found = Found {
+        let report = PullReport {
             full: true,
             changes: 9,
             age_secs: 0.0,
-            firsts: None,
+            first_changes: None,
             elements: 9,
             as_of_ms: 5,
             sent: 0,
             early: false,
         };
-        schedule.handle_pull("a", found, 6);
+        schedule.handle_pull("a", report, 6);
         assert_eq!(schedule.view("a").unwrap().due_ms, Some(10_005));
         assert!(schedule.handle_request("a", 7) && !schedule.handle_request("c", 7));
         assert_eq!(schedule.poll_due(true, 7).unwrap().source, "a");
         schedule.remove([&"b".to_owned()], 8);
-        schedule.handle_pull("b", found, 9);
+        schedule.handle_pull("b", report, 9);
         assert_eq!((schedule.view("b"), schedule.remembered("b")), (None, None));
         schedule.forget("a", 9);
-        assert_eq!(schedule.view("a").unwrap().interval_secs, None, "as one that is new");
-        // The number is given out again, the name is not.
-        schedule.handle_sources([(source("c"), Known::default())], 10);
+        assert_eq!(schedule.view("a").unwrap().interval_secs, None, "like a new one");
+        // The id is used again, the name is not.
+        schedule.handle_sources([(source("c"), SourceNote::default())], 10);
         let mut due: Vec<String> =
             std::iter::from_fn(|| schedule.poll_due(true, 10)).map(|it| it.source).collect();
         due.sort();
@@ -328,18 +329,26 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_taken_over_at_once_and_sources_looked_at_part_by_part() {
+    fn new_settings_take_effect_at_once_and_plans_are_read_in_parts() {
         let mut schedule = Schedule::new(Freshness::default());
         let names: Vec<String> = (0..10).map(|n| format!("s{n}")).collect();
-        let new = names.iter().map(|name| (source(name), Known::default()));
+        let new = names.iter().map(|name| (source(name), SourceNote::default()));
         schedule.handle_sources(new, 0);
         for (at_ms, full) in [(0, true), (3_600_000, false)] {
             for name in &names {
                 let (changes, elements, age_secs) = (60, 100, 1_800.0);
-                let (firsts, early, as_of_ms) = (None, false, at_ms);
-                let found =
-                    Found { full, changes, age_secs, firsts, elements, sent: 0, as_of_ms, early };
-                schedule.handle_pull(name, found, at_ms);
+                let (first_changes, early, as_of_ms) = (None, false, at_ms);
+                let report = PullReport {
+                    full,
+                    changes,
+                    age_secs,
+                    first_changes,
+                    elements,
+                    sent: 0,
+                    as_of_ms,
+                    early,
+                };
+                schedule.handle_pull(name, report, at_ms);
             }
         }
         let (first, last) = schedule.planned(None, 7);

@@ -1,7 +1,7 @@
-//! The broker as a daemon: a data directory, two listeners, and a handle for who runs it.
+//! The broker as a daemon: a data directory, two listeners, and a handle for its process.
 //!
-//! The public listener has pages, search API, objects and the broker's own feed (so that other
-//! brokers can collect from this one); the admin listener has status, metrics and commands.
+//! The public listener has pages, search API, objects and the broker's own feed, from which other
+//! brokers can collect. The admin listener has status, metrics and commands.
 
 mod ready;
 mod repository;
@@ -18,7 +18,7 @@ use collection::{
 };
 use daemon::auth::{AdminToken, Guard};
 use daemon::describe::{Describer, Facts};
-use daemon::{Control, Data, Fronts};
+use daemon::{Control, Data, Listeners};
 use exchange::push::{self, Keys, Listener, Notifier};
 use net::client::Client;
 use net::clock;
@@ -31,7 +31,7 @@ use crate::blocking::blocking;
 use crate::catalog::Catalog;
 use crate::collect::Collector;
 use crate::config::Config;
-use crate::engine::{Engine, Place};
+use crate::engine::{Engine, Storage};
 use crate::error::Error;
 use crate::indexer::Indexer;
 use crate::metrics::Counters;
@@ -42,16 +42,16 @@ use crate::status::{Expected, Status};
 /// Folder of the collection in the data directory.
 const COLLECTION: &str = "collection";
 
-/// What is signed for the secrets of subscriptions, and for nothing else.
+/// Text signed for the secrets of subscriptions, and for nothing else.
 const KEYS: &[u8] = b"harvest: secrets of subscriptions";
 
-/// Most damaged members that status names.
+/// Most damaged members listed in status.
 const DAMAGED_MAX: usize = 100;
 
 /// A broker that is bound and ready to run.
 #[derive(Debug)]
 pub struct Server {
-    fronts: Fronts,
+    fronts: Listeners,
     token: AdminToken,
     pages: Pages,
     handle: Handle,
@@ -65,16 +65,16 @@ impl Server {
     /// The data directory cannot be used (missing rights, another broker runs on it) or an address
     /// is taken; the message says what to do.
     pub async fn bind(config: Config) -> Result<Self, Error> {
-        Self::bind_at(config, Place::Folder).await
+        Self::bind_at(config, Storage::Folder).await
     }
 
-    /// [`bind`](Self::bind) with the engine's files where `place` says.
-    async fn bind_at(config: Config, place: Place) -> Result<Self, Error> {
-        let fronts = Fronts::bind(&config.daemon).await?;
+    /// Binds as [`bind`](Self::bind) does, with the engine's files in `storage`.
+    async fn bind_at(config: Config, storage: Storage) -> Result<Self, Error> {
+        let fronts = Listeners::bind(&config.daemon).await?;
         let (local_addr, admin_addr) = (fronts.public_addr(), fronts.admin_addr());
         let control = fronts.control();
         let listeners = control.clone();
-        let opening = blocking("opening", move || open(config, place, local_addr, &listeners));
+        let opening = blocking("opening", move || open(config, storage, local_addr, &listeners));
         let opened = fronts.meanwhile("broker", opening).await?;
         let Opened {
             config,
@@ -87,8 +87,8 @@ impl Server {
             engine,
             stages,
         } = opened;
-        config.daemon.write_whereabouts(admin_addr)?;
-        // A source may have gone from the settings while the broker was down.
+        config.daemon.write_admin_address(admin_addr)?;
+        // A source may have been removed from the settings while the broker was down.
         stages.catalog.handle_sources(&config).await?;
         let inner = Inner {
             config: Mutex::new(config),
@@ -121,17 +121,17 @@ impl Server {
         self.handle.inner.admin_addr
     }
 
-    /// Returns a handle, good while the server runs.
+    /// Returns a handle, valid while the server runs.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
     /// Serves until the shutdown starts, then drains and returns in less than two seconds. The data
-    /// directory is free then, although handles may be about: they see nothing new any more.
+    /// directory is closed then, even if handles remain: they see no changes any more.
     ///
     /// # Errors
     ///
-    /// A part of the broker failed for good; the others have been drained.
+    /// A stage of the broker failed for good; the others have been drained.
     pub async fn run(self, shutdown: Shutdown) -> Result<(), Error> {
         let inner = &self.handle.inner;
         tracing::info!(public = %inner.local_addr, admin = %inner.admin_addr, "broker runs");
@@ -145,7 +145,7 @@ impl Server {
     }
 }
 
-/// What the data directory gave.
+/// The opened content of the data directory.
 struct Opened {
     config: Config,
     author: Author,
@@ -161,7 +161,7 @@ struct Opened {
 /// Opens everything in the data directory. Blocks.
 fn open(
     config: Config,
-    place: Place,
+    storage: Storage,
     local_addr: SocketAddr,
     control: &Control,
 ) -> Result<Opened, Error> {
@@ -172,7 +172,7 @@ fn open(
     let seen =
         exchange::repository::site(&config.name, config.daemon.base_url.as_ref(), &config.oai);
     let pages = page::pages(seen, config.templates.clone())?;
-    // The admin listener is not what `base_url` names.
+    // `base_url` is not the URL of the admin listener.
     let (site, templates) = (Site::new(&*config.name), config.templates.clone());
     let sources = [daemon::overview::TEMPLATES, admin::freshness::TEMPLATES].concat();
     let admin_pages = Pages::new(site, &sources, templates)?;
@@ -184,16 +184,16 @@ fn open(
     collection.own_key(author.identity.key());
     for cut in &recovery.cut {
         let (file, offset, bytes) = (cut.file.display(), cut.offset, cut.bytes);
-        tracing::warn!(%file, offset, bytes, "an unfinished commit was cut off the collection");
+        tracing::warn!(%file, offset, bytes, "an unfinished commit was removed from the collection");
     }
     for damaged in &recovery.damaged {
-        tracing::warn!(%damaged, "damaged: what was there is fetched again");
+        tracing::warn!(%damaged, "damaged: its objects are fetched again");
     }
-    let engine = Engine::open(data, place, &collection)?;
-    let timeouts = config.patience.request;
-    let client = Client::new(net::client::Settings { timeouts, ..control.calling() });
+    let engine = Engine::open(data, storage, &collection)?;
+    let timeouts = config.timeouts.request;
+    let client = Client::new(net::client::Settings { timeouts, ..control.client_settings() });
     let collector = Collector::open(collection.clone(), client, &author.id, &config, now_ms)?;
-    // Without a name of its own nobody is asked to tell it: see the settings.
+    // The settings allow `push` without `base_url` only where this URL reaches the broker.
     let base =
         config.daemon.base_url.clone().or_else(|| format!("http://{local_addr}/").parse().ok());
     if let (Some(base), Some(keys)) = (base, Keys::new(author.identity.sign(KEYS))) {
@@ -240,14 +240,14 @@ fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
         .merge(page::routes(state))
 }
 
-/// Returns the route that tells what the broker is.
+/// Returns the route that describes the broker.
 fn describe(handle: &Handle) -> Router {
-    let (teller, signer) = (handle.clone(), Arc::clone(&handle.inner));
+    let (describer, signer) = (handle.clone(), Arc::clone(&handle.inner));
     let sign = move |text: &[u8]| signer.author.identity.sign(text);
-    handle.inner.describer.route(move || teller.facts(), sign)
+    handle.inner.describer.route(move || describer.facts(), sign)
 }
 
-/// Talks to a running broker from within its process. Clones are the same.
+/// Handle of a running broker within its process. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Handle {
     pub(crate) inner: Arc<Inner>,
@@ -267,31 +267,31 @@ pub(crate) struct Inner {
     pub(crate) engine: Engine,
     pub(crate) stages: Stages,
     pages: Pages,
-    /// Those of the admin listener.
+    /// Pages of the admin listener.
     pub(crate) admin_pages: Pages,
     /// Set once the server runs: it ends with the server's shutdown.
     pub(crate) feed: OnceLock<FeedServer>,
-    /// Set where there is a settings file.
+    /// Set if there is a settings file.
     pub(crate) settings: OnceLock<ReadSettings>,
-    /// Its listeners.
+    /// Control of the listeners.
     control: Control,
     describer: Describer,
 }
 
 impl Handle {
-    /// Returns what `GET /status` answers; nothing but defaults once the runtime is stopping.
+    /// Returns the answer to `GET /status`; only defaults once the runtime is stopping.
     pub async fn status(&self) -> Status {
         let handle = self.clone();
         tokio::task::spawn_blocking(move || handle.status_now()).await.unwrap_or_default()
     }
 
-    /// Returns what the settings say of the broker to everybody.
+    /// Returns the public facts about the broker from the settings.
     pub(crate) fn known_facts(&self) -> Facts {
         let config = self.config();
         Facts::new(&config.name, &config.daemon, config.oai.admin_emails.first())
     }
 
-    /// Returns what the broker says of itself to everybody. Blocks.
+    /// Returns all public facts about the broker. Blocks.
     pub(crate) fn facts(&self) -> Facts {
         let known = self.known_facts();
         let Stages { collector, repository, .. } = &self.inner.stages;
@@ -350,9 +350,9 @@ impl Handle {
         }
     }
 
-    /// Takes over new settings: sources are added, changed and removed (a removed one releases
-    /// all that it held), the freshness settings apply at once, templates are read anew. Returns
-    /// the names of settings that differ but need a restart.
+    /// Applies new settings: sources are added, changed and removed (a removed one releases all its
+    /// objects), the freshness settings apply at once, templates are read again. Returns the names of
+    /// changed settings that need a restart.
     ///
     /// # Errors
     ///
@@ -362,7 +362,7 @@ impl Handle {
         let _turn = self.inner.turn.lock().await;
         let Stages { collector, catalog, .. } = &self.inner.stages;
         let fixed = fixed_differences(&self.config(), &config);
-        // First what can be wrong: nothing has been taken over then.
+        // The fallible part first: on an error, nothing has changed.
         let (pages, admin_pages) = (self.inner.pages.clone(), self.inner.admin_pages.clone());
         blocking("templates", move || pages.reload().and_then(|()| admin_pages.reload())).await?;
         {
@@ -382,18 +382,18 @@ impl Handle {
         Ok(fixed)
     }
 
-    /// Waits until a source has been collected up to `version` (or a later epoch of it) and the
-    /// index covers what was collected. Waits as long as that takes: set a time.
+    /// Waits until a source has been pulled up to `version` (or a later epoch) and the index covers the
+    /// pulled changes. Waits without limit: set a timeout.
     ///
     /// # Errors
     ///
     /// [`Error::SourceUnknown`]; the collection cannot be read.
     pub async fn caught_up(&self, source: &str, version: Version) -> Result<(), Error> {
-        self.inner.stages.collector.reached(source, version).await?;
+        self.inner.stages.collector.wait_for_version(source, version).await?;
         self.inner.stages.indexer.caught_up().await
     }
 
-    /// Makes one source, or without a name every one, due now; returns how many.
+    /// Makes one source, or without a name every one, due now; returns their number.
     ///
     /// # Errors
     ///
@@ -402,7 +402,7 @@ impl Handle {
         self.inner.stages.collector.request(source)
     }
 
-    /// Lets what is held expire.
+    /// Confirms the held expiry.
     ///
     /// # Errors
     ///
@@ -411,8 +411,8 @@ impl Handle {
         self.inner.stages.catalog.sweep(1.0).await
     }
 
-    /// Lets a source lose most of what it brought, or begin anew at an older epoch, and has it pulled
-    /// now. Holds until a pull of it succeeds.
+    /// Confirms that a source loses most of its objects or returns to an older epoch, and makes it due
+    /// now. The confirmation lasts until a pull of it succeeds.
     ///
     /// # Errors
     ///
@@ -421,18 +421,18 @@ impl Handle {
         self.inner.stages.collector.confirm(source)
     }
 
-    /// Rewrites the collection without what is superseded.
+    /// Rewrites the collection without superseded changes.
     ///
     /// # Errors
     ///
-    /// The collection cannot be written; it is as it was.
+    /// The collection cannot be written; it is unchanged.
     pub async fn compact(&self) -> Result<Compacted, Error> {
         let Stages { collector, catalog, .. } = &self.inner.stages;
         catalog.compact(&|source| drop(collector.request(Some(source)))).await
     }
 
-    /// Compares every file of the full-text index with its checksum and returns the damaged ones, by
-    /// name. If there are any, the index is built anew, and answers from what it has until then.
+    /// Compares every file of the full-text index with its checksum and returns the names of the
+    /// damaged ones. If there are any, the index is built anew; until then it answers from the old files.
     ///
     /// # Errors
     ///
@@ -443,7 +443,7 @@ impl Handle {
         Ok(damaged.iter().map(|path| path.display().to_string()).collect())
     }
 
-    /// Returns the objects with the same content as `oid` that were found elsewhere, in OID order.
+    /// Returns the other objects with the same content as `oid`, in OID order.
     ///
     /// # Errors
     ///
@@ -458,12 +458,12 @@ impl Handle {
         self.inner.collection.version()
     }
 
-    /// Returns what answers searches, to be asked from within the process.
+    /// Returns the engine, for searches from within the process.
     pub fn engine(&self) -> Engine {
         self.inner.engine.clone()
     }
 
-    /// Returns what the metrics count since the start.
+    /// Returns the counters of the metrics since the start.
     pub fn counters(&self) -> Counters {
         let Stages { collector, catalog, notifier, .. } = &self.inner.stages;
         let upkeep = catalog.view();
@@ -484,7 +484,7 @@ impl Handle {
     }
 }
 
-/// Returns the names of the settings that differ and are read at the start only.
+/// Returns the names of the changed settings that are read only at the start.
 fn fixed_differences(old: &Config, new: &Config) -> Vec<&'static str> {
     let differs = [
         ("name", old.name != new.name),

@@ -1,8 +1,8 @@
-//! Snippets: the excerpt of a text that shows most of the words looked for.
+//! Snippets: the excerpt of a text that shows most of the query's words.
 //!
-//! The excerpt is found among the places where a word was found: the window that begins a little before one of
-//! them and holds the most different words, then the most words; of equals the first. White space is folded, so that a text's line ends and
-//! tables do not tear a page.
+//! Each candidate window begins a little before a match. The best window has the most different
+//! words, then the most words; of equal ones the first wins. White space is folded, so that line ends
+//! and tables of a text do not break a page.
 //!
 //! Sans-I/O.
 
@@ -12,19 +12,19 @@ use crate::answer::Snippet;
 
 /// Longest snippet, in bytes of the text it is cut from.
 pub const SNIPPET_BYTES_MAX: usize = 240;
-/// What a snippet shows before its first highlighted word, in bytes.
+/// Text before the first highlighted word of a snippet, in bytes.
 const LEAD_BYTES: usize = 60;
-/// Farthest that a cut is moved to stand between words, in bytes.
+/// Longest move of a cut to a border between words, in bytes.
 const SHIFT_BYTES_MAX: usize = 24;
 
-/// A word found in a text.
+/// A match of one word in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Where it begins, in bytes.
+    /// Start, in bytes.
     pub start: usize,
-    /// Where it ends, in bytes.
+    /// End, in bytes.
     pub end: usize,
-    /// Which of the words looked for it is: equal words have equal numbers.
+    /// Number of the query's word: equal words have equal numbers.
     pub word: u64,
 }
 
@@ -48,7 +48,7 @@ pub fn cut(text: &str, marks: &[Mark]) -> Snippet {
     out.finish(text.get(window.end..).is_some_and(|after| !after.trim().is_empty()))
 }
 
-/// Adds a character as HTML shows it, attribute values included.
+/// Adds a character escaped for HTML text and attribute values.
 fn push_html(out: &mut String, c: char) {
     match c {
         '&' => out.push_str("&amp;"),
@@ -109,7 +109,7 @@ struct Writer {
     text: String,
     html: String,
     highlights: Vec<(usize, usize)>,
-    /// Whether white space was left out that goes before the next character.
+    /// Whether a space belongs before the next character.
     space: bool,
 }
 
@@ -157,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    /// Marks every occurrence of the words, the way an index would.
+    /// Returns a mark for every occurrence of the words.
     fn marks(text: &str, words: &[&str]) -> Vec<Mark> {
         let mut marks: Vec<Mark> = (0..)
             .zip(words)

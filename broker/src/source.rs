@@ -1,9 +1,9 @@
-//! A source: somebody else's collection that this broker pulls.
+//! A source: another collection that this broker pulls.
 //!
-//! What the settings say of a source, checked; how it fares is in [`crate::status`], when it is
-//! pulled in [`crate::schedule`]. A gatherer and a broker speak the same feed, so that of these two the
-//! kind is for people and for status. An OAI-PMH repository is harvested: it has [`Oai`]. A replica is read
-//! where a replicator keeps it, in a directory of this machine.
+//! Checked settings of a source; its status is in [`crate::status`], its pull times are in
+//! [`crate::schedule`]. A gatherer and a broker serve the same feed, so their kinds differ only for
+//! people and status. An OAI-PMH repository is harvested: it has [`Oai`]. A replica is read from a
+//! directory of this machine, which a replicator keeps.
 //!
 //! Sans-I/O.
 
@@ -24,17 +24,17 @@ pub const RECORDS_MAX: u64 = 50_000_000;
 /// Most compressed bytes accepted in one pull, unless the settings say otherwise (64 GiB).
 pub const BYTES_MAX: u64 = 64 << 30;
 
-/// What a source is.
+/// Kind of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A gatherer: it writes the records that it serves.
     Gatherer,
-    /// Another broker: it serves what it has collected itself (a cascade).
+    /// Another broker: it serves the records that it has collected (a cascade).
     Broker,
-    /// A repository that speaks OAI-PMH.
+    /// A repository with OAI-PMH.
     Oai,
-    /// The log of a collection elsewhere, which a replicator brings here.
+    /// The log of another collection, which a replicator copies to this machine.
     Replica,
 }
 
@@ -43,7 +43,7 @@ impl Kind {
     pub const NAMES: [&'static str; 4] = ["gatherer", "broker", "oai", "replica"];
 
     /// Returns the kind of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn by_name(name: &str) -> Option<Self> {
         match name {
             "gatherer" => Some(Self::Gatherer),
             "broker" => Some(Self::Broker),
@@ -67,30 +67,30 @@ impl Kind {
 /// One source, as the settings describe it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
-    /// Unique among the sources of a broker; its cursor and its holdings are kept under this name,
+    /// Unique among the sources of a broker; its cursor and objects are kept under this name,
     /// so renaming a source means removing one and adding another.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// Where its feed is: `feed` and `snapshot/…` are joined to this. Of a repository, its base URL; of a replica,
-    /// the directory as a `file` URL.
+    /// Base of `feed` and `snapshot/…`; the base URL of a repository; the directory of a replica as a
+    /// `file` URL.
     pub url: Url,
-    /// Whether to hold a long poll open, so that a change is heard of at once.
+    /// Whether to hold a long poll open, so that a change is known at once.
     pub follow: bool,
-    /// Whether to have its hub tell of changes, so that they are heard of at once.
+    /// Whether to subscribe at its hub, so that a change is known at once.
     pub push: bool,
     /// Whether the host may be in a private or loopback network.
     pub allow_private: bool,
-    /// Bearer token to send, where the source asks for one.
+    /// Bearer token to send, if the source asks for one.
     pub token: Option<Token>,
-    /// What it is shown, where it asks for a certificate.
+    /// Client certificate, if the source asks for one.
     pub certificate: Option<ClientFiles>,
     /// Most changes accepted in one pull.
     pub records_max: u64,
     /// Most compressed bytes accepted in one pull.
     pub bytes_max: u64,
-    /// Whether what it suppresses is suppressed for every source; otherwise only what an object's own
-    /// gatherer suppresses is.
+    /// Whether its takedowns hold for every source. Otherwise only takedowns by an object's own
+    /// gatherer hold.
     pub trusted_takedowns: bool,
     /// Hours of the day (UTC) in which scheduled pulls are allowed; `None`: any.
     pub window: Option<Window>,
@@ -98,25 +98,25 @@ pub struct Source {
     pub interval_min: Option<f64>,
     /// Longest interval between pulls, seconds; `None`: that of the broker.
     pub interval_max: Option<f64>,
-    /// How old its changes may get before they are found, seconds (Liu's acceptable latency).
+    /// Acceptable latency (Liu): highest age of a change when it is found, seconds.
     pub latency_secs: Option<f64>,
-    /// Weight of its freshness beside the others'.
+    /// Weight of its freshness beside that of the others.
     pub weight: f64,
-    /// When it says to be updated: it is pulled right after that.
+    /// Its update times; it is pulled right after each.
     pub syndication: Option<Syndication>,
-    /// Whether a repository is pulled when it says to be updated, if the settings do not say when that is.
+    /// Whether a repository is pulled at its announced update times, if the settings have none.
     pub announced: bool,
-    /// How it is harvested, if it is of [`Kind::Oai`], and no other.
+    /// Harvest settings; for [`Kind::Oai`] only.
     pub oai: Option<Oai>,
 }
 
 impl Source {
-    /// Returns what says to it who asks.
+    /// Returns the credentials of this broker at the source.
     pub fn credentials(&self) -> Credentials {
         exchange::source::credentials(self.token.as_ref(), self.certificate.as_ref())
     }
 
-    /// Returns a gatherer of that name and address with the defaults of the settings file.
+    /// Returns a gatherer of that name and URL with the defaults of the settings file.
     pub fn gatherer(name: impl Into<String>, url: Url) -> Self {
         Self {
             name: name.into(),
@@ -146,8 +146,8 @@ impl Source {
         Self { kind: Kind::Oai, oai: Some(Oai::default()), ..Self::gatherer(name, url) }
     }
 
-    /// Returns a replica of that name in that directory with the defaults of the settings file; `None` if the
-    /// path is not said from the root on.
+    /// Returns a replica of that name in that directory with the defaults of the settings file;
+    /// `None` if the path is not absolute.
     pub fn replica(name: impl Into<String>, directory: &Path) -> Option<Self> {
         let url = Url::from_file_path(directory).ok()?;
         Some(Self { kind: Kind::Replica, ..Self::gatherer(name, url) })

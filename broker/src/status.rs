@@ -1,22 +1,22 @@
-//! What the broker says of itself: `harvest broker status`, `GET /status` of the admin listener.
+//! The broker's status: `harvest broker status`, `GET /status` of the admin listener.
 //!
-//! Shapes only; `crate::pipeline` fills them. Field names are the JSON's and stay: scripts of
-//! site admins read them. Times are Unix milliseconds, durations seconds, rates changes per second.
+//! Types only; `crate::server` fills them. Field names are those of the JSON and stay: scripts of
+//! administrators read them. Times are Unix milliseconds, durations seconds, rates changes per second.
 //!
 //! Sans-I/O.
 
-pub(crate) mod outlook;
+pub(crate) mod forecast;
 
 use std::collections::BTreeMap;
 
 use collection::Takedowns;
-use daemon::Listening;
+use daemon::ListenerStatus;
 use daemon::health::Readiness;
 use freshness::history::{self, History, Log};
 use freshness::interval::{Outcome, Policy};
 use serde::{Deserialize, Serialize};
 
-use self::outlook::Outlook;
+use self::forecast::Forecast;
 use crate::config::Freshness;
 use crate::schedule::Planned;
 
@@ -35,15 +35,15 @@ pub struct Status {
     pub id: String,
     /// Version of the software.
     pub software: String,
-    /// The settings file, its whole path; `None` of a broker that has none.
+    /// Absolute path of the settings file; `None` if there is none.
     pub settings: Option<String>,
-    /// Where the public listener listens.
+    /// Address of the public listener.
     pub listen: String,
-    /// Where the admin listener listens.
+    /// Address of the admin listener.
     pub admin_listen: String,
-    /// What its listeners met.
+    /// Counters of its listeners.
     #[serde(flatten)]
-    pub listening: Listening,
+    pub listening: ListenerStatus,
     /// When this process started, Unix milliseconds.
     pub started_ms: u64,
     /// Live objects in the collection.
@@ -54,46 +54,46 @@ pub struct Status {
     pub serial: u64,
     /// The serial that the full-text index covers, in this epoch; `None` before the first commit.
     pub index_covered: Option<u64>,
-    /// Whether it can do what it is for.
+    /// Whether it can do its work.
     #[serde(default)]
     pub ready: Readiness,
-    /// What last went wrong in the index; `None` while it works.
+    /// Last problem of the index; `None` while it works.
     pub index_problem: Option<String>,
-    /// What last went wrong in the sweep or the compaction; `None` while they work.
+    /// Last problem of the sweep or the compaction; `None` while they work.
     pub catalog_problem: Option<String>,
-    /// Why the collection takes no changes just now; `None` while it does.
+    /// Reason why the collection takes no changes now; `None` while it does.
     pub collection_problem: Option<String>,
-    /// Members of the collection that are damaged and not yet replaced: file, byte and what is wrong;
-    /// at most 100 are listed.
+    /// Damaged members of the collection that are not yet replaced: file, byte and problem; at most
+    /// 100.
     pub damaged: Vec<String>,
     /// Members found damaged since the start.
     pub damaged_total: u64,
-    /// What is suppressed, refused, and not genuine.
+    /// Counts of suppressed, refused and not genuine takedowns.
     pub takedowns: Takedowns,
-    /// An expiry that waits for an admin's `confirm`.
+    /// An expiry that waits for an administrator's `confirm`.
     pub held: Option<Held>,
     /// The policy of the schedule: `oap`.
     pub policy: String,
-    /// What the policy aims at; `None` of `best_estimation`.
+    /// Aim of the policy; `None` for `best_estimation`.
     pub aim: Option<Aim>,
     /// θ of the settings; for `oap`, `uap` and `ioap` it is the aim.
     pub theta: f64,
-    /// What is to be expected.
+    /// Expected freshness and traffic.
     pub expected: Expected,
-    /// Measured freshness over all sources, weighted by their size and `weight`; `None` before a second pull.
+    /// Measured freshness over all sources, weighted by size and `weight`; `None` before a second pull.
     pub freshness: Option<f64>,
-    /// What all sources together were asked for, and brought: update cost on the broker's side.
+    /// Update cost on the broker's side, of all sources.
     pub cost: Cost,
     /// Pulls finished since the start, of all sources.
     pub pulls: u64,
-    /// Whom the broker tells of its own changes.
+    /// Subscribers to the broker's own changes.
     #[serde(default)]
     pub push: exchange::push::Status,
     /// The sources, in the order of the settings.
     pub sources: Vec<SourceStatus>,
 }
 
-/// What a policy aims at.
+/// Aim of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Aim {
     /// The setting: `theta`, `interval`, `price` or `pulls_per_hour`.
@@ -102,21 +102,19 @@ pub struct Aim {
     pub value: f64,
 }
 
-/// What is to be expected of the sources whose rate is known, if they go on as they have.
+/// Expected values for the sources with a known rate, if they go on changing as before.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Expected {
     /// Freshness of the whole at the present intervals, weighted.
     pub freshness: f64,
     /// Pulls of all sources together, at the present intervals.
     pub pulls_per_hour: f64,
-    /// `met`, or how the bounds keep the policy from its aim: `all_longest` (every source is at its
-    /// longest interval, and that is more than was asked for), `all_shortest` (every source is at its
-    /// shortest interval, and `planned_freshness` is what can be attained), `partly` (the
-    /// bounds of some sources keep them from it), `capped` (the plan has more pulls than
-    /// `pulls_per_minute_max` lets begin).
+    /// `met`, or the way in which bounds prevent the aim: `all_longest` (every source is at its longest
+    /// interval, and the freshness is above the aim), `all_shortest` (every source is at its shortest
+    /// interval, and `planned_freshness` is the best possible), `partly` (some sources are at a bound),
+    /// `capped` (the plan has more pulls than `pulls_per_minute_max` allows).
     pub aim: String,
-    /// Freshness by the policy's plan: sources that have not been watched for long are pulled more
-    /// often than planned.
+    /// Freshness by the policy's plan: sources with a short history are pulled more often than planned.
     pub planned_freshness: f64,
     /// Pulls by the policy's plan.
     pub planned_pulls_per_hour: f64,
@@ -126,12 +124,12 @@ pub struct Expected {
     pub at_longest: u64,
     /// Sources whose bounds contradict each other: the shortest interval holds.
     pub contradictory: u64,
-    /// Sources that even their shortest interval does not keep θ fresh, the largest first, at most 10:
-    /// under `oap` and `uap` all the others are pulled the more for them.
+    /// Sources that stay below θ even at their shortest interval, the largest first, at most 10. Under
+    /// `oap` and `uap` all other sources are pulled more often to compensate.
     pub held_back: Vec<String>,
 }
 
-/// What an outcome is called in status and on the page.
+/// Returns the name of an outcome in status and on the page.
 pub(crate) fn outcome_name(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Met => "met",
@@ -141,24 +139,24 @@ pub(crate) fn outcome_name(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Most names of sources that hold the others back.
+/// Most names in [`Expected::held_back`].
 const HELD_BACK_MAX: usize = 10;
 
 impl Expected {
-    /// What the present intervals come to, and the plan.
+    /// Returns the expected values of the present intervals and of the plan.
     pub(crate) fn new(
         planned: &[Planned],
         plan: freshness::schedule::Expected,
         settings: Freshness,
     ) -> Self {
-        let now = Outlook::new(planned, settings.model);
+        let now = Forecast::new(planned, settings.model);
         let held_back = match settings.settings().policy {
             Policy::Optimal { theta }
             | Policy::Uniform { theta }
             | Policy::Individual { theta }
                 if plan.outcome != Outcome::Met =>
             {
-                outlook::held_back(planned, settings.model, theta)
+                forecast::held_back(planned, settings.model, theta)
             }
             _ => Vec::new(),
         };
@@ -186,9 +184,9 @@ impl Expected {
 pub struct Cost {
     /// Pulls that succeeded.
     pub requests: u64,
-    /// Of those, pulls that brought nothing.
+    /// Of those, pulls without changes.
     pub requests_empty: u64,
-    /// Changes that they brought, those of the first pull included.
+    /// Pulled changes, those of the first pull included.
     pub records: u64,
 }
 
@@ -199,16 +197,16 @@ impl From<history::Cost> for Cost {
     }
 }
 
-/// How a source changes (Liu §3), as its pulls have found over restarts. An update is a pull that
-/// brought changes: what happens between two pulls is one.
+/// Updates of a source (Liu §3), as found by its pulls, over restarts. An update is a pull with
+/// changes: all changes between two pulls count as one update.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Updates {
-    /// Update status, by the last pull: `changed`, `unchanged`, or `started` when it was the first, or
-    /// brought everything anew.
+    /// Update status, by the last pull: `changed`, `unchanged`, or `started` for the first pull or a
+    /// snapshot.
     pub status: Option<String>,
-    /// Updates.
+    /// Number of updates.
     pub count: u64,
-    /// Changes that they brought.
+    /// Changes of all updates.
     pub records: u64,
     /// Update frequency.
     pub per_day: Option<f64>,
@@ -218,12 +216,12 @@ pub struct Updates {
     pub interval_mean_seconds: Option<f64>,
     /// Their standard deviation; `None` before three updates.
     pub interval_deviation_seconds: Option<f64>,
-    /// What the source was asked for, and sent: update cost on its side.
+    /// Update cost on the source's side.
     pub cost: Cost,
 }
 
 impl Updates {
-    /// What is known of a source, its last observation having been `status`.
+    /// Returns the updates of a history with the last observation `status`.
     pub(crate) fn new(history: &History, status: Option<history::Status>) -> Self {
         let status = status.map(|it| match it {
             history::Status::Started => "started",
@@ -245,12 +243,12 @@ impl Updates {
     }
 }
 
-/// An expiry sweep that would take more than its share and therefore waits.
+/// An expiry sweep that would delete more than its share and therefore waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// Objects that would go.
+    /// Objects that would expire.
     pub would_expire: u64,
-    /// Of so many.
+    /// All live objects.
     pub of: u64,
 }
 
@@ -259,7 +257,7 @@ pub struct Held {
 pub struct SourceStatus {
     /// Its name.
     pub name: String,
-    /// Its address.
+    /// Its URL.
     pub url: String,
     /// `gatherer`, `broker`, `oai` or `replica`.
     pub kind: String,
@@ -267,18 +265,18 @@ pub struct SourceStatus {
     pub rate_per_second: Option<f64>,
     /// The same per day.
     pub rate_per_day: Option<f64>,
-    /// N: live objects at the source, as it last said, at most as many as it held here and brought.
+    /// N: live objects at the source, as it last reported, at most as many as it held here and brought.
     pub elements: Option<u64>,
-    /// The interval that the policy gives it, seconds; `None` before its first pull.
+    /// Its interval by the policy, seconds; `None` before its first pull.
     pub interval_seconds: Option<f64>,
-    /// What a pull costs, in requests: 1, and 1 more for each second that is not its changes'; `None`
-    /// before a second pull.
+    /// Cost of a pull, in requests: 1, and 1 more for each second not spent on changes; `None` before
+    /// a second pull.
     pub pull_cost: Option<f64>,
-    /// How long a pull takes, seconds; decayed mean.
+    /// Duration of a pull, seconds; decayed mean.
     pub pull_seconds: Option<f64>,
-    /// When it is due next, Unix milliseconds.
+    /// Time of its next due pull, Unix milliseconds.
     pub next_due_ms: Option<u64>,
-    /// Whether a pull is under way.
+    /// Whether a pull is running.
     pub pulling: bool,
     /// The last pull that succeeded.
     pub last_pull: Option<LastPull>,
@@ -286,57 +284,57 @@ pub struct SourceStatus {
     pub pulls: u64,
     /// Measured freshness; `None` before a second pull.
     pub freshness: Option<f64>,
-    /// How it changes, as its pulls have found.
+    /// Its updates, as found by its pulls.
     pub updates: Updates,
-    /// Whether a long poll is held open.
+    /// Whether it is followed by a long poll.
     pub follow: bool,
-    /// How its hub tells of changes; `None` where that is not asked for.
+    /// The subscription at its hub; `None` without `push`.
     #[serde(default)]
     pub push: Option<Pushing>,
-    /// What went wrong.
+    /// Its failed pulls.
     pub errors: Errors,
-    /// Why it waits for an administrator's `confirm`; `None` if it does not.
+    /// Reason for which it waits for an administrator's `confirm`; `None` if it does not.
     pub held: Option<String>,
     /// Objects of the collection that this source holds.
     pub objects: u64,
-    /// What was odd at its last pull and lost nothing, or named what it left out.
+    /// Warnings of its last pull: oddities without loss, and the names of records left out.
     #[serde(default)]
     pub warnings: Vec<String>,
 }
 
-/// How a source's hub tells of changes.
+/// The subscription at a source's hub.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pushing {
     /// `active`, `asking`, or `failed`.
     pub state: String,
-    /// Until when it is active, Unix milliseconds; it is renewed before that.
+    /// End of its lease, Unix milliseconds; it is renewed before that.
     pub until_ms: Option<u64>,
-    /// Why it is not.
+    /// Reason of the failure.
     pub problem: Option<String>,
-    /// Notifications believed, since the start.
+    /// Accepted notifications since the start.
     pub notices: u64,
-    /// Those without a signature.
+    /// Refused notifications without a signature.
     pub unsigned: u64,
-    /// Those with another's.
+    /// Refused notifications with a wrong signature.
     pub forged: u64,
 }
 
 /// A pull that succeeded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LastPull {
-    /// When it ended, Unix milliseconds.
+    /// End of the pull, Unix milliseconds.
     pub at_ms: u64,
     /// `delta` or `snapshot`.
     pub kind: String,
-    /// Changes that it brought.
+    /// Pulled changes.
     pub changes: u64,
-    /// Compressed bytes that it took.
+    /// Compressed bytes.
     pub bytes: u64,
-    /// How long it took, seconds; a long poll's wait is included.
+    /// Duration, seconds; the wait of a long poll included.
     pub took_seconds: f64,
 }
 
-/// What went wrong with a source.
+/// Failed pulls of a source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Errors {
     /// Pulls that failed since this process started.
@@ -349,8 +347,8 @@ pub struct Errors {
     pub in_a_row: u32,
     /// The last failure, even if a success came after it.
     pub last: Option<String>,
-    /// When that was, Unix milliseconds.
+    /// Time of the last failure, Unix milliseconds.
     pub last_ms: Option<u64>,
-    /// How long the source is left alone after the last failure, seconds; 0 when it answers.
+    /// Pause after the last failure, seconds; 0 when the source answers.
     pub back_off_seconds: f64,
 }

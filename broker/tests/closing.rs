@@ -1,4 +1,4 @@
-//! A broker that is stopped in the middle of its work frees its data directory at once.
+//! Test of stopping a broker in the middle of its work: it frees its data directory at once.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -13,7 +13,7 @@ const ROUNDS: u64 = 10;
 const OBJECTS: u64 = 10_000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stopped_at_work_the_data_directory_is_free_at_once() {
+async fn a_broker_stopped_at_work_frees_its_data_directory_at_once() {
     let origin = Origin::start("000000000000000a").await;
     let mut version = origin.update(1..=OBJECTS, "alpha").await;
     let dir = tempfile::tempdir().unwrap();
@@ -36,7 +36,7 @@ async fn stopped_at_work_the_data_directory_is_free_at_once() {
         let (collection, recovery) = opened.unwrap();
         assert!(recovery.cut.is_empty() && enough <= collection.len(), "{recovery:?}");
         drop(Index::open(&dir.path().join("index"), IndexOptions::default()).unwrap());
-        // It was cut short, or was quicker than the stop.
+        // The compaction was cut short, or was faster than the stop.
         drop(compacting.await.unwrap());
     }
     let broker = Running::start(config(dir.path(), vec![origin.source("a")])).await;

@@ -1,4 +1,4 @@
-//! A broker end to end, over loopback: it collects, indexes, answers, and loses nothing when
+//! Tests of a broker end to end, over loopback: it collects, indexes, answers, and loses nothing when
 //! sources die, come back, share objects or are removed.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
@@ -27,7 +27,7 @@ const A: &str = "000000000000000a";
 const B: &str = "000000000000000b";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_source_says_is_found_and_what_it_deletes_is_not() {
+async fn objects_of_a_source_are_found_and_deleted_ones_are_not() {
     let origin = Origin::start(A).await;
     let version = origin.update(1..=500, "alpha").await;
     let dir = tempfile::tempdir().unwrap();
@@ -51,17 +51,17 @@ async fn what_a_source_says_is_found_and_what_it_deletes_is_not() {
     let counters = broker.handle.counters();
     let version = counters.applied.version;
     let applied = Applied { version, updated: 501, deleted: 100, ..Applied::default() };
-    assert_eq!((counters.changes, counters.applied), (601, applied), "what goes in comes out");
+    assert_eq!((counters.changes, counters.applied), (601, applied), "all changes are applied");
     broker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_followed_source_is_heard_of_at_once() {
+async fn changes_of_a_followed_source_are_found_at_once() {
     let origin = Origin::start(A).await;
     let version = origin.update(1..=3, "alpha").await;
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path(), vec![Source { follow: true, ..origin.source("a") }]);
-    // The schedule alone would come again in an hour.
+    // The schedule alone would pull again in an hour.
     (config.freshness.interval_min, config.freshness.interval_max) = (3_600.0, 86_400.0);
     let broker = Running::start(config).await;
     broker.caught_up("a", version).await;
@@ -77,7 +77,7 @@ async fn a_followed_source_is_heard_of_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_killed_mid_pull_is_read_to_its_end() {
+async fn a_source_killed_during_a_pull_is_read_to_its_end_later() {
     let origin = Origin::start(A).await;
     let words: String = (0..2_000).map(|n| format!("w{} ", n * 7_919 % 100_003)).collect();
     for n in 1..=40 {
@@ -104,7 +104,7 @@ async fn a_source_killed_mid_pull_is_read_to_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_dead_source_does_not_keep_the_others() {
+async fn a_dead_source_does_not_delay_the_others() {
     let (mut dead, alive) = (Origin::start(A).await, Origin::start(B).await);
     let first = dead.update(1..=10, "alpha").await;
     let dir = tempfile::tempdir().unwrap();
@@ -116,7 +116,7 @@ async fn one_dead_source_does_not_keep_the_others() {
     let version = alive.update(11..=20, "beta").await;
     broker.caught_up("alive", version).await;
     assert_eq!(broker.total("beta").await, 10);
-    assert_eq!(broker.total("alpha").await, 10, "what is held stays");
+    assert_eq!(broker.total("alpha").await, 10, "its objects stay");
 
     dead.serve().await;
     let version = dead.update([21], "alpha").await;
@@ -149,7 +149,7 @@ async fn an_object_goes_with_its_last_holder() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_content_elsewhere_is_named() {
+async fn duplicates_are_named() {
     let (one, other) = (Origin::start(A).await, Origin::start(B).await);
     let (from_one, from_other) = (one.update([1], "alpha").await, other.update([1], "alpha").await);
     let dir = tempfile::tempdir().unwrap();
@@ -180,13 +180,13 @@ async fn a_reload_adds_changes_and_removes_sources() {
     after.name = "Another".to_owned();
     assert_eq!(broker.handle.reload(after.clone()).await.unwrap(), ["name"]);
     broker.caught_up("other", from_other).await;
-    assert_eq!(broker.total("alpha").await, 0, "a removed source releases what it held");
+    assert_eq!(broker.total("alpha").await, 0, "a removed source releases its objects");
     assert_eq!(broker.total("beta").await, 2);
     let status = broker.status().await;
     assert_eq!((status.sources.len(), status.theta), (1, 0.5));
     assert!(broker.handle.pull(Some("one")).is_err());
 
-    // Gone from the settings while the broker was down, and back.
+    // A source removed from the settings while the broker is down, and another one back.
     broker.stop().await;
     let broker = Running::start(before).await;
     broker.caught_up("one", from_one).await;
@@ -214,7 +214,7 @@ async fn a_damaged_index_is_built_anew_without_a_restart() {
         }
     }
     let broker = Running::start(settings).await;
-    // Opening or the first search finds it; nothing changes at the source meanwhile.
+    // The open or the first search finds the damage; the source does not change meanwhile.
     let url = url_of(broker.address).join("api/search?q=alpha&limit=50").unwrap();
     drop(client().send(Request::get(url)).await.unwrap());
     broker.until("indexed", |it| it.index_covered == Some(it.serial)).await;
@@ -242,10 +242,10 @@ async fn a_reload_that_fails_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_id_that_is_none_is_said_so_and_never_half_written() {
+async fn an_invalid_id_file_is_an_error_and_no_id_is_half_written() {
     let dir = tempfile::tempdir().unwrap();
     let id = dir.path().join("id");
-    // What a full disk or a kill left of an earlier attempt.
+    // The remains of an earlier attempt, after a full disk or a kill.
     std::fs::write(id.with_extension("new"), "01").unwrap();
     drop(Server::bind(config(dir.path(), Vec::new())).await.unwrap());
     assert_eq!(std::fs::read_to_string(&id).unwrap().trim().len(), 16);
@@ -266,7 +266,7 @@ async fn a_broker_feeds_a_broker() {
     let low = Running::start(config(dir_low.path(), vec![origin.source("gatherer")])).await;
     low.caught_up("gatherer", version).await;
     let source = Source { kind: Kind::Broker, ..Source::gatherer("low", url_of(low.address)) };
-    // The origin as well: the same objects come on two ways.
+    // The origin as well: the same objects come from two sources.
     let sources = vec![source, origin.source("gatherer")];
     let high = Running::start(config(dir_high.path(), sources)).await;
     high.caught_up("low", low.handle.version()).await;
@@ -314,14 +314,14 @@ async fn commands_need_the_token_and_status_does_not() {
     let text = String::from_utf8(text.to_vec()).unwrap();
     assert!(text.contains("harvest_broker_objects 5\n"), "{text}");
     let accepted = broker.status().await.listening.listener["accepted"];
-    assert!(1 <= accepted, "the public listener let health be asked");
+    assert!(1 <= accepted, "the public listener accepted the health request");
     let counted = format!("harvest_http_events_total{{event=\"accepted\"}} {accepted}\n");
     assert!(text.contains(&counted), "{text}");
     broker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn access_and_limits_of_a_source_are_kept() {
+async fn access_and_limits_of_a_source_are_enforced() {
     let mut origin = Origin::start(A).await;
     origin.stop().await;
     origin.token = Some("secret".to_owned());
@@ -351,7 +351,7 @@ async fn access_and_limits_of_a_source_are_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_confirms_expires_but_never_much_at_once() {
+async fn unconfirmed_objects_expire_but_never_many_at_once() {
     let origin = Origin::start(A).await;
     let mut short = record(A, 1, "alpha");
     short.set("Time-to-Live", "1");
@@ -363,7 +363,7 @@ async fn what_nobody_confirms_expires_but_never_much_at_once() {
     broker.caught_up("a", version).await;
     broker.stop().await;
 
-    // Its time is up; one in five is more than a sweep takes by itself.
+    // One in five objects has expired: more than a sweep deletes without confirmation.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     let broker = Running::start(settings).await;
     let status = broker.until("held", |it| it.held.is_some()).await;
@@ -377,8 +377,8 @@ async fn what_nobody_confirms_expires_but_never_much_at_once() {
     broker.stop().await;
 }
 
-/// Forwards connections to an address until so many bytes of answers went through; then it cuts
-/// them, and every later one.
+/// Forwards connections to an address until `allowed` bytes of answers went through; then it cuts them,
+/// and every later one.
 struct Proxy {
     address: SocketAddr,
     allowed: Arc<AtomicU64>,
@@ -420,7 +420,7 @@ async fn forward(mut client: TcpStream, to: SocketAddr, left: Arc<AtomicU64>) {
             }
         }
     };
-    // Either end ends both.
+    // The end of one direction ends both.
     tokio::select! {
         _ = up => {}
         () = down => {}

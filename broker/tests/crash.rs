@@ -1,4 +1,4 @@
-//! A broker that is killed at random points and started again: no change lost, none doubled, and
+//! Test of a broker that is killed at random points and started again: no change is lost or doubled, and
 //! index and catalog agree.
 //!
 //! The broker runs in a process of its own: this test program, started again with an environment
@@ -16,7 +16,7 @@ use std::time::Duration;
 use broker::server::Server;
 use broker::source::Source;
 use collection::Version;
-use common::{Origin, PATIENCE, Running, config, object_url};
+use common::{Origin, Running, STEP_MAX, config, object_url};
 use net::clock;
 use net::shutdown::Shutdown;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -25,10 +25,10 @@ use url::Url;
 
 const ID: &str = "000000000000000c";
 
-/// How often the broker is killed; `HARVEST_CRASH_ROUNDS` says otherwise for long runs.
+/// Number of kills; `HARVEST_CRASH_ROUNDS` overrides it for long runs.
 const CRASHES: u64 = 6;
 
-/// Longest life of a broker that is to be killed, milliseconds.
+/// Longest life of a broker before its kill, milliseconds.
 const LIFE_MS_MAX: u64 = 400;
 
 /// Objects at the source.
@@ -37,7 +37,7 @@ const OBJECTS: u64 = 200;
 const FOLDER: &str = "HARVEST_BROKER_CHILD_FOLDER";
 const FEED: &str = "HARVEST_BROKER_CHILD_FEED";
 
-/// Not a test but the broker that the test kills, when the environment says so.
+/// The broker that the test kills, if the environment variables are set; no test.
 #[tokio::test(flavor = "multi_thread")]
 async fn child() {
     let (Ok(folder), Ok(feed)) = (std::env::var(FOLDER), std::env::var(FEED)) else { return };
@@ -86,7 +86,7 @@ async fn a_broker_that_is_killed_loses_and_doubles_nothing() {
     broker.stop().await;
 }
 
-/// Commits one random change at the source, and to what is expected.
+/// Commits one random change at the source, and updates `expected`.
 async fn change(
     origin: &Origin,
     random: &mut Random,
@@ -119,7 +119,7 @@ async fn spawn(folder: &Path, origin: &Origin) -> Child {
         }
         panic!("the child ended before it was ready");
     };
-    tokio::time::timeout(PATIENCE, ready).await.unwrap();
+    tokio::time::timeout(STEP_MAX, ready).await.unwrap();
     child
 }
 

@@ -1,4 +1,4 @@
-//! A source that is followed and goes away for a moment: what it has when it is back is found at once.
+//! Tests of a followed source that fails for a moment: its changes are found soon after it is back.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -21,19 +21,19 @@ use tokio::sync::watch;
 
 const ID: &str = "000000000000000d";
 
-/// What a busy machine needs beyond what is waited for.
+/// Additional time for a busy machine.
 const MARGIN: Duration = Duration::from_secs(3);
 
-/// The pause after the third failure in a row, with a quarter for chance.
+/// The pause after the third failure in a row, with a quarter for jitter.
 const THIRD_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause of a source that was there a moment ago, whatever it asks for.
+/// The longest pause of a source that answered a moment ago, whatever it asks for.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// A long poll of 10 seconds, and 5 for its answer to come.
 const SILENCE: Duration = Duration::from_secs(10 + 5);
 
-/// A broker with the settings of one that runs for good, which follows what is at this address.
+/// Starts a broker with production intervals that follows this source.
 async fn follower(source: broker::source::Source) -> (TempDir, Running) {
     let dir = tempfile::tempdir().unwrap();
     let source = broker::source::Source { follow: true, ..source };
@@ -43,13 +43,13 @@ async fn follower(source: broker::source::Source) -> (TempDir, Running) {
     (dir, running)
 }
 
-/// Waits until the source has failed so often.
+/// Waits until the source has failed `times` times.
 async fn failed(broker: &Running, times: u64) {
     broker.until("the source fails", |it| times <= it.sources[0].errors.count).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_is_started_anew_is_heard_of_at_once() {
+async fn changes_of_a_restarted_source_are_found_at_once() {
     let mut origin = Origin::start(ID).await;
     let version = origin.update(0..3, "before").await;
     let (_dir, broker) = follower(origin.source("a")).await;
@@ -65,17 +65,17 @@ async fn one_that_is_started_anew_is_heard_of_at_once() {
     broker.stop().await;
 }
 
-/// How a source answers.
+/// Behavior of a source.
 #[derive(Clone, Copy, PartialEq)]
 enum Mood {
     Well,
-    /// With 503, and the wish to be left alone for a minute.
+    /// Answers 503 with a Retry-After of a minute.
     Busy,
-    /// It takes requests, and says nothing until it is well.
+    /// Accepts requests, and answers nothing until it is well.
     Silent,
 }
 
-/// Serves what an origin has, in moods.
+/// Serves the feed of an origin with a changing mood.
 async fn moody(origin: &Origin) -> (std::net::SocketAddr, Arc<watch::Sender<Mood>>, Shutdown) {
     let feed = FeedServer::new(origin.collection.clone(), FeedOptions::default());
     let mood = Arc::new(watch::Sender::new(Mood::Well));
@@ -92,7 +92,7 @@ async fn moody(origin: &Origin) -> (std::net::SocketAddr, Arc<watch::Sender<Mood
                 feed.respond(request.map(drop)).await.map(axum::body::Body::new)
             };
             let response = answering.await;
-            // An answer that is ready is held as well.
+            // A ready answer is held back, too.
             drop(mood.wait_for(|it| *it != Mood::Silent).await);
             response
         }
@@ -108,8 +108,8 @@ async fn moody(origin: &Origin) -> (std::net::SocketAddr, Arc<watch::Sender<Mood
     (address, mood, stop)
 }
 
-/// A source that is in another mood for a while; `noticed`: until the broker knows that at most; `found`: and then
-/// that it is well again.
+/// Checks a source that is in another mood for a while. `noticed` is the longest time until the broker
+/// counts a failure, `found` the longest time until it finds the changes after the recovery.
 async fn check(other: Mood, noticed: Duration, found: Duration) {
     let origin = Origin::start(ID).await;
     let (address, mood, stop) = moody(&origin).await;
@@ -118,7 +118,7 @@ async fn check(other: Mood, noticed: Duration, found: Duration) {
     broker.caught_up("a", version).await;
     let began = clock::monotonic();
     mood.send_replace(other);
-    // The long poll under way is answered with this; the next one is not.
+    // This answers the running long poll, not the next one.
     origin.update(3..4, "meanwhile").await;
     failed(&broker, 1).await;
     let version = origin.update(4..6, "after").await;
@@ -133,12 +133,12 @@ async fn check(other: Mood, noticed: Duration, found: Duration) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_answers_503_and_is_well_then_is_heard_of_soon() {
+async fn changes_of_a_source_after_503_are_found_soon() {
     check(Mood::Busy, Duration::ZERO, PAUSE_MAX).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_says_nothing_is_noticed_and_heard_of_at_once_then() {
-    // It has been asked again already, and answers that.
+async fn a_silent_source_is_noticed_and_its_changes_are_found_at_once() {
+    // The broker has sent the next request already, and the source answers it.
     check(Mood::Silent, SILENCE, Duration::ZERO).await;
 }

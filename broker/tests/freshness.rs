@@ -1,8 +1,8 @@
-//! The paper's promise, live: sources that change at rates 1 : 5 : 10 : 50 are pulled at intervals
-//! that go with the inverse roots, and what is measured is as fresh as was asked for.
+//! Live test of the paper's result: sources that change at rates 1 : 5 : 10 : 50 are pulled at intervals
+//! that go with the inverse roots, and the measured freshness reaches the aim.
 //!
-//! Follow is off: only the schedule wakes a pull. Time runs fast: changes a second instead of a
-//! day. `HARVEST_FRESHNESS_SECONDS` makes the run longer, and the figures steadier.
+//! Follow is off: only the schedule starts pulls. Time runs fast: changes a second instead of a day.
+//! `HARVEST_FRESHNESS_SECONDS` makes the run longer and the figures steadier.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -19,7 +19,7 @@ use net::clock;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// How long the sources change, seconds.
+/// Time for which the sources change, seconds.
 const SECONDS: u64 = 30;
 
 /// Changes a second at each source.
@@ -30,27 +30,27 @@ const ELEMENTS: u64 = 200;
 
 const THETA: f64 = 0.9;
 
-/// The same where elements change at random: low enough for many to change twice between two pulls.
+/// θ for elements that change at random: low enough for many to change twice between two pulls.
 const THETA_RANDOM: f64 = 0.75;
 
-/// How far the ratio of two intervals may be from the root of the ratio of the rates.
+/// Largest deviation of the ratio of two intervals from the root of the ratio of the rates.
 const RATIO_TOLERANCE: f64 = 0.15;
 
-/// How far freshness may fall short.
+/// Largest shortfall of freshness.
 const FRESHNESS_TOLERANCE: f64 = 0.02;
 
-/// Least pause between two commits of one source: faster changes are committed together.
+/// Shortest pause between two commits of one source: faster changes are committed together.
 const COMMIT_EVERY: Duration = Duration::from_millis(50);
 
-/// How a source changes: which element is that of its `n`th change.
+/// Order of a source's changes: the element of its `n`th change.
 type Order = fn(n: u64) -> u64;
 
-/// One after the other, as eq. 1 has it.
+/// One after the other, as in eq. 1.
 fn in_turn(n: u64) -> u64 {
     n % ELEMENTS
 }
 
-/// Any, as the Poisson model has it (splitmix64's finalizer: as good as drawn, and the same each time).
+/// Pseudo-random, as in the Poisson model (splitmix64's finalizer: the same in each run).
 fn at_random(n: u64) -> u64 {
     let mixed =
         (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9).wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -58,8 +58,8 @@ fn at_random(n: u64) -> u64 {
     (mixed ^ (mixed >> 31)) % ELEMENTS
 }
 
-/// Runs a broker over sources that change in that order; returns its status at the end, and what each
-/// source really did.
+/// Runs a broker over sources that change in that order; returns its status at the end, and for each
+/// source its index, its real rate and the source itself.
 async fn live(
     freshness: Freshness,
     order: Order,
@@ -92,8 +92,8 @@ async fn live(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn intervals_and_freshness_are_what_the_paper_says() {
-    // Eq. 3 is that of the straight line.
+async fn intervals_and_freshness_are_those_of_the_paper() {
+    // Eq. 3 assumes the linear model.
     let freshness = Freshness { theta: THETA, model: Model::Linear, ..Freshness::default() };
     let (status, changed) = live(freshness, in_turn).await;
     let shown: Vec<String> = status.sources.iter().zip(&changed).map(show).collect();
@@ -105,7 +105,7 @@ async fn intervals_and_freshness_are_what_the_paper_says() {
             let off = (ratio / expected - 1.0).abs();
             assert!(off < RATIO_TOLERANCE, "{ratio:.3} against {expected:.3}: {shown:#?}");
         }
-        // Nobody else asks: each pull ends with one delta, and the last may still be under way.
+        // No other client: each pull ends with one delta, and the last may still be running.
         let asked = origin.feed_counters().deltas;
         assert!((one.pulls..=one.pulls + 1).contains(&asked), "{asked} requests: {shown:#?}");
     }
@@ -113,8 +113,8 @@ async fn intervals_and_freshness_are_what_the_paper_says() {
     assert!(THETA - FRESHNESS_TOLERANCE <= freshness, "freshness {freshness}: {shown:#?}");
 }
 
-/// By default a broker takes changes to come at random: with sources that do, what is measured is what
-/// was asked for, at fewer pulls than eq. 3 has.
+/// By default a broker assumes random changes: for such sources the measured freshness is the aim, with
+/// fewer pulls than in eq. 3.
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_at_random_need_fewer_pulls() {
     let freshness = Freshness { theta: THETA_RANDOM, ..Freshness::default() };
@@ -123,7 +123,7 @@ async fn changes_at_random_need_fewer_pulls() {
     let measured = status.freshness.unwrap();
     println!("freshness {measured:.3}\n{}", shown.join("\n"));
     assert!((measured - THETA_RANDOM).abs() < 0.03, "freshness {measured}: {shown:#?}");
-    // As the broker knows them: how fast they could change depends on the machine.
+    // The rates that the broker estimated: the real ones depend on the machine.
     let bounds = Bounds { interval_min: 0.1, interval_max: 60.0 };
     let source = |it: &SourceStatus| {
         interval::Source::new(it.rate_per_second.unwrap(), it.elements.unwrap(), bounds)
@@ -135,7 +135,7 @@ async fn changes_at_random_need_fewer_pulls() {
     assert!(planned < 0.9 * printed, "{planned} of {printed} a second: {shown:#?}");
 }
 
-/// Renders a source and how fast it really changed.
+/// Renders a source with its real rate.
 fn show((source, (_, rate, _)): (&SourceStatus, &(usize, f64, Origin))) -> String {
     format!(
         "{}: {:.2} changes/s of {rate:.2}, interval {:.3} s, {} pulls, freshness {:.3}",
@@ -147,8 +147,8 @@ fn show((source, (_, rate, _)): (&SourceStatus, &(usize, f64, Origin))) -> Strin
     )
 }
 
-/// Changes elements in that order, `rate` times a second until `end`; returns how many times a second it
-/// was on this machine.
+/// Changes elements in that order, `rate` times a second until `end`; returns the real rate on this
+/// machine.
 async fn change(origin: &Origin, rate: f64, end: Instant, order: Order) -> f64 {
     let pause = Duration::from_secs_f64(1.0 / rate).max(COMMIT_EVERY);
     let mut ticks = tokio::time::interval(pause);
@@ -162,7 +162,7 @@ async fn change(origin: &Origin, rate: f64, end: Instant, order: Order) -> f64 {
             continue;
         }
         done += numbers.len() as u64;
-        // A commit has an element once.
+        // A commit has each element once.
         let numbers: BTreeSet<u64> = numbers.into_iter().map(order).collect();
         origin.update(numbers, &format!("change{done}")).await;
     }

@@ -1,5 +1,5 @@
-//! The admin's page Freshness of a running broker: what people see, what programs read, and what
-//! becomes of requests that nobody should send.
+//! Tests of the page Freshness of a running broker: HTML for people, JSON for programs, and wrong
+//! requests.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -17,7 +17,7 @@ use url::Url;
 /// A name that would be markup if it were not escaped.
 const NAME: &str = "a <script>alert(1)</script> & \"b\" 'c'";
 
-struct Site {
+struct TestBroker {
     broker: Running,
     origins: [Origin; 2],
     _dir: TempDir,
@@ -29,15 +29,15 @@ struct Seen {
     body: String,
 }
 
-impl Site {
-    /// A broker that knows the rates of two sources, and cannot reach a third.
+impl TestBroker {
+    /// Starts a broker that knows the rates of two sources, and cannot reach a third.
     async fn start() -> Self {
         let (one, other) = (Origin::start("00000000000000a1").await, Origin::start("b2").await);
         let away = Source::gatherer("away", Url::parse("http://127.0.0.1:9/").unwrap());
         let dir = tempfile::tempdir().unwrap();
         let mut config = config(dir.path(), vec![one.source(NAME), other.source("other"), away]);
         config.freshness.interval_max = 3_600.0;
-        // What a proxy shows the public pages below is not below what the admin listener is.
+        // The base URL of the public pages must not appear on the admin listener.
         config.daemon.base_url = Some(Url::parse("https://example.org/find/").unwrap());
         for origin in [&one, &other] {
             origin.update(0..100, "start").await;
@@ -84,15 +84,15 @@ fn number(value: &Value) -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_page_says_what_the_status_says_and_what_would_become_of_it() {
-    let site = Site::start().await;
+async fn the_page_shows_the_status_and_the_preview() {
+    let site = TestBroker::start().await;
     let json = site.json("freshness?interval=2+s&sort=name").await;
     assert_eq!((&json["policy"], &json["sources_total"]), (&"oap".into(), &3.into()), "{json}");
     let (status, listed) = (site.broker.status().await, json["sources"].as_array().unwrap());
     let names: Vec<&str> = status.sources.iter().map(|it| &*it.name).collect();
     assert_eq!(listed.iter().map(|it| it["name"].as_str().unwrap()).collect::<Vec<_>>(), names);
     assert_eq!(json["aim"], serde_json::json!({ "setting": "theta", "value": 0.9 }));
-    // The load is that of the intervals that are shown.
+    // The load is that of the shown intervals.
     let preview = &json["preview"];
     let changes = preview["sources"].as_array().unwrap();
     let load: f64 = changes.iter().map(|it| 3_600.0 / number(&it["interval_seconds"])).sum();
@@ -106,7 +106,7 @@ async fn the_page_says_what_the_status_says_and_what_would_become_of_it() {
     assert!(page.contains("interval = &quot;2 s&quot;\n# and without the line theta"), "{page}");
     assert!(page.contains("<dd>3<span>2 with a known rate</span></dd>"), "{page}");
     assert!(page.contains("failure") && page.contains("127.0.0.1:9"), "{page}");
-    // Neither sources nor parameters can bring markup.
+    // Neither sources nor parameters can inject markup.
     let escaped = "a &lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;b&quot; &#39;c&#39;";
     assert!(page.contains(escaped) && !page.contains("<script"), "{page}");
     assert_eq!(site.json("freshness?format=json").await["preview"], Value::Null);
@@ -114,9 +114,9 @@ async fn the_page_says_what_the_status_says_and_what_would_become_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_page_is_found_and_looks_like_the_others() {
-    let site = Site::start().await;
-    // The first page says what is broken, and leads to it.
+async fn the_overview_links_to_the_page_and_both_share_a_style() {
+    let site = TestBroker::start().await;
+    // The overview shows the failing source, and links to the page.
     let overview = site.page("").await;
     assert!(overview.contains("<h1>Broker") && overview.contains("127.0.0.1:9"), "{overview}");
     assert!(overview.contains("href=\"freshness\""), "{overview}");
@@ -135,7 +135,7 @@ async fn the_page_is_found_and_looks_like_the_others() {
         (200, &"text/css; charset=utf-8".parse().unwrap())
     );
     assert_eq!(site.ask("no/such/page", "text/html").await.status, 404);
-    // What changes something still needs the token, whether there is such a command or not.
+    // Every command needs the token, whether it exists or not.
     for path in ["freshness", "pull", "none"] {
         let url = url_of(site.broker.admin).join(path).unwrap();
         let refused = client().send(Request::post(url, "")).await.unwrap();
@@ -145,8 +145,8 @@ async fn the_page_is_found_and_looks_like_the_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nonsense_is_named_beside_its_field() {
-    let site = Site::start().await;
+async fn mistakes_are_shown_beside_their_fields() {
+    let site = TestBroker::start().await;
     let long = format!("theta={}", "9".repeat(2_000));
     for (query, field, said) in [
         ("theta=1", "theta", "from 0 to 0.9999"),
@@ -173,7 +173,7 @@ async fn nonsense_is_named_beside_its_field() {
         assert_eq!(json.status, 400, "{query}");
         assert!(json.body.contains("\"error\"") && json.body.contains(said), "{}", json.body);
     }
-    // Whatever page is asked for, there is one.
+    // Every page number has a page.
     for query in ["page=1000000&theta=0.9", "list=77", "sort=name", "utm_source=x&&=&%zz"] {
         site.page(&format!("freshness?{query}")).await;
     }

@@ -1,5 +1,5 @@
-//! Sources that mean harm, or are broken beyond it: each is bounded in time, memory and disk, stands
-//! in status by name and kind, and the good source beside it is collected and searched as before.
+//! Tests of hostile and broken sources: each is bounded in time, memory and disk, and named in status
+//! with its kind of failure. The good source beside it is collected and searched as before.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -25,27 +25,27 @@ const GOOD: &str = "000000000000000a";
 const BAD: &str = "000000000000000b";
 const OTHER: &str = "000000000000000c";
 
-/// The epoch that hostile sources speak of.
+/// The epoch of hostile sources.
 const EPOCH: u64 = 7;
 
-/// What a pull that goes wrong may take of memory, in bytes: two members of 64 MiB with their
-/// changes, and what the other tests of this process need beside it.
+/// Most memory for a failing pull, in bytes: two members of 64 MiB with their changes, and the other
+/// tests of this process.
 const MEMORY_BYTES_MAX: u64 = 600 << 20;
 
-/// A source that sends what it likes.
+/// A source that sends arbitrary bytes.
 struct Hostile {
     address: SocketAddr,
-    /// Bytes of bodies that it got rid of.
+    /// Bytes of bodies sent.
     sent: Arc<AtomicU64>,
     _tasks: JoinSet<()>,
 }
 
-/// What it sends after a request's head.
+/// Its answer after a request's head.
 #[derive(Clone)]
 enum Answer {
-    /// These bytes, and then it closes.
+    /// These bytes; then it closes.
     Once(Vec<u8>),
-    /// These bytes, and then others as long as somebody reads, a piece at a time.
+    /// These bytes, and then others as long as the client reads, a piece at a time.
     Forever(Vec<u8>, Arc<dyn Fn(u64) -> Vec<u8> + Send + Sync>),
     /// These bytes, and then one at a time with pauses.
     Trickle(Vec<u8>),
@@ -99,7 +99,7 @@ async fn talk(mut stream: TcpStream, answer: Answer, sent: Arc<AtomicU64>) {
     }
 }
 
-/// The head of an answer with a snapshot of so many objects that reaches serial `to`.
+/// Returns the head of an answer with a snapshot of `objects` objects up to serial `to`.
 fn head(framing: &str, objects: u64, to: u64) -> Vec<u8> {
     format!(
         "HTTP/1.1 200 OK\r\n{framing}\r\nHarvest-Kind: snapshot\r\nHarvest-Format: 1\r\n\
@@ -122,8 +122,8 @@ fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(u8::try_from(number).unwrap());
 }
 
-/// A sound member with one object, number `serial`, and a text; see docs/collection.md. `lie` is
-/// added to the length that it announces.
+/// Returns a sound member with one object, number `serial`, and a text; see docs/collection.md. `lie` is
+/// added to the announced length.
 fn member(serial: u64, text: &str, lie: u32) -> Vec<u8> {
     let (before, after) = section(serial, text.len());
     let plain = [&before, text, &after].concat();
@@ -133,7 +133,7 @@ fn member(serial: u64, text: &str, lie: u32) -> Vec<u8> {
     frame(serial, body, plain.as_bytes(), lie)
 }
 
-/// The same with a text of so many MiB in no room at all.
+/// Returns a small member whose text unpacks to `mebibytes` MiB.
 fn bomb(serial: u64, mebibytes: usize) -> Vec<u8> {
     let spaces = [b' '; 1 << 20];
     let (before, after) = section(serial, mebibytes << 20);
@@ -151,7 +151,7 @@ fn bomb(serial: u64, mebibytes: usize) -> Vec<u8> {
     frame(serial, [first, block, last].concat(), &plain, 0)
 }
 
-/// What stands before and after the text of an object.
+/// Returns the SOIF before and after the text of an object.
 fn section(serial: u64, text_bytes: usize) -> (String, String) {
     let before = format!(
         "@UPDATE {{\n@FILE {{ http://bad.example/{serial}\nGatherer-Id{{16}}:\t{BAD}\n\
@@ -186,7 +186,7 @@ fn frame(serial: u64, mut body: Vec<u8>, plain: &[u8], lie: u32) -> Vec<u8> {
     member
 }
 
-/// Text that does not pack.
+/// Returns text that does not compress.
 fn noise(seed: u64, bytes: usize) -> String {
     let mut state = seed + 1;
     let next = std::iter::repeat_with(|| {
@@ -197,14 +197,14 @@ fn noise(seed: u64, bytes: usize) -> String {
     next.take(bytes).collect()
 }
 
-/// Peak of this process' resident memory, in bytes.
+/// Returns the peak of this process' resident memory, in bytes.
 fn memory_peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|it| it.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// A broker with a good source and another, that is not patient.
+/// A broker with short timeouts, a good source and bad ones.
 struct Beside {
     good: Origin,
     broker: Running,
@@ -217,20 +217,20 @@ impl Beside {
         let dir = tempfile::tempdir().unwrap();
         let sources = std::iter::once(good.source("good")).chain(bad).collect();
         let mut config: Config = config(dir.path(), sources);
-        config.patience.request =
+        config.timeouts.request =
             Timeouts { idle: Duration::from_millis(300), ..Timeouts::default() };
-        config.patience.slot_max = Duration::from_millis(500);
+        config.timeouts.slot_max = Duration::from_millis(500);
         Self { good, broker: Running::start(config).await, _dir: dir }
     }
 
-    /// What the good source says is found.
+    /// Checks that new objects of the good source are found.
     async fn serves(&self, word: &str) {
         let version = self.good.update(1..=20, word).await;
         self.broker.caught_up("good", version).await;
         assert_eq!(self.broker.total(word).await, 20, "{word}");
     }
 
-    /// Waits until the bad source has failed so; meanwhile the good one is served.
+    /// Waits until the bad source has failed with `kind`; the good one must be served before and after.
     async fn fails(&self, kind: &str) -> SourceStatus {
         self.serves("before").await;
         let failed = |it: &Status| it.sources[1].errors.by_kind.contains_key(kind);
@@ -249,7 +249,7 @@ impl Beside {
     }
 }
 
-/// A source that answers so fails with `kind`, and has brought `objects` until then.
+/// Checks that a source with this answer fails with `kind`, after it has brought `objects`.
 async fn check(answer: Answer, kind: &str, objects: u64) {
     let hostile = Hostile::start(answer).await;
     let beside = Beside::start(vec![hostile.source()]).await;
@@ -263,27 +263,27 @@ async fn check(answer: Answer, kind: &str, objects: u64) {
 async fn wrong_sizes_are_found() {
     let text = "hostile";
     let whole = [member(1, text, 0), member(2, text, 0)].concat();
-    // More announced than comes.
+    // More bytes announced than sent.
     let more = [head("Content-Length: 100000", 2, 2), whole.clone()].concat();
     check(Answer::Once(more), "broken_off", 2).await;
-    // Less: the second member is cut.
+    // Fewer: the second member is cut.
     let less = head(&format!("Content-Length: {}", whole.len() - 9), 2, 2);
     check(Answer::Once([less, whole].concat()), "corrupt", 1).await;
-    // A member that is longer than it says, or that says to be larger than any may be.
+    // A member longer than announced, or announced longer than allowed.
     for lie in [1, u32::MAX / 2] {
         let lying = [member(1, text, 0), member(2, text, lie)].concat();
         let head = head(&format!("Content-Length: {}", lying.len()), 2, 2);
         check(Answer::Once([head, lying].concat()), "corrupt", 1).await;
     }
-    // More objects than anybody has.
+    // An impossible number of objects.
     let objects = head("Content-Length: 0", u64::MAX, 2);
     check(Answer::Once(objects), "over_limit", 0).await;
-    // 500 GB, announced: not a byte of it is taken.
+    // 500 GB announced: no byte of it is read.
     check(Answer::Once(head("Content-Length: 500000000000", 2, 2)), "over_limit", 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_feed_is_bounded() {
+async fn an_answer_that_is_no_feed_is_bounded() {
     let page = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_vec();
     check(Answer::Once(page), "not_a_feed", 0).await;
     check(Answer::Once(b"hello?\r\n\r\n".to_vec()), "broken_off", 0).await;
@@ -295,7 +295,7 @@ async fn what_is_no_feed_is_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_byte_now_and_then_is_given_up() {
+async fn a_source_that_trickles_bytes_is_given_up() {
     check(Answer::Trickle(head("Content-Length: 1000000", 2, 2)), "too_slow", 0).await;
     check(Answer::Trickle(b"HTTP/1.1 200 OK\r\nContent-Le".to_vec()), "too_slow", 0).await;
 }
@@ -319,7 +319,7 @@ async fn a_stream_without_end_ends_at_the_limit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bomb_is_not_unpacked_to_its_end() {
-    // The second goes beyond the 64 MiB that nobody looks at.
+    // The second exceeds the 64 MiB for which the ratio is not checked.
     let bombs = chunk(&[bomb(1, 33), bomb(2, 33)].concat());
     assert!(bombs.len() < 200_000);
     let bombs = Arc::new(move |_| bombs.clone());
@@ -343,7 +343,7 @@ async fn slow_sources_do_not_keep_the_others_waiting() {
     let dir = tempfile::tempdir().unwrap();
     let sources = (0..40).map(named).chain([good.source("zgood")]).collect();
     let mut settings = config(dir.path(), sources);
-    settings.patience.slot_max = Duration::from_millis(200);
+    settings.timeouts.slot_max = Duration::from_millis(200);
     let broker = Running::start(settings).await;
     let version = good.update(1..=20, "word").await;
     broker.caught_up("zgood", version).await;
@@ -354,7 +354,7 @@ async fn slow_sources_do_not_keep_the_others_waiting() {
     broker.stop().await;
 }
 
-/// A name behind which there is now this source, now that.
+/// An address that forwards to one source or another.
 struct Switch {
     address: SocketAddr,
     to: Arc<Mutex<SocketAddr>>,
@@ -381,7 +381,7 @@ impl Switch {
     }
 }
 
-/// Forwards bytes as long as the switch stands.
+/// Forwards bytes until the switch is turned.
 async fn forward(mut near: TcpStream, target: Arc<Mutex<SocketAddr>>) {
     let to = *target.lock().unwrap();
     let mut far = TcpStream::connect(to).await.unwrap();
@@ -397,7 +397,7 @@ async fn forward(mut near: TcpStream, target: Arc<Mutex<SocketAddr>>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_collection_under_the_name_takes_nothing_away_unconfirmed() {
+async fn another_collection_under_the_name_deletes_nothing_unconfirmed() {
     let first = Origin::start(BAD).await;
     let version = first.update(1_001..=1_300, "first").await;
     let other = Origin::start(OTHER).await;
@@ -407,15 +407,15 @@ async fn another_collection_under_the_name_takes_nothing_away_unconfirmed() {
     beside.broker.caught_up("bad", version).await;
     switch.turn(other.address());
     beside.serves("before").await;
-    // Twice, since what the other has brought must not make the loss look small.
+    // Twice, since the objects of the other collection must not make the loss look small.
     let held = |it: &Status| it.sources[1].errors.by_kind.get("loss").is_some_and(|it| 2 <= *it);
     let status = beside.broker.until("held", held).await;
     let bad = &status.sources[1];
-    assert!(bad.held.as_ref().unwrap().contains("300 of the 300"), "{bad:#?}");
+    assert!(bad.held.as_ref().unwrap().contains("300 of its 300"), "{bad:#?}");
     beside.serves("after").await;
-    assert_eq!(beside.broker.total("first").await, 300, "nothing is taken away");
+    assert_eq!(beside.broker.total("first").await, 300, "nothing is deleted");
 
-    // What it was is back: no word is needed.
+    // The first collection is back: no confirmation is needed.
     switch.turn(first.address());
     beside
         .broker
@@ -436,8 +436,8 @@ async fn another_collection_under_the_name_takes_nothing_away_unconfirmed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_epoch_that_goes_back_is_not_believed_unconfirmed() {
-    // The copy that somebody puts back: older, with other content under the same names.
+async fn an_older_epoch_is_not_accepted_unconfirmed() {
+    // A restored copy: older, with other content under the same names.
     let copy = Origin::start(BAD).await;
     copy.update(1_001..=1_200, "copy").await;
     let present = Origin::start(BAD).await;
@@ -459,7 +459,7 @@ async fn an_epoch_that_goes_back_is_not_believed_unconfirmed() {
     beside.broker.until("confirmed", taken).await;
     beside.broker.until("indexed", |it| it.index_covered == Some(it.serial)).await;
     assert_eq!((beside.broker.total("copy").await, beside.broker.total("present").await), (200, 0));
-    // And back by itself, as anything newer.
+    // A newer epoch needs no confirmation.
     switch.turn(present.address());
     beside.broker.caught_up("bad", version).await;
     assert_eq!(beside.broker.total("present").await, 300);

@@ -1,5 +1,5 @@
-//! The index over a real collection: it follows commits, deletes and epochs, and after a kill the
-//! two agree again.
+//! Tests of the index over a real collection: it follows commits, deletes and epochs, and after a kill
+//! the two agree again.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -53,7 +53,7 @@ impl Broker {
         assert_eq!(seen, expected, "{query}");
     }
 
-    /// Every object of the collection is in the index as it is, and nothing else.
+    /// Checks that the index has exactly the objects of the collection.
     fn agree(&self) {
         let mut live = BTreeMap::new();
         for scanned in self.collection.scan(0).unwrap() {
@@ -71,7 +71,7 @@ impl Broker {
             answer.hits.into_iter().map(|hit| (hit.url, hit.snippet.text)).collect();
         assert_eq!(seen, live);
         assert_eq!(answer.total, self.collection.len());
-        // One answers for each content.
+        // One object represents each content.
         let contents: std::collections::BTreeSet<&str> =
             live.values().map(|text| content(text)).collect();
         assert_eq!(self.ask("*", false).total, contents.len() as u64);
@@ -82,7 +82,7 @@ fn oid(url: &str) -> Oid {
     Oid { gatherer: GATHERER.to_owned(), url: url.to_owned() }
 }
 
-/// The content of an object with this text.
+/// Returns the content of an object with this text.
 fn content(text: &str) -> &str {
     text.split(' ').next().unwrap_or_default()
 }
@@ -141,7 +141,7 @@ fn a_new_epoch_builds_the_index_anew_and_a_restart_goes_on() {
     broker.agree();
 }
 
-/// What the child of the next test commits in round `round`.
+/// Returns the changes that the child of the next test commits in round `round`.
 fn round(round: usize) -> Vec<Change> {
     (0..20)
         .map(|n| {
@@ -158,7 +158,7 @@ fn round(round: usize) -> Vec<Change> {
 fn after_a_kill_index_and_collection_agree() {
     const DIR: &str = "HARVEST_TEST_KILLED_INDEX";
     if let Ok(dir) = std::env::var(DIR) {
-        // The child: commits and applies until it is killed, and says what it begins.
+        // The child process commits and applies until it is killed, and prints each start.
         let broker = Broker::open(Path::new(&dir));
         for number in 0.. {
             println!("\nbegins");

@@ -1,4 +1,4 @@
-//! Repositories of OAI-PMH as sources of a broker: ours over HTTP, and ones that fail.
+//! Tests of OAI-PMH repositories as sources of a broker: those of Harvest over HTTP, and failing ones.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -15,7 +15,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use broker::source::{Oai, Source};
 use collection::{Change, Version};
-use common::{Origin, PATIENCE, Running, config, record, url_of};
+use common::{Origin, Running, STEP_MAX, config, record, url_of};
 use exchange::repository::{Daemon, Repository, Settings};
 use net::clock;
 use net::shutdown::Shutdown;
@@ -24,11 +24,11 @@ use url::Url;
 
 const G: &str = "0123456789abcdef";
 
-/// What comes in the place of the repository's answers, if anything.
+/// Text in place of the repository's answers, if any.
 type Instead = Arc<Mutex<Option<&'static str>>>;
 
-/// A collection as a repository, and what was asked of it.
-struct Site {
+/// A collection as a repository, and the requests to it.
+struct TestRepository {
     origin: Origin,
     address: SocketAddr,
     repository: Repository,
@@ -39,7 +39,7 @@ struct Site {
     _dir: tempfile::TempDir,
 }
 
-impl Drop for Site {
+impl Drop for TestRepository {
     fn drop(&mut self) {
         self.shutdown.start();
     }
@@ -61,7 +61,7 @@ async fn watch(State(watched): State<Watched>, request: Request, next: Next) -> 
     }
 }
 
-impl Site {
+impl TestRepository {
     async fn start(syndication: Option<Syndication>) -> Self {
         let origin = Origin::start(G).await;
         let dir = tempfile::tempdir().unwrap();
@@ -86,7 +86,7 @@ impl Site {
         site
     }
 
-    /// Waits until it can make lists.
+    /// Waits until the repository can serve lists.
     async fn ready(&self) {
         while self.repository.counters().ready == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -108,9 +108,9 @@ fn soif() -> Oai {
     Oai { prefixes: vec!["soif".to_owned()], ..Oai::default() }
 }
 
-/// Waits until a search finds so many.
+/// Waits until a search finds `total` objects.
 async fn finds(broker: &Running, query: &str, total: u64) {
-    let deadline = clock::monotonic() + PATIENCE;
+    let deadline = clock::monotonic() + STEP_MAX;
     loop {
         let found = broker.total(query).await;
         if found == total {
@@ -122,8 +122,8 @@ async fn finds(broker: &Running, query: &str, total: u64) {
 }
 
 #[tokio::test]
-async fn a_repository_of_ours_is_a_source_like_its_feed() {
-    let site = Site::start(None).await;
+async fn a_harvest_repository_gives_the_same_objects_as_its_feed() {
+    let site = TestRepository::start(None).await;
     site.origin.update(1..=25, "alpha").await;
     let dir = tempfile::tempdir().unwrap();
     let broker = Running::start(config(dir.path(), vec![site.source(soif())])).await;
@@ -131,7 +131,7 @@ async fn a_repository_of_ours_is_a_source_like_its_feed() {
     let first = broker.source("library").await;
     assert_eq!((first.kind.as_str(), first.objects, first.elements), ("oai", 25, Some(25)));
     assert_eq!(first.errors.count, 0, "{:?}", first.errors.last);
-    // The same objects as of its feed.
+    // The same objects as from its feed.
     let hit = &broker.search("alpha").await["hits"][0];
     assert!(hit["url"].as_str().unwrap().starts_with("http://example.org/object/"), "{hit}");
 
@@ -146,7 +146,7 @@ async fn a_repository_of_ours_is_a_source_like_its_feed() {
     assert!(0.0 < source.rate_per_second.unwrap(), "{source:?}");
     assert_eq!((source.objects, source.errors.count), (24, 0), "{:?}", source.errors.last);
 
-    // After a restart it goes on where it was.
+    // After a restart it goes on where it stopped.
     let asked = site.asked();
     assert!(asked.iter().any(|it| it == "verb=ListMetadataFormats"), "{asked:?}");
     broker.stop().await;
@@ -161,8 +161,8 @@ async fn a_repository_of_ours_is_a_source_like_its_feed() {
 }
 
 #[tokio::test]
-async fn dublin_core_makes_objects_of_the_repository() {
-    let site = Site::start(None).await;
+async fn dublin_core_records_become_objects_of_the_repository() {
+    let site = TestRepository::start(None).await;
     site.origin.update(1..=12, "alpha").await;
     let dir = tempfile::tempdir().unwrap();
     let oai = Oai { keep_original: true, ..Oai::default() };
@@ -177,8 +177,8 @@ async fn dublin_core_makes_objects_of_the_repository() {
 }
 
 #[tokio::test]
-async fn a_repository_that_fails_is_named_and_goes_on() {
-    let site = Site::start(None).await;
+async fn a_failing_repository_is_named_and_pulled_again() {
+    let site = TestRepository::start(None).await;
     site.origin.update(1..=25, "alpha").await;
     *site.instead.lock().unwrap() = Some(
         "<?xml version=\"1.0\"?><OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\">\
@@ -200,13 +200,13 @@ async fn a_repository_that_fails_is_named_and_goes_on() {
 }
 
 #[tokio::test]
-async fn a_repository_that_says_when_it_is_updated_is_pulled_then() {
+async fn a_repository_is_pulled_at_its_announced_update_times() {
     let daily = Syndication {
         period: Some("daily".to_owned()),
         frequency: None,
         base: Some("2026-01-31T12:00:00Z".to_owned()),
     };
-    let site = Site::start(Some(daily)).await;
+    let site = TestRepository::start(Some(daily)).await;
     site.origin.update(1..=3, "alpha").await;
     let dir = tempfile::tempdir().unwrap();
     let settings = |oai| {
@@ -223,11 +223,10 @@ async fn a_repository_that_says_when_it_is_updated_is_pulled_then() {
     broker.stop().await;
 }
 
-/// The version that the broker's cursor of the source is to reach says nothing here: its serials are the
-/// broker's own. What counts is what can be found.
+/// The test looks only at search results: the serials in the cursor of a repository are the broker's own.
 #[tokio::test]
-async fn objects_come_from_wherever_they_are_newest() {
-    let site = Site::start(None).await;
+async fn the_newest_version_of_an_object_wins() {
+    let site = TestRepository::start(None).await;
     let version: Version = site.origin.update(1..=3, "alpha").await;
     let dir = tempfile::tempdir().unwrap();
     let sources = vec![site.origin.source("feed"), site.source(soif())];
@@ -244,14 +243,14 @@ async fn objects_come_from_wherever_they_are_newest() {
 }
 
 #[tokio::test]
-async fn what_a_harvest_brought_is_not_newer_than_the_feed() {
-    let site = Site::start(None).await;
+async fn a_harvested_record_does_not_block_newer_ones_of_the_feed() {
+    let site = TestRepository::start(None).await;
     site.origin.update(1..=2, "alpha").await;
     let dir = tempfile::tempdir().unwrap();
     let sources = vec![site.origin.source("feed"), site.source(soif())];
     let broker = Running::start(config(dir.path(), sources)).await;
     broker.until("both hold all", |it| it.sources.iter().all(|it| it.objects == 2)).await;
-    // From now on the feed alone brings what changes.
+    // From now on only the feed brings changes.
     *site.instead.lock().unwrap() = Some("<html>closed</html>");
     site.origin.commit(vec![Change::Update(record(G, 2, "beta"))]).await;
     finds(&broker, "beta", 1).await;
@@ -261,12 +260,12 @@ async fn what_a_harvest_brought_is_not_newer_than_the_feed() {
 
 #[tokio::test]
 async fn a_harvest_that_takes_longer_than_a_pull_goes_on_and_has_not_failed() {
-    let site = Site::start(None).await;
+    let site = TestRepository::start(None).await;
     site.origin.update(1..=60, "alpha").await;
     let dir = tempfile::tempdir().unwrap();
     let oai = Oai { delay: Duration::from_millis(500), ..soif() };
     let mut config = config(dir.path(), vec![site.source(oai)]);
-    config.patience.pull_max = Duration::from_secs(2);
+    config.timeouts.pull_max = Duration::from_secs(2);
     let broker = Running::start(config).await;
     let goes_on = |it: &broker::status::Status| {
         it.sources[0].warnings.iter().any(|it| it.contains("goes on"))
@@ -278,8 +277,7 @@ async fn a_harvest_that_takes_longer_than_a_pull_goes_on_and_has_not_failed() {
     broker.stop().await;
 }
 
-/// Answers as a repository that has one record, and sends more than may come where it is asked for what
-/// changed before a date alone.
+/// Answers as a repository with one record; a list without `from` is larger than the limit.
 fn with_a_gap(query: &str) -> String {
     let body = if query.contains("verb=Identify") {
         "<Identify><repositoryName>Gap</repositoryName><baseURL>http://h/oai</baseURL>\
@@ -313,7 +311,7 @@ fn with_a_gap(query: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_source_with_a_gap_is_well_and_says_so() {
+async fn a_source_with_a_gap_succeeds_with_a_warning() {
     let listener = net::server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let url = url_of(listener.local_addr().unwrap()).join("oai").unwrap();
     let answer = |request: Request| async move {
@@ -329,15 +327,15 @@ async fn a_source_with_a_gap_is_well_and_says_so() {
     let status = broker.until("is pulled", |it| it.sources[0].pulls != 0).await;
     let source = &status.sources[0];
     assert_eq!((source.errors.count, source.objects), (0, 1), "{source:#?}");
-    assert!(source.warnings[0].contains("cannot be had"), "{:?}", source.warnings);
+    assert!(source.warnings[0].contains("cannot be harvested"), "{:?}", source.warnings);
     broker.stop().await;
     shutdown.start();
     serving.await.unwrap().unwrap();
 }
 
 #[tokio::test]
-async fn a_repository_that_holds_more_than_it_may_is_not_asked() {
-    let site = Site::start(None).await;
+async fn a_repository_above_records_max_is_not_asked() {
+    let site = TestRepository::start(None).await;
     site.origin.update(1..=25, "alpha").await;
     let dir = tempfile::tempdir().unwrap();
     let broker = Running::start(config(dir.path(), vec![site.source(soif())])).await;

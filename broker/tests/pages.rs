@@ -1,5 +1,5 @@
-//! The broker's public routes over a real collection and index: what people click through, and what
-//! programs read.
+//! Tests of the broker's public routes over a real collection and index: pages for people, and answers
+//! for programs.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -20,7 +20,7 @@ use tower::ServiceExt as _;
 
 const GATHERER: &str = "0123456789abcdef";
 const NOW: Stamp = Stamp(1_700_000_000_000);
-/// Objects about harvest, without the two that repeat the content of others.
+/// Objects about harvest, without two duplicates.
 const HARVESTS: usize = 25;
 
 struct Site {
@@ -44,7 +44,7 @@ impl Seen {
         serde_json::from_str(&self.body).unwrap()
     }
 
-    /// The address in the first `href` after `mark`.
+    /// Returns the URL in the first `href` after `mark`.
     fn link_after(&self, mark: &str) -> Option<String> {
         let rest = &self.body[self.body.find(mark)?..];
         let start = rest.find("href=\"")? + 6;
@@ -52,7 +52,7 @@ impl Seen {
         Some(rest[start..start + end].replace("&amp;", "&"))
     }
 
-    /// The addresses of the hits' titles.
+    /// Returns the URLs of the hits' titles.
     fn hits(&self) -> Vec<String> {
         let titles = self.body.split("<h3 dir=\"auto\"><a href=\"").skip(1);
         titles.map(|it| it[..it.find('"').unwrap()].to_owned()).collect()
@@ -128,7 +128,7 @@ impl Site {
         self.ask("GET", uri, "text/html,*/*").await
     }
 
-    async fn found(&self, uri: &str) -> Seen {
+    async fn get_ok(&self, uri: &str) -> Seen {
         let seen = self.get(uri).await;
         assert_eq!(seen.status, 200, "{uri}: {}", seen.body);
         seen
@@ -136,14 +136,14 @@ impl Site {
 }
 
 #[tokio::test]
-async fn the_first_page_says_what_there_is() {
+async fn the_start_page_shows_the_number_of_objects() {
     let site = Site::new();
-    let seen = site.found("/").await;
+    let seen = site.get_ok("/").await;
     assert!(seen.body.contains(&format!("{} objects", HARVESTS + 4)), "{}", seen.body);
     assert!(seen.body.contains("autofocus") && !seen.body.contains("class=\"hits\""));
-    let browsed = site.found(&seen.link_after("class=\"facts\"").unwrap()).await;
+    let browsed = site.get_ok(&seen.link_after("class=\"facts\"").unwrap()).await;
     assert_eq!(browsed.hits().len(), 10);
-    assert_eq!(site.found("/?q=*&limit=0").await.hits().len(), 10, "a page is never empty-handed");
+    assert_eq!(site.get_ok("/?q=*&limit=0").await.hits().len(), 10, "a page always has hits");
 }
 
 #[tokio::test]
@@ -152,7 +152,7 @@ async fn paging_shows_every_object_once() {
     let (mut all, mut pages) = (Vec::new(), 0);
     let mut next = Some("/?q=harvest&sort=url".to_owned());
     while let Some(uri) = next {
-        let seen = site.found(&uri).await;
+        let seen = site.get_ok(&uri).await;
         all.extend(seen.hits());
         pages += 1;
         next = seen.link_after("<a rel=\"next\"");
@@ -164,47 +164,47 @@ async fn paging_shows_every_object_once() {
 #[tokio::test]
 async fn facets_narrow_and_chips_widen() {
     let site = Site::new();
-    let all = site.found("/?q=gatherer").await;
+    let all = site.get_ok("/?q=gatherer").await;
     assert!(all.body.contains(&format!("{} results", HARVESTS + 1)), "{}", all.body);
-    let narrowed = site.found(&all.link_after("<h2 id=\"wide-host\">").unwrap()).await;
+    let narrowed = site.get_ok(&all.link_after("<h2 id=\"wide-host\">").unwrap()).await;
     assert!(narrowed.body.contains(&format!("{HARVESTS} results")), "{}", narrowed.body);
     assert!(narrowed.body.contains("aria-current=\"true\""));
-    let widened = site.found(&narrowed.link_after("class=\"chips\"").unwrap()).await;
+    let widened = site.get_ok(&narrowed.link_after("class=\"chips\"").unwrap()).await;
     assert!(widened.body.contains(&format!("{} results", HARVESTS + 1)), "{}", widened.body);
 }
 
 #[tokio::test]
 async fn a_hit_shows_its_words_its_copies_and_its_summary() {
     let site = Site::new();
-    let seen = site.found("/?q=title:%22part+0%22+gatherer").await;
+    let seen = site.get_ok("/?q=title:%22part+0%22+gatherer").await;
     assert_eq!(seen.hits(), ["https://example.org/0.html"]);
     assert!(seen.body.contains("<mark>gatherer</mark>"), "{}", seen.body);
     assert!(seen.body.contains("at 2 other places"), "{}", seen.body);
-    let summary = site.found(&seen.link_after("class=\"meta\"").unwrap()).await;
+    let summary = site.get_ok(&seen.link_after("class=\"meta\"").unwrap()).await;
     assert!(summary.body.contains("<h1 dir=\"auto\">Harvest, part 0</h1>"), "{}", summary.body);
     assert!(summary.body.contains("2023-11-14 22:13:20 UTC"), "{}", summary.body);
     for copy in ["mirror", "other"] {
         let of_copy = seen.link_after(&format!("https://{copy}.example.net/0.html</bdi>"));
-        let copy = site.found(&of_copy.unwrap()).await;
+        let copy = site.get_ok(&of_copy.unwrap()).await;
         assert!(copy.body.contains("Harvest, part 0"));
     }
-    let both = site.found("/?q=title:%22part+0%22&duplicates=true").await;
+    let both = site.get_ok("/?q=title:%22part+0%22&duplicates=true").await;
     assert_eq!(both.hits().len(), 3);
 }
 
 #[tokio::test]
 async fn a_file_is_shown_as_a_path_and_leads_to_its_summary() {
     let site = Site::new();
-    let seen = site.found("/?q=readme").await;
+    let seen = site.get_ok("/?q=readme").await;
     assert!(seen.body.contains("href=\"file:///srv/docs/read%20me.txt\""), "{}", seen.body);
     assert!(seen.body.contains("/srv/docs/read me.txt"), "{}", seen.body);
-    let summary = site.found(&seen.hits()[0]).await;
+    let summary = site.get_ok(&seen.hits()[0]).await;
     assert!(summary.body.contains("/srv/docs/read me.txt"), "{}", summary.body);
     assert!(!summary.body.contains("Open the original"));
 }
 
 #[tokio::test]
-async fn a_bad_query_keeps_its_text_and_shows_the_place() {
+async fn a_bad_query_keeps_its_text_and_shows_the_mistake() {
     let site = Site::new();
     let seen = site.get("/?q=title:(harvest&type=HTML&sort=newest").await;
     assert_eq!(seen.status, 400);
@@ -218,9 +218,9 @@ async fn a_bad_query_keeps_its_text_and_shows_the_place() {
 }
 
 #[tokio::test]
-async fn the_api_answers_in_the_agreed_shape() {
+async fn the_api_answers_in_the_documented_form() {
     let site = Site::new();
-    let seen = site.found("/api/search?q=harvest+gatherer&limit=2&offset=1&sort=url").await;
+    let seen = site.get_ok("/api/search?q=harvest+gatherer&limit=2&offset=1&sort=url").await;
     let answer = seen.json();
     assert_eq!(answer["total"], HARVESTS);
     assert!(answer["took_us"].is_u64());
@@ -241,14 +241,14 @@ async fn the_api_answers_in_the_agreed_shape() {
     assert_eq!(hit["gatherer"], "Physics");
     let types = answer["facets"]["type"].as_array().unwrap();
     assert_eq!(types[0], serde_json::json!(["HTML", HARVESTS]));
-    let none = site.found("/api/search?q=harvest&year=1999").await.json();
+    let none = site.get_ok("/api/search?q=harvest&year=1999").await.json();
     assert_eq!((none["total"].as_u64(), none["hits"].as_array().unwrap().len()), (Some(0), 0));
-    let count = site.found("/api/search?q=*&limit=0").await.json();
+    let count = site.get_ok("/api/search?q=*&limit=0").await.json();
     assert_eq!(count["total"], HARVESTS + 2);
 }
 
 #[tokio::test]
-async fn the_api_says_what_is_wrong_and_where() {
+async fn the_api_names_a_mistake_and_its_position() {
     let site = Site::new();
     let error = async |uri: &str| {
         let seen = site.ask("GET", uri, "*/*").await;
@@ -273,11 +273,11 @@ async fn the_api_says_what_is_wrong_and_where() {
 async fn an_object_is_a_page_soif_or_json() {
     let site = Site::new();
     let oid = format!("/object?oid={GATHERER}:https://example.org/7.html");
-    let soif_seen = site.found(&format!("{oid}&format=soif")).await;
+    let soif_seen = site.get_ok(&format!("{oid}&format=soif")).await;
     assert_eq!(soif_seen.media(), "application/index.obj.HARVEST-SOIF-1");
     let expected = objects().remove(7);
     assert_eq!(soif::parse(soif_seen.body.as_bytes()).unwrap(), std::slice::from_ref(&expected));
-    let json = site.found(&format!("{oid}&format=json")).await.json();
+    let json = site.get_ok(&format!("{oid}&format=json")).await.json();
     assert_eq!(soif::json::from_json(&json).unwrap(), expected);
     let asked = site.ask("GET", &oid, "application/json").await;
     assert_eq!(asked.json(), json);
@@ -295,7 +295,7 @@ async fn an_object_is_a_page_soif_or_json() {
 }
 
 #[tokio::test]
-async fn every_address_answers_head() {
+async fn every_url_answers_head() {
     let site = Site::new();
     let oid = format!("/object?oid={GATHERER}:https://example.org/7.html");
     for uri in ["/", "/?q=part", "/api/search?q=part", &oid, "/assets/style.css", "/none"] {
@@ -309,10 +309,10 @@ async fn every_address_answers_head() {
 }
 
 #[tokio::test]
-async fn a_foreign_object_cannot_act_on_a_page() {
+async fn a_foreign_object_cannot_run_in_a_page() {
     let site = Site::new();
-    let results = site.found("/?q=evil").await;
-    let summary = site.found(&results.hits()[0]).await;
+    let results = site.get_ok("/?q=evil").await;
+    let summary = site.get_ok(&results.hits()[0]).await;
     for seen in [&results, &summary] {
         let lower = seen.body.to_ascii_lowercase();
         for bad in ["<script", "<img src=x", "=\"javascript:", "=\"data:"] {
@@ -320,7 +320,7 @@ async fn a_foreign_object_cannot_act_on_a_page() {
         }
         assert!(lower.contains("&lt;script&gt;"), "it is shown as text: {}", seen.body);
     }
-    let api = site.found("/api/search?q=evil").await.json();
+    let api = site.get_ok("/api/search?q=evil").await.json();
     let html = api["hits"][0]["snippet_html"].as_str().unwrap();
     assert!(!html.contains("<script") && html.contains("<mark>"), "{html}");
 }

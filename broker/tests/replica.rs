@@ -1,4 +1,4 @@
-//! A broker that reads a replica where it lies answers as the primary does.
+//! Test of a broker that reads a replica from its directory: it answers as the primary does.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use broker::source::Source;
 use collection::Version;
-use collection::pull::Asking;
+use collection::pull::FeedClient;
 use collection::replica::Follower;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use common::{Origin, PATIENCE, Running, client, config, url_of};
+use common::{Origin, Running, STEP_MAX, client, config, url_of};
 
-/// What is found, in its order.
+/// Returns the URLs of the hits, in their order.
 async fn hits(broker: &Running, query: &str) -> Vec<String> {
     let found = broker.search(query).await;
     let url = |it: &Value| it["url"].as_str().unwrap().to_owned();
@@ -29,7 +29,7 @@ async fn follow(follower: &mut Follower, version: Version) {
             follower.follow(Duration::from_secs(1)).await.unwrap();
         }
     };
-    timeout(PATIENCE, followed).await.unwrap();
+    timeout(STEP_MAX, followed).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -42,14 +42,14 @@ async fn a_search_at_a_replica_equals_the_primary_s() {
     let mut replica = Source::replica("papers", &link).unwrap();
     replica.follow = true;
     let secondary = Running::start(config(&dir.path().join("secondary"), vec![replica])).await;
-    // What is not there yet is named, and looked for.
+    // A missing replica is an error, and is tried again.
     let status = secondary.until("named", |it| it.sources[0].errors.last.is_some()).await;
     let error = status.sources[0].errors.last.as_ref().unwrap();
     assert!(error.contains("the replica has not come yet"), "{error}");
 
     let log = dir.path().join("log");
     let base = url_of(primary.address);
-    let ask = Asking::new(client(), base, "primary").allow_private(true);
+    let ask = FeedClient::new(client(), base, "primary").allow_private(true);
     let mut follower = Follower::open(ask, log.clone()).await.unwrap();
     let (mut kept, mut rounds) = (Vec::new(), Vec::new());
     for round in 0..4_u64 {

@@ -1,4 +1,4 @@
-//! A broker as an OAI-PMH repository of what it has collected.
+//! Test of a broker as an OAI-PMH repository of its collection.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -13,7 +13,7 @@ const A: &str = "000000000000000a";
 const B: &str = "000000000000000b";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_collected_can_be_harvested_by_gatherer() {
+async fn the_collection_can_be_harvested_by_gatherer() {
     let (a, b) = (Origin::start(A).await, Origin::start(B).await);
     let (in_a, in_b) = (a.update(1..=5, "alpha").await, b.update(1..=3, "beta").await);
     let dir = tempfile::tempdir().unwrap();

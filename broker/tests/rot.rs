@@ -1,5 +1,5 @@
-//! A byte of the broker's data that changes between two runs: what was lost is fetched again, and
-//! search finds everything.
+//! Tests of bit rot: a byte of the broker's data changes between two runs. The lost objects are fetched
+//! again, and search finds everything.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -10,14 +10,15 @@ use std::path::Path;
 
 use collection::member::{Decoder, MEMBER_BYTES_MAX, Member};
 use collection::{Batch, Change, Collection, Note, Options, Scanned, Stamp};
-use common::{Origin, PATIENCE, Running, config};
+use common::{Origin, Running, STEP_MAX, config};
 use net::clock;
 
 const ID: &str = "000000000000000c";
 const OBJECTS: u64 = 300;
 
-/// Opens the collection of a broker that does not run; `seal`: and ends its segment.
-fn look(data: &Path, seal: bool) -> usize {
+/// Opens the collection of a stopped broker, with `seal` ends its segment, and returns the number of its
+/// problems.
+fn problems(data: &Path, seal: bool) -> usize {
     let (collection, _) =
         Collection::open(&data.join("collection"), Options::default(), Stamp(clock::now_ms()))
             .unwrap();
@@ -51,24 +52,24 @@ async fn check(sealed: bool) {
     let broker = start().await;
     broker.caught_up("a", version).await;
     broker.stop().await;
-    assert_eq!(look(dir.path(), sealed), 0);
+    assert_eq!(problems(dir.path(), sealed), 0);
     flip(dir.path());
 
     let broker = start().await;
     let found = broker.until("the damage is found", |it| it.damaged_total == 1).await;
-    assert_eq!(found.objects, OBJECTS, "nothing is given up");
+    assert_eq!(found.objects, OBJECTS, "no object is given up");
     let pulled = |it: &broker::status::Status| it.sources.iter().all(|it| 0 < it.pulls);
-    broker.until("what was lost is fetched", pulled).await;
+    broker.until("the lost objects are fetched", pulled).await;
     broker.caught_up("a", version).await;
     assert_eq!(broker.total("object").await, OBJECTS);
-    let healed = broker.until("it is made good", |it| it.damaged.is_empty()).await;
+    let healed = broker.until("the damage is repaired", |it| it.damaged.is_empty()).await;
     assert_eq!(healed.objects, OBJECTS);
     broker.stop().await;
-    assert_eq!(look(dir.path(), false), 0);
+    assert_eq!(problems(dir.path(), false), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broker_whose_feed_is_not_whole_is_not_ready_until_it_is() {
+async fn a_broker_with_a_damaged_feed_is_not_ready_until_it_is_repaired() {
     let origin = Origin::start(ID).await;
     let dir = tempfile::tempdir().unwrap();
     let version = origin.update(0..OBJECTS, "object").await;
@@ -76,7 +77,7 @@ async fn a_broker_whose_feed_is_not_whole_is_not_ready_until_it_is() {
     let broker = start().await;
     broker.caught_up("a", version).await;
     broker.stop().await;
-    assert_eq!(look(dir.path(), true), 0);
+    assert_eq!(problems(dir.path(), true), 0);
     let broker = start().await;
     broker.caught_up("a", version).await;
     let get = async |address, path: &str| {
@@ -87,12 +88,12 @@ async fn a_broker_whose_feed_is_not_whole_is_not_ready_until_it_is() {
     };
     assert_eq!(get(broker.address, "readyz").await.0, 200);
     flip(dir.path());
-    // What is damaged is found as it is read, if not before: the answer breaks off there.
+    // Damage is found by a read at the latest: the answer breaks off there.
     let feed = common::url_of(broker.address).join("feed").unwrap();
     let ask =
         async || common::client().send(net::client::Request::get(feed.clone())).await.unwrap();
     drop(ask().await.bytes(1 << 20).await);
-    assert!(ask().await.header("harvest-missing").is_some(), "there is a snapshot of the rest");
+    assert!(ask().await.header("harvest-missing").is_some(), "the feed has a snapshot of the rest");
     let (status, said) = get(broker.address, "readyz").await;
     let folder = dir.path().display().to_string();
     assert!(status == 503 && !said.contains(&folder), "{said}");
@@ -115,8 +116,8 @@ async fn a_broker_whose_feed_is_not_whole_is_not_ready_until_it_is() {
     broker.stop().await;
 }
 
-/// Changes a byte in the header of the member that has the delete of an object, or else of the last
-/// one that has changes, after ending its segment.
+/// Ends the segment, then changes a byte in the header of the member with a delete, or else of the last
+/// member with other changes.
 fn lose_header(data: &Path, of_delete: bool) {
     let folder = data.join("collection");
     let options = Options { segment_bytes_max: 1, ..Options::default() };
@@ -158,23 +159,23 @@ async fn check_header(of_delete: bool, has_keys: bool) {
 
     let broker = start().await;
     broker.caught_up("a", version).await;
-    broker.until("it is made good", |it| it.damaged.is_empty()).await;
-    let end = clock::monotonic() + PATIENCE;
+    broker.until("the damage is repaired", |it| it.damaged.is_empty()).await;
+    let end = clock::monotonic() + STEP_MAX;
     while broker.total("object").await != OBJECTS {
         assert!(clock::monotonic() < end);
     }
     broker.stop().await;
-    assert_eq!(look(dir.path(), false), 0);
+    assert_eq!(problems(dir.path(), false), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_damaged_at_a_start_is_fetched_again() {
+async fn objects_damaged_before_a_start_are_fetched_again() {
     check_header(false, true).await;
     check_header(false, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_lives_again_since_its_delete_was_lost_goes() {
+async fn an_object_whose_delete_was_lost_is_deleted_again() {
     check_header(true, true).await;
     check_header(true, false).await;
 }

@@ -1,4 +1,4 @@
-//! What is indexed: a collection that was gathered, or generated records.
+//! The corpus of the benchmarks: a gathered collection, or generated records.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,18 +7,18 @@ use collection::{Batch, Change, Collection, Options, Stamp};
 use soif::Record;
 use soif::digest::Md5;
 
-/// Generated records, unless a collection is named.
+/// Number of generated records, unless a collection is named.
 const RECORDS: u64 = 30_000;
 /// Records of a commit.
 const BATCH: u64 = 1_000;
 /// Words of the generated language.
 const WORDS: usize = 100_000;
-/// What generated records say they were gathered by.
+/// Gatherer id of generated records.
 pub(crate) const GATHERER: &str = "0123456789abcdef";
 
 pub(crate) struct Corpus {
     pub(crate) collection: Collection,
-    pub(crate) said: String,
+    pub(crate) description: String,
 }
 
 impl Corpus {
@@ -32,8 +32,8 @@ impl Corpus {
         }
         let from =
             named.map_or_else(|| "generated".to_owned(), |it| format!("of {}", it.display()));
-        let said = format!("corpus: {} objects, {from}", collection.len());
-        Self { collection, said }
+        let description = format!("corpus: {} objects, {from}", collection.len());
+        Self { collection, description }
     }
 }
 
@@ -51,11 +51,11 @@ fn n_ms(n: u64) -> u64 {
     1_700_000_000_000 + n
 }
 
-/// Writes texts whose words are as frequent as those of natural language: the n-th most frequent of
-/// [`WORDS`] stands in proportion to 1/n.
+/// Generator of texts with the word frequencies of natural language: that of the n-th most frequent of
+/// [`WORDS`] is proportional to 1/n.
 struct Language {
     words: Vec<String>,
-    /// Cumulated frequencies, up to 1.
+    /// Cumulative frequencies, up to 1.
     cumulated: Vec<f64>,
     state: u64,
 }
@@ -107,7 +107,7 @@ impl Language {
         text
     }
 
-    /// Text of 1 to 2 KB, and the attributes that a gatherer adds.
+    /// Returns a record with 1 to 2 KB of text and the attributes that a gatherer adds.
     fn record(&mut self, n: u64) -> Record {
         let host = n % 97;
         let url = format!("http://www{host}.example.org/{:03}/page-{n}.html", n / 97 % 997);

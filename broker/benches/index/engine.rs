@@ -1,4 +1,4 @@
-//! Indexing and engine time against the bare engine.
+//! Benchmarks of indexing and searching against the bare engine.
 
 use std::path::Path;
 
@@ -78,7 +78,7 @@ pub(crate) fn indexing(corpus: &Corpus, dir: &Path, rounds: usize) -> Index {
     last.unwrap()
 }
 
-/// An empty index of the same schema.
+/// Returns an empty index of the same schema.
 fn bare(index: &Index, dir: &Path) -> tantivy::Index {
     let engine = tantivy::Index::create_in_dir(dir, index.engine().schema()).unwrap();
     let name = "harvest_exact_1";
@@ -100,7 +100,7 @@ fn writer(engine: &tantivy::Index, options: IndexOptions) -> IndexWriter {
     writer
 }
 
-/// Asks the standing queries of both, in turns.
+/// Runs the standing queries on both, alternating.
 pub(crate) fn queries(index: &Index) {
     let searcher = index.engine().reader().unwrap().searcher();
     let hand = Hand::new(index, &searcher);
@@ -142,15 +142,15 @@ pub(crate) fn queries(index: &Index) {
     }
 }
 
-/// Queries as one writes them by hand for this schema.
+/// Queries written by hand for this schema.
 pub(crate) struct Hand<'a> {
     index: &'a Index,
-    /// The most frequent words of the titles, as they are.
+    /// The most frequent words of the bodies.
     words: Vec<String>,
 }
 
 impl<'a> Hand<'a> {
-    /// Picks words from the corpus itself: of the first, of the second, and of the third rank.
+    /// Picks frequent words from the corpus itself.
     pub(crate) fn new(index: &'a Index, searcher: &Searcher) -> Self {
         let field = index.engine().schema().get_field("body").unwrap();
         let mut counts = std::collections::HashMap::new();
@@ -170,7 +170,7 @@ impl<'a> Hand<'a> {
         Self { index, words }
     }
 
-    /// Words by frequency: 0 is the most frequent.
+    /// Returns the word of that rank: 0 is the most frequent.
     pub(crate) fn word(&self, rank: usize) -> &str {
         &self.words[rank.min(self.words.len() - 1)]
     }
@@ -179,7 +179,7 @@ impl<'a> Hand<'a> {
         self.index.engine().schema().get_field(name).unwrap()
     }
 
-    /// A query over the usual attributes, with the usual weights.
+    /// Returns a query over the default attributes, with the default weights.
     fn usual(&self, one: impl Fn(&str) -> Box<dyn Query>) -> Box<dyn Query> {
         let places = [
             ("title", 4.0),
@@ -242,13 +242,14 @@ impl<'a> Hand<'a> {
         Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
     }
 
-    /// Any of the forms of a word that there are, which the caller of a bare engine knows beforehand.
+    /// Returns the query for all forms of a word in the index, which a caller of the bare engine knows
+    /// beforehand.
     fn forms(&self, name: &str, word: &str) -> Box<dyn Query> {
         let forms = self.index.forms(self.field(name), word).unwrap();
         Box::new(BooleanQuery::union(forms.iter().map(|form| self.term(name, form)).collect()))
     }
 
-    /// The standing queries: in our language, and by hand.
+    /// Returns the standing queries: in the query language, and by hand.
     pub(crate) fn standing(&self) -> Vec<(String, Box<dyn Query>)> {
         let word = |rank: usize| self.word(rank);
         let (a, b, c) = (word(5), word(40), word(150));

@@ -1,5 +1,5 @@
-//! A broker with a million records, in a process of its own: how fast it collects and indexes, what it
-//! takes of memory, and 200 clients at once.
+//! Benchmark of a broker with a million records, in a process of its own: speed of collecting and
+//! indexing, memory, and 200 clients at once.
 
 use std::env;
 use std::fs;
@@ -25,7 +25,7 @@ use url::Url;
 use crate::corpus::{GATHERER, fill};
 use crate::{cpu_secs, median_and_p95};
 
-/// Names the address of the source, its version and the child's data directory.
+/// Environment variable with the URL of the source, its version and the child's data directory.
 const CHILD: &str = "HARVEST_BENCH_CHILD";
 /// Clients at once.
 const CLIENTS: usize = 200;
@@ -39,7 +39,7 @@ pub(crate) fn is_child() -> bool {
     env::var_os(CHILD).is_some()
 }
 
-/// Collects and indexes everything, then answers until its input ends. Prints what it took.
+/// Collects and indexes everything, then answers until its input ends. Prints time and memory.
 pub(crate) fn child() {
     let told = env::var(CHILD).unwrap();
     let told: Vec<&str> = told.split('\n').collect();
@@ -68,7 +68,7 @@ pub(crate) fn child() {
     });
 }
 
-/// Looks every 50 ms what the process holds besides the pages of its files, in kB; returns the most.
+/// Returns the peak of the process's anonymous memory in kB, sampled every 50 ms.
 async fn peak_anonymous(shutdown: Shutdown) -> u64 {
     let mut peak = 0;
     while !shutdown.is_started() {
@@ -78,7 +78,7 @@ async fn peak_anonymous(shutdown: Shutdown) -> u64 {
     peak
 }
 
-/// A line of the process's status, in kB.
+/// Returns a figure of the process's status, in kB.
 fn status(name: &str) -> u64 {
     let text = fs::read_to_string("/proc/self/status").unwrap();
     let line = text.lines().find(|it| it.starts_with(name)).unwrap();
@@ -125,7 +125,7 @@ pub(crate) fn large(dir: &Path) {
     });
 }
 
-/// Serves the collection's feed while the runtime lives; returns where.
+/// Serves the collection's feed while the runtime lives; returns the address.
 async fn serve(collection: &Collection) -> SocketAddr {
     let listener = net::server::bind(LOOPBACK).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -147,7 +147,7 @@ fn start(address: SocketAddr, version: Version, data: &Path) -> Child {
         .unwrap()
 }
 
-/// All clients at once: searches, pages and objects in turn, a connection each.
+/// Runs all clients at once: searches, pages and objects in turn, with one connection for each request.
 async fn clients(address: SocketAddr, records: u64) {
     let began = clock::monotonic();
     let mut clients = JoinSet::new();

@@ -1,4 +1,4 @@
-//! The whole page of ten hits with snippets, from the request to the last byte.
+//! Benchmark of the whole page of ten hits with snippets, from the request to the last byte.
 
 use axum::body::Body;
 use axum::http::Request;

@@ -1,17 +1,16 @@
-//! The page **Freshness**: how fresh the sources are kept, at which cost, and what another setting
-//! would make of them.
+//! The page **Freshness**: freshness and cost of the sources, and a preview of other settings.
 //!
 //! Source: Adly §6 asks for a tool with which an administrator weighs freshness against cost; the figures
-//! are Adly's and Liu's. It works without script, and changes nothing: what it finds is applied by
-//! the settings file.
+//! are Adly's and Liu's. The page works without script and changes nothing: new settings go into the
+//! settings file.
 
-mod asked;
 mod curve;
-mod shown;
+mod format;
+mod parameters;
+mod sentences;
 mod table;
-mod told;
+mod template_data;
 mod view;
-mod words;
 
 use std::sync::Arc;
 
@@ -28,8 +27,8 @@ use web::templates::Source;
 use crate::blocking::blocking;
 use crate::error::Error;
 use crate::server::Handle;
-use asked::Asked;
-use shown::Shown;
+use parameters::Parameters;
+use template_data::TemplateData;
 use view::{Present, View};
 
 /// The templates of the admin listener; files of these names in the admin's folder replace them.
@@ -48,9 +47,9 @@ pub(crate) fn routes() -> Router<Handle> {
     Router::new().route("/freshness", get(page))
 }
 
-/// `GET /freshness`: a page, or JSON.
+/// Answers `GET /freshness` with a page or JSON.
 async fn answer(handle: Handle, turns: Arc<Semaphore>, uri: &Uri, headers: &HeaderMap) -> Response {
-    let asked = Asked::parse(uri.query());
+    let asked = Parameters::parse(uri.query());
     let wants = asked.wants(Wants::of(uri.path(), headers));
     let pages = handle.inner.admin_pages.clone();
     if let (Wants::Json, [mistake, ..]) = (wants, &*asked.mistakes) {
@@ -58,7 +57,7 @@ async fn answer(handle: Handle, turns: Arc<Semaphore>, uri: &Uri, headers: &Head
     }
     let wrong = !asked.mistakes.is_empty();
     let status = if wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-    // The permit moves into the work: a client that goes away does not let another one in early.
+    // The permit moves into the work: a client that disconnects must not free it early.
     let permit = turns.acquire_owned().await;
     let work = move || {
         let view = View::new(present(&handle), &asked);
@@ -68,7 +67,7 @@ async fn answer(handle: Handle, turns: Arc<Semaphore>, uri: &Uri, headers: &Head
     match (blocking("page of freshness", work).await, wants) {
         (Ok((view, _)), Wants::Json) => (status, axum::Json(view)).into_response(),
         (Ok((view, asked)), Wants::Html) => {
-            let shown = Shown::new(&view, &asked, clock::now_ms(), std::process::id());
+            let shown = TemplateData::new(&view, &asked, clock::now_ms(), std::process::id());
             pages.respond(status, "freshness.html", &shown)
         }
         (Err(error), _) => {
@@ -78,7 +77,7 @@ async fn answer(handle: Handle, turns: Arc<Semaphore>, uri: &Uri, headers: &Head
     }
 }
 
-/// The sources as they are. Blocks.
+/// Returns the present state of the sources. Blocks.
 fn present(handle: &Handle) -> Present {
     let status = handle.status_now();
     let settings = handle.config().freshness;

@@ -1,4 +1,4 @@
-//! The broker's overview, in words.
+//! The broker's overview: sentences about its status.
 //!
 //! Sans-I/O.
 
@@ -7,13 +7,13 @@ use web::templates::grouped;
 
 use crate::status::{SourceStatus, Status};
 
-/// What the administration has beside the page.
+/// Links of the overview to the other pages of the administration.
 const LINKS: &[(&str, &str)] =
     &[("freshness", "Freshness"), ("status", "Status"), ("metrics", "Metrics")];
-/// So many failures in a row are told as broken: one alone is what networks do.
+/// Failures in a row from which a source counts as broken: a single failure is normal in networks.
 const FAILURES_MIN: u32 = 2;
 
-/// Returns what there is to say; `about` is what everybody is told, `now_ms` is in Unix milliseconds.
+/// Returns the overview; `about` are the public facts, `now_ms` is in Unix milliseconds.
 pub(super) fn overview(
     status: &Status,
     about: Vec<(&'static str, String)>,
@@ -22,7 +22,7 @@ pub(super) fn overview(
     let sources = &status.sources;
     let expiry = status.held.map(|it| {
         let what = format!(
-            "{} of {} objects would expire at once, and wait until somebody says that they are meant to go",
+            "{} of {} objects would expire at once, and wait until you confirm that they are to be deleted",
             grouped(it.would_expire),
             grouped(it.of),
         );
@@ -72,7 +72,7 @@ fn failing(source: &SourceStatus, now_ms: u64) -> Option<Trouble> {
         || "it was never pulled".to_owned(),
         |it| {
             let ago = ago(now_ms.saturating_sub(it.at_ms) / 1_000);
-            format!("it was last pulled {ago} ago, and what it brought is served")
+            format!("it was last pulled {ago} ago, and its records are still served")
         },
     );
     let times = grouped(u64::from(errors.in_a_row));
@@ -83,8 +83,7 @@ fn failing(source: &SourceStatus, now_ms: u64) -> Option<Trouble> {
 
 fn held(source: &SourceStatus) -> Option<Trouble> {
     let why = source.held.as_ref()?;
-    let what =
-        format!("{why}: nothing of it is deleted until somebody says that it is meant to go");
+    let what = format!("{why}: none of its objects is deleted until you confirm the loss");
     let command = format!("harvest broker confirm --source {} -c broker.toml", source.name);
     Some(Trouble::new(source.name.clone(), what).with_command(command))
 }
@@ -92,7 +91,7 @@ fn held(source: &SourceStatus) -> Option<Trouble> {
 fn hub(source: &SourceStatus) -> Option<Trouble> {
     let problem = source.push.as_ref()?.problem.as_ref()?;
     let what = format!(
-        "its hub tells nothing of changes: {problem}. It is pulled as often as its interval says."
+        "its hub does not announce changes: {problem}. The source is pulled at its interval."
     );
     Some(Trouble::new(source.name.clone(), what))
 }
@@ -123,7 +122,7 @@ fn now(status: &Status) -> Vec<String> {
     now
 }
 
-/// A length of time in its largest unit.
+/// Renders a duration in its largest unit.
 fn ago(secs: u64) -> String {
     let (count, unit) = match secs {
         0..120 => (secs, "s"),
@@ -140,7 +139,7 @@ mod tests {
     use crate::status::{Errors, LastPull};
 
     #[test]
-    fn a_source_that_is_down_is_told_first_whatever_was_measured() {
+    fn a_failing_source_comes_first_whatever_the_freshness() {
         let source = |name: &str, in_a_row, last: Option<&str>| SourceStatus {
             name: name.to_owned(),
             last_pull: Some(LastPull {

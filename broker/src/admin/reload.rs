@@ -1,4 +1,4 @@
-//! `POST /reload`: the settings are read again, as on SIGHUP, and whoever asked hears what came of it.
+//! `POST /reload`: it reads the settings again, as SIGHUP does, and answers with the outcome.
 
 use std::fmt;
 use std::path::Path;
@@ -13,8 +13,8 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::server::{Handle, Server};
 
-/// How the settings are read again: whoever started the broker knows the file. Blocks; says what is wrong,
-/// each mistake on a line of its own.
+/// Reader of the settings file, from the code that started the broker. Blocks; its error has each
+/// mistake on a line of its own.
 pub(crate) struct ReadSettings {
     file: String,
     read: Box<dyn Fn() -> Result<Config, String> + Send + Sync>,
@@ -28,7 +28,7 @@ impl ReadSettings {
         Self { file: file.display().to_string(), read: Box::new(read) }
     }
 
-    /// The file.
+    /// Returns the file.
     pub(crate) fn file(&self) -> &str {
         &self.file
     }
@@ -41,8 +41,8 @@ impl fmt::Debug for ReadSettings {
 }
 
 impl Server {
-    /// Says how the settings are read again when an administrator asks for it (`POST /reload`); the first
-    /// way counts. `read` may block, and says every mistake on a line of its own.
+    /// Sets the reader of the settings for `POST /reload`; only the first call counts. `read` may block,
+    /// and its error has every mistake on a line of its own.
     pub fn read_settings_by(
         &self,
         file: &Path,
@@ -53,7 +53,7 @@ impl Server {
 }
 
 impl Handle {
-    /// Reads the settings again, and takes them over. Returns the names of those that differ but need a
+    /// Reads the settings again and applies them. Returns the names of changed settings that need a
     /// restart.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl Handle {
     }
 }
 
-/// `POST /reload`.
+/// Answers `POST /reload`.
 pub(super) async fn reload(State(handle): State<Handle>) -> Response {
     match handle.read_again().await {
         Ok(later) => {

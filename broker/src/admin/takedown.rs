@@ -1,4 +1,4 @@
-//! Takedown: `harvest collection suppress` and `purge`, as a running broker does them.
+//! Takedown in a running broker: `harvest collection suppress` and `purge`.
 //!
 //! Source: ours.
 
@@ -15,7 +15,7 @@ impl Takedown for Handle {
         self.inner.collection.suppressions()
     }
 
-    /// The full-text index follows.
+    /// Suppresses in the collection, then waits for the full-text index.
     async fn suppress(&self, subject: Subject, reason: String) -> Result<TakenDown, Refused> {
         let inner = self.inner.clone();
         let done = blocking("suppression", move || {
@@ -27,7 +27,7 @@ impl Takedown for Handle {
         Ok(done)
     }
 
-    /// All sources are read from the start.
+    /// Lifts the suppression, then pulls all sources from the start.
     async fn lift(&self, subject: Subject) -> Result<Notice, Refused> {
         let inner = self.inner.clone();
         let done = blocking("suppression", move || {
@@ -39,7 +39,7 @@ impl Takedown for Handle {
         Ok(notice)
     }
 
-    /// From the collection and the index.
+    /// Purges the collection and the index.
     async fn purge(&self, only: Option<Subject>) -> Result<PurgeReport, Refused> {
         let inner = &self.inner;
         inner.stages.indexer.caught_up().await?;

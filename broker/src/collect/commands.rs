@@ -1,4 +1,4 @@
-//! What others ask of the collector: other settings, a pull now, to wait for one.
+//! Commands to the collector: new settings, a pull now, waiting for a version.
 
 use std::collections::BTreeMap;
 
@@ -6,31 +6,31 @@ use collection::Version;
 use net::clock;
 use net::shutdown::Shutdown;
 
-use super::{Collector, State};
+use super::{Collector, CollectorState};
 use crate::blocking::blocking;
 use crate::config::Config;
 use crate::error::Error;
-use crate::live::Live;
 use crate::source::Source;
+use crate::source_state::SourceState;
 
 impl Collector {
-    /// Takes over changed settings. Removed sources are no longer pulled when this returns; what
-    /// they hold is the catalog's to release.
+    /// Applies changed settings. Removed sources are no longer pulled when this returns; the catalog
+    /// releases their objects.
     ///
     /// # Errors
     ///
-    /// The notes of a new source cannot be read; the other sources are as the settings say.
+    /// The notes of a new source cannot be read; the other sources have their new settings.
     pub(crate) async fn reconfigure(&self, config: &Config) -> Result<(), Error> {
         let (collector, config, now_ms) = (self.clone(), config.clone(), clock::now_ms());
         let work = move || Ok::<_, Error>(collector.take_over(&config, now_ms));
         let (gone, new) = blocking("settings of sources", work).await?;
         self.inner.changed.notify_one();
         for name in gone {
-            let is_idle = |it: &Live| !it.pulling && !it.taking;
-            self.until(|state| state.live.get(&name).is_none_or(is_idle)).await;
+            let is_idle = |it: &SourceState| !it.pulling && !it.taking;
+            self.wait_until(|state| state.sources.get(&name).is_none_or(is_idle)).await;
             let mut state = self.state();
             state.parts.forget(&name);
-            state.live.remove(&name);
+            state.sources.remove(&name);
         }
         let collector = self.clone();
         let add = move || {
@@ -44,19 +44,19 @@ impl Collector {
         Ok(())
     }
 
-    /// Takes over the settings of the sources that are there; returns the names of those that go, and the
-    /// settings of those to come. May take a while with thousands of sources.
+    /// Applies the settings to existing sources; returns the names of the removed sources and the
+    /// settings of the new ones. May take a while with thousands of sources.
     fn take_over(&self, config: &Config, now_ms: u64) -> (Vec<String>, Vec<Source>) {
         let wanted: BTreeMap<&str, &Source> =
             config.sources.iter().map(|it| (it.name.as_str(), it)).collect();
         let (mut gone, mut changed) = (Vec::new(), Vec::new());
         let mut state = self.state();
-        let State { schedule, live, parts, .. } = &mut *state;
-        for (name, it) in live.iter_mut() {
+        let CollectorState { schedule, sources, parts, .. } = &mut *state;
+        for (name, it) in sources.iter_mut() {
             match wanted.get(name.as_str()) {
                 Some(source) if **source == it.source => {}
                 Some(source) => {
-                    // It may be another's by now.
+                    // The parts may be of another collection now.
                     parts.forget(name);
                     changed.push((*source).clone());
                     it.source = (*source).clone();
@@ -68,7 +68,7 @@ impl Collector {
                 }
             }
         }
-        let new = wanted.values().filter(|it| !live.contains_key(&it.name));
+        let new = wanted.values().filter(|it| !sources.contains_key(&it.name));
         let new = new.map(|it| (*it).clone()).collect();
         schedule.remove(&gone, now_ms);
         let names: Vec<String> = changed.iter().map(|it| it.name.clone()).collect();
@@ -79,7 +79,7 @@ impl Collector {
         (gone, new)
     }
 
-    /// Makes one source, or every one, due now; returns how many.
+    /// Makes one source, or every one, due now; returns their number.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Collector {
         let mut state = self.state();
         let names: Vec<String> = match name {
             Some(name) => vec![name.to_owned()],
-            None => state.live.keys().cloned().collect(),
+            None => state.sources.keys().cloned().collect(),
         };
         for name in &names {
             if !state.schedule.handle_request(name, now_ms) {
@@ -100,42 +100,43 @@ impl Collector {
         Ok(names.len())
     }
 
-    /// Has every source pulled anew: a long poll would not hear that its cursor is forgotten.
+    /// Restarts the pulls of all sources: a running long poll would not notice that its cursor is
+    /// gone.
     pub(crate) fn begin_again(&self) -> Result<(), Error> {
-        for live in self.state().live.values_mut() {
-            std::mem::replace(&mut live.cancel, Shutdown::new()).start();
+        for entry in self.state().sources.values_mut() {
+            std::mem::replace(&mut entry.cancel, Shutdown::new()).start();
         }
         self.request(None).map(drop)
     }
 
-    /// Lets a source lose what it is held for, and makes it due now.
+    /// Confirms the loss for which a source is held, and makes the source due now.
     ///
     /// # Errors
     ///
     /// [`Error::SourceUnknown`].
     pub(crate) fn confirm(&self, name: &str) -> Result<usize, Error> {
-        if let Some(live) = self.state().live.get_mut(name) {
-            live.confirmed = true;
+        if let Some(entry) = self.state().sources.get_mut(name) {
+            entry.confirmed = true;
         }
         self.request(Some(name))
     }
 
-    /// Waits until a source has been read up to `version`, or a later epoch of it has begun.
+    /// Waits until a source has been pulled up to `version` or a later epoch.
     ///
     /// # Errors
     ///
     /// [`Error::SourceUnknown`]; the cursor cannot be read.
-    pub(crate) async fn reached(&self, name: &str, version: Version) -> Result<(), Error> {
+    pub(crate) async fn wait_for_version(&self, name: &str, version: Version) -> Result<(), Error> {
         let mut ended = self.inner.ended.subscribe();
         loop {
-            if !self.state().live.contains_key(name) {
+            if !self.state().sources.contains_key(name) {
                 return Err(Error::SourceUnknown { name: name.to_owned() });
             }
             ended.mark_unchanged();
             let (collection, key) = (self.inner.collection.clone(), name.to_owned());
             let look = move || {
                 let cursor = collection.cursor(&key)?;
-                // Whoever goes on to wait for the index asks for the version that has it.
+                // A caller that then waits for the index needs the version with these changes.
                 let _version = collection.committed();
                 Ok::<_, collection::Error>(cursor)
             };
@@ -147,15 +148,15 @@ impl Collector {
             if there {
                 return Ok(());
             }
-            // The sender lives in `self`: this cannot fail.
+            // The sender lives in `self`, so this cannot fail.
             if ended.changed().await.is_err() {
                 return Err(Error::Worker { what: "collector".to_owned() });
             }
         }
     }
 
-    /// Waits until `holds`; looked at whenever a pull ends.
-    pub(super) async fn until(&self, holds: impl Fn(&State) -> bool) {
+    /// Waits until `holds`; checked after every pull.
+    pub(super) async fn wait_until(&self, holds: impl Fn(&CollectorState) -> bool) {
         let mut ended = self.inner.ended.subscribe();
         while !holds(&self.state()) {
             if ended.changed().await.is_err() {

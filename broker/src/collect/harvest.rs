@@ -1,4 +1,4 @@
-//! A pull of a repository: its harvest, as far as it comes.
+//! The pull of a repository: one harvest, within the time of a pull.
 
 use std::time::Duration;
 
@@ -16,39 +16,39 @@ use oai::syndication;
 use super::Inner;
 use crate::blocking::blocking;
 use crate::error::Error;
-use crate::failure::{Broke, Failure};
+use crate::failure::{FailedPull, Failure};
 use crate::source::{Oai, Source};
 
-/// Pages that come within so long are one commit.
+/// Time within which pages are collected for one commit.
 const HOLD: Duration = Duration::from_secs(1);
 
 /// Most warnings that status shows of a source.
 const WARNINGS_MAX: usize = 20;
 
-/// What a pull has heard beside records.
+/// Results of a pull beside records.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Heard {
-    /// When the source says to be updated, or that it does not; `None` if it was not asked.
+pub(super) struct Remarks {
+    /// The announced update times, `Some(None)` if there are none; `None` if it was not asked.
     pub(super) announced: Option<Option<Syndication>>,
-    /// What was odd; at most [`WARNINGS_MAX`].
+    /// Warnings; at most [`WARNINGS_MAX`].
     pub(super) warnings: Vec<String>,
-    /// The time of a pull was over before the harvest was, which has come further: it goes on with the next.
+    /// The time of a pull ended before the harvest, which made progress: the next pull continues it.
     pub(super) goes_on: bool,
 }
 
-/// Harvests a repository into the collection. `summary` and `heard` say what came, also of a pull that
-/// fails. May be dropped at any point.
+/// Harvests a repository into the collection. Fills `summary` and `remarks`, also when it fails. May be
+/// dropped at any point.
 ///
 /// # Errors
 ///
-/// What came is kept, and the next pull goes on from there.
+/// The harvest failed; stored records stay, and the next pull goes on from there.
 pub(super) async fn pull_into(
     inner: &Inner,
     (source, oai): (&Source, &Oai),
     confirmed: bool,
     summary: &mut Summary,
-    heard: &mut Heard,
-) -> Result<(), Broke> {
+    remarks: &mut Remarks,
+) -> Result<(), FailedPull> {
     let (collection, name) = (inner.collection.clone(), source.name.clone());
     let identity = SourceIdentity::new(source.url.as_str());
     let mut target = Target::new(collection, name, identity)
@@ -56,7 +56,7 @@ pub(super) async fn pull_into(
         .confirmed(confirmed);
     refuse_more(inner.collection.clone(), source).await?;
     let checkpoint = target.checkpoint().await?;
-    let bounds = Bounds { bytes_max: source.bytes_max, time_max: inner.patience.pull_max };
+    let bounds = Bounds { bytes_max: source.bytes_max, time_max: inner.timeouts.pull_max };
     let repository = repository(inner, source, oai);
     let shutdown = Shutdown::new();
     let settings = settings(source, oai);
@@ -65,47 +65,48 @@ pub(super) async fn pull_into(
     let (mut tally, mut came) = (Tally::default(), false);
     let end = loop {
         let step = running.next().await;
-        heard.handle_identify(running.identify());
+        remarks.handle_identify(running.identify());
         tally.count(running.report(), summary);
         match step {
-            Step::Part(part) => {
+            Step::Batch(part) => {
                 let prefix = running.prefix().to_owned();
                 let stored = target.store(*part, &prefix).await?;
-                heard.handle_stored(&stored);
+                remarks.handle_stored(&stored);
                 tally.add(&stored);
                 came = true;
                 summary.applied += stored.applied;
                 tally.count(running.report(), summary);
             }
             Step::End(end) => break end,
-            // Nobody starts it: a pull is given up by being dropped.
+            // Never happens: this shutdown never starts; a pull is given up by a drop.
             Step::Stopped => return Ok(()),
         }
     };
-    heard.handle_report(&end.report);
+    remarks.handle_report(&end.report);
     if let Err(failure) = &end.outcome {
         target.store_end(&end.checkpoint).await?;
         match failure {
-            // All else has come, and the next harvest asks for these again.
-            Stop::Gaps { .. } => heard.warn_first(failure.to_string()),
+            // All other records have come; the next harvest asks for the missing ones again.
+            Stop::Gaps { .. } => remarks.warn_first(failure.to_string()),
             Stop::TimeUp { .. } if came => {
-                heard.goes_on = true;
+                remarks.goes_on = true;
                 let records = end.report.records;
-                heard.warn_first(format!("its harvest goes on: {records} records came; {failure}"));
+                remarks
+                    .warn_first(format!("its harvest goes on: {records} records came; {failure}"));
                 return Ok(());
             }
-            _ => return Err(Broke::harvest(&source.name, source.url.as_str(), failure)),
+            _ => return Err(FailedPull::harvest(&source.name, source.url.as_str(), failure)),
         }
     }
     let held = end.report.elements;
     (summary.version, summary.objects) =
-        reached(inner.collection.clone(), source.name.clone(), held, source.records_max).await?;
+        progress(inner.collection.clone(), source.name.clone(), held, source.records_max).await?;
     Ok(())
 }
 
 fn repository(inner: &Inner, source: &Source, oai: &Oai) -> Repository {
     let mut access = oai.access(source.credentials(), source.allow_private);
-    access.time_max = access.time_max.min(inner.patience.pull_max);
+    access.time_max = access.time_max.min(inner.timeouts.pull_max);
     Repository::new(inner.client.clone(), source.url.clone(), access)
         .pacing(inner.hosts.clone(), oai.delay)
 }
@@ -114,11 +115,11 @@ fn settings(source: &Source, oai: &Oai) -> Settings {
     Settings { records_max: source.records_max, ..oai.settings(source.url.as_str()) }
 }
 
-/// Refuses a source that holds more than it may.
-async fn refuse_more(collection: Collection, source: &Source) -> Result<(), Broke> {
+/// Refuses a source that holds more objects than `records_max`.
+async fn refuse_more(collection: Collection, source: &Source) -> Result<(), FailedPull> {
     let (name, most) = (source.name.clone(), source.records_max);
     let look = move || Ok::<_, Error>(held(&collection, &name)?);
-    let held = blocking("objects of a source", look).await.map_err(|it| ours(&it))?;
+    let held = blocking("objects of a source", look).await.map_err(|it| internal(&it))?;
     if most < held {
         let (name, what) = (source.name.clone(), format!("{held} objects"));
         return Err(collection::Error::OverLimit { name, what, setting: "records_max" }.into());
@@ -126,33 +127,34 @@ async fn refuse_more(collection: Collection, source: &Source) -> Result<(), Brok
     Ok(())
 }
 
-/// How many objects a source holds.
+/// Returns the number of objects that a source holds.
 fn held(collection: &Collection, source: &str) -> Result<u64, collection::Error> {
     let sources = collection.sources()?;
     Ok(sources.into_iter().find(|it| it.source == source).map_or(0, |it| it.objects))
 }
 
-fn ours(error: &Error) -> Broke {
-    Broke { failure: Failure::Ours, message: error.to_string(), retry_after: None }
+fn internal(error: &Error) -> FailedPull {
+    FailedPull { failure: Failure::Ours, message: error.to_string(), retry_after: None }
 }
 
-/// The version up to which a source has been read, and how many objects it has, at most so many.
-async fn reached(
+/// Returns the version up to which a source has been read, and the number of its objects, at most
+/// `most`: the number `told` by the source, or else the number held here.
+async fn progress(
     collection: Collection,
     source: String,
     told: Option<u64>,
     most: u64,
-) -> Result<(Version, u64), Broke> {
+) -> Result<(Version, u64), FailedPull> {
     let look = move || {
         let cursor = collection.cursor(&source)?;
         let version = cursor.map(|it| Version { epoch: it.epoch, serial: it.serial });
         let objects = told.map_or_else(|| held(&collection, &source), Ok)?;
         Ok::<_, Error>((version.unwrap_or_default(), objects.min(most)))
     };
-    blocking("cursor of a source", look).await.map_err(|it| ours(&it))
+    blocking("cursor of a source", look).await.map_err(|it| internal(&it))
 }
 
-/// Changes so far, and when they were made.
+/// Number of changes so far, and the sum of their times.
 #[derive(Debug, Default)]
 struct Tally {
     changes: u64,
@@ -165,7 +167,7 @@ impl Tally {
         self.stamps_secs += stored.stamps_secs;
     }
 
-    /// Writes down what has come so far.
+    /// Writes the totals so far to `summary`.
     fn count(&self, report: &Report, summary: &mut Summary) {
         summary.kind = if report.full { Kind::Snapshot } else { Kind::Delta };
         summary.bytes = report.bytes;
@@ -179,7 +181,7 @@ impl Tally {
     }
 }
 
-impl Heard {
+impl Remarks {
     fn handle_identify(&mut self, identify: Option<&Identify>) {
         let Some(identify) = identify.filter(|_| self.announced.is_none()) else { return };
         let written = identify.descriptions.iter().find_map(syndication::Syndication::read);
@@ -208,7 +210,7 @@ impl Heard {
         }
     }
 
-    /// Says what counts most.
+    /// Puts the most important warning first.
     fn warn_first(&mut self, warning: String) {
         self.warnings.insert(0, warning);
         self.warnings.truncate(WARNINGS_MAX);

@@ -1,4 +1,4 @@
-//! What the collector remembers over a restart: notes of the collection.
+//! The collector's notes in the collection: the state of its sources, kept over restarts.
 
 use std::collections::BTreeSet;
 use std::sync::{MutexGuard, PoisonError};
@@ -6,44 +6,45 @@ use std::sync::{MutexGuard, PoisonError};
 use collection::{Batch, Note, Stamp};
 use net::clock;
 
-use super::{Collector, State};
+use super::{Collector, CollectorState};
 use crate::blocking::blocking;
 use crate::error::Error;
-use crate::live::Live;
 use crate::memory::{self, Memory};
 use crate::source::Source;
+use crate::source_state::SourceState;
 
 impl Collector {
-    /// Takes up sources with what the notes remember of them. Blocks.
+    /// Adds sources with their notes. Blocks.
     pub(super) fn add(&self, sources: &[Source], now_ms: u64) -> Result<(), Error> {
         let mut remembered = Vec::with_capacity(sources.len());
         for source in sources {
             let memory = self.inner.collection.note(&memory::key(&source.name))?;
             remembered.push(memory.map(|bytes| Memory::read(&bytes)).unwrap_or_default());
         }
-        let mut known = Vec::with_capacity(sources.len());
+        let mut schedules = Vec::with_capacity(sources.len());
         for (source, memory) in sources.iter().zip(&remembered) {
-            known.push(memory.known_at(self.inner.collection.cursor(&source.name)?.as_ref()));
+            schedules
+                .push(memory.schedule_at(self.inner.collection.cursor(&source.name)?.as_ref()));
         }
         let mut state = self.state();
-        state.schedule.handle_sources(sources.iter().cloned().zip(known), now_ms);
+        state.schedule.handle_sources(sources.iter().cloned().zip(schedules), now_ms);
         for (source, memory) in sources.iter().zip(remembered) {
-            let live = Live::new(source.clone(), memory);
-            state.live.insert(source.name.clone(), live);
+            let entry = SourceState::new(source.clone(), memory);
+            state.sources.insert(source.name.clone(), entry);
         }
         Ok(())
     }
 
-    /// Writes down what the schedule knows of the sources that were pulled since the last time.
+    /// Writes the notes of the sources that were pulled since the last call.
     pub(super) async fn remember(&self) {
         let collector = self.clone();
         if let Err(error) = blocking("schedule's notes", move || collector.write_notes()).await {
-            tracing::warn!(%error, "the schedule's memory was not written down");
+            tracing::warn!(%error, "the schedule's notes were not written");
         }
     }
 
-    /// Waits for notes that are being written: those of sources that have gone since would otherwise come
-    /// after they were released, for the next source of that name to begin with. Blocks.
+    /// Waits for notes that are being written. Otherwise the note of a removed source could be written
+    /// after its release, and a later source of that name would begin with it. Blocks.
     pub(super) fn wait_for_notes(&self) {
         drop(self.notes_turn());
     }
@@ -57,8 +58,8 @@ impl Collector {
         let (mut notes, mut written) = (Vec::new(), BTreeSet::new());
         {
             let mut state = self.state();
-            let State { schedule, live, .. } = &mut *state;
-            for (name, it) in live.iter_mut().filter(|(_, it)| it.unwritten) {
+            let CollectorState { schedule, sources, .. } = &mut *state;
+            for (name, it) in sources.iter_mut().filter(|(_, it)| it.unwritten) {
                 let Some(schedule) = schedule.remembered(name) else { continue };
                 let (last_pull, origin) = (it.last_pull.clone(), it.origin.clone());
                 let (history, reached) = (it.history, it.reached.clone());
@@ -74,8 +75,8 @@ impl Collector {
         let batch = Batch { changes: Vec::new(), notes };
         let refused = self.inner.collection.commit(batch, Stamp(clock::now_ms()));
         if refused.is_err() {
-            // The next time, with what is known by then.
-            for (name, it) in &mut self.state().live {
+            // Try again the next time, with the state of then.
+            for (name, it) in &mut self.state().sources {
                 it.unwritten |= written.contains(name);
             }
         }

@@ -1,6 +1,6 @@
-//! Parts of feeds that sources have sent and that are not taken in yet.
+//! The queue of parts: pieces of feeds that sources have sent and that are not stored yet.
 //!
-//! They have a way of their own: no part is a pull, makes one due, or counts as one.
+//! A part is no pull, makes none due, and does not count as one.
 //!
 //! Sans-I/O.
 
@@ -9,38 +9,38 @@ use std::ops::Bound::{Excluded, Unbounded};
 
 use collection::pull::Pushed;
 
-/// Most parts of one source that wait.
+/// Most waiting parts of one source.
 pub(super) const PARTS_MAX: usize = 16;
 
-/// Most bytes of all sources that wait.
+/// Most waiting bytes of all sources.
 pub(super) const BYTES_MAX: usize = 32 << 20;
 
-/// What became of parts since the start: each counts once.
+/// Outcomes of parts since the start: each part counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartCounters {
-    /// Taken in.
+    /// Stored.
     pub taken: u64,
-    /// Passed over, since what was in them was known by then.
+    /// Skipped, since all their changes were known already.
     pub known: u64,
-    /// Dropped, since they left a gap, were damaged or too much, or came behind such a one.
+    /// Dropped: after a gap, damaged, too large, or after another dropped part.
     pub dropped: u64,
-    /// Sent away, since there was no room for them.
+    /// Refused, since the queue was full.
     pub refused: u64,
 }
 
-/// What waits, in the order in which it came, of each source.
+/// The waiting parts of each source, in the order of arrival.
 #[derive(Debug, Default)]
-pub(super) struct Parts {
+pub(super) struct PartQueue {
     /// No queue is empty.
     waiting: BTreeMap<String, VecDeque<Pushed>>,
     bytes: usize,
-    /// Whose turn it was last.
+    /// The source of the last part taken.
     last: String,
     pub(super) counters: PartCounters,
 }
 
-impl Parts {
-    /// Keeps a part; false where there is no room for it.
+impl PartQueue {
+    /// Adds a part; returns false if there is no room for it.
     pub(super) fn push(&mut self, source: &str, part: Pushed) -> bool {
         let bytes = self.bytes.saturating_add(part.members.len());
         let count = self.waiting.get(source).map_or(0, VecDeque::len);
@@ -53,7 +53,7 @@ impl Parts {
         true
     }
 
-    /// Returns the first part of the next source that is admitted: they take turns.
+    /// Takes the first part of the next admitted source: sources take turns.
     pub(super) fn pop(&mut self, admits: impl Fn(&str) -> bool) -> Option<(String, Pushed)> {
         let after = self.waiting.range::<str, _>((Excluded(self.last.as_str()), Unbounded));
         let mut names = after.chain(&self.waiting).map(|(name, _)| name);
@@ -68,7 +68,7 @@ impl Parts {
         Some((name, part))
     }
 
-    /// Drops what a source has sent.
+    /// Drops all parts of a source.
     pub(super) fn forget(&mut self, source: &str) {
         let parts = self.waiting.remove(source).unwrap_or_default();
         self.bytes -= parts.iter().map(|it| it.members.len()).sum::<usize>();
@@ -88,13 +88,13 @@ mod tests {
         Pushed { from, to, objects: 50, members: Bytes::from(vec![0; bytes]) }
     }
 
-    fn popped(parts: &mut Parts, admits: impl Fn(&str) -> bool) -> Option<(String, u64)> {
+    fn popped(parts: &mut PartQueue, admits: impl Fn(&str) -> bool) -> Option<(String, u64)> {
         parts.pop(admits).map(|(name, part)| (name, part.from))
     }
 
     #[test]
-    fn sources_take_turns_and_each_one_s_parts_keep_their_order() {
-        let mut parts = Parts::default();
+    fn sources_take_turns_and_their_parts_keep_their_order() {
+        let mut parts = PartQueue::default();
         for (name, from) in [("a", 1), ("a", 2), ("b", 1), ("c", 1)] {
             assert!(parts.push(name, part(from, 10)));
         }
@@ -108,8 +108,8 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded_for_each_source_and_for_all() {
-        let mut parts = Parts::default();
+    fn waiting_parts_are_bounded_for_each_source_and_for_all() {
+        let mut parts = PartQueue::default();
         for from in 0..PARTS_MAX as u64 {
             assert!(parts.push("a", part(from, 1)));
         }

@@ -1,6 +1,6 @@
-//! What came of a pull: the schedule, the log of pulls, status and metrics hear of it.
+//! The report of a pull: its outcome goes to the schedule, the log of pulls, status and metrics.
 //!
-//! No lock on the collector's state is held while the log is written.
+//! The collector's state is not locked while the log is written.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,40 +11,40 @@ use std::time::{Duration, Instant};
 use collection::pull::{Kind, Summary};
 use net::clock;
 
-use super::brought::Brought;
-use super::harvest::Heard;
-use super::{Collector, State, WAIT};
+use super::harvest::Remarks;
+use super::pending::PendingChanges;
+use super::{Collector, CollectorState, WAIT};
 use crate::blocking::blocking;
 use crate::error::Error;
-use crate::failure::{Broke, Failure};
-use crate::memory::{Origin, Reached};
+use crate::failure::{FailedPull, Failure};
+use crate::memory::{Origin, SourceVersion};
 use crate::pull_log::{Outcome, Pull, PullLog};
-use crate::schedule::{Due, Found};
+use crate::schedule::{Due, PullReport};
 use crate::status::LastPull;
 
 /// A pull that has ended.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct EndedPull {
     pub(super) due: Due,
-    /// Whom it asked.
+    /// URL of the source.
     pub(super) url: String,
     pub(super) asked_ms: u64,
     pub(super) began: Instant,
     pub(super) at: Instant,
-    /// What it brought, also if it failed or was given up.
+    /// Its changes, also if it failed or was given up.
     pub(super) pulled: Summary,
-    /// What it heard besides.
-    pub(super) heard: Heard,
+    /// Its results beside records.
+    pub(super) remarks: Remarks,
 }
 
-impl Ended {
+impl EndedPull {
     fn took(&self) -> Duration {
         self.at.saturating_duration_since(self.began)
     }
 
-    /// Its line in the log; so many changes were sent since the last one that succeeded.
+    /// Returns its line in the log; `sent` counts changes sent since the last successful pull.
     fn line(&self, outcome: Outcome, sent: u64, now_ms: u64) -> Pull {
-        // How long a long poll takes says nothing of what it costs.
+        // The duration of a long poll says nothing about its cost.
         let took = if self.due.wait { Duration::ZERO } else { self.took() };
         Pull {
             ended_ms: now_ms,
@@ -58,28 +58,28 @@ impl Ended {
     }
 }
 
-/// The log of pulls, as far as it can be written: a full disk keeps nobody from pulling.
+/// The log of pulls. Pulls go on even if it cannot be written, as on a full disk.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct LogWriter {
     folder: PathBuf,
     /// `None` until it can be opened.
     file: Option<PullLog>,
-    /// The last line could not be written, which has been said.
+    /// The last line could not be written, and a warning has been logged.
     troubled: bool,
-    /// Of each followed source, the last long poll that brought nothing, since it brought something.
+    /// Of each followed source, the last empty long poll after the last logged pull.
     idle: BTreeMap<String, Pull>,
-    /// By how much the clock was set when the last line was written.
+    /// Offset of the clock when the last line was written.
     clock_off_ms: i64,
 }
 
-impl Log {
+impl LogWriter {
     pub(super) fn open(folder: PathBuf) -> Self {
         Self { folder, file: None, troubled: false, idle: BTreeMap::new(), clock_off_ms: 0 }
     }
 
-    /// Writes a pull down, the clock having been set by so much since the start. Of long polls that bring
-    /// nothing, one in ten seconds, only the last is written, before what comes next: it says until when there
-    /// was nothing.
+    /// Logs a pull; `clock_off_ms` is the clock's offset since the start. Of several empty long polls,
+    /// one in ten seconds, only the last is written, before the next other pull: it shows how long
+    /// there was no change.
     fn handle(&mut self, pull: Pull, wait: bool, clock_off_ms: i64) {
         let by_ms = clock_off_ms.saturating_sub(self.clock_off_ms);
         if by_ms != 0 {
@@ -98,7 +98,7 @@ impl Log {
         self.write(|file| file.append(&pull));
     }
 
-    /// Writes down what was held back.
+    /// Writes the lines that were held back.
     fn flush(&mut self) {
         for pull in std::mem::take(&mut self.idle).into_values() {
             self.write(|file| file.append(&pull));
@@ -119,8 +119,9 @@ impl Log {
 }
 
 impl Collector {
-    /// Takes in what came of a pull, where that may take a while. A report that breaks is a failure of
-    /// ours: a source that counted as being pulled for ever would never be due again, nor could it go.
+    /// Runs the report of a pull on a thread that may block. A report that panics counts as an
+    /// internal failure: otherwise the source would count as being pulled for ever, and could neither
+    /// be due nor be removed.
     pub(super) async fn report(&self, source: &str, report: impl FnOnce() + Send + 'static) {
         let work = move || {
             report();
@@ -128,23 +129,22 @@ impl Collector {
         };
         if let Err(error) = blocking("report of a pull", work).await {
             self.handle_failure(source, Failure::Ours, error.to_string(), None);
-            self.tell();
+            self.notify();
         }
     }
 
-    /// Takes in what came of a pull; `None` if it was given up. A harvest that was not at its end in time
-    /// neither failed nor succeeded, and goes on. May take a while with thousands of
-    /// sources.
-    pub(super) fn end(&self, ended: &Ended, outcome: Option<Result<(), Broke>>) {
+    /// Handles the outcome of a pull; `None` if it was given up. A harvest that ran out of time
+    /// neither failed nor succeeded, and goes on. May take a while with thousands of sources.
+    pub(super) fn end(&self, ended: &EndedPull, outcome: Option<Result<(), FailedPull>>) {
         let name = &ended.due.source;
-        self.handle_heard(name, &ended.heard);
-        let goes_on = ended.heard.goes_on;
+        self.handle_remarks(name, &ended.remarks);
+        let goes_on = ended.remarks.goes_on;
         if goes_on || !matches!(outcome, Some(Ok(()))) {
-            self.handle_part(ended);
+            self.handle_incomplete(ended);
         }
         match outcome {
             Some(Ok(())) if !goes_on => self.handle_pulled(ended),
-            Some(Err(Broke { failure, message, retry_after })) => {
+            Some(Err(FailedPull { failure, message, retry_after })) => {
                 self.log_pull(ended, Outcome::Failed, 0, clock::now_ms());
                 self.handle_failure(name, failure, message, retry_after);
             }
@@ -156,64 +156,64 @@ impl Collector {
                     // As soon as its bounds allow.
                     state.schedule.handle_notice(name, now_ms);
                 }
-                if let Some(live) = state.live.get_mut(name) {
-                    live.pulling = false;
+                if let Some(entry) = state.sources.get_mut(name) {
+                    entry.pulling = false;
                 }
             }
         }
-        self.tell();
+        self.notify();
     }
 
-    /// Tells those who wait that a pull has ended.
-    pub(super) fn tell(&self) {
+    /// Notifies waiters that a pull has ended.
+    pub(super) fn notify(&self) {
         self.inner.ended.send_modify(|count| *count += 1);
         self.inner.changed.notify_one();
     }
 
-    /// Writes down what the log holds back.
+    /// Writes the lines that the log holds back.
     pub(super) fn flush_log(&self) {
         self.log().flush();
     }
 
-    fn log_pull(&self, ended: &Ended, outcome: Outcome, sent: u64, now_ms: u64) {
+    fn log_pull(&self, ended: &EndedPull, outcome: Outcome, sent: u64, now_ms: u64) {
         let clock_off_ms = self.state().clock_off_ms;
         self.log().handle(ended.line(outcome, sent, now_ms), ended.due.wait, clock_off_ms);
     }
 
-    fn log(&self) -> MutexGuard<'_, Log> {
+    fn log(&self) -> MutexGuard<'_, LogWriter> {
         self.inner.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what a pull has heard beside records.
-    fn handle_heard(&self, name: &str, heard: &Heard) {
-        for warning in &heard.warnings {
+    /// Handles the results of a pull beside records.
+    fn handle_remarks(&self, name: &str, remarks: &Remarks) {
+        for warning in &remarks.warnings {
             tracing::warn!(source = name, "odd: {warning}");
         }
         let mut state = self.state();
-        let State { live, schedule, .. } = &mut *state;
-        let Some(live) = live.get_mut(name) else { return };
-        live.warnings.clone_from(&heard.warnings);
-        let wanted = live.source.announced;
-        if let Some(announced) = heard.announced.filter(|_| wanted)
-            && live.source.syndication.is_none()
+        let CollectorState { sources, schedule, .. } = &mut *state;
+        let Some(entry) = sources.get_mut(name) else { return };
+        entry.warnings.clone_from(&remarks.warnings);
+        let wanted = entry.source.announced;
+        if let Some(announced) = remarks.announced.filter(|_| wanted)
+            && entry.source.syndication.is_none()
         {
             schedule.handle_announced(name, announced, clock::now_ms());
         }
     }
 
-    /// Counts what a pull brought that did not succeed, and keeps it in mind for the next that does.
-    fn handle_part(&self, ended: &Ended) {
+    /// Counts the changes of an unsuccessful pull, and keeps them for the next successful one.
+    fn handle_incomplete(&self, ended: &EndedPull) {
         let (pulled, mut state) = (&ended.pulled, self.state());
-        let State { counters, live, .. } = &mut *state;
+        let CollectorState { counters, sources, .. } = &mut *state;
         counters.changes += pulled.changes;
         counters.bytes += pulled.bytes;
         counters.applied += pulled.applied;
-        if let Some(live) = live.get_mut(&ended.due.source) {
-            live.part = Some(live.brought(Brought::new(pulled, ended.at)));
+        if let Some(entry) = sources.get_mut(&ended.due.source) {
+            entry.pending = Some(entry.with_pending(PendingChanges::new(pulled, ended.at)));
         }
     }
 
-    fn handle_pulled(&self, ended: &Ended) {
+    fn handle_pulled(&self, ended: &EndedPull) {
         let (name, pulled, now_ms) = (&ended.due.source, &ended.pulled, clock::now_ms());
         let kind = if pulled.kind == Kind::Snapshot { "snapshot" } else { "delta" };
         let took = ended.took();
@@ -231,19 +231,19 @@ impl Collector {
         let (mut full, mut sent) = (pulled.kind == Kind::Snapshot, 0);
         {
             let mut state = self.state();
-            let State { counters, live, schedule, .. } = &mut *state;
+            let CollectorState { counters, sources, schedule, .. } = &mut *state;
             counters.handle_pull(pulled);
-            if let Some(live) = live.get_mut(name) {
+            if let Some(entry) = sources.get_mut(name) {
                 let origin =
                     Origin { url: ended.url.clone(), epoch: pulled.version.epoch.to_string() };
-                if live.handle_origin(origin) {
+                if entry.handle_origin(origin) {
                     schedule.forget(name, now_ms);
                 }
-                live.reached = Some(Reached::from(pulled.version));
-                let brought = live.brought(Brought::new(pulled, ended.at));
-                schedule.handle_pull(name, found(ended, &brought, now_ms), now_ms);
-                live.handle_pull(last_pull, &brought);
-                (full, sent) = (brought.full, brought.sent);
+                entry.reached = Some(SourceVersion::from(pulled.version));
+                let pending = entry.with_pending(PendingChanges::new(pulled, ended.at));
+                schedule.handle_pull(name, schedule_report(ended, &pending, now_ms), now_ms);
+                entry.handle_pull(last_pull, &pending);
+                (full, sent) = (pending.full, pending.sent);
             }
         }
         let outcome = if full { Outcome::Snapshot } else { Outcome::Delta };
@@ -262,23 +262,23 @@ impl Collector {
         state.schedule.handle_failure(name, retry_after, now_ms);
         state.counters.failures += 1;
         let back_off_ms = state.schedule.view(name).map_or(0, |view| view.back_off_ms);
-        let Some(live) = state.live.get_mut(name) else { return };
-        live.pulling = false;
-        live.held = failure.is_held().then(|| message.clone());
+        let Some(entry) = state.sources.get_mut(name) else { return };
+        entry.pulling = false;
+        entry.held = failure.is_held().then(|| message.clone());
         tracing::warn!(source = name, back_off_ms, kind = failure.name(), "pull failed: {message}");
-        failure.count(&mut live.errors, message, back_off_ms, now_ms);
+        failure.count(&mut entry.errors, message, back_off_ms, now_ms);
     }
 }
 
-/// What the schedule hears of a pull, with what others brought that failed before it.
-fn found(ended: &Ended, brought: &Brought, now_ms: u64) -> Found {
+/// Returns the schedule's report of a pull, with the pending changes before it.
+fn schedule_report(ended: &EndedPull, pending: &PendingChanges, now_ms: u64) -> PullReport {
     let (wait, changes) = (ended.due.wait, ended.pulled.changes);
-    Found {
-        full: brought.full,
-        changes: brought.changes,
-        age_secs: brought.age_secs,
-        sent: brought.sent,
-        firsts: Some(brought.firsts()),
+    PullReport {
+        full: pending.full,
+        changes: pending.changes,
+        age_secs: pending.age_secs,
+        sent: pending.sent,
+        first_changes: Some(pending.first_changes()),
         elements: ended.pulled.objects,
         as_of_ms: if wait { now_ms } else { ended.asked_ms },
         early: wait && changes == 0 && ended.took() < WAIT / 2,

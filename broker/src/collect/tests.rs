@@ -1,4 +1,4 @@
-//! The collector without a network: what it makes of reports, reloads and notes.
+//! Tests of the collector without a network: reports, reloads and notes.
 
 use collection::pull::Kind;
 use collection::{Epoch, Options, Stamp, Version};
@@ -14,7 +14,7 @@ fn source(name: &str) -> Source {
     Source::gatherer(name, Url::parse(&format!("http://{name}/")).unwrap())
 }
 
-/// A collector of these sources that runs no pulls.
+/// Returns a collector of these sources that runs no pulls.
 pub(super) fn collector(names: &[&str]) -> (Collector, Config, TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let now_ms = clock::now_ms();
@@ -27,14 +27,14 @@ pub(super) fn collector(names: &[&str]) -> (Collector, Config, TempDir) {
     (collector, config, dir)
 }
 
-/// Begins a pull of whoever is due.
+/// Begins the next due pull.
 pub(super) fn begin(collector: &Collector) -> Due {
     let due = collector.state().schedule.poll_due(true, clock::now_ms()).unwrap();
     collector.begin(&due.source).unwrap();
     due
 }
 
-/// What a pull of a collection of this epoch came to.
+/// Returns the summary of a pull of a collection of this epoch.
 pub(super) fn summary(kind: Kind, changes: u64, epoch: u64) -> Summary {
     let version = Version { epoch: Epoch(epoch), serial: 1 };
     Summary {
@@ -48,7 +48,7 @@ pub(super) fn summary(kind: Kind, changes: u64, epoch: u64) -> Summary {
     }
 }
 
-/// Makes a source due, begins its pull, and reports what came of it.
+/// Makes a source due, begins its pull, and reports its outcome.
 pub(super) fn pull(
     collector: &Collector,
     wait: bool,
@@ -57,10 +57,10 @@ pub(super) fn pull(
 ) {
     collector.request(Some("a")).unwrap();
     let due = Due { wait, ..begin(collector) };
-    let url = collector.state().live["a"].source.url.to_string();
+    let url = collector.state().sources["a"].source.url.to_string();
     let (asked_ms, at) = (clock::now_ms(), clock::monotonic());
-    let heard = Heard::default();
-    let ended = Ended { due, url, asked_ms, began: at, at, pulled, heard };
+    let remarks = Remarks::default();
+    let ended = EndedPull { due, url, asked_ms, began: at, at, pulled, remarks };
     collector.end(&ended, Some(error.map_or(Ok(()), |it| Err(it.into()))));
 }
 
@@ -75,7 +75,7 @@ fn logged(config: &Config) -> Vec<Pull> {
 }
 
 #[test]
-fn what_a_failed_pull_brought_is_counted_and_the_next_one_has_it() {
+fn changes_of_a_failed_pull_count_with_the_next_successful_one() {
     let (collector, config, _dir) = collector(&["a"]);
     pull(&collector, false, summary(Kind::Snapshot, 50, 1), None);
     pull(&collector, false, summary(Kind::Delta, 9, 1), Some(broken()));
@@ -83,20 +83,20 @@ fn what_a_failed_pull_brought_is_counted_and_the_next_one_has_it() {
     assert_eq!((counters.pulls, counters.failures), (1, 1));
     assert_eq!((counters.changes, counters.bytes), (59, 200));
     pull(&collector, false, summary(Kind::Delta, 1, 1), None);
-    let history = collector.state().live["a"].history;
-    assert_eq!((history.records, history.cost.records), (10, 60), "of what came since the first");
+    let history = collector.state().sources["a"].history;
+    assert_eq!((history.records, history.cost.records), (10, 60), "changes since the first pull");
     let lines: Vec<_> = logged(&config).iter().map(|it| (it.outcome, it.changes)).collect();
     let expected = [(Outcome::Snapshot, 50), (Outcome::Failed, 9), (Outcome::Delta, 1)];
     assert_eq!(lines, expected);
-    // The end of a snapshot, and then nothing more: what follows is no measure of how fast it changes.
+    // A snapshot that breaks off: the rest of it is no sample of the rate.
     pull(&collector, false, summary(Kind::Snapshot, 50, 1), Some(broken()));
     pull(&collector, false, summary(Kind::Delta, 7, 1), None);
-    assert_eq!(collector.state().live["a"].history.records, 10);
+    assert_eq!(collector.state().sources["a"].history.records, 10);
     assert_eq!(logged(&config).pop().unwrap().outcome, Outcome::Snapshot);
 }
 
 #[test]
-fn of_long_polls_that_bring_nothing_the_last_is_logged() {
+fn of_several_empty_long_polls_only_the_last_is_logged() {
     let (collector, config, _dir) = collector(&["a"]);
     pull(&collector, false, summary(Kind::Snapshot, 50, 1), None);
     for _ in 0..3 {
@@ -107,7 +107,7 @@ fn of_long_polls_that_bring_nothing_the_last_is_logged() {
     pull(&collector, true, summary(Kind::Delta, 0, 1), None);
     let lines: Vec<_> = logged(&config).iter().map(|it| (it.changes, it.took_ms)).collect();
     assert_eq!(lines[1..], [(0, 0), (2, 0)]);
-    // What is held back comes before the clock is set.
+    // The held-back line comes before the jump of the clock.
     collector.state().handle_jump(-60_000, clock::now_ms());
     pull(&collector, true, summary(Kind::Delta, 0, 1), None);
     assert_eq!(logged(&config).len(), 4);
@@ -126,8 +126,8 @@ fn a_clock_that_is_set_and_set_back_leaves_no_long_interval() {
     let pulled = |at_ms: u64| {
         let last =
             LastPull { at_ms, kind: "delta".to_owned(), changes: 1, bytes: 0, took_seconds: 0.0 };
-        let brought = Brought::new(&summary(Kind::Delta, 1, 1), clock::monotonic());
-        collector.state().live.get_mut("a").unwrap().handle_pull(last, &brought);
+        let pending = PendingChanges::new(&summary(Kind::Delta, 1, 1), clock::monotonic());
+        collector.state().sources.get_mut("a").unwrap().handle_pull(last, &pending);
     };
     let minutes = |count: u64| count * 60_000;
     for nth in 0..3 {
@@ -139,13 +139,13 @@ fn a_clock_that_is_set_and_set_back_leaves_no_long_interval() {
     for nth in 4..7 {
         pulled(start_ms + minutes(nth));
     }
-    let history = collector.state().live["a"].history;
+    let history = collector.state().sources["a"].history;
     // From 0 to 2 and from 4 to 6 minutes.
     assert_eq!((history.observed_secs, history.samples), (240, 4));
     assert_eq!((history.intervals.count, history.intervals.mean), (2, 60.0));
 }
 
-/// Pulls a source twice, moves it, and pulls what is there; returns how often it was seen to change.
+/// Pulls a source twice, moves it, and pulls again; returns the number of its known updates.
 async fn moved(url: &str, epoch: u64) -> u64 {
     let (collector, mut config, _dir) = collector(&["a"]);
     pull(&collector, false, summary(Kind::Snapshot, 50, 1), None);
@@ -153,18 +153,18 @@ async fn moved(url: &str, epoch: u64) -> u64 {
     config.sources[0].url = Url::parse(url).unwrap();
     collector.reconfigure(&config).await.unwrap();
     pull(&collector, false, summary(Kind::Snapshot, 50, epoch), None);
-    collector.state().live["a"].history.updates
+    collector.state().sources["a"].history.updates
 }
 
 #[tokio::test]
-async fn what_was_learned_goes_with_the_collection() {
-    assert_eq!(moved("http://a/", 2).await, 1, "made anew");
+async fn the_history_stays_with_its_collection() {
+    assert_eq!(moved("http://a/", 2).await, 1, "set up anew");
     assert_eq!(moved("http://b/", 1).await, 1, "moved");
-    assert_eq!(moved("http://b/", 2).await, 0, "another");
+    assert_eq!(moved("http://b/", 2).await, 0, "another collection");
 }
 
 #[tokio::test]
-async fn notes_under_way_are_waited_for_before_their_source_is_released() {
+async fn a_reload_waits_for_notes_that_are_being_written() {
     let (collector, config, _dir) = collector(&["a"]);
     let none = Config { sources: Vec::new(), ..config };
     let ((begun, writing), (end, ended)) = (oneshot::channel(), std::sync::mpsc::channel::<()>());
@@ -177,18 +177,18 @@ async fn notes_under_way_are_waited_for_before_their_source_is_released() {
     writing.await.unwrap();
     let reload = collector.clone();
     let reload = tokio::spawn(async move { reload.reconfigure(&none).await });
-    while collector.state().live.contains_key("a") {
+    while collector.state().sources.contains_key("a") {
         sleep(Duration::from_millis(1)).await;
     }
     sleep(Duration::from_millis(50)).await;
-    assert!(!reload.is_finished(), "what is being written is of the source that goes");
+    assert!(!reload.is_finished(), "the note of the removed source is being written");
     end.send(()).unwrap();
     tokio::time::timeout(Duration::from_secs(20), reload).await.unwrap().unwrap().unwrap();
     writer.join().unwrap();
 }
 
 #[tokio::test]
-async fn a_report_that_breaks_is_a_failure_and_the_source_is_due_again() {
+async fn a_report_that_panics_is_a_failure_and_the_source_is_due_again() {
     let (collector, config, _dir) = collector(&["a"]);
     let due = begin(&collector);
     collector.report(&due.source, || panic!("the report breaks")).await;

@@ -1,4 +1,4 @@
-//! `[freshness]`: how the intervals between pulls are chosen.
+//! `[freshness]`: the policy for the intervals between pulls.
 //!
 //! Sans-I/O.
 
@@ -20,17 +20,17 @@ const HOUR_SECS: f64 = 3_600.0;
 pub enum PolicyName {
     /// The intervals that reach `theta` at the least cost (Adly eq. 3).
     Oap,
-    /// One interval for all, that reaches `theta` (Adly §5.1).
+    /// One interval for all sources that reaches `theta` (Adly §5.1).
     Uap,
     /// Each source at `theta` by itself (Adly §5.3).
     Ioap,
-    /// One interval for all, whatever they do (Liu's uniform model; Adly §5.2).
+    /// One interval for all sources (Liu's uniform model; Adly §5.2).
     Fixed,
-    /// The least of what pulls cost and staleness loses (Adly §6).
+    /// The lowest sum of the costs of pulls and of staleness (Adly §6).
     CombinedCost,
-    /// The freshest that so many pulls an hour allow.
+    /// The best freshness for a number of pulls an hour.
     Budget,
-    /// Each source at the mean interval of its updates, as learned (Liu §6).
+    /// Each source at the learned mean interval of its updates (Liu §6).
     BestEstimation,
 }
 
@@ -48,19 +48,19 @@ impl PolicyName {
         Self::BestEstimation,
     ];
 
-    /// The policy of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Returns the policy of that name.
+    pub fn by_name(name: &str) -> Option<Self> {
         let at = Self::NAMES.iter().position(|it| *it == name)?;
         Self::ALL.get(at).copied()
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         let at = Self::ALL.iter().position(|it| *it == self).unwrap_or_default();
         Self::NAMES[at]
     }
 
-    /// The setting that says what it aims at; the sources alone say it to `best_estimation`.
+    /// Returns the setting of its aim; `best_estimation` has none.
     fn setting(self) -> Option<&'static str> {
         Some(match self {
             Self::Oap | Self::Uap | Self::Ioap => "theta",
@@ -72,20 +72,20 @@ impl PolicyName {
     }
 }
 
-/// How the intervals between pulls are chosen.
+/// Settings for the intervals between pulls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Freshness {
-    /// Which policy; it says which of the next four counts.
+    /// The policy; it uses at most one of the next four.
     pub policy: PolicyName,
     /// The freshness to keep, 0 up to but not including 1.
     pub theta: f64,
     /// The interval of all sources, seconds.
     pub interval: f64,
-    /// What an hour in which everything is stale is worth, in pulls.
+    /// Price of an hour in which everything is stale, in pulls.
     pub price: f64,
     /// Pulls of all sources together.
     pub pulls_per_hour: f64,
-    /// How the share of stale elements grows between pulls.
+    /// Growth of the share of stale elements between pulls.
     pub model: Model,
     /// Gain of the rate estimator, above 0 and up to 1.
     pub gain: f64,
@@ -100,7 +100,7 @@ pub struct Freshness {
 impl Freshness {
     /// Freshness aimed at by default.
     pub const THETA: f64 = 0.9;
-    /// Interval of the fixed policy by default, seconds (a day, as harvesters of OAI-PMH have it).
+    /// Interval of the fixed policy by default, seconds (a day, usual for OAI-PMH harvesters).
     pub const INTERVAL: f64 = 86_400.0;
     /// Price of staleness by default, pulls an hour.
     pub const PRICE: f64 = 1_000.0;
@@ -128,7 +128,7 @@ impl Freshness {
     pub(super) fn read(table: &Table<'_>) -> Self {
         let own = Self::default();
         let seconds = |key| Some(table.duration_within(key, Self::INTERVALS)?.as_secs_f64());
-        let policy = table.choice("policy", &PolicyName::NAMES).and_then(PolicyName::named);
+        let policy = table.choice("policy", &PolicyName::NAMES).and_then(PolicyName::by_name);
         let model = match table.choice("model", &["linear", "poisson"]) {
             Some("linear") => Model::Linear,
             _ => own.model,
@@ -173,7 +173,7 @@ impl Freshness {
         read
     }
 
-    /// What the policy aims at; `best_estimation` goes by the sources alone.
+    /// Returns the aim of the policy; `None` for `best_estimation`.
     pub fn aim(self) -> Option<Aim> {
         let setting = self.policy.setting()?;
         let value = match setting {
@@ -185,7 +185,7 @@ impl Freshness {
         Some(Aim { setting: setting.to_owned(), value })
     }
 
-    /// What the schedule goes by.
+    /// Returns the settings of the schedule.
     pub fn settings(self) -> Settings {
         let Self { theta, interval, .. } = self;
         Settings {
@@ -196,18 +196,18 @@ impl Freshness {
                 PolicyName::Fixed => Policy::Fixed { interval },
                 PolicyName::CombinedCost => Policy::CombinedCost { price: self.price / HOUR_SECS },
                 PolicyName::Budget => Policy::Budget { pulls: self.pulls_per_hour / HOUR_SECS },
-                // Each source has its own pace, and none is left to the policy.
+                // Each source has its own pace, so the policy chooses no interval.
                 PolicyName::BestEstimation => Policy::Fixed { interval: self.interval_max },
             },
             model: self.model,
-            // A feed tells of every change.
+            // A feed has every change.
             method: Method::Ewma,
             gain: self.gain,
             pulls_per_minute_max: self.pulls_per_minute_max,
         }
     }
 
-    /// Between which intervals a source is pulled, unless its own settings say otherwise.
+    /// Returns the default bounds of a source's interval.
     pub fn bounds(self) -> Bounds {
         Bounds { interval_min: self.interval_min, interval_max: self.interval_max }
     }

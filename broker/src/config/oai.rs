@@ -1,12 +1,12 @@
-//! `[[source]]` of `kind = "oai"`: what only a broker says of a repository.
+//! `[[source]]` of `kind = "oai"`: the settings of a repository that only a broker has.
 //!
 //! Sans-I/O.
 
 use exchange::source::Oai;
 use settings::Table;
 
-/// Reads what a `[[source]]` says of how it is harvested, and whether it is pulled when it says to be
-/// updated.
+/// Reads the harvest settings of a `[[source]]`, and whether it is pulled at its announced update
+/// times.
 pub(super) fn read(table: &Table<'_>) -> (Oai, bool) {
     if table.boolean("follow", false) {
         let message = "an OAI-PMH repository cannot be asked to hold its answer";

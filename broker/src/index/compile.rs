@@ -1,14 +1,14 @@
-//! From the query language's tree to the engine's.
+//! The compiler: it turns the query language's tree into the engine's.
 //!
-//! The tree is our own because the engine's parser drops repeated terms, which costs 4 points of
-//! nDCG on long queries: here a repeated part counts as often as it is said.
+//! Harvest has its own tree because the engine's parser drops repeated terms, which costs 4 points of
+//! nDCG on long queries. Here a repeated term counts each time.
 //!
-//! A part without any word in it (`&`, `...`) is no condition.
+//! A leaf without any word (`&`, `...`) is no condition.
 
 use std::ops::Bound as Limit;
 use std::sync::Arc;
 
-use query::field::{Part, Target, target};
+use query::field::{Target, TextField, target};
 use query::stem::Stemmer;
 use query::words::{self, split};
 use query::{Kind, Leaf, Node, Query, Value, span};
@@ -26,30 +26,30 @@ use super::inflection::Inflected;
 use super::rank;
 use super::schema::{Fields, Text};
 
-/// Most words that a prefix after other words (`foo-ba*`) stands for.
+/// Most words that a prefix after other words (`foo-ba*`) matches.
 pub(super) const EXPANSIONS_MAX: u32 = 10_000;
 
-/// What makes engine queries; cheap to make.
+/// The compiler; cheap to make.
 pub(super) struct Compiler<'a> {
     fields: &'a Fields,
-    /// Held by whatever may take long in a field of a segment.
+    /// Checked by every query that may take long in a field of a segment.
     deadline: Deadline,
 }
 
 /// Conditions and how they are joined.
 type Clauses = Vec<(Occur, Box<dyn Engine>)>;
 
-/// Where words are looked for.
+/// A place of words in the index.
 #[derive(Clone)]
-enum Place {
+enum WordPlace {
     /// A field of the schema.
     Text(Text),
     /// An attribute's path in the field of attributes.
     Attribute(Term),
 }
 
-impl Place {
-    /// The field that knows words as they are.
+impl WordPlace {
+    /// Returns the field of exact words.
     fn exact(&self) -> Field {
         match self {
             Self::Text(text) => text.field,
@@ -85,7 +85,7 @@ impl<'a> Compiler<'a> {
     ///
     /// # Errors
     ///
-    /// A regular expression is too large for the engine, or unknown to it; the message says so.
+    /// A regular expression is too large for the engine, or has unknown syntax.
     pub(super) fn query(&mut self, query: &Query) -> Result<Box<dyn Engine>, String> {
         Ok(self.node(&query.root)?.unwrap_or_else(|| Box::new(EmptyQuery)))
     }
@@ -131,11 +131,11 @@ impl<'a> Compiler<'a> {
 
     fn leaf(&mut self, leaf: &Leaf) -> Result<Option<Box<dyn Engine>>, String> {
         let Some(name) = &leaf.field else {
-            let places = Part::USUAL.map(|part| Place::Text(self.fields.text(part)));
+            let places = TextField::DEFAULT.map(|part| WordPlace::Text(self.fields.text(part)));
             return self.in_places(&places, &leaf.value);
         };
         match (target(name), &leaf.value) {
-            (Target::Part(part), Value::Present) => Ok(Some(self.present(part.names()))),
+            (Target::Text(part), Value::Present) => Ok(Some(self.present(part.names()))),
             (Target::Attribute(name), Value::Present) => Ok(Some(self.present(&[&name]))),
             (Target::Oid, Value::Present) => Ok(Some(everything())),
             (Target::Oid, Value::Word(text) | Value::Phrase(text)) => {
@@ -146,25 +146,26 @@ impl<'a> Compiler<'a> {
             (Target::Quantity(quantity), value) => {
                 let numbers = numbers(self.fields.quantity(quantity), value, quantity.kind());
                 Ok(Some(match value {
-                    // Whatever attribute it was read from.
+                    // The number may come from any of its attributes.
                     Value::Present => Box::new(ConstScoreQuery::new(numbers, 0.0)),
                     _ => numbers,
                 }))
             }
-            (Target::Part(part), value) => {
-                self.in_places(&[Place::Text(self.fields.text(part))], value)
+            (Target::Text(part), value) => {
+                self.in_places(&[WordPlace::Text(self.fields.text(part))], value)
             }
             (Target::Attribute(name), value) => {
                 let path = attribute_path(self.fields.attributes, &name);
                 if let Value::Range(..) = value {
                     return Ok(Some(self.deadline.hold(attribute_range(&path, value))));
                 }
-                self.in_places(&[Place::Attribute(path)], value)
+                self.in_places(&[WordPlace::Attribute(path)], value)
             }
         }
     }
 
-    /// What has one of the attributes, their names in small letters; everything if none is named.
+    /// Returns the query for objects with one of the attributes, named in small letters; for all
+    /// objects if `names` is empty.
     fn present(&self, names: &[&str]) -> Box<dyn Engine> {
         let has = |name: &&str| -> Box<dyn Engine> {
             let term = Term::from_field_text(self.fields.names, name);
@@ -174,10 +175,10 @@ impl<'a> Compiler<'a> {
         any(names.iter().map(has).collect()).unwrap_or_else(everything)
     }
 
-    /// What holds `value` in one of the places.
+    /// Returns the query for objects that have `value` in one of the places; `None` if it has no word.
     fn in_places(
         &mut self,
-        places: &[Place],
+        places: &[WordPlace],
         value: &Value,
     ) -> Result<Option<Box<dyn Engine>>, String> {
         let held = |query| self.deadline.hold(query);
@@ -227,22 +228,25 @@ impl<'a> Compiler<'a> {
 }
 
 /// Makes a query for each place and gives it the place's weight.
-fn each(places: &[Place], query: impl Fn(&Place) -> Box<dyn Engine>) -> Vec<Box<dyn Engine>> {
+fn each(
+    places: &[WordPlace],
+    query: impl Fn(&WordPlace) -> Box<dyn Engine>,
+) -> Vec<Box<dyn Engine>> {
     places.iter().map(|place| weigh_by(query(place), place.weight())).collect()
 }
 
-/// One plain word: in all its forms where endings mean something.
-fn plain(place: &Place, word: &str, forms: &Arc<Inflected>) -> Box<dyn Engine> {
+/// Returns the query for one plain word, in inflected fields in all its forms.
+fn plain(place: &WordPlace, word: &str, forms: &Arc<Inflected>) -> Box<dyn Engine> {
     match place {
-        Place::Text(Text { inflected: true, field, .. }) => {
+        WordPlace::Text(Text { inflected: true, field, .. }) => {
             Box::new(Forms::new(*field, Arc::clone(forms)))
         }
         _ => Box::new(TermQuery::new(place.term(word), IndexRecordOption::WithFreqs)),
     }
 }
 
-/// Words as they are, side by side; at least one.
-fn phrase(place: &Place, words: &[String]) -> Box<dyn Engine> {
+/// Returns the query for exact words side by side; `words` is not empty.
+fn phrase(place: &WordPlace, words: &[String]) -> Box<dyn Engine> {
     let terms: Vec<Term> = words.iter().map(|word| place.term(word)).collect();
     match <[Term; 1]>::try_from(terms) {
         Ok([term]) => Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs)),
@@ -250,8 +254,8 @@ fn phrase(place: &Place, words: &[String]) -> Box<dyn Engine> {
     }
 }
 
-/// A word that begins with `last`, after the words `before`.
-fn prefix(place: &Place, before: &[String], last: &str) -> Box<dyn Engine> {
+/// Returns the query for a word that begins with `last`, after the words `before`.
+fn prefix(place: &WordPlace, before: &[String], last: &str) -> Box<dyn Engine> {
     if before.is_empty() {
         return Box::new(FuzzyTermQuery::new_prefix(place.term(last), 0, true));
     }
@@ -262,8 +266,8 @@ fn prefix(place: &Place, before: &[String], last: &str) -> Box<dyn Engine> {
     Box::new(query)
 }
 
-/// Words at most `edits` away from each of `words`; the words themselves count most.
-fn fuzzy(place: &Place, words: &[String], edits: u8) -> Box<dyn Engine> {
+/// Returns the query for words at most `edits` away from each of `words`; exact words count most.
+fn fuzzy(place: &WordPlace, words: &[String], edits: u8) -> Box<dyn Engine> {
     let near = |word: &String| -> Box<dyn Engine> {
         let resembling: Box<dyn Engine> =
             Box::new(FuzzyTermQuery::new(place.term(word), edits, true));
@@ -273,19 +277,19 @@ fn fuzzy(place: &Place, words: &[String], edits: u8) -> Box<dyn Engine> {
     Box::new(BooleanQuery::intersection(words.iter().map(near).collect()))
 }
 
-/// Words that `pattern` matches as a whole.
-fn regex(place: &Place, pattern: &str) -> Result<Box<dyn Engine>, String> {
+/// Returns the query for words that `pattern` matches as a whole.
+fn regex(place: &WordPlace, pattern: &str) -> Result<Box<dyn Engine>, String> {
     let pattern = match place {
-        Place::Text(_) => pattern.to_owned(),
+        WordPlace::Text(_) => pattern.to_owned(),
         // A term of an attribute is its path, a mark for text, and the word.
-        Place::Attribute(_) => {
+        WordPlace::Attribute(_) => {
             let before = place.term("");
             let path = String::from_utf8_lossy(before.serialized_value_bytes()).into_owned();
             format!("{}(?:{pattern})", regex::escape(&path))
         }
     };
     let query = RegexQuery::from_pattern(&pattern, place.exact()).map_err(|error| {
-        // The engine's error is text only; the parser has seen to what people usually write.
+        // The engine's error is only text; the parser has caught the usual mistakes before.
         let what = match error.to_string().contains("exceeds") {
             true => "is too large",
             false => "has a part that is not known here",
@@ -295,13 +299,13 @@ fn regex(place: &Place, pattern: &str) -> Result<Box<dyn Engine>, String> {
     Ok(Box::new(query))
 }
 
-/// Path of an attribute in the field of attributes.
+/// Returns the path of an attribute in the field of attributes.
 fn attribute_path(field: Field, name: &str) -> Term {
     let escaped = name.replace('\\', "\\\\").replace('.', "\\.");
     Term::from_field_json_path(field, &escaped, false)
 }
 
-/// A number or a moment, or a range of them.
+/// Returns the query for a number, a date or a range of them.
 fn numbers(field: Field, value: &Value, kind: Kind) -> Box<dyn Engine> {
     match span(value, Some(kind)) {
         Some((low, high)) => Box::new(RangeQuery::new(
@@ -312,7 +316,7 @@ fn numbers(field: Field, value: &Value, kind: Kind) -> Box<dyn Engine> {
     }
 }
 
-/// Whole numbers of an attribute in a range.
+/// Returns the query for a range of an attribute's whole numbers.
 fn attribute_range(path: &Term, value: &Value) -> Box<dyn Engine> {
     let at = |value: i64| {
         let mut term = path.clone();
@@ -325,11 +329,11 @@ fn attribute_range(path: &Term, value: &Value) -> Box<dyn Engine> {
     }
 }
 
-/// Each different node with how often it is there, in the order of the first ones.
+/// Returns each distinct node with its count, in the order of first occurrence.
 fn counted(nodes: &[Node]) -> Vec<(&Node, usize)> {
     let mut counted: Vec<(&Node, usize)> = Vec::with_capacity(nodes.len());
     for node in nodes {
-        match counted.iter_mut().find(|(known, _)| *known == node) {
+        match counted.iter_mut().find(|(it, _)| *it == node) {
             Some((_, times)) => *times += 1,
             None => counted.push((node, 1)),
         }
@@ -361,7 +365,7 @@ fn any(mut queries: Vec<Box<dyn Engine>>) -> Option<Box<dyn Engine>> {
     }
 }
 
-/// Joins clauses; `None` when there are none. What only excludes is taken from everything.
+/// Joins clauses; `None` when there are none. If all clauses exclude, they exclude from everything.
 fn combine(mut clauses: Clauses) -> Option<Box<dyn Engine>> {
     if clauses.is_empty() {
         return None;

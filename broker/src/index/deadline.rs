@@ -1,8 +1,8 @@
-//! Every search ends: what a query may cost is bounded by its time, whatever it asks.
+//! The deadline of a search: a time limit for any query.
 //!
-//! Time is looked at before every segment, every pattern and phrase in a field of a segment, and
-//! every [`DOCS_BETWEEN`] matching documents. A search may therefore take longer by what one pattern
-//! needs for the words of one field in one segment, but no more.
+//! The time is checked before every segment, before every pattern and phrase in a field of a segment,
+//! and after every [`DOCS_BETWEEN`] matching documents. A search may therefore exceed the limit only by
+//! the time of one pattern on the words of one field in one segment.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -15,25 +15,25 @@ use tantivy::{
     TantivyError, Term,
 };
 
-/// Matching documents between two looks at the time.
+/// Matching documents between two checks of the time.
 const DOCS_BETWEEN: usize = 4_096;
 
-/// What the engine is told when time is up.
+/// Message of the engine's error when the time is up.
 const OVER: &str = "time is up";
 
-/// When a search has to end.
+/// The time at which a search must end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline {
     at: Instant,
 }
 
 impl Deadline {
-    /// Ends a search so long after now.
+    /// Returns the deadline `limit` from now.
     pub(super) fn after(limit: Duration) -> Self {
         Self { at: net::clock::monotonic() + limit }
     }
 
-    /// Fails once time is up.
+    /// Fails once the time is up.
     pub(super) fn check(&self) -> tantivy::Result<()> {
         if net::clock::monotonic() < self.at {
             return Ok(());
@@ -41,18 +41,18 @@ impl Deadline {
         Err(TantivyError::InvalidArgument(OVER.to_owned()))
     }
 
-    /// Whether it was this that failed.
-    pub(super) fn is_meant(error: &TantivyError) -> bool {
+    /// Returns whether the error is a failed [`check`](Self::check).
+    pub(super) fn is_cause_of(error: &TantivyError) -> bool {
         matches!(error, TantivyError::InvalidArgument(text) if text == OVER)
     }
 
-    /// Has `query` look at the time before it begins with a segment.
+    /// Makes `query` check the time before each segment.
     pub(super) fn hold(self, query: Box<dyn Query>) -> Box<dyn Query> {
         Box::new(Timed { query, deadline: self })
     }
 }
 
-/// A query that looks at the time.
+/// A query that checks the time.
 struct Timed {
     query: Box<dyn Query>,
     deadline: Deadline,
@@ -98,7 +98,7 @@ impl Weight for TimedWeight {
     }
 }
 
-/// A collector that looks at the time.
+/// A collector that checks the time.
 pub(super) struct Timely<C> {
     pub(super) collector: C,
     pub(super) deadline: Deadline,

@@ -1,4 +1,4 @@
-//! From a record to what the index keeps of it.
+//! The document of a record: all that the index keeps of an object.
 
 use std::collections::BTreeMap;
 
@@ -18,21 +18,20 @@ use tantivy::schema::OwnedValue;
 use super::schema::{Fields, Text};
 use crate::answer::Facet;
 
-/// Most of the text that is kept for snippets, in bytes.
+/// Longest stored text for snippets, in bytes.
 const STORED_TEXT_BYTES_MAX: usize = 16 << 10;
-/// Most of a title that is kept, in bytes.
+/// Longest stored title, in bytes.
 const STORED_TITLE_BYTES_MAX: usize = 512;
-/// Most of a description that is kept, in bytes.
+/// Longest stored description, in bytes.
 const STORED_DESCRIPTION_BYTES_MAX: usize = 2 << 10;
-/// Longest key to order by, in bytes.
+/// Longest sort key, in bytes.
 const KEY_BYTES_MAX: usize = 256;
 /// Longest facet value, in bytes.
 const FACET_BYTES_MAX: usize = 256;
-
-/// Longest address of a landing page that a hit shows, in bytes.
+/// Longest URL of a landing page that a hit shows, in bytes.
 const URL_BYTES_MAX: usize = 2 * 1024;
 
-/// What a hit shows without a look at the collection.
+/// The content of a hit, stored in the index.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredHit {
     pub(super) url: String,
@@ -45,23 +44,23 @@ pub(super) struct StoredHit {
     pub(super) text: String,
     pub(super) size: Option<u64>,
     pub(super) modified: Option<i64>,
-    /// The year that the object names itself, or that it was modified in, UTC.
+    /// The object's own `Year`, or the year of its modification, UTC.
     pub(super) year: Option<i16>,
-    /// Where to read of an object whose address is not of the web.
+    /// Web page about an object whose URL is not of the web.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) landing_page: Option<String>,
 }
 
-/// What an object is among those of the same content.
+/// The role of an object in its group of the same content.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
-    /// Whether another answers for it.
+pub(super) struct GroupRole {
+    /// Whether another object represents it in answers.
     pub(super) duplicate: bool,
-    /// For whom it answers: their addresses and the facet values they bring.
+    /// The duplicates that it represents: their URLs and facet values.
     pub(super) others: Vec<Other>,
 }
 
-/// A duplicate, as the object that answers for it knows it.
+/// A duplicate, as stored with the object that represents it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Other {
     pub(super) url: String,
@@ -69,12 +68,12 @@ pub(super) struct Other {
     pub(super) gatherer: String,
 }
 
-/// The term that an object is replaced and deleted by.
+/// Returns the term by which an object is replaced and deleted.
 pub(super) fn oid_key(oid: &Oid) -> String {
     record::oid_key(&oid.gatherer, &oid.url)
 }
 
-/// Returns the digest that duplicates of the object are told by; `None` if it cannot have any: it
+/// Returns the digest by which duplicates of the object are found; `None` if it cannot have any: it
 /// is empty or of unknown content.
 pub(super) fn content(record: &Record) -> Option<String> {
     let size = record.number("File-Size")?;
@@ -83,7 +82,7 @@ pub(super) fn content(record: &Record) -> Option<String> {
     (0 < size && short && !md5.is_empty() && md5.len() <= KEY_BYTES_MAX).then_some(md5)
 }
 
-/// Returns the title that an object without one goes by: the last part of its address.
+/// Returns the title for an object without one: the last part of its URL.
 pub(super) fn title_of(url: &str) -> String {
     let path = url.split(['?', '#']).next().unwrap_or(url);
     let inner = url.split_once('#').map_or("", |(_, inner)| inner);
@@ -94,7 +93,7 @@ pub(super) fn title_of(url: &str) -> String {
     if name.is_empty() { url.to_owned() } else { name }
 }
 
-/// The term and column value of a facet value.
+/// Returns the term and column value of a facet value.
 pub(super) fn facet_key(facet: Facet, value: &str) -> String {
     format!("{}\0{}", facet.name(), head(value, FACET_BYTES_MAX))
 }
@@ -104,23 +103,23 @@ pub(super) fn document(
     fields: &Fields,
     oid: &Oid,
     record: &Record,
-    place: &Place,
+    role: &GroupRole,
 ) -> TantivyDocument {
     let stored = stored(record, oid);
     let mut document = TantivyDocument::new();
     document.add_text(fields.oid, oid_key(oid));
-    document.add_bool(fields.duplicate, place.duplicate);
+    document.add_bool(fields.duplicate, role.duplicate);
     if let Some(content) = content(record) {
         document.add_text(fields.content, content);
     }
     add_searched(&mut document, fields, record);
-    for other in &place.others {
+    for other in &role.others {
         searched_url(&other.url, &mut |text| add_text(&mut document, fields.url, text));
         add_text(&mut document, fields.host, &host(&other.url));
         add_text(&mut document, fields.gatherer, &other.gatherer);
         add_text(&mut document, fields.gatherer, &other.gatherer_id);
     }
-    for key in facets(&stored, place) {
+    for key in facets(&stored, role) {
         document.add_text(fields.facet, key);
     }
     for it in Quantity::ALL {
@@ -136,7 +135,7 @@ pub(super) fn document(
     document
 }
 
-/// Adds what is searched by words and by the attributes' names.
+/// Adds the text that is searched by words and by the names of attributes.
 fn add_searched(document: &mut TantivyDocument, fields: &Fields, record: &Record) {
     let mut named: BTreeMap<String, Vec<OwnedValue>> = BTreeMap::new();
     searched(record, &mut |name, what| match what {
@@ -161,8 +160,8 @@ fn add_text(document: &mut TantivyDocument, field: Text, text: &str) {
     document.add_text(field.field, text);
 }
 
-/// Returns the facet values of an object and of those it answers for, each once.
-fn facets(stored: &StoredHit, place: &Place) -> Vec<String> {
+/// Returns the facet values of an object and of the duplicates that it represents, each once.
+fn facets(stored: &StoredHit, role: &GroupRole) -> Vec<String> {
     let mut keys = Vec::new();
     let mut add = |facet: Facet, value: &str| {
         if !value.is_empty() {
@@ -175,7 +174,7 @@ fn facets(stored: &StoredHit, place: &Place) -> Vec<String> {
     if let Some(year) = stored.year {
         add(Facet::Year, &year.to_string());
     }
-    for other in &place.others {
+    for other in &role.others {
         add(Facet::Host, &host(&other.url));
         add(Facet::Gatherer, &other.gatherer);
     }
@@ -184,7 +183,7 @@ fn facets(stored: &StoredHit, place: &Place) -> Vec<String> {
     keys
 }
 
-/// Returns what a hit shows of an object.
+/// Returns the content of a hit for an object.
 fn stored(record: &Record, oid: &Oid) -> StoredHit {
     let text = |name: &str, bytes_max: usize| {
         let text = record.text(name).unwrap_or_default();
@@ -211,7 +210,7 @@ fn stored(record: &Record, oid: &Oid) -> StoredHit {
     }
 }
 
-/// Whether an address is of the web.
+/// Returns whether a URL is of the web.
 fn is_web(url: &str) -> bool {
     ["http://", "https://"].iter().any(|it| url.starts_with(it))
 }
@@ -221,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_title_is_made_of_the_address() {
+    fn a_title_is_made_of_the_url() {
         let check = |url: &str, expected: &str| assert_eq!(title_of(url), expected, "{url}");
         check("file:///srv/docs/READ%20ME", "READ ME");
         check("http://a.org/b/?q=/x", "b");
@@ -231,12 +230,12 @@ mod tests {
     }
 
     #[test]
-    fn a_landing_page_is_for_what_is_not_of_the_web() {
+    fn only_objects_outside_the_web_have_a_landing_page() {
         let check = |url: &str, expected: Option<&str>| {
             let mut record = Record::new("FILE", url);
             record.push(LANDING_PAGE, " https://h/1\n");
-            let found = stored(&record, &Oid::new("g", url));
-            assert_eq!(found.landing_page.as_deref(), expected, "{url}");
+            let hit = stored(&record, &Oid::new("g", url));
+            assert_eq!(hit.landing_page.as_deref(), expected, "{url}");
         };
         check("oai:h:1", Some("https://h/1"));
         check("http://h/2", None);
@@ -245,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn content_tells_duplicates_only_of_what_is_there() {
+    fn an_empty_object_has_no_duplicates() {
         let mut record = Record::new("FILE", "http://a/");
         assert_eq!(content(&record), None);
         record.push("MD5", "ABC");

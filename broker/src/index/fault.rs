@@ -1,4 +1,4 @@
-//! What an error of the engine means for the index: damage, a shortage that passes, or neither.
+//! Faults of the engine: damage, a passing shortage, or neither.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,32 +9,32 @@ use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError, Op
 /// "Too many open files", of the process and of the system, on every Unix.
 const MFILE: [i32; 2] = [24, 23];
 
-/// Why an index failed; the message says what to do. It can be built anew from the collection at any
-/// time.
+/// A failure of an index; the message says what to do. The index can be built anew from the
+/// collection at any time.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", said(dir, source))]
+#[error("{}", describe(dir, source))]
 pub struct Failure {
     /// The index's folder.
     pub(super) dir: PathBuf,
-    /// What the engine said.
+    /// Error of the engine.
     pub(super) source: TantivyError,
 }
 
-/// Says what failed in the index in `dir`, and what an admin can do about it.
-fn said(dir: &Path, error: &TantivyError) -> String {
+/// Describes the failure of the index in `dir`, with advice for the administrator.
+fn describe(dir: &Path, error: &TantivyError) -> String {
     let dir = dir.display();
     if let Some(error) = io_error(error) {
         use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         match error.kind() {
             StorageFull | QuotaExceeded => {
                 return format!(
-                    "no space left for the full-text index in {dir}: free some, then it goes on by itself"
+                    "no space left for the full-text index in {dir}: free some space; the index then goes on by itself"
                 );
             }
             ReadOnlyFilesystem | PermissionDenied => {
                 return format!(
                     "the full-text index in {dir} cannot be written: {error}; make the folder \
-                     writable, then it goes on by itself"
+                     writable; the index then goes on by itself"
                 );
             }
             _ if error.raw_os_error().is_some_and(|code| MFILE.contains(&code)) => {
@@ -53,13 +53,13 @@ fn said(dir: &Path, error: &TantivyError) -> String {
         );
     }
     format!(
-        "full-text index in {dir}: {error}; if it stays so, stop the broker, remove the folder and \
-         start again to rebuild it"
+        "full-text index in {dir}: {error}; if this does not pass, stop the broker, remove the folder \
+         and start again to rebuild it"
     )
 }
 
-/// What the system said, if it was the system: the error itself, or one of the same number where the
-/// engine has kept the text only.
+/// Returns the system's error behind an engine's error: the error itself, or one of the same number if
+/// the engine has kept only its text.
 fn io_error(error: &TantivyError) -> Option<io::Error> {
     let error: &io::Error = match error {
         TantivyError::IoError(error)
@@ -74,7 +74,7 @@ fn io_error(error: &TantivyError) -> Option<io::Error> {
         | TantivyError::ErrorInThread(text) => return os_error(text),
         _ => return None,
     };
-    // It may have been wrapped by one that knows less.
+    // The error may be wrapped by one with less information.
     let mut innermost = error;
     while let Some(inner) = innermost.get_ref().and_then(|it| it.downcast_ref::<io::Error>()) {
         innermost = inner;
@@ -85,19 +85,19 @@ fn io_error(error: &TantivyError) -> Option<io::Error> {
     Some(number.or_else(|| os_error(&text)).unwrap_or_else(same))
 }
 
-/// Reads the number that the standard library ends the text of a system's error with.
+/// Reads the number at the end of the standard library's text of a system error.
 fn os_error(text: &str) -> Option<io::Error> {
     let (_, after) = text.rsplit_once("(os error ")?;
     let (number, _) = after.split_once(')')?;
     number.parse().ok().map(io::Error::from_raw_os_error)
 }
 
-/// Whether the writer's lock could not be had because of the disk, not because of another process.
+/// Returns whether the writer's lock failed because of the disk, not because of another process.
 pub(super) fn is_lock_of_disk(error: &TantivyError) -> bool {
     matches!(error, TantivyError::LockFailure(LockError::IoError(_), _))
 }
 
-/// Whether an index that fails to open so is best dropped: it can be made again.
+/// Returns whether an index that fails to open with this error should be dropped and rebuilt.
 pub(super) fn is_damage(error: &TantivyError) -> bool {
     let of_another_layout = matches!(
         error,
@@ -110,7 +110,7 @@ pub(super) fn is_damage(error: &TantivyError) -> bool {
     (of_another_layout && io_error(error).is_none()) || is_corruption(error)
 }
 
-/// Whether the index's files are not what was written. Whatever a query says, it is not that.
+/// Returns whether the index's files are damaged. No query can cause such an error.
 pub(super) fn is_corruption(error: &TantivyError) -> bool {
     let is_of_bytes = |error: &io::Error| {
         matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
@@ -122,7 +122,7 @@ pub(super) fn is_corruption(error: &TantivyError) -> bool {
     }
 }
 
-/// Whether the engine broke without saying why: its files may be damaged.
+/// Returns whether the engine failed without a cause: its files may be damaged.
 pub(super) fn is_suspicious(error: &TantivyError) -> bool {
     let broke = matches!(
         error,

@@ -1,16 +1,16 @@
-//! The index's folder, as the engine sees it.
+//! The index's folder: the engine's directory, made safe against power cuts.
 //!
-//! Differences from the engine's own:
+//! Differences from the engine's own directory:
 //!
-//! * The engine replaces its list of segments and then deletes what the old list named; the
-//!   replacement is on disk for good only with the next sync of the folder, which may come after the
-//!   deletions. A power cut in between would leave the old list and not its files: an index to be built
-//!   anew. Here the replacement is synced before anything else is done.
-//! * What a commit wrote that a power cut undid may lie about, under a name that the engine will
-//!   want again: it counts commits on from the last that is in its list. Such a file is replaced; the
-//!   engine would fail for good.
-//! * The lock that keeps files from being deleted while they are opened is one of this process, as the
-//!   index is: a file of its own could not be locked on a read-only disk.
+//! * The engine replaces its list of segments and then deletes the files of the old list. The
+//!   replacement is durable only with the next sync of the folder, which may come after the deletions.
+//!   A power cut in between would leave the old list without its files: an index to be built anew.
+//!   Here the replacement is synced at once.
+//! * A power cut may undo a commit but leave one of its files, under a name that the engine uses
+//!   again: it counts on from the last commit in its list. Such a file is replaced here; the engine
+//!   would fail for good.
+//! * The lock against deleting files while they are opened is a lock of this process, since only this
+//!   process uses the index. A lock file could not be locked on a read-only disk.
 
 use std::fs;
 use std::io;
@@ -33,14 +33,14 @@ pub(super) struct Folder {
     opening: Arc<Opening>,
 }
 
-/// Whether somebody opens files or deletes them.
+/// The lock for opening or deleting files.
 #[derive(Debug, Default)]
 struct Opening {
     taken: Mutex<bool>,
     free: Condvar,
 }
 
-/// Lets the next one in when it is dropped.
+/// Guard of [`Opening`]: its drop frees the lock.
 struct Turn(Arc<Opening>);
 
 impl Turn {
@@ -117,18 +117,18 @@ impl Directory for Folder {
     }
 }
 
-/// Where an index is kept.
+/// The storage of an index.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum Storage {
     /// In its folder.
     Folder,
-    /// On a disk that fails when told to.
+    /// On a disk that fails on demand.
     #[cfg(test)]
     Disk(super::tests::disk::Disk),
 }
 
-impl Place {
-    /// Opens the place; `dir` is the index's folder.
+impl Storage {
+    /// Opens the storage; `dir` is the index's folder.
     pub(super) fn open(&self, dir: &Path) -> tantivy::Result<Folder> {
         Ok(Folder::new(match self {
             Self::Folder => Box::new(MmapDirectory::open(dir)?),
@@ -137,7 +137,7 @@ impl Place {
         }))
     }
 
-    /// Removes what is there.
+    /// Removes all files.
     pub(super) fn clear(&self, dir: &Path) -> io::Result<()> {
         match self {
             Self::Folder => fs::remove_dir_all(dir),

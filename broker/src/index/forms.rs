@@ -1,11 +1,11 @@
-//! A plain word in all its forms: `gathering` finds `gathered` too.
+//! The query for a plain word in all its forms: `gathering` finds `gathered` too.
 //!
-//! The index keeps every word once, as it is. A search looks for the other forms of its words among
-//! those of each segment ([`Inflected`]). Indexing stems beside the words finds the same objects,
-//! but takes almost three times as long.
+//! The index has every word once, as written. A search looks up the other forms of its words in the
+//! dictionary of each segment ([`Inflected`]). Indexing stems beside the words would find the same
+//! objects, but takes almost three times as long.
 //!
-//! All forms count as one word: how often they are in a document is added up, and how rare the word
-//! is, is how rare its most frequent form is (as in Lucene's `SynonymQuery`).
+//! All forms count as one word: their frequencies in a document are added up, and the rarity of the
+//! word is that of its most frequent form (as in Lucene's `SynonymQuery`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
 
 use super::inflection::Inflected;
 
-/// Most forms of one word that are looked for in a segment.
+/// Most forms of one word in a segment that a search uses.
 pub(super) const FORMS_MAX: usize = 128;
 
-/// Finds what has a word in any of its forms.
+/// The query for documents that have any form of a word.
 #[derive(Clone, Debug)]
 pub(super) struct Forms {
     field: Field,
@@ -31,12 +31,12 @@ pub(super) struct Forms {
 }
 
 impl Forms {
-    /// Looks in `field` for every form of a word.
+    /// Returns the query for every form of a word in `field`.
     pub(super) fn new(field: Field, inflected: Arc<Inflected>) -> Self {
         Self { field, inflected }
     }
 
-    /// The forms that a segment has, in the order of their bytes.
+    /// Returns the forms in a segment, in the order of their bytes.
     pub(super) fn of(
         &self,
         segment: &SegmentReader,
@@ -58,19 +58,20 @@ impl Forms {
 
 impl Query for Forms {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let mut weight = FormsWeight { forms: self.clone(), known: HashMap::new(), rarity: None };
+        let mut weight =
+            FormsWeight { forms: self.clone(), postings: HashMap::new(), rarity: None };
         let EnableScoring::Enabled { searcher, statistics_provider } = scoring else {
             return Ok(Box::new(weight));
         };
         let stemmer = Stemmer::default();
         let mut documents: HashMap<String, u64> = HashMap::new();
         for segment in searcher.segment_readers() {
-            let mut known = Vec::new();
-            for (form, place) in self.of(segment, stemmer)? {
-                *documents.entry(form).or_default() += u64::from(place.doc_freq);
-                known.push(place);
+            let mut postings = Vec::new();
+            for (form, info) in self.of(segment, stemmer)? {
+                *documents.entry(form).or_default() += u64::from(info.doc_freq);
+                postings.push(info);
             }
-            weight.known.insert(segment.segment_id(), known);
+            weight.postings.insert(segment.segment_id(), postings);
         }
         let most = documents.into_values().max().unwrap_or_default();
         let all = statistics_provider.total_num_docs()?;
@@ -84,24 +85,24 @@ impl Query for Forms {
 
 struct FormsWeight {
     forms: Forms,
-    /// Where the forms are in the segments that have been looked at.
-    known: HashMap<SegmentId, Vec<TermInfo>>,
-    /// `None` where nobody asks for scores.
+    /// Postings of the forms, by segment.
+    postings: HashMap<SegmentId, Vec<TermInfo>>,
+    /// `None` if scores are not needed.
     rarity: Option<Bm25Weight>,
 }
 
 impl Weight for FormsWeight {
     fn scorer(&self, segment: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let looked_up;
-        let places = match self.known.get(&segment.segment_id()) {
-            Some(known) => known,
+        let infos = match self.postings.get(&segment.segment_id()) {
+            Some(postings) => postings,
             None => {
                 let forms = self.forms.of(segment, Stemmer::default())?;
-                looked_up = forms.into_iter().map(|(_, place)| place).collect();
+                looked_up = forms.into_iter().map(|(_, info)| info).collect();
                 &looked_up
             }
         };
-        if places.is_empty() {
+        if infos.is_empty() {
             return Ok(Box::new(EmptyScorer));
         }
         let index = segment.inverted_index(self.forms.field)?;
@@ -109,9 +110,9 @@ impl Weight for FormsWeight {
             Some(_) => IndexRecordOption::WithFreqs,
             None => IndexRecordOption::Basic,
         };
-        let mut lists = Vec::with_capacity(places.len());
-        for place in places {
-            lists.push(index.read_postings_from_terminfo(place, wanted)?);
+        let mut lists = Vec::with_capacity(infos.len());
+        for info in infos {
+            lists.push(index.read_postings_from_terminfo(info, wanted)?);
         }
         let measure = match &self.rarity {
             Some(rarity) => {
@@ -132,7 +133,7 @@ impl Weight for FormsWeight {
     }
 }
 
-/// What turns frequencies into scores.
+/// Statistics that turn frequencies into scores.
 struct Measure {
     rarity: Bm25Weight,
     lengths: FieldNormReader,
@@ -144,11 +145,11 @@ struct FormsScorer {
     /// The least of the lists' documents.
     doc: DocId,
     measure: Option<Measure>,
-    /// The score where nobody asks for one.
+    /// The score if scores are not needed.
     unmeasured: Score,
 }
 
-/// The least document of all lists.
+/// Returns the least document of all lists.
 fn first(lists: &[SegmentPostings]) -> DocId {
     lists.iter().map(DocSet::doc).min().unwrap_or(TERMINATED)
 }

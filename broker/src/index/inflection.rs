@@ -1,8 +1,8 @@
-//! The way back from a stem to its words: an automaton that finds them in an ordered list.
+//! The automaton from a stem to its words: it finds them in an ordered list.
 //!
-//! The stemmer ([`query::stem`]) says what stem a word has. [`Inflected`] goes through an ordered list without looking at more than those
-//! words that begin like the stem and end in endings the stemmer knows. What it lets pass is then held
-//! against the stemmer itself.
+//! The stemmer ([`query::stem`]) returns the stem of a word. [`Inflected`] searches an ordered list
+//! and visits only words that begin like the stem and end in endings of the stemmer. The caller then
+//! checks the accepted words with the stemmer itself.
 //!
 //! Sans-I/O.
 
@@ -11,16 +11,16 @@ use std::fmt;
 use query::stem::root;
 use tantivy_fst::Automaton;
 
-/// Endings that the stemmer takes off or puts others in place of, in parts: what stands after a
-/// word's root is any number of these.
+/// Pieces of the endings that the stemmer removes or replaces: any number of them may follow a word's
+/// root.
 const ENDINGS: [&str; 37] = [
     "abil", "abl", "al", "anc", "ant", "at", "bil", "bl", "e", "ed", "enc", "ent", "er", "err",
     "ful", "i", "ibil", "ibl", "ic", "ing", "ion", "ism", "ist", "it", "iv", "iz", "l", "less",
     "li", "ly", "ment", "ness", "og", "or", "ous", "s", "y",
 ];
 
-/// Accepts every word whose stem is the one given, and not many others: its root, the stem's last
-/// letter (once, doubled as in `hopping`, or as `i` or `y`), and endings.
+/// Accepts every word with the given stem, and few others: its root, the stem's last letter (once,
+/// doubled as in `hopping`, or as `i` or `y`), and endings.
 #[derive(Clone, Debug)]
 pub(super) struct Inflected {
     /// The stem.
@@ -45,36 +45,36 @@ impl Inflected {
         }
     }
 
-    /// What all words that it accepts begin with.
+    /// Returns the common prefix of all accepted words.
     pub(super) fn root(&self) -> &[u8] {
         &self.root
     }
 
-    /// Where the first so many bytes of the root lead.
-    fn at(&self, bytes: usize) -> At {
+    /// Returns the state after the first `bytes` bytes of the root.
+    fn at(&self, bytes: usize) -> WordState {
         if bytes < self.root.len() {
-            return At::Root(bytes);
+            return WordState::Root(bytes);
         }
-        let last = if self.last.is_some() { Last::Before } else { Last::Behind };
-        At::Ending { last, places: Endings::BETWEEN }
+        let last = if self.last.is_some() { LastLetter::Before } else { LastLetter::Behind };
+        WordState::Ending { last, nodes: Endings::BETWEEN }
     }
 }
 
-/// Where in a word [`Inflected`] is.
+/// State of [`Inflected`] in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum At {
-    /// So many bytes into the root.
+pub(super) enum WordState {
+    /// After that number of bytes of the root.
     Root(usize),
-    /// After the root: how it stands with the stem's last letter, and the places in the endings
-    /// that it may be at, one bit each.
-    Ending { last: Last, places: u128 },
-    /// In no word that is looked for.
+    /// After the root: the progress in the stem's last letter, and the possible nodes in the tree of
+    /// endings, one bit each.
+    Ending { last: LastLetter, nodes: u128 },
+    /// No accepted word begins like this.
     Elsewhere,
 }
 
-/// How it stands with the stem's last letter.
+/// Progress in the stem's last letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Last {
+pub(super) enum LastLetter {
     Before,
     /// It may be doubled.
     Once,
@@ -82,37 +82,41 @@ pub(super) enum Last {
 }
 
 impl Automaton for Inflected {
-    type State = At;
+    type State = WordState;
 
-    fn start(&self) -> At {
+    fn start(&self) -> WordState {
         self.at(0)
     }
 
-    fn is_match(&self, state: &At) -> bool {
-        matches!(state, At::Ending { places, .. } if places & Endings::BETWEEN != 0)
+    fn is_match(&self, state: &WordState) -> bool {
+        matches!(state, WordState::Ending { nodes, .. } if nodes & Endings::BETWEEN != 0)
     }
 
-    fn can_match(&self, state: &At) -> bool {
-        *state != At::Elsewhere
+    fn can_match(&self, state: &WordState) -> bool {
+        *state != WordState::Elsewhere
     }
 
-    fn accept(&self, state: &At, byte: u8) -> At {
+    fn accept(&self, state: &WordState, byte: u8) -> WordState {
         match *state {
-            At::Root(bytes) if self.root.get(bytes) == Some(&byte) => self.at(bytes + 1),
-            At::Ending { last, places } if self.open => {
+            WordState::Root(bytes) if self.root.get(bytes) == Some(&byte) => self.at(bytes + 1),
+            WordState::Ending { last, nodes } if self.open => {
                 let same = self.last == Some(byte);
                 let (last, ends) = match last {
-                    Last::Before if same => (Last::Once, Endings::BETWEEN),
-                    Last::Before if matches!(byte, b'i' | b'y') => (Last::Behind, Endings::BETWEEN),
-                    Last::Once if same => (Last::Behind, Endings::BETWEEN),
-                    _ => (Last::Behind, 0),
+                    LastLetter::Before if same => (LastLetter::Once, Endings::BETWEEN),
+                    LastLetter::Before if matches!(byte, b'i' | b'y') => {
+                        (LastLetter::Behind, Endings::BETWEEN)
+                    }
+                    LastLetter::Once if same => (LastLetter::Behind, Endings::BETWEEN),
+                    _ => (LastLetter::Behind, 0),
                 };
-                match self.endings.step(places, byte) | ends {
-                    0 => At::Elsewhere,
-                    places => At::Ending { last, places },
+                match self.endings.step(nodes, byte) | ends {
+                    0 => WordState::Elsewhere,
+                    nodes => WordState::Ending { last, nodes },
                 }
             }
-            At::Root(_) | At::Ending { .. } | At::Elsewhere => At::Elsewhere,
+            WordState::Root(_) | WordState::Ending { .. } | WordState::Elsewhere => {
+                WordState::Elsewhere
+            }
         }
     }
 }
@@ -120,9 +124,9 @@ impl Automaton for Inflected {
 /// A tree of [`ENDINGS`] whose leaves lead back to its top.
 #[derive(Clone)]
 struct Endings {
-    /// By letter and by the place before it: the place that the letter leads to, 0 where there is none.
-    after: [[u8; Self::PLACES]; 26],
-    /// The places after which an ending is whole.
+    /// By letter and node: the next node, 0 if there is none.
+    after: [[u8; Self::NODES]; 26],
+    /// The nodes at which an ending is complete.
     whole: u128,
 }
 
@@ -133,47 +137,46 @@ impl fmt::Debug for Endings {
 }
 
 impl Endings {
-    /// The place before the first ending, between two, and after the last.
+    /// The node before the first ending, between two, and after the last.
     const BETWEEN: u128 = 1;
-    /// More places than [`ENDINGS`] have; one bit each.
-    const PLACES: usize = 128;
+    /// Upper bound of the number of nodes; one bit each.
+    const NODES: usize = 128;
 
     fn new() -> Self {
-        let mut tree = Self { after: [[0; Self::PLACES]; 26], whole: 0 };
-        let mut places = 0;
+        let mut tree = Self { after: [[0; Self::NODES]; 26], whole: 0 };
+        let mut nodes = 0;
         for ending in ENDINGS {
-            let mut place = 0;
+            let mut node = 0;
             for letter in ending.bytes() {
                 let Some(after) =
-                    tree.row_mut(letter).and_then(|row| row.get_mut(usize::from(place)))
+                    tree.row_mut(letter).and_then(|row| row.get_mut(usize::from(node)))
                 else {
                     continue;
                 };
                 if *after == 0 {
-                    places += 1;
-                    *after = places;
+                    nodes += 1;
+                    *after = nodes;
                 }
-                place = *after;
+                node = *after;
             }
-            tree.whole |= 1_u128.checked_shl(place.into()).unwrap_or_default();
+            tree.whole |= 1_u128.checked_shl(node.into()).unwrap_or_default();
         }
         tree
     }
 
-    fn row_mut(&mut self, letter: u8) -> Option<&mut [u8; Self::PLACES]> {
+    fn row_mut(&mut self, letter: u8) -> Option<&mut [u8; Self::NODES]> {
         self.after.get_mut(usize::from(letter.checked_sub(b'a')?))
     }
 
-    /// Returns the places that `letter` leads to.
-    fn step(&self, mut places: u128, letter: u8) -> u128 {
+    /// Returns the nodes after `letter`.
+    fn step(&self, mut nodes: u128, letter: u8) -> u128 {
         let row = letter.checked_sub(b'a').and_then(|it| self.after.get(usize::from(it)));
         let Some(row) = row else { return 0 };
         let mut all = 0;
-        while places != 0 {
-            let place = places.trailing_zeros();
-            places &= places - 1;
-            let after =
-                usize::try_from(place).ok().and_then(|it| row.get(it)).copied().unwrap_or(0);
+        while nodes != 0 {
+            let node = nodes.trailing_zeros();
+            nodes &= nodes - 1;
+            let after = usize::try_from(node).ok().and_then(|it| row.get(it)).copied().unwrap_or(0);
             if after != 0 {
                 let bit = 1_u128.checked_shl(after.into()).unwrap_or_default();
                 all |= if self.whole & bit == 0 { bit } else { bit | Self::BETWEEN };
@@ -232,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_not_looked_at() {
+    fn other_words_are_not_accepted() {
         for word in ["gate", "gatherings of", "gatherx1z", "gath", "together", ""] {
             assert!(!accepts("gather", word), "{word}");
         }
@@ -240,11 +243,11 @@ mod tests {
     }
 
     #[test]
-    fn every_ending_is_one() {
+    fn every_ending_is_in_the_tree() {
         for ending in ENDINGS {
-            let after = |places, letter| Endings::new().step(places, letter);
-            let places = ending.bytes().fold(Endings::BETWEEN, after);
-            assert_ne!(places & Endings::BETWEEN, 0, "{ending}");
+            let after = |nodes, letter| Endings::new().step(nodes, letter);
+            let nodes = ending.bytes().fold(Endings::BETWEEN, after);
+            assert_ne!(nodes & Endings::BETWEEN, 0, "{ending}");
         }
     }
 

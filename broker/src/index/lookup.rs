@@ -1,4 +1,4 @@
-//! What the committed index knows of single objects: their content and who shares it.
+//! Look-ups of single documents in the last commit.
 
 use collection::Oid;
 use query::record::oid_parse;
@@ -8,7 +8,7 @@ use tantivy::{DocAddress, DocSet, Searcher, TERMINATED, TantivyDocument, Term};
 use super::document::StoredHit;
 use super::schema::{Fields, name};
 
-/// Returns up to `count_max` live documents that have the exact value `key`, in no order that means anything.
+/// Returns up to `count_max` live documents with the exact value `key`, in any order.
 pub(super) fn having(
     searcher: &Searcher,
     field: Field,
@@ -32,7 +32,7 @@ pub(super) fn having(
     Ok(found)
 }
 
-/// Returns what a hit shows of a document.
+/// Returns the stored hit of a document.
 pub(super) fn stored(
     searcher: &Searcher,
     fields: &Fields,
@@ -48,7 +48,7 @@ pub(super) fn content(searcher: &Searcher, address: DocAddress) -> tantivy::Resu
     text(searcher, address, name::CONTENT)
 }
 
-/// Returns the term that a document is replaced and deleted by.
+/// Returns the term by which a document is replaced and deleted.
 pub(super) fn oid_text(
     searcher: &Searcher,
     address: DocAddress,
@@ -56,7 +56,7 @@ pub(super) fn oid_text(
     text(searcher, address, name::OID)
 }
 
-/// Returns the OID of a document whose address is short enough to have duplicates.
+/// Returns the OID of a document whose URL is short enough to have duplicates.
 pub(super) fn oid(searcher: &Searcher, address: DocAddress) -> tantivy::Result<Option<Oid>> {
     let text = oid_text(searcher, address)?;
     Ok(text
@@ -65,7 +65,7 @@ pub(super) fn oid(searcher: &Searcher, address: DocAddress) -> tantivy::Result<O
         .map(|(gatherer, url)| Oid { gatherer, url: url.to_owned() }))
 }
 
-/// Whether another document answers for this one.
+/// Returns whether another document represents this one.
 pub(super) fn is_duplicate(searcher: &Searcher, address: DocAddress) -> tantivy::Result<bool> {
     let segment = searcher.segment_reader(address.segment_ord);
     Ok(segment.fast_fields().bool(name::DUPLICATE)?.first(address.doc_id).unwrap_or(false))

@@ -1,24 +1,23 @@
-//! Which segments the engine merges, and when.
+//! The merge policy of the index's segments.
 //!
-//! The engine's own policy merges eight segments of like size into one, without end: at a million
-//! documents a merge maps half of the index at once, which is more memory than everything else takes.
-//! Here a segment that has grown large stays as it is, but for being written anew, alone, once much of
-//! it has been deleted. A search then looks into a few more segments, which costs it a lookup of each of
-//! its words in each.
+//! The engine's own policy merges eight segments of similar size into one, without end: at a million
+//! documents a merge maps half of the index at once, more memory than everything else takes. Here a
+//! large segment is only rewritten, alone, once many of its documents are deleted. A search then reads
+//! a few more segments, at the cost of one lookup of each word in each.
 
 use tantivy::index::SegmentMeta;
 use tantivy::indexer::{LogMergePolicy, MergeCandidate, MergePolicy};
 
-/// Segments below this many documents are merged as if they were of one size.
+/// Segments below this number of documents are merged as if they had one size.
 const SMALL_DOCS: u32 = 1_000;
-/// Segments above this many documents are merged with no other. At a million generated documents a
-/// broker took 561 MB at most, and 200 clients at once waited 0.7 s in the median; with twice as many,
-/// 1,133 MB and 0.5 s.
+/// Segments above this number of documents are not merged with others. At a million generated
+/// documents a broker took 561 MB at most, and 200 clients at once waited 0.7 s in the median; with
+/// twice this limit, 1,133 MB and 0.5 s.
 const LARGE_DOCS: u32 = 25_000;
 /// Share of deleted documents above which a segment is merged.
 const DELETED_SHARE_MAX: f32 = 0.3;
 
-/// The engine's policy for small segments, and none but cleaning for large ones.
+/// The engine's policy for small segments, and only cleaning for large ones.
 #[derive(Debug)]
 pub(super) struct Merging {
     large_docs: u32,
@@ -51,7 +50,7 @@ impl MergePolicy for Merging {
     }
 }
 
-/// What part of the segment's documents has been deleted, 0 to 1.
+/// Returns the share of deleted documents in a segment, 0 to 1.
 fn deleted_share(segment: &SegmentMeta) -> f32 {
     segment.num_deleted_docs() as f32 / segment.max_doc().max(1) as f32
 }
@@ -66,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    /// Segments of so many documents, of which so many have been deleted.
+    /// Returns segments of the given (documents, deleted documents).
     fn segments(sizes: &[(u32, u32)]) -> Vec<SegmentMeta> {
         let mut schema = Schema::builder();
         let name = schema.add_text_field("name", STRING);
@@ -88,7 +87,7 @@ mod tests {
         index.searchable_segment_metas().unwrap()
     }
 
-    /// The sizes of the segments that are merged, merge by merge.
+    /// Returns the sizes of the merged segments, merge by merge.
     fn merged(sizes: &[(u32, u32)]) -> BTreeSet<Vec<u32>> {
         let segments = segments(sizes);
         let size = |id| segments.iter().find(|it| it.id() == id).unwrap().max_doc();

@@ -1,10 +1,10 @@
-//! The full-text index: a cursor on the collection, and the answers to queries.
+//! The full-text index: a cursor on the collection that answers queries.
 //!
-//! The index can be built from the collection at any time and holds nothing else. How far it is,
-//! an (epoch, serial), is kept in its commits, so that the two cannot disagree: when the collection
-//! has another epoch, or ends before that serial, the index is built anew.
+//! The index can be built from the collection at any time and holds nothing else. Each of its commits
+//! has the version that it covers. If the collection has another epoch, or ends before that serial,
+//! the index is built anew, so the two cannot disagree.
 //!
-//! Compaction is the engine's: small segments are merged in the background as they come (merging.rs).
+//! The engine compacts: it merges small segments in the background (merging.rs).
 
 mod compile;
 mod deadline;
@@ -50,17 +50,17 @@ use search::Refusal;
 use writer::{Applier, Chunk, Written, read_payload};
 
 pub use fault::Failure;
-pub(crate) use folder::Place;
+pub(crate) use folder::Storage;
 
-/// How the index is built.
+/// Options of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexOptions {
-    /// Memory of the writer, in bytes, whatever the size of the index; all its threads together.
+    /// Memory of the writer, in bytes, for all its threads together, whatever the size of the index.
     /// At least 15 MB a thread.
     pub heap_bytes: usize,
     /// Threads that index; at least 1.
     pub threads: usize,
-    /// Objects in one commit at most.
+    /// Most objects in one commit.
     pub commit_changes_max: usize,
 }
 
@@ -90,19 +90,19 @@ pub struct Index {
 
 struct Inner {
     dir: PathBuf,
-    place: Place,
+    store: Storage,
     options: IndexOptions,
     engine: tantivy::Index,
     fields: Fields,
     reader: IndexReader,
-    /// `None` after a failure, until the next apply makes it anew.
+    /// `None` after a failure, until the next apply makes a new one.
     writer: Mutex<Option<IndexWriter>>,
     covered: watch::Sender<Option<Version>>,
-    /// The newest serial as it last began to be built anew: before that it has only a part of what it had.
+    /// Newest serial at the start of the last rebuild: until it is reached, the index is incomplete.
     goal: AtomicU64,
-    /// Nothing is taken in any more.
+    /// No changes are indexed any more.
     closed: AtomicBool,
-    /// Its files have to be verified.
+    /// The files must be verified.
     suspect: AtomicBool,
 }
 
@@ -118,50 +118,54 @@ impl fmt::Debug for Index {
 impl Index {
     /// Opens the index in `dir`, or makes an empty one there.
     ///
-    /// An index of an older layout or with damage is dropped: the next [`apply`](Self::apply) builds
-    /// it from the collection. Blocks.
+    /// An index of an older layout or with damage is dropped, and the next [`apply`](Self::apply)
+    /// builds it from the collection. Blocks.
     ///
     /// # Errors
     ///
     /// The folder cannot be used, or another process has it open.
     pub fn open(dir: &Path, options: IndexOptions) -> Result<Self, Error> {
-        Self::open_at(dir, options, Place::Folder)
+        Self::open_at(dir, options, Storage::Folder)
     }
 
-    /// [`open`](Self::open) where `place` says; `dir` names it.
-    pub(crate) fn open_at(dir: &Path, options: IndexOptions, place: Place) -> Result<Self, Error> {
+    /// Opens the index in `store`, as [`open`](Self::open) does; `dir` names it in messages.
+    pub(crate) fn open_at(
+        dir: &Path,
+        options: IndexOptions,
+        store: Storage,
+    ) -> Result<Self, Error> {
         let failed = |source| Failure { dir: dir.to_owned(), source };
-        match Self::open_as_is(dir, options, place.clone()) {
+        match Self::open_as_is(dir, options, store.clone()) {
             Err(error) if is_damage(&error) => {
                 tracing::warn!(dir = %dir.display(), %error, "index dropped, to be built anew");
-                place.clear(dir).map_err(|source| Error::Io {
+                store.clear(dir).map_err(|source| Error::Io {
                     action: "remove",
                     path: dir.to_owned(),
                     source,
                 })?;
-                Ok(Self::open_as_is(dir, options, place).map_err(failed)?)
+                Ok(Self::open_as_is(dir, options, store).map_err(failed)?)
             }
             other => Ok(other.map_err(failed)?),
         }
     }
 
-    fn open_as_is(dir: &Path, options: IndexOptions, place: Place) -> tantivy::Result<Self> {
+    fn open_as_is(dir: &Path, options: IndexOptions, store: Storage) -> tantivy::Result<Self> {
         fs::create_dir_all(dir)?;
         let (schema, fields) = schema::build();
-        let engine = tantivy::Index::builder().schema(schema).open_or_create(place.open(dir)?)?;
+        let engine = tantivy::Index::builder().schema(schema).open_or_create(store.open(dir)?)?;
         words::register(engine.tokenizers());
         let writer = match make_writer(&engine, options) {
-            // It answers from what it has; the next apply tries again, and says so if it fails.
+            // Searches work without a writer; the next apply tries again and reports a failure.
             Err(error) if is_lock_of_disk(&error) => None,
             writer => Some(writer?),
         };
         let reader = engine.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         let (covered, goal) = read_metas(&engine)?;
         let inner = Inner {
-            // An index that is empty has nothing to verify.
+            // An empty index needs no verification.
             suspect: AtomicBool::new(!verify::take_mark(dir) && covered.is_some()),
             dir: dir.to_owned(),
-            place,
+            store,
             options,
             engine,
             fields,
@@ -176,13 +180,13 @@ impl Index {
         Ok(index)
     }
 
-    /// How much of the collection the index covers; `None` when it has to be built anew.
+    /// Returns the version that the index covers; `None` when it must be built anew.
     pub fn covered(&self) -> Option<Version> {
         *self.inner.covered.borrow()
     }
 
-    /// How far it is, and how far it has to get, while it is being built anew for a collection that is at `version`:
-    /// searches find a part of what they found.
+    /// Returns the covered serial and the serial to reach, while the index is built anew for a
+    /// collection at `version`. Until then, answers are incomplete.
     pub fn unfinished(&self, version: Version) -> Option<(u64, u64)> {
         let goal = self.inner.goal.load(Ordering::Acquire);
         match self.covered() {
@@ -193,14 +197,14 @@ impl Index {
         }
     }
 
-    /// Returns what tells of every change of [`covered`](Self::covered).
+    /// Returns a receiver of every change of [`covered`](Self::covered).
     pub fn watch(&self) -> watch::Receiver<Option<Version>> {
         self.inner.covered.subscribe()
     }
 
-    /// Has the next [`apply`](Self::apply) build the index anew if the collection does not go on from what it covers,
-    /// as `goes_on` says of a version: a copy was put back, or the end of the log lost, and what follows
-    /// is not what is covered.
+    /// Makes the next [`apply`](Self::apply) build the index anew if `goes_on` is false for the covered
+    /// version. The collection does not continue it after a restore from a copy, or after a loss of the
+    /// log's end.
     pub fn hold_to(&self, goes_on: impl Fn(Version) -> bool) {
         self.inner.covered.send_if_modified(|covered| {
             let beyond = covered.is_some_and(|it| !goes_on(it));
@@ -211,11 +215,11 @@ impl Index {
         });
     }
 
-    /// Takes the collection's changes up to its present version into the index and returns how far
-    /// it is; they are found from then on. Blocks.
+    /// Indexes the collection's changes up to its present version, so that searches find them, and
+    /// returns the version covered. Blocks.
     ///
-    /// Stops early, well under a second after `cancelled` says so or the index is closed; what is
-    /// not committed then is done again by the next call.
+    /// Stops early, well under a second after `cancelled` returns true or the index is closed. The next
+    /// call repeats the uncommitted rest.
     ///
     /// # Errors
     ///
@@ -242,7 +246,8 @@ impl Index {
         )
     }
 
-    /// [`apply`](Self::apply) for any log, which may have forgotten deletes up to the `horizon`: `scan` gives the changes after a serial, `get` a live object.
+    /// Indexes any log, as [`apply`](Self::apply) does. `scan` returns the changes after a serial,
+    /// `get` a live object. The log may lack deletes up to the serial `horizon`.
     fn apply_log<Scan: Iterator<Item = Result<Scanned, Error>>>(
         &self,
         (horizon, target): (u64, Version),
@@ -272,7 +277,7 @@ impl Index {
         }
         let outcome = self.run(&mut writer, covered, target, scan, get, cancelled);
         match outcome {
-            // What has been added but not committed must not slip into the next commit.
+            // Drop the writer: its uncommitted additions must not enter the next commit.
             Err(error) => {
                 drop(writer);
                 Err(error)
@@ -288,7 +293,7 @@ impl Index {
         }
     }
 
-    /// Makes a writer after a failure, and goes by what is on the disk: the commit that failed may be
+    /// Makes a writer after a failure, and reads the version from the disk: the failed commit may be
     /// there nevertheless.
     fn start_over(&self) -> tantivy::Result<IndexWriter> {
         let inner = &self.inner;
@@ -315,7 +320,7 @@ impl Index {
         get: &dyn Fn(&Oid) -> Option<Record>,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<(Version, Written), Error> {
-        let mut said = self.covered();
+        let mut expected = self.covered();
         let mut at = covered.unwrap_or(Version { epoch: target.epoch, serial: 0 });
         if covered.is_none() {
             writer.delete_all_documents().map_err(|source| self.failed(source))?;
@@ -353,34 +358,33 @@ impl Index {
                 self.warm();
                 anew = false;
             }
-            // A stretch without anything to index is not worth a commit: after a restart it is
-            // looked through once more.
-            let is_said = self.inner.covered.send_if_modified(|covered| {
-                let same = *covered == said;
+            // Changes without anything to index need no commit: after a restart they are read once
+            // more.
+            let is_unchanged = self.inner.covered.send_if_modified(|covered| {
+                let same = *covered == expected;
                 if same {
                     *covered = Some(at);
                 }
                 same
             });
-            if !is_said {
-                // A search has met damage meanwhile: what was built on it is no better.
+            if !is_unchanged {
+                // A search has found damage meanwhile, so this commit builds on damage.
                 return Ok((before, Written::Cancelled));
             }
-            said = Some(at);
+            expected = Some(at);
             if ends || cancelled() {
                 return Ok((at, Written::Committed));
             }
         }
     }
 
-    /// Lets go of the folder, for all clones, so that it can be opened anew: waits for the commit
-    /// under way; what has not been committed is dropped. Searches go on, from the last commit.
-    /// Blocks.
+    /// Closes the folder, for all clones, so that it can be opened again. Waits for a running commit;
+    /// uncommitted changes are dropped. Searches go on, from the last commit. Blocks.
     pub fn close(&self) {
         self.inner.closed.store(true, Ordering::Release);
         let mut slot = locked(&self.inner.writer);
         let whole = slot.take().is_some() && !self.is_suspect();
-        if whole && matches!(self.inner.place, Place::Folder) {
+        if whole && matches!(self.inner.store, Storage::Folder) {
             verify::leave_mark(&self.inner.dir);
         }
     }
@@ -389,17 +393,17 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// [`Error::Query`] when the request cannot be answered (who asked can mend it) or not within
-    /// [`SEARCH_TIME_MAX`], [`Error::Index`] when the index fails.
+    /// [`Error::Query`] when the request has a mistake or takes longer than [`SEARCH_TIME_MAX`],
+    /// [`Error::Index`] when the index fails.
     pub fn search(&self, request: &SearchRequest) -> Result<Answer, Error> {
         self.search_within(request, SEARCH_TIME_MAX)
     }
 
-    /// [`search`](Self::search) with a time of its own.
+    /// Answers a search, as [`search`](Self::search) does, within `limit`.
     fn search_within(&self, request: &SearchRequest, limit: Duration) -> Result<Answer, Error> {
         let start = net::clock::monotonic();
         let searcher = self.inner.reader.searcher();
-        // The engine takes its files for sound: where they are not, it may panic.
+        // The engine may panic on damaged files.
         let deadline = Deadline::after(limit);
         let search = || search::search(&searcher, &self.inner.fields, request, deadline);
         let Ok(answer) = catch_unwind(AssertUnwindSafe(search)) else {
@@ -423,7 +427,7 @@ impl Index {
         }
     }
 
-    /// Opens what the last commit has brought, ahead of those who ask.
+    /// Opens the new files of the last commit before the next search.
     fn warm(&self) {
         if let Err(source) = search::warm(&self.inner.reader.searcher(), &self.inner.fields) {
             tracing::debug!(error = %self.failed(source), "the index was not warmed");
@@ -443,8 +447,8 @@ impl Index {
         }
     }
 
-    /// Names the index in an error of the engine. What damaged files say has the index built anew
-    /// by the next [`apply`](Self::apply).
+    /// Adds the index's folder to an error of the engine. After an error about damaged files, the
+    /// next [`apply`](Self::apply) builds the index anew.
     fn failed(&self, source: TantivyError) -> Error {
         if is_corruption(&source) {
             self.handle_damage(&source.to_string());
@@ -454,24 +458,24 @@ impl Index {
         Error::Index(Failure { dir: self.inner.dir.clone(), source })
     }
 
-    /// Has the next [`apply`](Self::apply) build the index anew.
+    /// Makes the next [`apply`](Self::apply) build the index anew.
     fn handle_damage(&self, what: &str) {
         if self.inner.covered.send_replace(None).is_some() {
             let dir = self.inner.dir.display();
-            tracing::warn!(%dir, what, "the index is damaged, to be built anew");
+            tracing::warn!(%dir, what, "the index is damaged and will be built anew");
         }
     }
 }
 
-/// Locks what only holds values that are whole at any time.
+/// Locks a mutex whose value is valid at any time, even after a panic.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How far the last commit reaches, and how far it has to get.
+/// Returns the version of the last commit, and the goal of its rebuild.
 fn read_metas(engine: &tantivy::Index) -> tantivy::Result<(Option<Version>, u64)> {
-    let said = engine.load_metas()?.payload.as_deref().and_then(read_payload);
-    Ok(said.map_or((None, 0), |(version, goal)| (Some(version), goal)))
+    let read = engine.load_metas()?.payload.as_deref().and_then(read_payload);
+    Ok(read.map_or((None, 0), |(version, goal)| (Some(version), goal)))
 }
 
 fn make_writer(engine: &tantivy::Index, options: IndexOptions) -> tantivy::Result<IndexWriter> {
@@ -483,8 +487,9 @@ fn make_writer(engine: &tantivy::Index, options: IndexOptions) -> tantivy::Resul
             .num_merge_threads(1)
             .build(),
     )?;
-    // A new writer numbers its first operation like the last commit. A merge that begins before the next
-    // one takes that operation for a part of the last, and may lose it: no delete may be the first.
+    // A new writer numbers its first operation like the last commit. A merge that begins before the
+    // next commit takes that operation for a part of the last one and may lose it. So the first
+    // operation must not be a delete.
     writer.run(Vec::<UserOperation>::new())?;
     writer.set_merge_policy(Box::new(Merging::default()));
     Ok(writer)

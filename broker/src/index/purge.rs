@@ -1,4 +1,4 @@
-//! Purging: what has been deleted leaves the index's files now, instead of with the next merge.
+//! Purging: deleted documents leave the index's files now, not with the next merge.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,9 +7,9 @@ use super::{Index, locked, make_writer};
 use crate::error::Error;
 
 impl Index {
-    /// Writes every segment anew that has deleted documents, and removes the old files. Returns how
-    /// many such documents and files are still there: a search under way holds its files until it
-    /// ends. Waits for an apply under way. Blocks.
+    /// Rewrites every segment with deleted documents, and removes the old files. Returns the number of
+    /// such documents and files still there: a running search holds its files until it ends. Waits for
+    /// a running apply. Blocks.
     ///
     /// # Errors
     ///
@@ -18,7 +18,7 @@ impl Index {
         let inner = &self.inner;
         let failed = |source| self.failed(source);
         let mut slot = locked(&inner.writer);
-        // A merge under way may still be reading what is to go.
+        // A running merge may still read the old segments.
         if let Some(writer) = slot.take() {
             writer.wait_merging_threads().map_err(failed)?;
         }
@@ -39,7 +39,7 @@ impl Index {
         let old = files.filter(|it| {
             let name = it.file_name();
             let stem = name.to_string_lossy().split('.').next().unwrap_or_default().to_owned();
-            // Segments are named by 32 hex digits; all other files hold no text.
+            // Names of segments have 32 hex digits; no other file holds text.
             stem.len() == 32
                 && stem.bytes().all(|it| it.is_ascii_hexdigit())
                 && !known.contains(&stem)

@@ -1,8 +1,8 @@
-//! How much a word counts for where it stands.
+//! Weights of the fields in the ranking.
 //!
-//! BM25 scores of the parts are added up, each times its weight. A word of a title says more of an
-//! object than one of its keywords, that more than one of its description, that more than one of its text. The
-//! weights are of the size that field-weighted BM25 is usually given; only their order is tested.
+//! The score is the weighted sum of the BM25 scores of the fields. A word of a title says more about
+//! an object than a keyword, a keyword more than a word of the description, that more than a word of
+//! the text. The sizes are usual for field-weighted BM25; only their order is tested.
 //!
 //! Sans-I/O.
 
@@ -14,17 +14,17 @@ pub(super) const KEYWORDS: f32 = 2.5;
 pub(super) const AUTHOR: f32 = 2.0;
 /// Weight of a word in the description or the abstract.
 pub(super) const DESCRIPTION: f32 = 1.8;
-/// Weight of a word in the address.
+/// Weight of a word in the URL.
 pub(super) const URL: f32 = 1.2;
 /// Weight of a word in the text.
 pub(super) const BODY: f32 = 1.0;
 
-/// Weight of words that only resemble the one looked for; the very word is found besides and
-/// counts in full, so that it comes first.
+/// Weight of words within the edit distance of the query's word. The exact word counts in full
+/// besides, so it comes first.
 pub(super) const FUZZY: f32 = 0.3;
 
-/// Returns the weight of something that the query says `times` times: linear, so that a repeated word counts
-/// as often as it is said.
+/// Returns the weight of a condition that the query has `times` times: linear, so that a repeated
+/// word counts each time.
 #[expect(clippy::cast_precision_loss, reason = "a query has few words")]
 pub(super) fn repeated(times: usize) -> f32 {
     times as f32

@@ -1,6 +1,6 @@
-//! The fields of the index: what it keeps of an object.
+//! The schema of the index: its fields.
 
-use query::field::{Part, Quantity};
+use query::field::{Quantity, TextField};
 use tantivy::schema::{
     FAST, Field, INDEXED, IndexRecordOption, JsonObjectOptions, STORED, STRING, Schema,
     TextFieldIndexing, TextOptions,
@@ -9,31 +9,31 @@ use tantivy::schema::{
 use super::rank;
 use super::words::EXACT;
 
-/// Number of this layout and of the way words are made; an index of another is built anew.
+/// Version of this layout and of the tokenizer; an index of another version is built anew.
 pub(super) const LAYOUT: u32 = 3;
 
-/// Part of an object that is searched by its words.
+/// A field that is searched by its words.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Text {
     /// Words, with positions.
     pub(super) field: Field,
-    /// Whether a plain word is found in all its forms; not where endings mean nothing.
+    /// Whether a plain word matches all its forms; not where endings mean nothing.
     pub(super) inflected: bool,
-    /// What a word counts here.
+    /// Weight of a word in this field.
     pub(super) weight: f32,
 }
 
 /// The fields of the index.
 #[derive(Clone, Debug)]
 pub(super) struct Fields {
-    /// `GATHERER-ID:URL`: what an object is replaced and deleted by.
+    /// `GATHERER-ID:URL`, by which an object is replaced and deleted.
     pub(super) oid: Field,
     pub(super) title: Text,
     pub(super) keywords: Text,
     pub(super) description: Text,
     pub(super) author: Text,
     pub(super) body: Text,
-    /// Words of the address, and of the duplicates' addresses.
+    /// Words of the URL, and of the duplicates' URLs.
     pub(super) url: Text,
     pub(super) r#type: Text,
     pub(super) host: Text,
@@ -45,9 +45,9 @@ pub(super) struct Fields {
     pub(super) attributes: Field,
     /// Names of the attributes that the object has, in small letters.
     pub(super) names: Field,
-    /// MD5 of an object that is not empty: what duplicates are told by.
+    /// MD5 of an object that is not empty, by which duplicates are found.
     pub(super) content: Field,
-    /// Whether another object with the same content answers for this one.
+    /// Whether another object with the same content represents this one.
     pub(super) duplicate: Field,
     /// Unix seconds.
     pub(super) modified: Field,
@@ -56,11 +56,11 @@ pub(super) struct Fields {
     pub(super) year: Field,
     /// Bytes.
     pub(super) size: Field,
-    /// What the address is ordered by.
+    /// Sort key of the URL.
     pub(super) url_key: Field,
-    /// What the title is ordered by.
+    /// Sort key of the title.
     pub(super) title_key: Field,
-    /// What a hit shows, as JSON.
+    /// The content of a hit, as JSON.
     pub(super) stored: Field,
 }
 
@@ -77,22 +77,22 @@ pub(super) mod name {
 }
 
 impl Fields {
-    /// Where the words of a part are.
-    pub(super) fn text(&self, part: Part) -> Text {
+    /// Returns the field of the schema for a text field of queries.
+    pub(super) fn text(&self, part: TextField) -> Text {
         match part {
-            Part::Title => self.title,
-            Part::Keywords => self.keywords,
-            Part::Description => self.description,
-            Part::Author => self.author,
-            Part::Body => self.body,
-            Part::Url => self.url,
-            Part::Type => self.r#type,
-            Part::Host => self.host,
-            Part::Gatherer => self.gatherer,
+            TextField::Title => self.title,
+            TextField::Keywords => self.keywords,
+            TextField::Description => self.description,
+            TextField::Author => self.author,
+            TextField::Body => self.body,
+            TextField::Url => self.url,
+            TextField::Type => self.r#type,
+            TextField::Host => self.host,
+            TextField::Gatherer => self.gatherer,
         }
     }
 
-    /// Where a number is.
+    /// Returns the field of a number.
     pub(super) fn quantity(&self, quantity: Quantity) -> Field {
         match quantity {
             Quantity::Size => self.size,
@@ -110,20 +110,20 @@ pub(super) fn build() -> (Schema, Fields) {
         .set_tokenizer(EXACT)
         .set_index_option(IndexRecordOption::WithFreqsAndPositions);
     let words = TextOptions::default().set_indexing_options(words);
-    let mut text = |name: &str, part: Part, weight: f32| Text {
+    let mut text = |name: &str, part: TextField, weight: f32| Text {
         field: schema.add_text_field(name, words.clone()),
         inflected: part.is_inflected(),
         weight,
     };
-    let title = text("title", Part::Title, rank::TITLE);
-    let keywords = text("keywords", Part::Keywords, rank::KEYWORDS);
-    let description = text("description", Part::Description, rank::DESCRIPTION);
-    let body = text("body", Part::Body, rank::BODY);
-    let author = text("author", Part::Author, rank::AUTHOR);
-    let url = text("url", Part::Url, rank::URL);
-    let r#type = text("type", Part::Type, 1.0);
-    let host = text("host", Part::Host, 1.0);
-    let gatherer = text("gatherer", Part::Gatherer, 1.0);
+    let title = text("title", TextField::Title, rank::TITLE);
+    let keywords = text("keywords", TextField::Keywords, rank::KEYWORDS);
+    let description = text("description", TextField::Description, rank::DESCRIPTION);
+    let body = text("body", TextField::Body, rank::BODY);
+    let author = text("author", TextField::Author, rank::AUTHOR);
+    let url = text("url", TextField::Url, rank::URL);
+    let r#type = text("type", TextField::Type, 1.0);
+    let host = text("host", TextField::Host, 1.0);
+    let gatherer = text("gatherer", TextField::Gatherer, 1.0);
     let raw_fast = TextOptions::default().set_fast("raw");
     let attributes = JsonObjectOptions::default().set_indexing_options(
         TextFieldIndexing::default()

@@ -1,4 +1,4 @@
-//! Answers searches from the last commit.
+//! The search: it answers requests from the last commit.
 
 use std::collections::BTreeMap;
 
@@ -22,10 +22,10 @@ use crate::answer::{
 use crate::highlight::Highlighter;
 use crate::snippet;
 
-/// Most objects of the same content that are looked at to name [`DUPLICATES_MAX`] of them.
-const GROUP_LOOKED_AT_MAX: usize = 256;
+/// Most objects of the same content that are read to name [`DUPLICATES_MAX`] of them.
+const GROUP_READ_MAX: usize = 256;
 
-/// Why there is no answer.
+/// Reason for no answer.
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// The request cannot be answered.
@@ -38,11 +38,11 @@ pub(super) enum Refusal {
 
 impl From<tantivy::TantivyError> for Refusal {
     fn from(error: tantivy::TantivyError) -> Self {
-        if Deadline::is_meant(&error) { Self::Late } else { Self::Engine(error) }
+        if Deadline::is_cause_of(&error) { Self::Late } else { Self::Engine(error) }
     }
 }
 
-/// Answers `request`; `took_us` is left to the caller, who has the clock.
+/// Answers `request`; the caller sets `took_us`.
 pub(super) fn search(
     searcher: &Searcher,
     fields: &Fields,
@@ -85,7 +85,7 @@ pub(super) fn rank(
     Ok(find(searcher, &narrowed(fields, request, asked), request, deadline)?)
 }
 
-/// Opens what an answer reads of every segment, so that the first to ask does not wait for it.
+/// Opens the files of every segment that a search reads, so that the first search need not wait.
 ///
 /// # Errors
 ///
@@ -99,13 +99,14 @@ pub(super) fn warm(searcher: &Searcher, fields: &Fields) -> tantivy::Result<()> 
         Err(Refusal::Query(_) | Refusal::Late) | Ok(_) => {}
     }
     for (ord, _) in (0..).zip(searcher.segment_readers()) {
-        // A segment has at least one document, if perhaps a deleted one.
+        // A segment has at least one document, perhaps a deleted one.
         hit(searcher, fields, DocAddress::new(ord, 0), 0.0, None)?;
     }
     Ok(())
 }
 
-/// Narrows what is asked to the chosen facet values and, usually, to one object of each content.
+/// Narrows a query to the chosen facet values and, without `duplicates`, to one object of each
+/// content.
 fn narrowed(fields: &Fields, request: &SearchRequest, asked: Box<dyn Engine>) -> Box<dyn Engine> {
     let mut clauses = vec![(Occur::Must, asked)];
     let mut chosen: BTreeMap<Facet, Vec<&Filter>> = BTreeMap::new();
@@ -197,7 +198,7 @@ fn hit(
     })
 }
 
-/// Cuts a snippet from the text or, where that shows none of the words, from the description.
+/// Cuts a snippet from the text or, if that has no word of the query, from the description.
 fn excerpt(highlighter: &Highlighter, stored: &StoredHit) -> Snippet {
     let marks = highlighter.marks(&stored.text);
     if marks.is_empty() && !stored.description.is_empty() {
@@ -209,7 +210,7 @@ fn excerpt(highlighter: &Highlighter, stored: &StoredHit) -> Snippet {
     snippet::cut(&stored.text, &marks)
 }
 
-/// Names the other objects of a hit's content, in the order of (address, gatherer).
+/// Returns the other objects with a hit's content, in the order of (URL, gatherer).
 fn duplicates(
     searcher: &Searcher,
     fields: &Fields,
@@ -217,7 +218,7 @@ fn duplicates(
 ) -> tantivy::Result<Vec<Duplicate>> {
     let Some(content) = lookup::content(searcher, address)? else { return Ok(Vec::new()) };
     let mut others = Vec::new();
-    for other in lookup::having(searcher, fields.content, &content, GROUP_LOOKED_AT_MAX)? {
+    for other in lookup::having(searcher, fields.content, &content, GROUP_READ_MAX)? {
         if other != address
             && let Some(oid) = lookup::oid(searcher, other)?
         {

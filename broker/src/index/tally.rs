@@ -1,4 +1,4 @@
-//! Counts what matches: how many objects, and how many of each facet value.
+//! The counts of matching objects, in total and by facet value.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,13 +9,13 @@ use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
 use super::schema::name;
 use crate::answer::{FACET_VALUES_MAX, Facet};
 
-/// Counts the objects found and, if asked to, their facet values.
+/// Collector that counts the matching objects and, on request, their facet values.
 pub(super) struct Tally {
     /// Whether to count facet values.
     pub(super) facets: bool,
 }
 
-/// What [`Tally`] found.
+/// Counts of a [`Tally`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     /// Objects.
@@ -105,7 +105,7 @@ impl SegmentCollector for SegmentTally {
         if let Some(column) = &self.column {
             let counted = (0..).zip(&self.counts).filter(|(_, count)| **count != 0);
             let (ords, counts): (Vec<u64>, Vec<u64>) = counted.unzip();
-            // All in one go: the dictionary is written in blocks.
+            // All at once: the dictionary is compressed in blocks.
             let mut counts = counts.into_iter();
             column.dictionary().sorted_ords_to_term_cb(&ords, |key| {
                 let key = String::from_utf8_lossy(key).into_owned();

@@ -1,9 +1,8 @@
-//! Damage that nobody has read yet: every file of the index against its checksum.
+//! Verification: every file of the index against its checksum.
 //!
-//! Done once after a stop that was not clean, after the engine broke without saying why, and when
-//! an administrator asks. It is done by whoever keeps the index up to date, before it takes in
-//! further changes: a merge would write damaged bytes again, with a checksum that is right.
-//! Searches go on meanwhile.
+//! It runs once after an unclean stop, after an unexplained failure of the engine, and on request of an
+//! administrator. The indexer runs it before it applies further changes: a merge would write damaged
+//! bytes again, with a correct checksum. Searches go on meanwhile.
 
 use std::fs;
 use std::io;
@@ -17,16 +16,16 @@ use super::fault::is_corruption;
 use super::{Index, locked};
 use crate::error::Error;
 
-/// What says in the index's folder that it was closed in order.
+/// File in the index's folder that marks a clean stop.
 const CLOSED: &str = "closed";
 
-/// Takes away the mark of a clean stop; returns whether it was there. Without a folder that can be
-/// written it stays, but then nothing else is written either.
+/// Removes the mark of a clean stop; returns whether it existed and was removed. In a read-only folder
+/// it stays, but then nothing else is written either.
 pub(super) fn take_mark(dir: &Path) -> bool {
     fs::remove_file(dir.join(CLOSED)).is_ok()
 }
 
-/// Marks a clean stop. Where that fails, the next start looks at every file.
+/// Marks a clean stop. If that fails, the next start verifies every file.
 pub(super) fn leave_mark(dir: &Path) {
     if let Err(error) = fs::File::create(dir.join(CLOSED)).and_then(|file| file.sync_all()) {
         tracing::debug!(dir = %dir.display(), %error, "the index's clean stop was not marked");
@@ -34,29 +33,29 @@ pub(super) fn leave_mark(dir: &Path) {
 }
 
 impl Index {
-    /// Whether its files have to be [verified](Self::verify).
+    /// Returns whether its files must be [verified](Self::verify).
     pub fn is_suspect(&self) -> bool {
         self.inner.suspect.load(Ordering::Acquire)
     }
 
-    /// Has its files verified by whoever keeps it up to date.
+    /// Makes the indexer verify its files.
     pub fn suspect(&self) {
         self.inner.suspect.store(true, Ordering::Release);
         self.inner.covered.send_modify(|_| ());
     }
 
     /// Compares every file of the last commit with its checksum, and returns the damaged ones. If
-    /// there are any, the next [`apply`](Self::apply) builds the index anew. Waits for an apply under
-    /// way. Blocks.
+    /// there are any, the next [`apply`](Self::apply) builds the index anew. Waits for a running
+    /// apply. Blocks.
     ///
-    /// Stops early, with nothing found, once `cancelled` says so.
+    /// Stops early, with an empty list, once `cancelled` returns true.
     ///
     /// # Errors
     ///
     /// [`Error::Index`] when the files cannot be read for another reason; call again.
     pub fn verify(&self, cancelled: &dyn Fn() -> bool) -> Result<Vec<PathBuf>, Error> {
         let _slot = locked(&self.inner.writer);
-        // These keep their files from being deleted.
+        // The list protects its files against deletion.
         let metas = match self.inner.engine.load_metas() {
             Ok(metas) => metas,
             Err(error) if is_corruption(&error) => {
@@ -93,7 +92,7 @@ impl Index {
     }
 }
 
-/// Whether a file's end, which has the checksum, is not what was written.
+/// Returns whether a file's footer, which has the checksum, is damaged.
 fn is_of_footer(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }

@@ -1,4 +1,4 @@
-//! The words of [`query::words`], as the engine takes them.
+//! The engine's tokenizer: the words of [`query::words`].
 
 use query::words::Words;
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer, TokenizerManager};
@@ -6,12 +6,12 @@ use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer, TokenizerM
 /// Name of the tokenizer.
 pub(super) const EXACT: &str = "harvest_exact_1";
 
-/// Makes the tokenizer known by its name.
+/// Registers the tokenizer by its name.
 pub(super) fn register(tokenizers: &TokenizerManager) {
     tokenizers.register(EXACT, TextAnalyzer::builder(Exact::default()).build());
 }
 
-/// Cuts text into words as they are.
+/// Splits text into exact words.
 #[derive(Clone, Debug, Default)]
 struct Exact {
     token: Token,
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn accents_are_those_that_the_engine_knows() {
+    fn folding_agrees_with_the_engine_for_every_character() {
         let chain = TextAnalyzer::builder(RawTokenizer::default());
         let mut chain = chain.filter(LowerCaser).filter(AsciiFoldingFilter).build();
         for c in char::MIN..=char::MAX {

@@ -1,14 +1,12 @@
-//! From the collection's change log to the index.
+//! The writer: it applies the collection's change log to the index.
 //!
-//! Changes are taken in chunks; a chunk is one commit, whose payload says which serial of which
-//! epoch it reaches. After a crash the index is therefore exactly some earlier state of the log,
-//! and knows which.
+//! Changes are written in chunks. A chunk is one commit, whose payload has its version. After a crash
+//! the index is therefore exactly an earlier state of the log, with a known version.
 //!
-//! Duplicates: of the objects with one content (MD5, when there is any content) the one with the smallest (address, gatherer)
-//! answers for all: it carries the words of the others' addresses, their hosts and their gatherers,
-//! so that it is found where they would be. The others are flagged. Whenever a chunk touches such
-//! a group, the group is done again from what the index itself knows of it; nothing else has
-//! to be kept.
+//! Duplicates are objects with the same MD5 that are not empty. The one with the smallest (URL,
+//! gatherer) represents all: it has the words of the others' URLs, their hosts and their gatherers, so
+//! that searches for them find it. The others are flagged. When a chunk touches such a group, the roles
+//! of its members are computed again from the index alone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,19 +17,19 @@ use soif::digest::Md5;
 use tantivy::indexer::UserOperation;
 use tantivy::{DocAddress, IndexWriter, Searcher, TantivyError, Term};
 
-use super::document::{Other, Place, content, document, oid_key};
+use super::document::{GroupRole, Other, content, document, oid_key};
 use super::lookup;
 use super::schema::{Fields, LAYOUT};
 use crate::answer::DUPLICATES_MAX;
 
 /// Operations that go to the writer together.
 const GROUP_OPERATIONS: usize = 128;
-/// Bytes of attribute values above which a group goes to the writer as it is.
+/// Bytes of attribute values above which a group goes to the writer at once.
 const GROUP_BYTES: usize = 1 << 20;
 /// Most bytes of attribute values in one chunk.
 const CHUNK_BYTES_MAX: usize = 32 << 20;
 
-/// What to do with the objects of a chunk: `None` deletes. In the order of [`Oid::key`].
+/// The objects of a chunk in the order of [`Oid::key`]; `None` deletes.
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
     objects: BTreeMap<Vec<u8>, (Oid, Option<Record>)>,
@@ -40,8 +38,8 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// Adds a change; a later one of the same object replaces an earlier one. What only confirms
-    /// objects is none of the index's business.
+    /// Adds a change; a later one of the same object replaces an earlier one. The index ignores
+    /// confirmations of objects.
     pub(super) fn add(&mut self, scanned: Scanned) {
         match scanned.change {
             Change::Update(record) => {
@@ -61,35 +59,35 @@ impl Chunk {
         self.objects.is_empty()
     }
 
-    /// Whether it is time to write it.
+    /// Returns whether to write the chunk now.
     pub(super) fn is_full(&self, changes_max: usize) -> bool {
         changes_max <= self.objects.len() || CHUNK_BYTES_MAX <= self.bytes
     }
 }
 
-/// Renders the payload of a commit: layout, version, of an index that is being built anew how far it was to get,
-/// and a digest of all that, since the engine's list of segments, which has it, has no checksum.
+/// Renders the payload of a commit: layout, version, the goal of a rebuild, and a digest of all that.
+/// The engine's list of segments, which holds the payload, has no checksum.
 pub(super) fn payload(version: Version, goal: u64) -> String {
     let goal = if version.serial < goal { format!(" {goal}") } else { String::new() };
-    let said = format!("{LAYOUT} {version}{goal}");
-    let digest = Md5::of(said.as_bytes());
-    format!("{said} {digest}")
+    let text = format!("{LAYOUT} {version}{goal}");
+    let digest = Md5::of(text.as_bytes());
+    format!("{text} {digest}")
 }
 
-/// Reads a payload: the version, and the goal; `None` when it is of another layout, or not what was written.
+/// Reads a payload: the version and the goal; `None` if it has another layout or is damaged.
 pub(super) fn read_payload(written: &str) -> Option<(Version, u64)> {
-    let (said, _digest) = written.rsplit_once(' ')?;
-    let mut words = said.split(' ').skip(1);
+    let (text, _digest) = written.rsplit_once(' ')?;
+    let mut words = text.split(' ').skip(1);
     let version = words.next()?.parse().ok()?;
     let goal = words.next().map_or(Some(0), |it| it.parse().ok())?;
     (written == payload(version, goal)).then_some((version, goal))
 }
 
-/// How writing a chunk has ended.
+/// Outcome of writing a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
     Committed,
-    /// Given up: the writer has to be dropped with what it was given.
+    /// Given up: the writer must be dropped with its uncommitted operations.
     Cancelled,
 }
 
@@ -107,8 +105,8 @@ pub(super) struct Applier<'a> {
     pub(super) cancelled: &'a dyn Fn() -> bool,
 }
 
-/// Operations that go to one thread of the writer together. A small chunk is one group, so that its commit
-/// makes one segment and not one for each thread.
+/// Operations that go to one thread of the writer together. A small chunk is one group, so that its
+/// commit makes one segment, not one for each thread.
 #[derive(Default)]
 struct Group {
     operations: Vec<UserOperation>,
@@ -117,17 +115,17 @@ struct Group {
 }
 
 impl Group {
-    /// Adds an object, in place of what the index has of it; `None` only removes.
-    fn add(&mut self, fields: &Fields, oid: &Oid, record: Option<&Record>, place: &Place) {
+    /// Adds an object in role of its old document; `None` only removes that.
+    fn add(&mut self, fields: &Fields, oid: &Oid, record: Option<&Record>, role: &GroupRole) {
         let term = Term::from_field_text(fields.oid, &oid_key(oid));
         self.operations.push(UserOperation::Delete(term));
         if let Some(record) = record {
             self.bytes += value_bytes(record);
-            self.operations.push(UserOperation::Add(document(fields, oid, record, place)));
+            self.operations.push(UserOperation::Add(document(fields, oid, record, role)));
         }
     }
 
-    /// Sends the group if it has so many operations or more than so many bytes.
+    /// Sends the group if it has at least `operations` operations or more than `bytes` bytes.
     fn send(
         &mut self,
         writer: &IndexWriter,
@@ -142,7 +140,7 @@ impl Group {
     }
 }
 
-/// Bytes of a record's values.
+/// Returns the bytes of a record's values.
 fn value_bytes(record: &Record) -> usize {
     record.attributes().iter().map(|it| it.value.len()).sum()
 }
@@ -150,16 +148,16 @@ fn value_bytes(record: &Record) -> usize {
 /// A member of a group of the same content.
 struct Member {
     oid: Oid,
-    /// Where it is in the last commit; `None` when the chunk brings it.
+    /// Its document in the last commit; `None` when the chunk brings it.
     address: Option<DocAddress>,
 }
 
-/// What the index knows of a group besides the chunk.
+/// The members of a group in the last commit, without the chunk's objects.
 #[derive(Default)]
-struct Known {
+struct IndexedGroup {
     /// The first few members, in the order of [`Oid::key`].
     members: BTreeMap<Vec<u8>, Member>,
-    /// Those that are not flagged: one, unless the index has just been told of several.
+    /// Members that are not flagged: usually one.
     unflagged: Vec<Oid>,
 }
 
@@ -168,32 +166,31 @@ impl Applier<'_> {
     ///
     /// # Errors
     ///
-    /// The engine failed; the writer has to be made anew, the index is at its last commit.
+    /// The engine failed; a new writer is needed, and the index is at its last commit.
     pub(super) fn write(&mut self, chunk: &Chunk, version: Version) -> tantivy::Result<Written> {
         self.try_write(chunk, version).map_err(|error| match error {
-            // All that the engine says is that a thread of the writer has ended; it is the commit that
-            // asks the threads why.
+            // This error only says that a thread of the writer has ended; the commit returns its cause.
             TantivyError::ErrorInThread(_) => self.writer.prepare_commit().err().unwrap_or(error),
             error => error,
         })
     }
 
     fn try_write(&mut self, chunk: &Chunk, version: Version) -> tantivy::Result<Written> {
-        let (places, extra) = self.settle(chunk)?;
-        let alone = Place::default();
+        let (roles, rewrites) = self.assign_roles(chunk)?;
+        let alone = GroupRole::default();
         let mut group = Group::default();
         for (key, (oid, record)) in &chunk.objects {
             if (self.cancelled)() {
                 return Ok(Written::Cancelled);
             }
-            group.add(self.fields, oid, record.as_ref(), places.get(key).unwrap_or(&alone));
+            group.add(self.fields, oid, record.as_ref(), roles.get(key).unwrap_or(&alone));
             group.send(self.writer, GROUP_OPERATIONS, GROUP_BYTES)?;
         }
-        for (oid, record, place) in &extra {
+        for (oid, record, role) in &rewrites {
             if (self.cancelled)() {
                 return Ok(Written::Cancelled);
             }
-            group.add(self.fields, oid, Some(record), place);
+            group.add(self.fields, oid, Some(record), role);
             group.send(self.writer, GROUP_OPERATIONS, GROUP_BYTES)?;
         }
         group.send(self.writer, 1, 0)?;
@@ -203,14 +200,14 @@ impl Applier<'_> {
         Ok(Written::Committed)
     }
 
-    /// Finds the places of the chunk's objects among those of the same content, by [`Oid::key`],
-    /// and which other objects have to be written again for it.
+    /// Returns the roles of the chunk's objects in their groups of the same content, by [`Oid::key`],
+    /// and the other objects whose documents must be written again.
     #[expect(clippy::type_complexity, reason = "two lists that only `write` takes")]
-    fn settle(
+    fn assign_roles(
         &self,
         chunk: &Chunk,
-    ) -> tantivy::Result<(HashMap<Vec<u8>, Place>, Vec<(Oid, Record, Place)>)> {
-        let (mut places, mut extra) = (HashMap::new(), Vec::new());
+    ) -> tantivy::Result<(HashMap<Vec<u8>, GroupRole>, Vec<(Oid, Record, GroupRole)>)> {
+        let (mut roles, mut rewrites) = (HashMap::new(), Vec::new());
         let mut coming: HashMap<String, Vec<&Vec<u8>>> = HashMap::new();
         let mut touched = BTreeSet::new();
         for (key, (oid, record)) in &chunk.objects {
@@ -227,35 +224,35 @@ impl Applier<'_> {
             if (self.cancelled)() {
                 break;
             }
-            let known = self.known(chunk, &group)?;
+            let indexed = self.indexed_group(chunk, &group)?;
             let coming = coming.get(&group).map(Vec::as_slice).unwrap_or_default();
-            if known.members.is_empty() && coming.len() < 2 {
+            if indexed.members.is_empty() && coming.len() < 2 {
                 continue;
             }
-            self.settle_group(chunk, &group, known, coming, &mut places, &mut extra)?;
+            self.assign_group_roles(chunk, &group, indexed, coming, &mut roles, &mut rewrites)?;
         }
-        Ok((places, extra))
+        Ok((roles, rewrites))
     }
 
-    fn settle_group(
+    fn assign_group_roles(
         &self,
         chunk: &Chunk,
         group: &str,
-        known: Known,
+        indexed: IndexedGroup,
         coming: &[&Vec<u8>],
-        places: &mut HashMap<Vec<u8>, Place>,
-        extra: &mut Vec<(Oid, Record, Place)>,
+        roles: &mut HashMap<Vec<u8>, GroupRole>,
+        rewrites: &mut Vec<(Oid, Record, GroupRole)>,
     ) -> tantivy::Result<()> {
-        let mut members = known.members;
+        let mut members = indexed.members;
         for key in coming {
             if let Some((oid, _)) = chunk.objects.get(*key) {
                 members.insert((*key).clone(), Member { oid: oid.clone(), address: None });
-                places.insert((*key).clone(), Place { duplicate: true, others: Vec::new() });
+                roles.insert((*key).clone(), GroupRole { duplicate: true, others: Vec::new() });
             }
         }
         let still_here =
             |oid: &Oid| (self.get)(oid).filter(|record| content(record).as_deref() == Some(group));
-        // Who is in the index but has left the group in the collection has a change on its way.
+        // An indexed member that has left the group in the collection has a later change in the log.
         let mut first = None;
         while let Some((key, member)) = members.pop_first() {
             if member.address.is_none() {
@@ -272,14 +269,14 @@ impl Applier<'_> {
         for (key, member) in members.into_iter().take(DUPLICATES_MAX) {
             others.push(self.other(chunk, &key, member)?);
         }
-        let place = Place { duplicate: false, others };
+        let role = GroupRole { duplicate: false, others };
         match record {
-            None => drop(places.insert(key, place)),
-            Some(record) => extra.push((oid.clone(), record, place)),
+            None => drop(roles.insert(key, role)),
+            Some(record) => rewrites.push((oid.clone(), record, role)),
         }
-        for flagged in known.unflagged.into_iter().filter(|it| *it != oid) {
+        for flagged in indexed.unflagged.into_iter().filter(|it| *it != oid) {
             if let Some(record) = still_here(&flagged) {
-                extra.push((flagged, record, Place { duplicate: true, others: Vec::new() }));
+                rewrites.push((flagged, record, GroupRole { duplicate: true, others: Vec::new() }));
             }
         }
         Ok(())
@@ -297,17 +294,17 @@ impl Applier<'_> {
         Ok(Other { url: member.oid.url, gatherer_id: member.oid.gatherer, gatherer })
     }
 
-    /// The content that the last commit knows of an object.
+    /// Returns the content of an object in the last commit.
     fn content_before(&self, oid: &Oid) -> tantivy::Result<Option<String>> {
         let Some(searcher) = &self.searcher else { return Ok(None) };
         let found = lookup::having(searcher, self.fields.oid, &oid_key(oid), 1)?;
         found.first().map_or(Ok(None), |address| lookup::content(searcher, *address))
     }
 
-    /// What the last commit knows of a group, without the chunk's objects.
-    fn known(&self, chunk: &Chunk, group: &str) -> tantivy::Result<Known> {
-        let mut known = Known::default();
-        let Some(searcher) = &self.searcher else { return Ok(known) };
+    /// Returns the members of a group in the last commit, without the chunk's objects.
+    fn indexed_group(&self, chunk: &Chunk, group: &str) -> tantivy::Result<IndexedGroup> {
+        let mut indexed = IndexedGroup::default();
+        let Some(searcher) = &self.searcher else { return Ok(indexed) };
         for address in lookup::having(searcher, self.fields.content, group, usize::MAX)? {
             let Some(oid) = lookup::oid(searcher, address)? else { continue };
             let key = oid.key();
@@ -315,14 +312,14 @@ impl Applier<'_> {
                 continue;
             }
             if !lookup::is_duplicate(searcher, address)? {
-                known.unflagged.push(oid.clone());
+                indexed.unflagged.push(oid.clone());
             }
-            known.members.insert(key, Member { oid, address: Some(address) });
-            // One more than is named, as the first may turn out to have left.
-            if DUPLICATES_MAX + 2 < known.members.len() {
-                known.members.pop_last();
+            indexed.members.insert(key, Member { oid, address: Some(address) });
+            // More than are named, since the first ones may have left the group.
+            if DUPLICATES_MAX + 2 < indexed.members.len() {
+                indexed.members.pop_last();
             }
         }
-        Ok(known)
+        Ok(indexed)
     }
 }

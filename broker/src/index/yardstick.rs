@@ -1,5 +1,5 @@
-//! What `benches/index` measures the index by: the engine's own handle, the documents that the index
-//! makes, and an answer's ranking alone. Nothing else uses it.
+//! Access for `benches/index` alone: the engine's handle, the documents of the index, and the ranking
+//! of an answer.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tantivy::TantivyDocument;
 use tantivy::schema::Field;
 
 use super::deadline::Deadline;
-use super::document::{Place, document};
+use super::document::{GroupRole, document};
 use super::forms::Forms;
 use super::inflection::Inflected;
 use super::search;
@@ -18,7 +18,7 @@ use super::{Index, lookup};
 use crate::answer::{SEARCH_TIME_MAX, SearchRequest};
 use crate::error::Error;
 
-/// The ranking of an answer: what there is before anything is shown of it.
+/// The ranking of an answer, without the content of its hits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranking {
     /// The hits' OIDs, best first.
@@ -35,8 +35,7 @@ impl Index {
         &self.inner.engine
     }
 
-    /// Returns what the index would make of each live object of `collection`, in the order of the
-    /// log. Blocks.
+    /// Returns the documents of all live objects of `collection`, in the order of the log. Blocks.
     ///
     /// # Errors
     ///
@@ -47,13 +46,13 @@ impl Index {
             if let Change::Update(record) = scanned?.change
                 && let Some(oid) = Oid::of(&record)
             {
-                documents.push(document(&self.inner.fields, &oid, &record, &Place::default()));
+                documents.push(document(&self.inner.fields, &oid, &record, &GroupRole::default()));
             }
         }
         Ok(documents)
     }
 
-    /// Returns the forms of `word` that `field` has, each once. Blocks.
+    /// Returns the forms of `word` in `field`, each once. Blocks.
     ///
     /// # Errors
     ///
@@ -68,7 +67,7 @@ impl Index {
         Ok(all)
     }
 
-    /// Ranks and counts what [`search`](Self::search) would show. Blocks.
+    /// Ranks and counts the objects that [`search`](Self::search) would show. Blocks.
     ///
     /// # Errors
     ///

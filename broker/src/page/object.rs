@@ -1,4 +1,4 @@
-//! One object's summary: a table for people, SOIF or JSON for programs.
+//! The page of one object: its summary as a table for people, as SOIF or JSON for programs.
 //!
 //! Sans-I/O.
 
@@ -10,18 +10,18 @@ use serde::Serialize;
 use soif::{Attribute, Record};
 use url::form_urlencoded;
 
-use super::place::Place;
+use super::display_url::DisplayUrl;
 use super::results::{shortened, summary_address};
 
 /// Longest value shown, in characters; the rest is in the SOIF.
 const VALUE_CHARS_MAX: usize = 65_536;
-/// From here on a value gets a box of its own that scrolls, in characters or in lines.
+/// Length above which a value gets a scrolling box, in characters or in lines.
 const LONG_CHARS: usize = 2_000;
 const LONG_LINES: usize = 20;
 /// Most links of one value.
 const LINKS_MAX: usize = 2_000;
 
-/// How an object is asked for: `format=`.
+/// Format of an object: `format=`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Format {
     #[default]
@@ -30,15 +30,15 @@ pub(crate) enum Format {
     Json,
 }
 
-/// What `/object?…` asks for.
+/// Parameters of `/object?…`.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct AskedObject {
+pub(crate) struct ObjectParameters {
     pub(crate) oid: Option<String>,
     pub(crate) format: Option<Format>,
 }
 
-impl AskedObject {
-    /// Reads the part of the address after `?`; the error is a sentence.
+impl ObjectParameters {
+    /// Reads the part of the URL after `?`; the error is a sentence.
     pub(crate) fn parse(query: Option<&str>) -> Result<Self, String> {
         let mut asked = Self::default();
         for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
@@ -63,7 +63,7 @@ impl AskedObject {
     }
 }
 
-/// All that `object.html` is given.
+/// The data of `object.html`.
 #[derive(Debug, Serialize)]
 pub(crate) struct ObjectPage {
     object: ObjectShown,
@@ -72,7 +72,7 @@ pub(crate) struct ObjectPage {
 #[derive(Debug, Serialize)]
 struct ObjectShown {
     title: String,
-    place: Place,
+    place: DisplayUrl,
     href: Option<String>,
     local: bool,
     soif: String,
@@ -84,8 +84,8 @@ struct ObjectShown {
 struct Row {
     name: String,
     value: String,
-    links: Vec<Place>,
-    /// Several lines, to be kept.
+    links: Vec<DisplayUrl>,
+    /// Keeps its line breaks.
     pre: bool,
     long: bool,
     note: String,
@@ -93,11 +93,11 @@ struct Row {
 
 impl ObjectPage {
     pub(crate) fn new(oid: &str, record: &Record) -> Self {
-        let place = Place::of(&record.url);
+        let place = DisplayUrl::of(&record.url);
         let title = record.text("Title").filter(|title| !title.trim().is_empty());
         let title = title.unwrap_or_else(|| Cow::Borrowed(last_part(&place.text)));
         let address = summary_address(oid);
-        let landing = record.text(LANDING_PAGE).map(|it| Place::of(it.trim()));
+        let landing = record.text(LANDING_PAGE).map(|it| DisplayUrl::of(it.trim()));
         let open = place.openable().or_else(|| landing.as_ref()?.openable());
         let object = ObjectShown {
             title: shortened(title.trim(), 300),
@@ -112,7 +112,7 @@ impl ObjectPage {
     }
 }
 
-/// The last part of an address that says something.
+/// Returns the last non-empty part of a URL.
 fn last_part(address: &str) -> &str {
     address.trim_end_matches('/').rsplit('/').next().filter(|it| !it.is_empty()).unwrap_or(address)
 }
@@ -121,7 +121,7 @@ impl Row {
     fn new(attribute: &Attribute) -> Self {
         let text = String::from_utf8_lossy(&attribute.value);
         let mut value = text.trim_end();
-        // One word a line, which would fill screens.
+        // One keyword a line would fill screens.
         let joined: String;
         if attribute.name.eq_ignore_ascii_case("Keywords") {
             joined = value.lines().collect::<Vec<_>>().join(", ");
@@ -130,7 +130,7 @@ impl Row {
         let mut row = Self { name: attribute.name.clone(), ..Self::default() };
         let is_address = |name: &&str| attribute.name.eq_ignore_ascii_case(name);
         if ["URL-References", LANDING_PAGE].iter().any(is_address) {
-            row.links = value.lines().take(LINKS_MAX).map(Place::of).collect();
+            row.links = value.lines().take(LINKS_MAX).map(DisplayUrl::of).collect();
             row.long = LONG_LINES < row.links.len();
             return row;
         }
@@ -150,7 +150,7 @@ impl Row {
     }
 }
 
-/// What a number means to people.
+/// Returns the meaning of a number for people: a date, a duration or a size.
 fn meaning(name: &str, value: &str) -> Option<String> {
     let number: i64 = value.trim().parse().ok()?;
     let is = |known: &str| name.eq_ignore_ascii_case(known);
@@ -165,7 +165,7 @@ fn meaning(name: &str, value: &str) -> Option<String> {
     (is("File-Size") && 1_024 <= number).then(|| web::templates::size(number))
 }
 
-/// A length of time in the largest unit that it is at least one of.
+/// Renders a duration in the largest unit of which it has at least one.
 fn span(seconds: u64) -> String {
     let (count, unit) = match seconds {
         0..60 => (seconds, "second"),
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn long_and_odd_values_are_bounded_and_named() {
         assert!(row("Abstract", "a\nb").pre);
-        assert!(!row("Abstract", "a\n").pre, "one line is one line");
+        assert!(!row("Abstract", "a\n").pre, "a line break at the end is dropped");
         assert!(row("Full-Text", "x\n".repeat(21)).long);
         let cut = row("Full-Text", "x".repeat(VALUE_CHARS_MAX + 1));
         assert!(cut.long && cut.note.contains("first 65536"), "{}", cut.note);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_the_web_opens_at_its_landing_page() {
+    fn an_object_outside_the_web_opens_at_its_landing_page() {
         let check = |url: &str, landing: &str, expected: Option<&str>| {
             let mut record = Record::new("FILE", url);
             record.push(LANDING_PAGE, landing);
@@ -229,19 +229,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for() {
+    fn parameters_are_read() {
         let check = |query: &str, oid: Option<&str>, format| {
-            let expected = AskedObject { oid: oid.map(str::to_owned), format };
-            assert_eq!(AskedObject::parse(Some(query)), Ok(expected), "{query}");
+            let expected = ObjectParameters { oid: oid.map(str::to_owned), format };
+            assert_eq!(ObjectParameters::parse(Some(query)), Ok(expected), "{query}");
         };
         check("", None, None);
         check("oid=a%3Ab&x=y", Some("a:b"), None);
         check("oid=a&format=soif", Some("a"), Some(Format::Soif));
-        assert!(AskedObject::parse(Some("format=xml")).unwrap_err().contains("html, soif or json"));
+        assert!(
+            ObjectParameters::parse(Some("format=xml")).unwrap_err().contains("html, soif or json")
+        );
     }
 
     #[test]
-    fn an_object_without_title_is_called_by_its_address() {
+    fn an_object_without_title_has_the_last_part_of_its_url() {
         let check = |url: &str, expected: &str| {
             let page = ObjectPage::new("o", &Record::new("FILE", url));
             assert_eq!(page.object.title, expected);

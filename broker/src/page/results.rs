@@ -1,4 +1,4 @@
-//! An answer as the page of results shows it: everything is decided here, the template only lays out.
+//! The page of results: it prepares all data of an answer, so that the template only lays it out.
 //!
 //! Sans-I/O.
 
@@ -7,18 +7,18 @@ use query::{Leaf, Node, Query, QueryError, Value};
 use serde::Serialize;
 use url::form_urlencoded;
 
-use super::asked::Asked;
-use super::place::Place;
+use super::display_url::DisplayUrl;
+use super::parameters::Parameters;
 use crate::answer::{Answer, DEPTH_MAX, Duplicate, Facet, Filter, Hit, Snippet, Sort};
 
-/// Pages named on either side of the current one.
+/// Links to pages on each side of the current one.
 const PAGES_BESIDE: usize = 2;
-/// Longest excerpt where the index cut none, in characters.
+/// Longest excerpt without a snippet of the index, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 300;
 /// Longest title, in characters.
 const TITLE_CHARS_MAX: usize = 200;
 
-/// All that `search.html` is given.
+/// The data of `search.html`.
 #[derive(Debug, Serialize)]
 pub(crate) struct SearchPage {
     /// The query as typed.
@@ -26,29 +26,29 @@ pub(crate) struct SearchPage {
     /// Hidden fields of the search form.
     pub(crate) keep: Vec<(&'static str, String)>,
     pub(crate) home: Home,
-    pub(crate) wrong: Option<Wrong>,
-    pub(crate) found: Option<Found>,
+    pub(crate) wrong: Option<Mistake>,
+    pub(crate) found: Option<Results>,
 }
 
-/// What the empty page tells of the broker.
+/// Counts for the start page.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Home {
     pub(crate) objects: u64,
     pub(crate) sources: usize,
 }
 
-/// A query that cannot be read.
+/// A mistake in a request.
 #[derive(Debug, Serialize)]
-pub(crate) struct Wrong {
+pub(crate) struct Mistake {
     message: String,
-    /// The query, and carets to stand below it; empty when the whole request is wrong.
+    /// The query, and carets for the line below it; empty when the mistake is not in the query.
     shown: String,
     carets: String,
-    /// The same for those who do not see them: a character's number, from 1.
+    /// The position of the carets for screen readers: number of a character, from 1.
     character: usize,
 }
 
-impl Wrong {
+impl Mistake {
     pub(crate) fn query(error: &QueryError, text: &str) -> Self {
         let lines = error.caret(text);
         let (shown, carets) = lines.split_once('\n').unwrap_or((&lines, ""));
@@ -66,7 +66,7 @@ impl Wrong {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Found {
+pub(crate) struct Results {
     total: u64,
     took: String,
     /// Number of the first and the last hit shown, from 1; 0 when there is none.
@@ -81,9 +81,9 @@ pub(crate) struct Found {
     pages: Vec<PageLink>,
     previous: Option<String>,
     next: Option<String>,
-    /// The number of the last hit that can be paged to, if there are more.
+    /// The number of the last hit that pages reach, if there are more.
     cut: Option<usize>,
-    /// Addresses of the first page, of the same without filters, and of the same as JSON.
+    /// URLs of the first page, of the same without filters, and of the same as JSON.
     start: String,
     unfiltered: Option<String>,
     api: String,
@@ -94,7 +94,7 @@ pub(crate) struct Found {
 struct HitShown {
     title: String,
     href: Option<String>,
-    place: Place,
+    place: DisplayUrl,
     summary: String,
     r#type: String,
     size: Option<u64>,
@@ -112,7 +112,7 @@ struct Piece {
 
 #[derive(Debug, Serialize)]
 struct DuplicateShown {
-    place: Place,
+    place: DisplayUrl,
     gatherer: String,
     summary: String,
 }
@@ -154,7 +154,7 @@ struct PageLink {
     gap: bool,
 }
 
-/// What to try when nothing was found.
+/// A suggestion when there are no hits.
 #[derive(Debug, Serialize)]
 struct Advice {
     text: &'static str,
@@ -162,8 +162,8 @@ struct Advice {
     address: Option<String>,
 }
 
-impl Found {
-    pub(crate) fn new(asked: &Asked, query: &Query, answer: &Answer) -> Self {
+impl Results {
+    pub(crate) fn new(asked: &Parameters, query: &Query, answer: &Answer) -> Self {
         let first = if answer.hits.is_empty() { 0 } else { asked.offset as u64 + 1 };
         let reachable = usize::try_from(answer.total).unwrap_or(usize::MAX).min(DEPTH_MAX);
         let next = asked.offset.saturating_add(asked.limit);
@@ -196,8 +196,8 @@ impl Found {
 
 impl HitShown {
     fn new(hit: &Hit) -> Self {
-        let place = Place::of(&hit.url);
-        let landing = hit.landing_page.as_deref().map(Place::of);
+        let place = DisplayUrl::of(&hit.url);
+        let landing = hit.landing_page.as_deref().map(DisplayUrl::of);
         let open = place.openable().or_else(|| landing.as_ref()?.openable());
         let title = if hit.title.trim().is_empty() { &place.text } else { &hit.title };
         Self {
@@ -218,26 +218,26 @@ impl HitShown {
 impl DuplicateShown {
     fn new(duplicate: &Duplicate) -> Self {
         Self {
-            place: Place::of(&duplicate.url),
+            place: DisplayUrl::of(&duplicate.url),
             gatherer: duplicate.gatherer.clone(),
             summary: summary_address(&duplicate.oid),
         }
     }
 }
 
-/// The address of an object's page, below the site's base.
+/// Returns the URL of an object's page, below the site's base.
 pub(crate) fn summary_address(oid: &str) -> String {
     let encoded: String = form_urlencoded::byte_serialize(oid.as_bytes()).collect();
     format!("object?oid={encoded}")
 }
 
-/// The day of a Unix time in UTC: `2024-03-05`; `None` for one that no calendar has.
+/// Returns the day of a Unix time in UTC: `2024-03-05`; `None` if it is out of range.
 pub(crate) fn date(unix_secs: i64) -> Option<String> {
     let day = Timestamp::from_second(unix_secs).ok()?;
     Some(day.strftime("%Y-%m-%d").to_string())
 }
 
-/// At most `chars_max` characters of `text`, with an ellipsis where some were left out.
+/// Returns at most `chars_max` characters of `text`, with an ellipsis if some are left out.
 pub(crate) fn shortened(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default().trim_end()),
@@ -253,7 +253,7 @@ fn took(us: u64) -> String {
     }
 }
 
-/// Cuts the excerpt at its highlights, which come from the index and are not trusted to fit.
+/// Cuts the excerpt at its highlights; skips highlights that do not fit.
 fn snippet(snippet: &Snippet, description: &str) -> Vec<Piece> {
     if snippet.text.trim().is_empty() {
         let text = shortened(description.trim(), DESCRIPTION_CHARS_MAX);
@@ -299,7 +299,7 @@ fn shown_sort(sort: Sort, chosen: Sort) -> SortShown {
     SortShown { name: sort.name(), label, chosen: sort == chosen }
 }
 
-fn facets(asked: &Asked, answer: &Answer) -> Vec<FacetShown> {
+fn facets(asked: &Parameters, answer: &Answer) -> Vec<FacetShown> {
     let shown = Facet::ALL.into_iter().filter_map(|facet| {
         let counted = answer.facets.get(facet.name())?;
         let values = counted.iter().map(|(value, count)| {
@@ -318,7 +318,7 @@ fn facets(asked: &Asked, answer: &Answer) -> Vec<FacetShown> {
     shown.collect()
 }
 
-fn chips(asked: &Asked) -> Vec<Chip> {
+fn chips(asked: &Parameters) -> Vec<Chip> {
     let chips = asked.filters.iter().map(|filter| Chip {
         facet: label(filter.facet),
         value: filter.value.clone(),
@@ -327,8 +327,8 @@ fn chips(asked: &Asked) -> Vec<Chip> {
     chips.collect()
 }
 
-/// Links to the first page, those beside the current one, and the last, with gaps between.
-fn pages(asked: &Asked, reachable: usize) -> Vec<PageLink> {
+/// Returns links to the first page, the pages beside the current one, and the last, with gaps.
+fn pages(asked: &Parameters, reachable: usize) -> Vec<PageLink> {
     if asked.limit == 0 {
         return Vec::new();
     }
@@ -347,7 +347,7 @@ fn pages(asked: &Asked, reachable: usize) -> Vec<PageLink> {
     links
 }
 
-fn advice(asked: &Asked, query: &Query) -> Vec<Advice> {
+fn advice(asked: &Parameters, query: &Query) -> Vec<Advice> {
     let mut all = Vec::new();
     if !asked.filters.is_empty() {
         let address = Some(asked.unfiltered().address());
@@ -374,7 +374,7 @@ fn advice(asked: &Asked, query: &Query) -> Vec<Advice> {
     all
 }
 
-/// The words of a query that is nothing but words, all wanted.
+/// Returns the words of a query that has only wanted words; otherwise an empty list.
 fn plain_words(query: &Query) -> Vec<&str> {
     fn word(node: &Node) -> Option<&str> {
         match node {
@@ -386,7 +386,7 @@ fn plain_words(query: &Query) -> Vec<&str> {
         Node::And(nodes) => nodes.iter().map(word).collect(),
         node => word(node).map(|word| vec![word]),
     };
-    // Such a word would have to be quoted again.
+    // Other words would need quotes or escapes.
     let plain = |it: &&str| it.chars().all(char::is_alphanumeric);
     words.filter(|words| words.iter().all(plain)).unwrap_or_default()
 }
@@ -396,10 +396,10 @@ mod tests {
     use query::parse;
 
     use super::*;
-    use crate::page::asked::Unknown;
+    use crate::page::parameters::Unknown;
 
-    fn asked(query: &str) -> Asked {
-        Asked::parse(Some(query), Unknown::Refused).unwrap()
+    fn asked(query: &str) -> Parameters {
+        Parameters::parse(Some(query), Unknown::Refused).unwrap()
     }
 
     fn check_pages(query: &str, reachable: usize, expected: &str) {
@@ -428,9 +428,9 @@ mod tests {
     }
 
     #[test]
-    fn the_last_page_that_can_be_asked_for_has_no_next() {
+    fn the_last_reachable_page_has_no_next() {
         let answer = |total| Answer { total, hits: vec![Hit::default()], ..Answer::default() };
-        let found = |query: &str, total| Found::new(&asked(query), &Query::all(), &answer(total));
+        let found = |query: &str, total| Results::new(&asked(query), &Query::all(), &answer(total));
         assert_eq!(found("q=x&offset=9990", 20_000).next, None);
         assert_eq!(found("q=x&offset=9990", 20_000).cut, Some(DEPTH_MAX));
         assert_eq!(found("q=x&offset=9980", 20_000).next.as_deref(), Some("?q=x&offset=9990"));
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_found_gets_advice_that_fits() {
+    fn advice_without_hits_fits_the_query() {
         check_advice("q=havrest", &["havrest~1", "havrest*"]);
         check_advice("q=old+oak", &["old OR oak"]);
         check_advice("q=old&type=PDF", &["search without filters", "old~1", "old*"]);

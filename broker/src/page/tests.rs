@@ -1,10 +1,10 @@
-//! Tests of the pages: what they say, and that nothing in a foreign document can act on them.
+//! Tests of the pages: their content, and that no text of a foreign document can run in them.
 
 use std::collections::BTreeMap;
 
 use soif::Record;
 
-use super::asked::Asked;
+use super::parameters::Parameters;
 use super::*;
 use crate::answer::{Duplicate, Hit, Snippet};
 
@@ -55,17 +55,17 @@ fn answer() -> Answer {
     Answer { total: 1_234, took_us: 4_200, hits: vec![first, second], facets }
 }
 
-fn render(asked: &str, answer: Option<&Answer>, wrong: Option<Wrong>, home: Home) -> String {
-    let asked = Asked::parse(Some(asked), Unknown::Refused).unwrap();
+fn render(asked: &str, answer: Option<&Answer>, wrong: Option<Mistake>, home: Home) -> String {
+    let asked = Parameters::parse(Some(asked), Unknown::Refused).unwrap();
     let text = asked.text.clone().unwrap_or_default();
-    let found = answer.map(|it| Found::new(&asked, &query::parse(&text).unwrap(), it));
+    let found = answer.map(|it| Results::new(&asked, &query::parse(&text).unwrap(), it));
     let mut keep = asked.parameters();
     keep.retain(|(name, _)| *name != "q");
     let page = SearchPage { q: text, keep, home, wrong, found };
     body_of(&pages().render("search.html", &page).unwrap().0)
 }
 
-/// The part of a page that is its own, without the addresses' hashes.
+/// Returns the own part of a page, without the hashes in URLs.
 fn body_of(html: &str) -> String {
     let start = html.find("<main").unwrap();
     let head = html.find("<title>").unwrap();
@@ -109,11 +109,11 @@ fn a_query_that_cannot_be_read() {
     let text = "title:(harvest <b>";
     let error = query::parse(text).unwrap_err();
     let asked = "q=title:(harvest+%3Cb%3E";
-    insta::assert_snapshot!(render_wrong(asked, Wrong::query(&error, text)));
+    insta::assert_snapshot!(render_wrong(asked, Mistake::query(&error, text)));
 }
 
-fn render_wrong(asked: &str, wrong: Wrong) -> String {
-    let asked = Asked::parse(Some(asked), Unknown::Refused).unwrap();
+fn render_wrong(asked: &str, wrong: Mistake) -> String {
+    let asked = Parameters::parse(Some(asked), Unknown::Refused).unwrap();
     let q = asked.text.clone().unwrap_or_default();
     let page =
         SearchPage { q, keep: Vec::new(), home: Home::default(), wrong: Some(wrong), found: None };
@@ -136,12 +136,12 @@ fn an_object() {
 
 const EVIL: &str = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>{{ 7 * 7 }}{% raw %}";
 
-/// No tag of [`EVIL`] may have become one, and nothing of it may have been run as a template.
+/// Checks that [`EVIL`] became neither a tag nor template code.
 fn check_harmless(html: &str) {
     let lower = html.to_ascii_lowercase();
     for bad in ["<script", "<img src=x", "javascript:", "href=\"data:", "\" on", "49{"] {
         let found = lower.find(bad).map(|at| &html[at.saturating_sub(80)..at + bad.len()]);
-        // As text it may stand; as the start of an attribute's value or a tag it may not.
+        // It is allowed as text, but not at the start of an attribute's value or a tag.
         let in_text = bad == "javascript:" && !lower.contains("=\"javascript:");
         assert!(found.is_none() || in_text, "{bad} in …{found:?}");
     }
@@ -149,7 +149,7 @@ fn check_harmless(html: &str) {
 }
 
 #[test]
-fn a_hit_that_is_not_of_the_web_leads_to_its_landing_page() {
+fn a_hit_outside_the_web_links_to_its_landing_page() {
     let landing_page = Some("https://repository.example/item/1".to_owned());
     let hits = vec![Hit { landing_page, ..hit("oai:repository.example:1", "Item") }];
     let answer = Answer { total: 1, hits, ..Answer::default() };
@@ -159,7 +159,7 @@ fn a_hit_that_is_not_of_the_web_leads_to_its_landing_page() {
 }
 
 #[test]
-fn no_field_of_a_hit_can_act() {
+fn no_field_of_a_hit_can_run() {
     let evil = || EVIL.to_owned();
     let duplicate = |url: &str| Duplicate { url: url.to_owned(), gatherer: evil(), oid: evil() };
     let hit = |url: &str| Hit {
@@ -187,13 +187,13 @@ fn no_field_of_a_hit_can_act() {
     let answer = Answer { total: 30, took_us: 1, hits, facets: facets.into() };
     let encoded: String = url::form_urlencoded::byte_serialize(EVIL.as_bytes()).collect();
     check_harmless(&render(&format!("q=x&type={encoded}"), Some(&answer), None, Home::default()));
-    check_harmless(&render_wrong(&format!("q={encoded}"), Wrong::parameter(EVIL)));
+    check_harmless(&render_wrong(&format!("q={encoded}"), Mistake::parameter(EVIL)));
     let error = query::parse("(").unwrap_err();
-    check_harmless(&render_wrong(&format!("q={encoded}"), Wrong::query(&error, EVIL)));
+    check_harmless(&render_wrong(&format!("q={encoded}"), Mistake::query(&error, EVIL)));
 }
 
 #[test]
-fn no_field_of_an_object_can_act() {
+fn no_field_of_an_object_can_run() {
     for url in ["javascript:alert(1)", EVIL, "data:text/html,<script>"] {
         let mut record = Record::new("FILE", url);
         for name in ["Title", "Author", "Full-Text", "URL-References", "Update-Time", EVIL] {

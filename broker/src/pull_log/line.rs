@@ -11,28 +11,28 @@ use crate::config::NAME_BYTES_MAX;
 pub const HEADER: &str =
     "#harvest-pulls-1 ended_ms\tsource\tkind\tchanges\telements\tbytes\ttook_ms";
 
-/// What a line begins with that is no pull: the broker's clock was set then, by so many milliseconds as
-/// follow. No time between two pulls before and after it is one that passed.
+/// Start of a line about a jump of the broker's clock; the jump in milliseconds follows. The time between
+/// a pull before and a pull after it is not real.
 pub const CLOCK_SET: &str = "#clock-set ";
 
 /// Longest line, in bytes, without its line break: a name, five numbers, a kind and the tabs.
 pub const LINE_BYTES_MAX: usize = 512;
 
-/// What came of a pull.
+/// Outcome of a pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The changes since the last one.
+    /// The changes since the last pull came.
     Delta,
-    /// All that there is.
+    /// A snapshot came.
     Snapshot,
-    /// Nothing: the source did not answer, or not as it should.
+    /// The pull failed.
     Failed,
 }
 
 impl Outcome {
     const ALL: [Self; 3] = [Self::Delta, Self::Snapshot, Self::Failed];
 
-    /// Its name in the log.
+    /// Returns its name in the log.
     pub fn name(self) -> &'static str {
         match self {
             Self::Delta => "delta",
@@ -45,37 +45,37 @@ impl Outcome {
 /// A pull that has ended. Written and read as a line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pull {
-    /// When it ended, in Unix milliseconds.
+    /// End of the pull, in Unix milliseconds.
     pub ended_ms: u64,
     /// The source's name: 1 to [`NAME_BYTES_MAX`] bytes without control characters.
     pub source: String,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// Updates and deletes that it brought.
+    /// Pulled updates and deletes.
     pub changes: u64,
-    /// Live objects at the source, as it said.
+    /// Live objects at the source, as it reported.
     pub elements: Option<u64>,
-    /// Bytes of the bodies, compressed as they came.
+    /// Bytes of the bodies, compressed.
     pub bytes: u64,
-    /// How long it took, in milliseconds.
+    /// Duration, in milliseconds.
     pub took_ms: u64,
 }
 
 impl Pull {
-    /// Whether its source can be named in a line; the settings accept no other name.
+    /// Returns whether a line can hold the source's name; the settings accept no other name.
     pub fn is_sound(&self) -> bool {
         is_name(&self.source)
     }
 }
 
-/// What is wrong with a line.
+/// A mistake in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// It has fewer or more than seven fields.
     Fields,
     /// The field of this column is no whole number.
     Number(&'static str),
-    /// This is no name of a source.
+    /// The second field is no name of a source.
     Source,
     /// The kind is none of the three.
     Kind,
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pull_is_named() {
+    fn every_mistake_has_its_problem() {
         check("", Problem::Fields);
         check("1\ta\tdelta\t1\t1\t1", Problem::Fields);
         check("1\ta\tdelta\t1\t1\t1\t1\t", Problem::Fields);

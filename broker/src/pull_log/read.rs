@@ -1,4 +1,4 @@
-//! Reads the log of pulls, also while it is written.
+//! The reader of the log of pulls; it works also while the log is written.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,23 +13,23 @@ use super::{CLOCK_SET, HEADER, LINE_BYTES_MAX, Problem, Pull, numbers, packed, p
 /// Bytes read from a file at once.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// What in the log cannot be read, and where. The rest can.
+/// A place in the log that cannot be read. The rest can.
 #[derive(Debug)]
 pub struct Malformed {
     /// The file.
     pub path: PathBuf,
     /// The line, from 1.
     pub line: u64,
-    /// What is wrong.
-    pub trouble: Trouble,
+    /// The cause.
+    pub kind: MalformedKind,
 }
 
-/// What is wrong with a place in the log.
+/// Cause of a malformed place in the log.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum MalformedKind {
     /// The line is no pull.
     Line(Problem),
-    /// The file does not begin as one of this version: it is left out.
+    /// The file has not the header of this version: it is left out.
     Header,
     /// The file cannot be read from here on.
     Read(io::Error),
@@ -38,34 +38,34 @@ pub enum Trouble {
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: ", self.path.display(), self.line)?;
-        match &self.trouble {
-            Trouble::Line(problem) => problem.fmt(f),
-            Trouble::Header => {
-                f.write_str("the file does not begin as a log of pulls of this version does")
+        match &self.kind {
+            MalformedKind::Line(problem) => problem.fmt(f),
+            MalformedKind::Header => {
+                f.write_str("the first line is not that of a log of pulls of this version")
             }
-            Trouble::Read(error) => error.fmt(f),
+            MalformedKind::Read(error) => error.fmt(f),
         }
     }
 }
 
 impl std::error::Error for Malformed {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.trouble {
-            Trouble::Read(error) => Some(error),
-            Trouble::Line(problem) => Some(problem),
-            Trouble::Header => None,
+        match &self.kind {
+            MalformedKind::Read(error) => Some(error),
+            MalformedKind::Line(problem) => Some(problem),
+            MalformedKind::Header => None,
         }
     }
 }
 
-/// Reads the log in `folder`, oldest pull first; holds one buffer in memory, however long the log.
+/// Reads the log in `folder`, oldest pull first; holds one buffer in memory, whatever the log's length.
 ///
-/// Files that are not the log's are left alone; a last line without its end, which may be being
-/// written, is skipped; so is a file that is dropped meanwhile.
+/// Ignores other files. Skips a last line without its end, which may be being written, and a file that
+/// is deleted meanwhile.
 ///
 /// # Errors
 ///
-/// The folder cannot be read; of kind `NotFound` while there is no log. The error names it.
+/// The folder cannot be read; of kind `NotFound` if there is no log. The error names the folder.
 pub fn read(folder: &Path) -> io::Result<PullLogReader> {
     let mut files = VecDeque::new();
     for number in numbers(folder)? {
@@ -91,25 +91,25 @@ pub struct PullLogReader {
     /// Numbers and lengths of the files to come.
     files: VecDeque<(u64, u64)>,
     bytes: u64,
-    /// Of files that have been read.
+    /// Bytes of the files that have been read.
     bytes_done: u64,
     clock_sets: u64,
-    /// With its length.
-    open: Option<(Lines<BufReader<Opened>>, u64)>,
+    /// The open file and its length.
+    open: Option<(Lines<BufReader<LogFile>>, u64)>,
 }
 
 impl PullLogReader {
-    /// Length of the log on the disk when its reading began, in bytes.
+    /// Returns the length of the log on the disk when the reading began, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// How often the clock was set, of what has been read.
+    /// Returns the number of clock jumps read so far.
     pub fn clock_sets(&self) -> u64 {
         self.clock_sets
     }
 
-    /// How much of it has been read, in bytes.
+    /// Returns the bytes read so far.
     pub fn bytes_read(&self) -> u64 {
         let open = self.open.as_ref().map_or(0, |(lines, _)| lines.from.get_ref().position());
         self.bytes_done + open
@@ -132,14 +132,18 @@ impl Iterator for PullLogReader {
                 self.open = None;
             }
             let (number, length) = self.files.pop_front()?;
-            match Opened::open(&self.folder, number) {
+            match LogFile::open(&self.folder, number) {
                 Ok(Some((file, path))) => {
                     let file = BufReader::with_capacity(BUFFER_BYTES, file);
                     self.open = Some((Lines::new(file, path), length));
                 }
                 Ok(None) => self.bytes_done += length,
                 Err((error, path)) => {
-                    return Some(Err(Malformed { path, line: 1, trouble: Trouble::Read(error) }));
+                    return Some(Err(Malformed {
+                        path,
+                        line: 1,
+                        kind: MalformedKind::Read(error),
+                    }));
                 }
             }
         }
@@ -148,15 +152,15 @@ impl Iterator for PullLogReader {
 
 /// A file of the log, packed or not.
 #[derive(Debug)]
-enum Opened {
+enum LogFile {
     Plain(File),
     Packed(Box<MultiGzDecoder<File>>),
 }
 
-impl Opened {
+impl LogFile {
     /// Opens the file of that number; `None` if it is gone.
     fn open(folder: &Path, number: u64) -> Result<Option<(Self, PathBuf)>, (io::Error, PathBuf)> {
-        // In this order: it may be packed meanwhile, and is never neither.
+        // In this order: the file may be packed meanwhile, but one of both always exists.
         let (plain, packed) = (path(folder, number), packed(folder, number));
         match File::open(&plain) {
             Ok(file) => return Ok(Some((Self::Plain(file), plain))),
@@ -170,7 +174,7 @@ impl Opened {
         }
     }
 
-    /// How much of the file has been read, in bytes on the disk.
+    /// Returns the bytes of the file on the disk that have been read.
     fn position(&self) -> u64 {
         let mut file = match self {
             Self::Plain(file) => file,
@@ -180,7 +184,7 @@ impl Opened {
     }
 }
 
-impl io::Read for Opened {
+impl io::Read for LogFile {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(file) => file.read(into),
@@ -201,7 +205,7 @@ pub(super) struct Lines<R> {
     done: bool,
 }
 
-/// What is in the buffer after a read.
+/// Content of the buffer after a read.
 enum Read {
     /// A whole line, without its end.
     Line,
@@ -221,7 +225,7 @@ impl<R: BufRead> Lines<R> {
         let mut is_long = false;
         loop {
             self.buffer.clear();
-            // With the line's end, in either form.
+            // Including either form of a line end.
             let room = LINE_BYTES_MAX as u64 + 2;
             let count = (&mut self.from).take(room).read_until(b'\n', &mut self.buffer)?;
             if self.buffer.pop_if(|last| *last == b'\n').is_none() {
@@ -232,15 +236,15 @@ impl<R: BufRead> Lines<R> {
                 continue;
             }
             self.line += 1;
-            // From an editor on another system.
+            // An editor on another system writes CRLF.
             self.buffer.pop_if(|last| *last == b'\r');
             let is_long = is_long || LINE_BYTES_MAX < self.buffer.len();
             return Ok(if is_long { Read::Long } else { Read::Line });
         }
     }
 
-    fn malformed(&self, line: u64, trouble: Trouble) -> Option<Result<Pull, Malformed>> {
-        Some(Err(Malformed { path: self.path.clone(), line, trouble }))
+    fn malformed(&self, line: u64, kind: MalformedKind) -> Option<Result<Pull, Malformed>> {
+        Some(Err(Malformed { path: self.path.clone(), line, kind }))
     }
 }
 
@@ -252,7 +256,7 @@ impl<R: BufRead> Iterator for Lines<R> {
             let problem = match self.fill() {
                 Err(error) => {
                     self.done = true;
-                    return self.malformed(self.line + 1, Trouble::Read(error));
+                    return self.malformed(self.line + 1, MalformedKind::Read(error));
                 }
                 Ok(Read::End) => {
                     self.done = true;
@@ -260,10 +264,10 @@ impl<R: BufRead> Iterator for Lines<R> {
                 }
                 Ok(_) if self.line == 1 && self.buffer != HEADER.as_bytes() => {
                     self.done = true;
-                    return self.malformed(1, Trouble::Header);
+                    return self.malformed(1, MalformedKind::Header);
                 }
                 Ok(Read::Line) => match std::str::from_utf8(&self.buffer) {
-                    // The header, and what somebody noted down.
+                    // The header and comments.
                     Ok(text) if text.starts_with('#') => {
                         self.clock_sets += u64::from(text.starts_with(CLOCK_SET));
                         continue;
@@ -276,7 +280,7 @@ impl<R: BufRead> Iterator for Lines<R> {
                 },
                 Ok(Read::Long) => Problem::Long,
             };
-            return self.malformed(self.line, Trouble::Line(problem));
+            return self.malformed(self.line, MalformedKind::Line(problem));
         }
         None
     }

@@ -1,4 +1,4 @@
-//! What is in the log after anything that can happen to it.
+//! Tests of the log of pulls: restarts, cuts, other files, packing, errors.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn append(folder: &Path, pulls: impl IntoIterator<Item = u64>) {
     }
 }
 
-/// Compares the pulls by their number, and what is malformed as text, without the folder.
+/// Compares the pulls by their number, and the malformed places as text, without the folder.
 #[track_caller]
 fn check(folder: &Path, expected: &[u64], malformed: &[&str]) {
     let (mut pulls, mut errors) = (Vec::new(), Vec::new());
@@ -50,12 +50,12 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_is_appended_is_read_after_a_restart_too() {
+fn appended_pulls_are_read_after_a_restart_too() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("broker").join(FOLDER);
     assert_eq!(read(&folder).unwrap_err().kind(), io::ErrorKind::NotFound);
     PullLog::open(&folder).unwrap();
-    assert!(!folder.exists(), "the first line makes it");
+    assert!(!folder.exists(), "the first line creates it");
     append(&folder, 0..3);
     append(&folder, 3..5);
     check(&folder, &[0, 1, 2, 3, 4], &[]);
@@ -67,7 +67,7 @@ fn what_is_appended_is_read_after_a_restart_too() {
 }
 
 #[test]
-fn a_line_that_is_cut_anywhere_is_gone_and_the_next_one_is_whole() {
+fn an_incomplete_line_is_removed_and_the_next_one_is_whole() {
     let dir = tempfile::tempdir().unwrap();
     append(dir.path(), 0..3);
     let file = path(dir.path(), 1);
@@ -82,7 +82,7 @@ fn a_line_that_is_cut_anywhere_is_gone_and_the_next_one_is_whole() {
 }
 
 #[test]
-fn a_file_that_is_cut_in_its_first_line_is_left_for_another() {
+fn after_a_file_with_an_incomplete_header_a_new_file_begins() {
     let dir = tempfile::tempdir().unwrap();
     for length in 0..=HEADER.len() {
         fs::write(path(dir.path(), 1), &HEADER[..length]).unwrap();
@@ -93,7 +93,7 @@ fn a_file_that_is_cut_in_its_first_line_is_left_for_another() {
 }
 
 #[test]
-fn a_long_tail_without_an_end_is_taken_away() {
+fn a_long_tail_without_a_line_end_is_removed() {
     let dir = tempfile::tempdir().unwrap();
     append(dir.path(), 0..2);
     let file = path(dir.path(), 1);
@@ -105,7 +105,7 @@ fn a_long_tail_without_an_end_is_taken_away() {
     check(dir.path(), &[0, 1, 2], &[]);
 }
 
-/// Opens a log in files of three lines each, as long as those of ten to ninety-nine, and of four files.
+/// Opens a log of at most four files of three lines each, for lines as long as those of 10 to 99.
 fn short(folder: &Path) -> PullLog {
     let line = pull(10).to_string().len() as u64 + 1;
     let max = HEADER.len() as u64 + 1 + 3 * line;
@@ -113,11 +113,11 @@ fn short(folder: &Path) -> PullLog {
 }
 
 #[test]
-fn files_are_ended_and_packed_and_the_oldest_goes() {
+fn full_files_are_packed_and_the_oldest_is_deleted() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = short(dir.path());
     for nth in 10..26 {
-        // All lines are equally long.
+        // All these lines have the same length.
         log.append(&pull(2 * nth)).unwrap();
         if nth == 20 {
             log = short(dir.path());
@@ -149,7 +149,7 @@ fn packing_may_be_cut_anywhere() {
         (10..13).for_each(|nth| text += &format!("{}\n", pull(2 * nth)));
         text.into()
     };
-    // The new one half written; then whole, and the old one not yet gone.
+    // The packed file half written; then whole, with the plain one not yet deleted.
     let whole = fs::read(packed(dir.path(), 1)).unwrap();
     for (name, bytes) in
         [("pulls-0000000001.tsv.new", &whole[..20]), ("pulls-0000000001.tsv", &plain)]
@@ -163,7 +163,7 @@ fn packing_may_be_cut_anywhere() {
     }
     let expected = ["1.tsv.gz", "2.tsv.gz", "3.tsv.gz", "4.tsv"];
     assert_eq!(names(dir.path()), expected.map(|it| format!("pulls-000000000{it}")));
-    // Whoever takes the newest away, or what a broken disk leaves of one.
+    // The newest file deleted, and a packed one damaged.
     fs::remove_file(path(dir.path(), 4)).unwrap();
     fs::write(packed(dir.path(), 2), &whole[..30]).unwrap();
     short(dir.path()).append(&pull(40)).unwrap();
@@ -173,7 +173,7 @@ fn packing_may_be_cut_anywhere() {
 }
 
 #[test]
-fn what_is_not_the_logs_is_left_alone() {
+fn other_files_are_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     append(dir.path(), 0..2);
     for name in ["pulls-1.tsv", "pulls-0000000001.tsv~", "notes", "pulls-00000000x2.tsv"] {
@@ -212,12 +212,12 @@ fn a_file_of_another_version_is_left_out_and_not_written_to() {
     append(dir.path(), [1]);
     assert_eq!(fs::read_to_string(path(dir.path(), 2)).unwrap(), other);
     let said =
-        "pulls-0000000002.tsv:1: the file does not begin as a log of pulls of this version does";
+        "pulls-0000000002.tsv:1: the first line is not that of a log of pulls of this version";
     check(dir.path(), &[0, 1], &[said]);
 }
 
 #[test]
-fn a_clock_that_is_set_is_told_of_before_what_comes_next() {
+fn a_clock_jump_is_counted_before_the_next_pull() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = PullLog::open(dir.path()).unwrap();
     log.append(&pull(0)).unwrap();
@@ -230,7 +230,7 @@ fn a_clock_that_is_set_is_told_of_before_what_comes_next() {
 }
 
 #[test]
-fn who_deletes_the_log_begins_anew() {
+fn after_its_folder_is_deleted_the_log_begins_anew() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join(FOLDER);
     let mut log = PullLog::open(&folder).unwrap();
@@ -260,7 +260,7 @@ fn an_error_names_the_file_and_does_not_last() {
 }
 
 proptest! {
-    /// Whatever is in a file: no more items than lines, and each line that is whole is found.
+    /// For any bytes: no more items than lines, and each whole line is found.
     #[test]
     fn any_bytes_are_read(
         before in prop::collection::vec(any::<u8>(), 0..700), nth in 0..99_u64,
@@ -275,9 +275,9 @@ proptest! {
     }
 }
 
-/// Pipes, folders and links that lead nowhere, under the names of files of the log.
+/// Pipes, folders and dangling links, under the names of files of the log.
 #[test]
-fn what_is_no_file_is_neither_read_nor_waited_for() {
+fn special_files_are_neither_read_nor_waited_for() {
     let dir = tempfile::tempdir().unwrap();
     let pipe = path(dir.path(), 3);
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();

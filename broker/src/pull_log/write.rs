@@ -1,4 +1,4 @@
-//! Writes the log of pulls.
+//! The writer of the log of pulls.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -9,36 +9,35 @@ use flate2::write::GzEncoder;
 
 use super::{CLOCK_SET, FILE_BYTES_MAX, FILES_MAX, HEADER, Pull, at, numbers, packed, path};
 
-/// Bytes read at once in search of the end of the last whole line.
+/// Bytes read at once to find the end of the last whole line.
 const BLOCK_BYTES: u64 = 4_096;
 
-/// Most numbers in a row that may be taken by what is no file.
+/// Most consecutive numbers that folders, pipes and links may occupy.
 const TAKEN_MAX: u64 = 100;
 
-/// Writes the log of pulls. One at a time for each folder.
+/// Writer of the log of pulls; at most one for each folder.
 ///
-/// An error costs the line that was to be written and nothing else: the next one tries again from
-/// what is on the disk.
+/// An error loses only the present line: the next line starts again from the state on the disk.
 #[derive(Debug)]
 pub struct PullLog {
     folder: PathBuf,
     file_bytes_max: u64,
     files_max: usize,
     /// `None` before the first line and after an error.
-    open: Option<Open>,
+    open: Option<OpenFile>,
 }
 
 /// The file that is written to.
 #[derive(Debug)]
-struct Open {
+struct OpenFile {
     file: File,
     path: PathBuf,
     number: u64,
 }
 
 impl PullLog {
-    /// Goes on with the log in `folder`, which need not be there yet: the folder and its files are made
-    /// for the first line. A last line that was cut off is taken away.
+    /// Continues the log in `folder`, which need not exist: the first line creates it and its file. An
+    /// incomplete last line is removed.
     ///
     /// # Errors
     ///
@@ -47,7 +46,7 @@ impl PullLog {
         Self::with_limits(folder.into(), FILE_BYTES_MAX, FILES_MAX)
     }
 
-    /// The same with smaller and fewer files.
+    /// Opens the log as [`open`](Self::open) does, with other limits.
     pub(super) fn with_limits(
         folder: PathBuf,
         file_bytes_max: u64,
@@ -64,14 +63,13 @@ impl PullLog {
         }
     }
 
-    /// Writes a line. A short write to the end of a file, without a sync; what it waits for is the
-    /// system's cache and, each [`FILE_BYTES_MAX`], the packing of a file (about a second).
+    /// Writes a line: a short write to the end of a file, without a sync. It waits for the system's
+    /// cache and, each [`FILE_BYTES_MAX`], for the packing of a file (about a second).
     ///
     /// # Errors
     ///
-    /// The name of the source cannot stand in a line ([`Pull::is_sound`]), or the disk is full or gone;
-    /// the error names the file. The line is not in the log then, nor is a part of it, and the next one
-    /// can be handed in.
+    /// A line cannot hold the source's name ([`Pull::is_sound`]), or the disk is full or gone; the
+    /// error names the file. No part of the line is in the log then, and the next one can be written.
     pub fn append(&mut self, pull: &Pull) -> io::Result<()> {
         if !pull.is_sound() {
             let message = format!("{:?} is no name for a source", pull.source);
@@ -80,7 +78,7 @@ impl PullLog {
         self.append_line(&format!("{pull}\n"))
     }
 
-    /// Writes down that the clock was set by so many milliseconds.
+    /// Writes a line about a jump of the clock by `by_ms` milliseconds.
     ///
     /// # Errors
     ///
@@ -91,7 +89,7 @@ impl PullLog {
 
     fn append_line(&mut self, line: &str) -> io::Result<()> {
         let mut open = match self.open.take() {
-            // Whoever deleted the file wants to begin anew.
+            // A deleted file means a new start.
             Some(open) if open.path.exists() => Some(open),
             Some(_) | None => self.go_on().or_else(none_if_not_found)?,
         };
@@ -107,26 +105,26 @@ impl PullLog {
         Ok(())
     }
 
-    /// Takes up the newest file, if there is one that can be gone on with.
-    fn go_on(&self) -> io::Result<Option<Open>> {
+    /// Opens the newest file, or the next one if that cannot be continued; `None` without files.
+    fn go_on(&self) -> io::Result<Option<OpenFile>> {
         let Some(number) = numbers(&self.folder)?.pop() else { return Ok(None) };
         let path = path(&self.folder, number);
         if !path.exists() {
-            // Packed, so it has ended.
+            // It is packed, so it has ended.
             return self.begin(number.saturating_add(1)).map(Some);
         }
         let (file, sound) = cut_to_whole_lines(&path).map_err(|error| at(&path, &error))?;
-        let open = Open { file, path, number };
+        let open = OpenFile { file, path, number };
         if sound { Ok(Some(open)) } else { self.begin(number.saturating_add(1)).map(Some) }
     }
 
-    /// Begins a file, then drops the oldest for it, and packs those that have ended.
-    fn begin(&self, number: u64) -> io::Result<Open> {
+    /// Begins a file, then deletes the oldest surplus files and packs those that have ended.
+    fn begin(&self, number: u64) -> io::Result<OpenFile> {
         fs::create_dir_all(&self.folder).map_err(|error| at(&self.folder, &error))?;
         let (file, path, number) = create(&self.folder, number)?;
-        let mut open = Open { file, path, number };
+        let mut open = OpenFile { file, path, number };
         if let Err(error) = open.write(format!("{HEADER}\n").as_bytes()) {
-            // Or a full disk would be tried with more and more files.
+            // Otherwise a full disk would get more and more files.
             let _ = fs::remove_file(&open.path);
             return Err(error);
         }
@@ -136,7 +134,7 @@ impl PullLog {
             if nth < surplus {
                 drop_file(&self.folder, ended)?;
             } else {
-                // What cannot be packed stays as it is, and is tried again with the next file.
+                // On an error the file stays plain; the next new file tries again.
                 let _ = pack(&self.folder, ended);
             }
         }
@@ -144,25 +142,25 @@ impl PullLog {
     }
 }
 
-impl Open {
-    /// Whether a line of so many bytes would make the file too long.
+impl OpenFile {
+    /// Returns whether a line of `bytes` bytes would make the file too long.
     fn is_full(&self, bytes: usize, max: u64) -> bool {
         let there = self.file.metadata().map_or(u64::MAX, |it| it.len());
         max < there.saturating_add(bytes as u64)
     }
 
-    /// Writes all of it, or none as far as that can be had.
+    /// Writes all bytes, or on an error none, if the file can be cut.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let before = self.file.metadata().map_err(|error| at(&self.path, &error))?.len();
         self.file.write_all(bytes).map_err(|error| {
-            // If this fails too, the next opening does it.
+            // If this fails too, the next open cuts the file.
             let _ = self.file.set_len(before);
             at(&self.path, &error)
         })
     }
 }
 
-/// Makes the file of that number, or of the next that is not taken by something that is no file.
+/// Creates the file of that number, or of the next free one.
 fn create(folder: &Path, first: u64) -> io::Result<(File, PathBuf, u64)> {
     let mut number = first;
     loop {
@@ -180,8 +178,8 @@ fn create(folder: &Path, first: u64) -> io::Result<(File, PathBuf, u64)> {
     }
 }
 
-/// Opens a file of the log and takes away what comes after its last line break; false if it does not
-/// begin as a file of this version does.
+/// Opens a file of the log and cuts it after its last line break; false if its header is not of this
+/// version.
 fn cut_to_whole_lines(path: &Path) -> io::Result<(File, bool)> {
     let mut file = OpenOptions::new().read(true).append(true).open(path)?;
     let mut head = Vec::new();
@@ -192,7 +190,7 @@ fn cut_to_whole_lines(path: &Path) -> io::Result<(File, bool)> {
     let length = file.metadata()?.len();
     let mut end = length;
     let mut block = Vec::new();
-    // Found in the header at the latest.
+    // The header has a line break at the latest.
     let whole = loop {
         let start = end.saturating_sub(BLOCK_BYTES);
         file.seek(SeekFrom::Start(start))?;
@@ -210,7 +208,7 @@ fn cut_to_whole_lines(path: &Path) -> io::Result<(File, bool)> {
     Ok((file, true))
 }
 
-/// Drops a file of the log.
+/// Deletes a file of the log.
 fn drop_file(folder: &Path, number: u64) -> io::Result<()> {
     for path in [path(folder, number), packed(folder, number)] {
         match fs::remove_file(&path) {
@@ -221,8 +219,8 @@ fn drop_file(folder: &Path, number: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Packs a file that has ended; one that is packed already, or of another version, stays as it is. At any
-/// time the one or the other is there, whole.
+/// Packs a file that has ended; a packed one, or one of another version, stays. At any time the plain
+/// or the packed file is there, whole.
 fn pack(folder: &Path, number: u64) -> io::Result<()> {
     let (plain, packed) = (path(folder, number), packed(folder, number));
     let mut from = match File::open(&plain) {
@@ -247,10 +245,10 @@ fn write_packed(path: &Path, head: &[u8], rest: &mut File) -> io::Result<()> {
     let mut to = GzEncoder::new(File::create(path)?, Compression::default());
     to.write_all(head)?;
     io::copy(rest, &mut to)?;
-    // The other one goes next.
+    // Synced, since the plain file is deleted next.
     to.finish()?.sync_all()
 }
 
-fn none_if_not_found(error: io::Error) -> io::Result<Option<Open>> {
+fn none_if_not_found(error: io::Error) -> io::Result<Option<OpenFile>> {
     if error.kind() == io::ErrorKind::NotFound { Ok(None) } else { Err(error) }
 }

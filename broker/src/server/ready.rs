@@ -1,4 +1,4 @@
-//! Whether the broker can do what it is for: `/readyz`.
+//! Readiness of the broker: `/readyz`.
 
 use daemon::health::{Check, Readiness};
 use web::templates::grouped;
@@ -7,8 +7,8 @@ use super::Handle;
 use crate::pipeline::Stages;
 
 impl Handle {
-    /// Returns whether the broker can do what it is for. One whose sources fail or are held serves what
-    /// it has: each source's status says so. Blocks for a moment.
+    /// Returns whether the broker can do its work. Failing or held sources do not count, since the broker
+    /// serves what it has; the status of each source shows them. Blocks for a moment.
     pub fn ready(&self) -> Readiness {
         let inner = &self.inner;
         let Stages { catalog, indexer, .. } = &inner.stages;
@@ -18,10 +18,10 @@ impl Handle {
             let (reached, goal) = (grouped(reached), grouped(goal));
             Some(format!("the full-text index is being built: {reached} of {goal} changes"))
         };
-        let searches = "the full-text index fails or is made anew: searches do not find all that is here; \
-                        it is tried again by itself";
-        let tidies = "what has expired is not deleted, or what is superseded not left out of the log: it is \
-                      tried again by itself";
+        let searches = "the full-text index fails or is built anew: searches do not find all objects; the \
+                        broker tries again by itself";
+        let tidies = "expired objects are not deleted, or superseded changes stay in the log: the broker \
+                      tries again by itself";
         Readiness::new([
             takes,
             serves,

@@ -4,7 +4,7 @@ use exchange::repository::Daemon;
 
 use crate::config::Config;
 
-/// What the broker is to those who harvest it. Its pulls are at no fixed times.
+/// Returns the description of the broker for its harvesters. Its pulls are at no fixed times.
 pub(super) fn daemon(config: &Config, id: &str) -> Daemon {
     Daemon {
         name: config.name.clone(),

@@ -1,5 +1,5 @@
-//! A broker whose index is on a disk that fails: it says so, answers from what it has, and goes on by
-//! itself.
+//! Tests of a broker whose index is on a failing disk: it reports the fault, still answers, and recovers
+//! by itself.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use crate::index::Index;
 use crate::index::tests::disk::{Disk, Fault, Random};
 use crate::index::tests::model::{contents, expected, grow};
 
-/// No step takes longer on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// More than any step takes on a busy machine.
+const STEP_MAX: Duration = Duration::from_secs(60);
 
 fn index(handle: &Handle) -> Index {
     let Engine::Index(index) = handle.engine();
@@ -37,14 +37,14 @@ impl Running {
         let mut config = Config::new("Test", dir.path());
         config.daemon.listen = SocketAddr::from(([127, 0, 0, 1], 0));
         config.daemon.admin_listen = config.daemon.listen;
-        let server = Server::bind_at(config, Place::Disk(disk.clone())).await.unwrap();
+        let server = Server::bind_at(config, Storage::Disk(disk.clone())).await.unwrap();
         let (handle, shutdown) = (server.handle(), Shutdown::new());
         let task = tokio::spawn(server.run(shutdown.clone()));
         let random = Random::new(7);
         Self { handle, disk, log: Vec::new(), random, shutdown, task, _dir: dir }
     }
 
-    /// Puts further changes into the collection.
+    /// Commits further changes to the collection.
     async fn commit(&mut self) {
         let before = self.log.len();
         grow(&mut self.log, 20, &mut self.random);
@@ -60,7 +60,7 @@ impl Running {
                 sleep(Duration::from_millis(20)).await;
             }
         };
-        if timeout(PATIENCE, waiting).await.is_err() {
+        if timeout(STEP_MAX, waiting).await.is_err() {
             panic!("never {what}: {:#?}", self.handle.status().await);
         }
     }
@@ -78,7 +78,7 @@ impl Running {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failing_disk_is_named_and_gone_on_from_without_a_restart() {
+async fn a_failing_disk_is_reported_and_survived_without_a_restart() {
     let mut broker = Running::start(Disk::default(), tempfile::tempdir().unwrap()).await;
     broker.commit().await;
     broker.caught_up().await;
@@ -105,7 +105,7 @@ async fn a_failing_disk_is_named_and_gone_on_from_without_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_file_is_found_on_demand_and_mended_without_a_restart() {
+async fn a_damaged_file_is_found_on_demand_and_repaired_without_a_restart() {
     let mut broker = Running::start(Disk::default(), tempfile::tempdir().unwrap()).await;
     broker.commit().await;
     broker.caught_up().await;
@@ -113,7 +113,7 @@ async fn a_damaged_file_is_found_on_demand_and_mended_without_a_restart() {
     let mut random = Random::new(3);
     for suffix in [".pos", ".store", ".fast"] {
         let mut found = Vec::new();
-        // A bit of a file's end may mean nothing.
+        // A bit at a file's end may have no effect.
         while found.is_empty() {
             assert!(broker.disk.flip(suffix, &mut random), "no {suffix}");
             found = broker.handle.verify().await.unwrap();
@@ -125,7 +125,7 @@ async fn a_damaged_file_is_found_on_demand_and_mended_without_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_damaged_before_a_stop_that_was_not_clean_is_found_in_the_background() {
+async fn damage_before_an_unclean_stop_is_found_in_the_background() {
     let disk = Disk::default();
     let mut broker = Running::start(disk.clone(), tempfile::tempdir().unwrap()).await;
     broker.commit().await;
@@ -135,8 +135,8 @@ async fn a_file_damaged_before_a_stop_that_was_not_clean_is_found_in_the_backgro
     shutdown.start();
     task.await.unwrap().unwrap();
     drop(handle);
-    // No mark of a clean stop is kept for this disk. The positions of words are not read by what asks
-    // for everything.
+    // This disk keeps no mark of a clean stop. A query for everything does not read the positions of
+    // words.
     let mut random = Random::new(5);
     assert!(disk.flip(".pos", &mut random));
     let mut broker = Running::start(disk, dir).await;
@@ -148,15 +148,15 @@ async fn a_file_damaged_before_a_stop_that_was_not_clean_is_found_in_the_backgro
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broker_that_finds_a_part_of_what_it_has_is_not_ready() {
+async fn a_broker_with_an_incomplete_index_is_not_ready() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = Config::new("Test", dir.path());
     config.daemon.listen = SocketAddr::from(([127, 0, 0, 1], 0));
     config.daemon.admin_listen = config.daemon.listen;
-    // It does not run: nobody else takes changes into the index.
+    // The server does not run, so no indexer interferes.
     let handle = Server::bind(config).await.unwrap().handle();
     let work = move || {
-        assert!(handle.ready().ready, "there is nothing to be found");
+        assert!(handle.ready().ready, "it is empty");
         let changes = (0..10_001).map(|n| {
             let mut record = Record::new("FILE", format!("http://x/{n}"));
             record.push("Gatherer-Id", "0123456789abcdef");

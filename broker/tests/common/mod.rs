@@ -1,7 +1,7 @@
-//! What the end-to-end tests share: a source that the test makes, and a broker around it.
+//! Helpers of the end-to-end tests: a source made by the test, and a broker.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, reason = "each test file uses only some")]
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -27,14 +27,14 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use url::Url;
 
-/// No step of a test takes longer than this on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// More than any step of a test takes on a busy machine.
+pub(crate) const STEP_MAX: Duration = Duration::from_secs(60);
 
-/// A collection behind a feed: what a broker sees of a gatherer.
+/// A collection behind a feed, which stands for a gatherer.
 pub(crate) struct Origin {
     pub(crate) collection: Collection,
     pub(crate) id: String,
-    /// What requests have to bring, if anything.
+    /// Token that requests must have, if any.
     pub(crate) token: Option<String>,
     address: SocketAddr,
     serving: Option<(Shutdown, JoinHandle<()>)>,
@@ -62,7 +62,7 @@ impl Origin {
         origin
     }
 
-    /// Serves the feed, at the address of before if there was one.
+    /// Serves the feed, at the previous address if there was one.
     pub(crate) async fn serve(&mut self) {
         let listener = net::server::bind(self.address).await.unwrap();
         self.address = listener.local_addr().unwrap();
@@ -72,8 +72,8 @@ impl Origin {
         self.feed = Some(feed.clone());
         let wanted = self.token.as_ref().map(|it| format!("Bearer {it}"));
         let router = Router::new().fallback(move |request: Request| {
-            let brought = request.headers().get(AUTHORIZATION).map(|it| it.to_str().unwrap());
-            let permitted = wanted.is_none() || wanted.as_deref() == brought;
+            let given = request.headers().get(AUTHORIZATION).map(|it| it.to_str().unwrap());
+            let permitted = wanted.is_none() || wanted.as_deref() == given;
             let feed = feed.clone();
             async move {
                 if permitted {
@@ -91,14 +91,14 @@ impl Origin {
         self.serving = Some((shutdown, task));
     }
 
-    /// Stops answering; what the collection holds stays.
+    /// Stops answering; the collection stays.
     pub(crate) async fn stop(&mut self) {
         let (shutdown, task) = self.serving.take().unwrap();
         shutdown.start();
         task.await.unwrap();
     }
 
-    /// Returns what the feed has answered since it was last started.
+    /// Returns the counters of the feed since its last start.
     pub(crate) fn feed_counters(&self) -> Counters {
         self.feed.as_ref().unwrap().counters()
     }
@@ -151,7 +151,7 @@ pub(crate) fn object_url(n: u64) -> String {
     format!("http://example.org/object/{n}")
 }
 
-/// A record as a gatherer writes it; `text` tells its versions apart.
+/// Returns a record in the form of a gatherer; `text` distinguishes its versions.
 pub(crate) fn record(gatherer: &str, n: u64, text: &str) -> Record {
     let mut record = Record::new("FILE", object_url(n));
     let content = format!("object number{n} {text}");
@@ -176,7 +176,7 @@ pub(crate) struct Running {
     task: JoinHandle<()>,
 }
 
-/// Settings for ports that the system chooses and intervals that suit a test.
+/// Returns settings with ports chosen by the system and short intervals.
 pub(crate) fn config(data: &Path, sources: Vec<Source>) -> Config {
     let mut config = Config::new("Test", data);
     config.daemon.listen = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -197,7 +197,7 @@ impl Running {
         Self { handle, address, admin, shutdown, task }
     }
 
-    /// Drains; in less than two seconds. All handles must be gone for the directory to be free.
+    /// Drains in less than two seconds.
     pub(crate) async fn stop(self) {
         let Self { shutdown, task, handle, .. } = self;
         let began = clock::monotonic();
@@ -210,7 +210,7 @@ impl Running {
 
     pub(crate) async fn caught_up(&self, source: &str, version: Version) {
         let caught_up = self.handle.caught_up(source, version);
-        let waited = tokio::time::timeout(PATIENCE, caught_up).await;
+        let waited = tokio::time::timeout(STEP_MAX, caught_up).await;
         match waited {
             Ok(outcome) => outcome.unwrap(),
             Err(_) => panic!("{source} never reached {version}: {:#?}", self.handle.status().await),
@@ -224,7 +224,7 @@ impl Running {
         get_json(url).await
     }
 
-    /// Returns how many objects answer a query.
+    /// Returns the number of objects that match a query.
     pub(crate) async fn total(&self, query: &str) -> u64 {
         self.search(query).await["total"].as_u64().unwrap()
     }
@@ -239,9 +239,9 @@ impl Running {
         status.sources.into_iter().find(|it| it.name == name).unwrap()
     }
 
-    /// Looks at the status again and again until it is as wanted.
+    /// Polls the status until `wanted` accepts it.
     pub(crate) async fn until(&self, what: &str, wanted: impl Fn(&Status) -> bool) -> Status {
-        let deadline = clock::monotonic() + PATIENCE;
+        let deadline = clock::monotonic() + STEP_MAX;
         loop {
             let status = self.status().await;
             if wanted(&status) {

@@ -1,4 +1,4 @@
-//! Freshness against cost for the sources at hand: what each further pull buys.
+//! The curve of freshness against cost for the present sources.
 //!
 //! Source: Adly §3.3; every point is the plan of eq. 3 for one θ, with the bounds, weights and model of
 //! this deployment.
@@ -10,19 +10,19 @@ use serde::Serialize;
 
 /// Points of the curve.
 pub(super) const POINTS: usize = 40;
-/// How much fresher than the freshest point of interest the curve goes: the staleness there, divided by
-/// this. Pulls go with its inverse, so that the point stands at about this part of the axis.
+/// The curve ends where the staleness is that of the freshest marked point, divided by this. Pulls go
+/// with the inverse of staleness, so that point lies at about 1/3 of the axis.
 const BEYOND: f64 = 3.0;
 /// Least staleness that the curve shows.
 const STALENESS_MIN: f64 = 1e-6;
 /// Seconds of an hour.
 const HOUR_SECS: f64 = 3_600.0;
 
-/// A point: so many pulls, and how fresh everything is then.
+/// A point: number of pulls and freshness.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Spot {
+pub(super) struct CurvePoint {
     pub(super) pulls_per_hour: f64,
-    /// Of the whole, 0 to 1.
+    /// Freshness of all sources, 0 to 1.
     pub(super) freshness: f64,
 }
 
@@ -30,19 +30,19 @@ pub(super) struct Spot {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Curve {
     /// By rising θ.
-    pub(super) points: Vec<Spot>,
+    pub(super) points: Vec<CurvePoint>,
 }
 
 impl Curve {
-    /// The curve of `sources` from the least that the bounds allow to somewhat beyond `fresh`, the
-    /// freshest of what is to be shown on it. `None` without sources.
+    /// Returns the curve of `sources`, from the lowest freshness within the bounds to somewhat beyond
+    /// `fresh`, the freshest marked point. `None` without sources.
     pub(super) fn new(sources: &[Source], model: Model, fresh: f64) -> Option<Self> {
         if sources.is_empty() {
             return None;
         }
         let at = |theta| {
             let plan = plan(sources, Policy::Optimal { theta }, model);
-            Spot { pulls_per_hour: plan.pulls * HOUR_SECS, freshness: plan.freshness }
+            CurvePoint { pulls_per_hour: plan.pulls * HOUR_SECS, freshness: plan.freshness }
         };
         let most = (1.0 - at(0.0).freshness).max(STALENESS_MIN);
         let least = (1.0 - at(1.0).freshness).max((1.0 - fresh) / BEYOND).max(STALENESS_MIN);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn it_rises_and_its_points_are_those_of_eq_3() {
+    fn the_curve_rises_and_its_points_are_those_of_eq_3() {
         let sources = [source(0.001, 100), source(0.004, 100)];
         let curve = Curve::new(&sources, Model::Linear, 0.9).unwrap();
         assert_eq!(curve.points.len(), POINTS);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_sources_are_the_curve_is_finite() {
+    fn the_curve_is_finite_for_any_sources() {
         assert_eq!(Curve::new(&[], Model::Linear, 0.9), None);
         for rate in [0.0, 1e-9, 1e9, f64::NAN, f64::INFINITY] {
             for (elements, fresh) in [(0, 1.0), (1, f64::NAN), (u64::MAX, -3.0)] {

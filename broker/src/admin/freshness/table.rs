@@ -1,11 +1,11 @@
-//! The list of sources: what `harvest broker status` says of each, one column a fact.
+//! The table of sources: the facts of `harvest broker status`, one column each.
 //!
 //! Sans-I/O.
 
 use serde::Serialize;
 use web::templates::{grouped, size};
 
-use super::words::{instant, moment, number, percent, span};
+use super::format::{instant, moment, number, percent, span};
 use crate::page::shortened;
 use crate::status::SourceStatus;
 
@@ -25,17 +25,17 @@ pub(super) struct Row {
 struct Cell {
     label: &'static str,
     text: String,
-    /// The moment that it is about, RFC 3339.
+    /// Its moment, RFC 3339.
     time: Option<String>,
-    /// What is wrong, beneath the text.
+    /// Problem, shown below the text.
     wrong: String,
-    /// Further facts beneath the text.
+    /// Further facts, shown below the text.
     more: String,
 }
 
 type Column = (&'static str, fn(&SourceStatus, u64) -> Cell);
 
-/// What is said of each source.
+/// The columns of the table.
 const COLUMNS: [Column; 9] = [
     ("Changes a day", |it, _| plain(it.rate_per_day.map(number))),
     ("Updated every", updated),
@@ -48,7 +48,7 @@ const COLUMNS: [Column; 9] = [
     ("Last pull", last_pull),
 ];
 
-/// The names of the columns.
+/// Returns the names of the columns.
 pub(super) fn columns() -> Vec<&'static str> {
     COLUMNS.iter().map(|(label, _)| *label).collect()
 }
@@ -71,7 +71,7 @@ fn time(at_ms: Option<u64>, now_ms: u64) -> Cell {
     Cell { time: at_ms.and_then(instant), ..plain(at_ms.map(|at_ms| moment(at_ms, now_ms))) }
 }
 
-/// Mean and deviation of the intervals between updates (Liu §3).
+/// Returns mean and deviation of the intervals between updates (Liu §3).
 fn updated(source: &SourceStatus, _now_ms: u64) -> Cell {
     let updates = &source.updates;
     let deviation = updates.interval_deviation_seconds;
@@ -79,7 +79,7 @@ fn updated(source: &SourceStatus, _now_ms: u64) -> Cell {
     Cell { more, ..plain(updates.interval_mean_seconds.map(span)) }
 }
 
-/// What the source was asked for, over restarts (Liu §3, update cost).
+/// Returns the update cost of the source, over restarts (Liu §3).
 fn pulls(source: &SourceStatus, _now_ms: u64) -> Cell {
     let cost = &source.updates.cost;
     let dear = source.pull_cost.filter(|it| 1.05 < *it);

@@ -1,10 +1,10 @@
-//! What the page says, in numbers: the JSON of `GET /freshness`, and what [`super::shown`] puts into words.
+//! The numbers of the page: the JSON of `GET /freshness`, which [`super::template_data`] puts into words.
 //!
 //! Source: Adly §3.1 (measured freshness), eq. 3 (intervals), §6 (the tool for administrators).
 //!
 //! # Differences from the paper
 //!
-//! * Every policy can be tried, not the combined cost alone, against the sources as they are now.
+//! * Every policy can be tried, not only the combined cost, on the present sources.
 //!
 //! Sans-I/O.
 
@@ -12,70 +12,70 @@ use freshness::interval::{self, Model};
 use freshness::schedule::Expected;
 use serde::Serialize;
 
-use super::asked::{Aim, Asked, Sort};
-use super::curve::{Curve, Spot};
+use super::curve::{Curve, CurvePoint};
+use super::parameters::{Aim, Parameters, Sort};
 use crate::config::Freshness;
 use crate::schedule::Planned;
-use crate::status::outlook::{Outlook, hourly};
+use crate::status::forecast::{Forecast, hourly};
 use crate::status::{self, SourceStatus};
 
 /// Sources on one page, of the preview and of the list.
 pub(super) const ROWS_MAX: usize = 100;
 /// Seconds of an hour.
 const HOUR_SECS: f64 = 3_600.0;
-/// How much an interval has to change to count as changed, as a share of it.
+/// Smallest change of an interval that counts, as a share of it.
 const CHANGE_SHARE_MIN: f64 = 0.01;
 
-/// The sources at one moment, and what they are pulled by.
+/// The sources at one moment, and the settings of their pulls.
 #[derive(Clone, Debug)]
 pub(super) struct Present {
     pub(super) settings: Freshness,
     pub(super) expected: Expected,
     pub(super) measured: Option<f64>,
-    /// Those whose rate is known.
+    /// Sources with a known rate.
     pub(super) planned: Vec<Planned>,
-    /// All.
+    /// All sources.
     pub(super) sources: Vec<SourceStatus>,
-    /// Sources that keep the whole from its aim, by name.
+    /// Names of sources that stay below θ even at their shortest interval.
     pub(super) held_back: Vec<String>,
 }
 
-/// All that the page says. Shares are from 0 to 1; an interval of `null` is that of a source that would
-/// not be pulled again.
+/// All data of the page. Shares are from 0 to 1; an interval of `null` means that the source would not
+/// be pulled again.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct View {
     pub(super) policy: &'static str,
     pub(super) aim: Option<status::Aim>,
     pub(super) model: &'static str,
-    /// What all sources were measured to be; `None` before a second pull.
+    /// Measured freshness of all sources; `None` before a second pull.
     pub(super) measured_freshness: Option<f64>,
-    /// What the present intervals are expected to keep, of the sources whose rate is known.
+    /// Expected freshness at the present intervals, of the sources with a known rate.
     pub(super) expected_freshness: f64,
     /// `met`, `all_longest`, `all_shortest` or `partly`: whether the aim can be met within the bounds.
     pub(super) outcome: &'static str,
-    /// Sources that even their shortest interval does not keep as fresh as is aimed at.
+    /// Names of sources that stay below θ even at their shortest interval.
     pub(super) held_back: Vec<String>,
-    /// By the present intervals, of the same.
+    /// Pulls at the present intervals, of the sources with a known rate.
     pub(super) pulls_per_hour: f64,
-    /// What the plan keeps, and takes, once no source is too young to be left alone for so long.
-    pub(super) planned: Spot,
-    /// The most that the cap lets begin.
+    /// Freshness and pulls of the plan, once all sources have a long enough history for it.
+    pub(super) planned: CurvePoint,
+    /// Most pulls that the cap allows.
     pub(super) pulls_per_hour_max: f64,
     pub(super) sources_total: usize,
-    /// Sources whose rate is known: the others are in no plan yet.
+    /// Sources with a known rate: the others are in no plan yet.
     pub(super) sources_planned: usize,
     pub(super) sources_followed: usize,
     pub(super) curve: Option<Curve>,
-    /// On the curve: what is measured, or else expected, at the present load.
-    pub(super) today: Spot,
+    /// Measured or else expected freshness at the present load, for the curve.
+    pub(super) today: CurvePoint,
     pub(super) preview: Option<Preview>,
-    /// Which page of the sources follows, from 1, of how many.
+    /// Page number and number of pages of the sources.
     pub(super) list: Pages,
     /// In the order of the settings.
     pub(super) sources: Vec<SourceStatus>,
 }
 
-/// What another setting would make of the sources.
+/// Effect of other settings on the sources.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Preview {
     pub(super) policy: &'static str,
@@ -117,13 +117,13 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// The page asked for, or the last one.
+    /// Returns the page `asked`, or the last one.
     fn new(asked: usize, rows: usize) -> Self {
         let of = rows.div_ceil(ROWS_MAX).max(1);
         Self { page: asked.clamp(1, of), of, rows }
     }
 
-    /// What is on it.
+    /// Returns the rows of this page.
     fn cut<T>(self, mut all: Vec<T>) -> Vec<T> {
         all.truncate(self.page * ROWS_MAX);
         all.split_off(((self.page - 1) * ROWS_MAX).min(all.len()))
@@ -131,12 +131,12 @@ impl Pages {
 }
 
 impl View {
-    /// Looks at the sources, and at what is asked for. Computes some 40 plans.
-    pub(super) fn new(present: Present, asked: &Asked) -> Self {
+    /// Returns the view of the sources and of the preview. Computes about 40 plans.
+    pub(super) fn new(present: Present, asked: &Parameters) -> Self {
         let Present { settings, expected, measured, planned, sources, held_back } = present;
         let weighed: Vec<interval::Source> = planned.iter().map(|it| it.source).collect();
-        let Outlook { pulls_per_hour, freshness: expected_freshness } =
-            Outlook::new(&planned, settings.model);
+        let Forecast { pulls_per_hour, freshness: expected_freshness } =
+            Forecast::new(&planned, settings.model);
         let preview =
             asked.settings(settings).map(|then| Preview::new(settings, then, &planned, asked));
         let then = preview.as_ref().map_or(0.0, |it| it.expected_freshness);
@@ -151,7 +151,7 @@ impl View {
             outcome: status::outcome_name(expected.outcome),
             held_back,
             pulls_per_hour,
-            planned: Spot {
+            planned: CurvePoint {
                 pulls_per_hour: expected.pulls * HOUR_SECS,
                 freshness: expected.freshness,
             },
@@ -160,7 +160,7 @@ impl View {
             sources_planned: planned.len(),
             sources_followed: sources.iter().filter(|it| it.follow).count(),
             curve: Curve::new(&weighed, model, expected_freshness.max(then)),
-            today: Spot { pulls_per_hour, freshness: measured.unwrap_or(expected_freshness) },
+            today: CurvePoint { pulls_per_hour, freshness: measured.unwrap_or(expected_freshness) },
             preview,
             list,
             sources: list.cut(sources),
@@ -169,14 +169,14 @@ impl View {
 }
 
 impl Preview {
-    fn new(now: Freshness, then: Freshness, planned: &[Planned], asked: &Asked) -> Self {
+    fn new(now: Freshness, then: Freshness, planned: &[Planned], asked: &Parameters) -> Self {
         let weighed: Vec<interval::Source> =
             planned.iter().map(|it| it.under(then.policy)).collect();
         let plan = interval::plan(&weighed, then.settings().policy, then.model);
         let mut changes: Vec<Change> = planned
             .iter()
             .zip(&plan.intervals)
-            // A followed source is not pulled by any interval.
+            // A followed source has no interval.
             .filter(|(it, _)| it.interval_secs.is_finite())
             .map(|(it, interval)| Change::new(it, *interval, then.model))
             .collect();
@@ -209,7 +209,7 @@ impl Preview {
 }
 
 impl Preview {
-    /// The options of `harvest broker tune` that say the same.
+    /// Returns the options of `harvest broker tune` for the same settings.
     pub(super) fn options(&self) -> String {
         let aim = self.aim.as_ref().map_or_else(String::new, |it| match it.setting.as_str() {
             "interval" => format!(" --interval \"{} s\"", it.value),
@@ -233,14 +233,14 @@ impl Change {
         }
     }
 
-    /// The logarithm of new interval / interval.
+    /// Returns the logarithm of new interval / interval.
     fn log(&self) -> f64 {
         let log = (self.new_interval_seconds / self.interval_seconds).ln();
         if log.is_nan() { 0.0 } else { log }
     }
 }
 
-/// What `[freshness]` has to say, and what it must no longer say.
+/// Returns the lines for `[freshness]`, and a comment about a line to remove.
 fn lines(now: Freshness, then: Freshness) -> String {
     let name = |aim: Aim| aim.field().name();
     let (old, new) = (Aim::of(now), Aim::of(then));

@@ -1,8 +1,8 @@
-//! A disk that fails: a folder in memory that forgets at a power cut what was not synced, and gives
-//! out errors when told to.
+//! A failing disk for tests: a folder in memory that loses unsynced writes at a power cut, and returns
+//! errors on demand.
 //!
-//! What counts as synced is what POSIX promises: a file's bytes once the file is terminated (the
-//! engine's own directory fsyncs there), names once the folder is synced.
+//! Syncs are those of POSIX: a file's bytes are synced once the file is terminated (the engine's own
+//! directory calls fsync there), names once the folder is synced.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
@@ -16,23 +16,23 @@ use tantivy::directory::{
     WatchCallback, WatchHandle, WritePtr,
 };
 
-/// What goes wrong.
+/// A fault of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fault {
     #[default]
     None,
     /// Nothing can be written: EROFS.
     ReadOnly,
-    /// So many bytes more can be written: ENOSPC after that.
+    /// That number of further bytes can be written; then ENOSPC.
     Full(usize),
     /// No file can be opened: EMFILE.
     NoFiles,
-    /// The power is cut after so many further writes, syncs and changes of names: nothing that comes
-    /// then reaches the disk.
+    /// The power is cut after that number of further writes, syncs and changes of names: nothing later
+    /// reaches the disk.
     CutAfter(usize),
 }
 
-/// What a power cut leaves of what was not synced.
+/// Remains of unsynced writes after a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
     /// Nothing.
@@ -41,16 +41,16 @@ pub(crate) enum Loss {
     Halves,
 }
 
-/// A disk. Clones are the same one.
+/// A disk. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disk {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DiskState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct DiskState {
     files: BTreeMap<PathBuf, File>,
-    /// Names changed since the folder was synced, in order: what there was before.
+    /// Names changed since the folder was synced, in order, with their files before.
     names: Vec<(PathBuf, Option<File>)>,
     locks: BTreeSet<PathBuf>,
     fault: Fault,
@@ -59,12 +59,12 @@ struct State {
 
 #[derive(Clone, Debug, Default)]
 struct File {
-    /// Shared with those who read it.
+    /// Shared with readers.
     bytes: Arc<Vec<u8>>,
     synced: bool,
 }
 
-/// A sequence of numbers that a seed repeats.
+/// A pseudo-random sequence, given by its seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
@@ -73,7 +73,7 @@ impl Random {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -91,8 +91,8 @@ const ENOSPC: i32 = 28;
 const EROFS: i32 = 30;
 const EIO: i32 = 5;
 
-impl State {
-    /// Before anything that writes `bytes` bytes; opening a file too if it `opens` one.
+impl DiskState {
+    /// Checks a write of `bytes` bytes for a fault; `opens` says that it opens a file too.
     fn writes(&mut self, bytes: usize, opens: bool) -> io::Result<()> {
         match &mut self.fault {
             Fault::None => {}
@@ -147,11 +147,11 @@ impl Disk {
         Ok(())
     }
 
-    /// What is there when the power comes back.
+    /// Returns the disk after the power is back.
     pub(crate) fn after_power_cut(&self, loss: Loss, random: &mut Random) -> Self {
         let state = self.state();
         let mut files = state.files.clone();
-        // A name keeps to some moment between the last sync and the cut.
+        // A name has its state of some moment between the last sync and the cut.
         let mut kept: BTreeMap<&Path, bool> = BTreeMap::new();
         for (path, before) in state.names.iter().rev() {
             let stays = kept.entry(path).or_insert(false);
@@ -172,7 +172,7 @@ impl Disk {
             }
             *file = File { bytes: Arc::new(bytes), synced: true };
         }
-        let state = State { files, ..State::default() };
+        let state = DiskState { files, ..DiskState::default() };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
@@ -191,7 +191,7 @@ impl Disk {
         true
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DiskState> {
         self.state.lock().unwrap()
     }
 }

@@ -1,5 +1,5 @@
-//! A disk that is full, read-only, or out of files: the index says so, answers from what it has, and
-//! goes on once the fault has gone.
+//! Tests of a disk that is full, read-only or out of files: the index reports it, still answers, and goes
+//! on once the fault is gone.
 
 use super::disk::{Disk, Fault, Random};
 use super::model::{check, contents, expected, grow, try_apply};
@@ -7,10 +7,10 @@ use super::*;
 
 fn open(disk: &Disk, dir: &Path) -> Index {
     let options = IndexOptions { threads: 1, heap_bytes: 16 << 20, commit_changes_max: 10 };
-    Index::open_at(dir, options, Place::Disk(disk.clone())).unwrap()
+    Index::open_at(dir, options, Storage::Disk(disk.clone())).unwrap()
 }
 
-/// Has the disk fail while changes are applied; the error begins with `said` if there is one.
+/// Makes the disk fail while changes are applied; an error begins with `said`.
 fn check_fault(
     fault: Fault,
     said: &str,
@@ -23,7 +23,7 @@ fn check_fault(
     grow(log, 35, &mut random);
     disk.fail(fault);
     let outcome = try_apply(index, log);
-    // It answers meanwhile, whole commits only.
+    // The index still answers, from whole commits only.
     assert!(before as u64 <= index.covered().unwrap().serial, "{fault:?}");
     check(index, log, &format!("{fault:?}"));
     let failed = match outcome {
@@ -31,7 +31,7 @@ fn check_fault(
         Err(error) => {
             let text = error.to_string();
             assert!(text.starts_with(said), "{fault:?}: {text}");
-            // Once more without any change in between.
+            // A second time without any change in between.
             if fault != Fault::None {
                 assert!(try_apply(index, log).is_err() || matches!(fault, Fault::Full(_)));
             }
@@ -46,7 +46,7 @@ fn check_fault(
 }
 
 #[test]
-fn a_full_disk_at_any_write_is_named_and_gone_on_from() {
+fn the_index_reports_a_full_disk_at_any_write_and_recovers() {
     let (disk, dir) = (Disk::default(), tempfile::tempdir().unwrap());
     let index = open(&disk, dir.path());
     let mut log = Vec::new();
@@ -61,7 +61,7 @@ fn a_full_disk_at_any_write_is_named_and_gone_on_from() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_or_opened_is_named_and_gone_on_from() {
+fn the_index_reports_a_read_only_folder_or_too_many_files_and_recovers() {
     let (disk, dir) = (Disk::default(), tempfile::tempdir().unwrap());
     let index = open(&disk, dir.path());
     let mut log = Vec::new();

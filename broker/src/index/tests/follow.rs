@@ -1,4 +1,4 @@
-//! The index follows the log: changes, deletes, duplicates, epochs, damage.
+//! Tests of the index following the log: changes, deletes, duplicates, epochs, damage.
 
 use std::cell::Cell;
 use std::io;
@@ -24,7 +24,7 @@ fn changes_replace_and_deletes_remove() {
 }
 
 #[test]
-fn an_index_opens_again_where_it_was() {
+fn a_reopened_index_has_its_version_and_content() {
     let mut site = corpus();
     let covered = site.index().covered();
     assert_eq!(covered, Some(Version { epoch: Epoch(1), serial: 3 }));
@@ -56,7 +56,7 @@ fn another_epoch_or_a_shorter_log_builds_the_index_anew() {
 }
 
 #[test]
-fn one_that_is_being_built_anew_says_how_far_it_is_until_it_has_what_there_was() {
+fn a_rebuild_reports_its_progress_until_it_is_complete() {
     let options = IndexOptions { threads: 1, heap_bytes: 16 << 20, commit_changes_max: 1 };
     let mut site = Site::with(options);
     let urls = ["http://a.org/one", "http://a.org/two", "http://a.org/three"];
@@ -73,16 +73,16 @@ fn one_that_is_being_built_anew_says_how_far_it_is_until_it_has_what_there_was()
     assert_eq!(unfinished(&site), Some((0, 3)));
     for epoch in [1, 2] {
         site.epoch = Epoch(epoch);
-        assert_eq!(unfinished(&site), Some((0, 3)), "what it covers is of another epoch");
+        assert_eq!(unfinished(&site), Some((0, 3)), "it covers another epoch");
         assert_eq!((step(&site), unfinished(&site)), (1, Some((1, 3))));
-        // It knows that after a restart, too.
+        // The progress survives a restart.
         site.index = None;
         site.index = Some(Index::open(site.dir.path(), options).unwrap());
         assert_eq!(unfinished(&site), Some((1, 3)));
         assert_eq!((step(&site), unfinished(&site)), (2, Some((2, 3))));
         assert_eq!((site.apply().serial, unfinished(&site)), (3, None));
     }
-    // What has come since is news: it lacks nothing that it had.
+    // Later changes do not count: the index has everything that it had before.
     site.put("http://a.org/four", &[]);
     assert_eq!(unfinished(&site), None);
     site.index().handle_damage("a search has met it");
@@ -106,11 +106,11 @@ fn damage_drops_the_index_and_the_next_apply_builds_it() {
 }
 
 #[test]
-fn a_log_put_back_from_a_copy_builds_the_index_anew_however_far_it_gets() {
+fn a_log_restored_from_a_copy_builds_the_index_anew_even_if_it_grows_again() {
     let site = corpus();
     let copy = site.log.borrow()[..2].to_vec();
     site.index().hold_to(|it| it <= Version { epoch: Epoch(1), serial: 3 });
-    assert!(site.index().covered().is_some(), "it is no further than the log");
+    assert!(site.index().covered().is_some(), "the log continues it");
     site.index().hold_to(|it| it <= Version { epoch: Epoch(1), serial: 2 });
     site.log.replace(copy);
     for n in 0..3 {
@@ -121,7 +121,7 @@ fn a_log_put_back_from_a_copy_builds_the_index_anew_however_far_it_gets() {
 }
 
 #[test]
-fn damage_met_while_changes_are_applied_is_not_forgotten_over_them() {
+fn damage_found_during_an_apply_is_not_overwritten_by_it() {
     let site = corpus();
     site.put("http://a.org/four", &[("Title", "Four")]);
     let met = Cell::new(false);
@@ -165,7 +165,7 @@ fn a_file_cut_short_drops_the_index() {
 }
 
 #[test]
-fn damage_that_only_reading_finds_has_the_index_built_anew() {
+fn damage_found_by_a_read_builds_the_index_anew() {
     let mut site = corpus();
     let flip = |bytes: &mut Vec<u8>| {
         let (from, to) = (bytes.len() / 4, bytes.len() / 3);
@@ -181,10 +181,10 @@ fn damage_that_only_reading_finds_has_the_index_built_anew() {
     let watch = site.index().watch();
     let wrong = TantivyError::InvalidArgument("a query".to_owned());
     drop(site.index().failed(wrong));
-    assert!(!watch.has_changed().unwrap(), "no query has it built anew");
+    assert!(!watch.has_changed().unwrap(), "no wrong query causes a rebuild");
     let torn = io::Error::from(io::ErrorKind::UnexpectedEof);
     drop(site.index().failed(torn.into()));
-    assert!(watch.has_changed().unwrap(), "whoever keeps it up to date hears of it");
+    assert!(watch.has_changed().unwrap(), "the indexer is notified");
     site.apply();
     site.check("harvest", "one two");
 }
@@ -199,7 +199,7 @@ fn an_apply_that_is_cancelled_goes_on_where_it_stopped() {
     let apply = |cancelled: &dyn Fn() -> bool| {
         apply_to(site.index(), site.epoch, &site.log.borrow(), cancelled).serial
     };
-    // In the middle of a commit's changes: they are not taken.
+    // In the middle of a commit: its changes are dropped.
     assert_eq!(apply(&|| true), 0);
     let asked = Cell::new(0);
     assert_eq!(apply(&|| 3 < asked.replace(asked.get() + 1)), 0);
@@ -211,7 +211,7 @@ fn an_apply_that_is_cancelled_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn a_full_disk_is_told_from_other_failures() {
+fn a_full_disk_has_a_message_of_its_own() {
     let site = Site::new();
     let full = io::Error::from_raw_os_error(28);
     let wrapped = io::Error::other(io::Error::from_raw_os_error(28));
@@ -228,7 +228,7 @@ const SAME: &[(&str, &str)] =
     &[("Title", "Same"), ("MD5", "aa"), ("File-Size", "3"), ("Type", "Text")];
 
 #[test]
-fn one_of_the_same_content_answers_for_all() {
+fn one_object_represents_all_of_the_same_content() {
     let site = Site::new();
     site.put("http://b.org/two", SAME);
     site.put("http://c.org/three", SAME);
@@ -252,21 +252,21 @@ fn one_of_the_same_content_answers_for_all() {
     check("title:same size:>0", "two[three]");
     check("same", "two[three] empty[] empty[]");
     assert_eq!(site.ask("same", |request| request.duplicates = true).total, 4);
-    // Found by the other's address and host, and counted there.
+    // It is found by the other's URL and host, and counted there.
     check("three", "two[three]");
     check("host:c.org", "two[three]");
     let hosts = site.ask("title:same", |_| ()).facets["host"].clone();
     assert!(hosts.contains(&("c.org".to_owned(), 1)), "{hosts:?}");
-    // A smaller address takes over, in a commit of its own.
+    // A smaller URL takes over, in a commit of its own.
     site.put("http://a.org/one", SAME);
     site.apply();
     check("title:same size:>0", "one[two,three]");
-    // It changes: the next one answers again.
+    // It changes: the next one takes over again.
     site.put("http://a.org/one", &[("Title", "Other"), ("MD5", "cc"), ("File-Size", "3")]);
     site.apply();
     check("title:same size:>0", "two[three]");
     check("three", "two[three]");
-    // The one that answers goes, and then the last.
+    // The representing one is deleted, and then the last.
     site.delete("http://b.org/two");
     site.apply();
     check("title:same size:>0", "three[]");

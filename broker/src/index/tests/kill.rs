@@ -1,4 +1,4 @@
-//! A process killed while it applies: what is on disk, and where the next one goes on.
+//! Tests of a process killed during an apply: the index on disk, and the work of the next process.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use super::*;
 use query::Query;
 
-/// The log of the kill test: objects that come, change their content, share it, and go.
+/// Returns a log in which objects appear, change their content, share it, and disappear.
 fn long_log() -> Vec<Change> {
     let mut changes = Vec::new();
     for n in 0..210_u64 {
@@ -29,7 +29,7 @@ fn long_log() -> Vec<Change> {
     changes
 }
 
-/// Everything an index answers, by address: text, and the duplicates named.
+/// Returns all answers of an index, by URL: text and duplicates.
 fn contents(index: &Index) -> Vec<(String, String, Vec<String>)> {
     let mut all = Vec::new();
     for duplicates in [false, true] {
@@ -44,12 +44,12 @@ fn contents(index: &Index) -> Vec<(String, String, Vec<String>)> {
 }
 
 #[test]
-fn a_killed_apply_leaves_what_its_payload_says() {
+fn a_killed_apply_leaves_the_payload_s_version() {
     const DIR: &str = "HARVEST_INDEX_KILL_TEST_DIR";
     let options = IndexOptions { threads: 1, heap_bytes: 16 << 20, commit_changes_max: 7 };
     let log = long_log();
     if let Ok(dir) = env::var(DIR) {
-        // The child: applies until it is killed, and says after every commit that it goes on.
+        // The child process applies until it is killed, and prints a line after every commit.
         let index = Index::open(Path::new(&dir), options).unwrap();
         let last = Cell::new(None);
         apply_to(&index, Epoch(1), &log, &|| {
@@ -66,7 +66,7 @@ fn a_killed_apply_leaves_what_its_payload_says() {
     for commits in [1, 5, 12] {
         let dir = tempfile::tempdir().unwrap();
         let mut child = Command::new(env::current_exe().unwrap())
-            .args(["index::tests::kill::a_killed_apply_leaves_what_its_payload_says", "--exact"])
+            .args(["index::tests::kill::a_killed_apply_leaves_the_payload_s_version", "--exact"])
             .arg("--nocapture")
             .env(DIR, dir.path())
             .stdout(Stdio::piped())

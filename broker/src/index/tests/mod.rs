@@ -66,7 +66,7 @@ impl Site {
         self.index().search(&request).unwrap()
     }
 
-    /// Checks which objects answer `query`, in any order, by the last part of their addresses.
+    /// Checks which objects match `query`, in any order, by the last part of their URLs.
     fn check(&self, query: &str, expected: &str) {
         let answer = self.ask(query, |_| ());
         let mut seen = names(&answer);
@@ -75,7 +75,7 @@ impl Site {
         assert_eq!(answer.total, seen.len() as u64, "{query}");
     }
 
-    /// Checks which objects answer, in order.
+    /// Checks which objects match, in order.
     fn check_order(&self, query: &str, sort: Sort, expected: &str) {
         let answer = self.ask(query, |request| request.sort = sort);
         assert_eq!(names(&answer).join(" "), expected, "{query} by {sort}");

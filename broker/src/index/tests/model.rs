@@ -1,4 +1,4 @@
-//! What an index has to answer, worked out from the log alone.
+//! The model of an index: the expected answers, computed from the log alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,11 +6,11 @@ use super::disk::Random;
 use super::*;
 use query::Query;
 
-/// Everything an index answers: address, text, and the duplicates named, in the order of addresses;
-/// first those that answer for their content, then all.
+/// All answers of an index: URL, text and duplicates, in the order of URLs; first the objects that
+/// represent their content, then all objects.
 pub(crate) type Contents = Vec<(String, String, Vec<String>)>;
 
-/// Adds `count` changes: objects that come, change their content, share it, and go.
+/// Adds `count` changes: objects appear, change their content, share it, and disappear.
 pub(crate) fn grow(log: &mut Vec<Change>, count: usize, random: &mut Random) {
     for _ in 0..count {
         let url = format!("http://x/{}", random.below(40));
@@ -28,7 +28,7 @@ pub(crate) fn grow(log: &mut Vec<Change>, count: usize, random: &mut Random) {
     }
 }
 
-/// What an index of this log has to answer.
+/// Returns the expected answers of an index of this log.
 pub(crate) fn expected(log: &[Change]) -> Contents {
     let mut live = BTreeMap::new();
     for change in log {
@@ -55,7 +55,7 @@ pub(crate) fn expected(log: &[Change]) -> Contents {
     first.map(entry).chain(live.iter().map(entry)).collect()
 }
 
-/// What the index does answer.
+/// Returns the actual answers of the index.
 pub(crate) fn contents(index: &Index) -> Contents {
     let mut all = Vec::new();
     for duplicates in [false, true] {
@@ -69,7 +69,7 @@ pub(crate) fn contents(index: &Index) -> Contents {
     all
 }
 
-/// Checks that the index holds what this log makes of it.
+/// Checks the index against the whole log.
 pub(crate) fn check_whole(index: &Index, log: &[Change], point: &str) {
     let (seen, there) = (contents(index), expected(log));
     let only = |these: &Contents, those: &Contents| -> Contents {
@@ -79,9 +79,9 @@ pub(crate) fn check_whole(index: &Index, log: &[Change], point: &str) {
     assert!(seen == there, "{point}: {more:?} instead of {less:?}");
 }
 
-/// Checks that the index holds what it says it covers of the log, and nothing else. In the midst of the
-/// log, who answers for a content is settled by what the collection holds then: such an object may
-/// be there in its latest version already.
+/// Checks the index against the part of the log that it covers. In the middle of the log, the present
+/// collection decides which object represents a content: such an object may be indexed in its latest
+/// version already.
 pub(crate) fn check(index: &Index, log: &[Change], point: &str) {
     let Some(covered) = index.covered() else { return };
     let reached = usize::try_from(covered.serial).unwrap();
@@ -103,7 +103,7 @@ pub(crate) fn check(index: &Index, log: &[Change], point: &str) {
     assert_eq!(seen, there, "{point}: covers {covered}");
 }
 
-/// Applies the log, and returns what came of it.
+/// Applies the log.
 pub(crate) fn try_apply(index: &Index, log: &[Change]) -> Result<Version, Error> {
     let target = Version { epoch: Epoch(1), serial: log.len() as u64 };
     try_apply_to(index, target, log, &|| false)

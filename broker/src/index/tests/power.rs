@@ -1,7 +1,7 @@
-//! Power cuts: whatever of an unsynced write is lost, the index is some earlier state of the log and
-//! knows which, or is built anew by itself.
+//! Tests of power cuts: after any loss of unsynced writes, the index is an earlier state of the log with
+//! a known version, or is built anew by itself.
 //!
-//! `HARVEST_CRASH_ROUNDS` says how many rounds (default 6).
+//! `HARVEST_CRASH_ROUNDS` is the number of rounds (default 6).
 
 use std::env;
 
@@ -14,11 +14,11 @@ const SEED: u64 = 20_261_122;
 
 fn open(disk: &Disk, dir: &Path, commit_changes_max: usize) -> Result<Index, Error> {
     let options = IndexOptions { threads: 1, heap_bytes: 16 << 20, commit_changes_max };
-    Index::open_at(dir, options, Place::Disk(disk.clone()))
+    Index::open_at(dir, options, Storage::Disk(disk.clone()))
 }
 
 #[test]
-fn after_a_power_cut_the_index_is_what_it_says_and_catches_up() {
+fn after_a_power_cut_the_index_matches_its_version_and_catches_up() {
     let rounds = env::var("HARVEST_CRASH_ROUNDS").ok().and_then(|it| it.parse().ok());
     let rounds: u64 = rounds.unwrap_or(6);
     let dir = tempfile::tempdir().unwrap();
@@ -44,7 +44,7 @@ fn after_a_power_cut_the_index_is_what_it_says_and_catches_up() {
                         break;
                     }
                 }
-                // What it answers now has been committed, whatever becomes of it.
+                // The index answers only from commits.
                 check(&index, &log, &point);
             }
             cuts += usize::from(disk.is_cut());
@@ -63,8 +63,8 @@ fn after_a_power_cut_the_index_is_what_it_says_and_catches_up() {
 }
 
 #[test]
-fn what_was_covered_before_a_power_cut_is_covered_after_it() {
-    // No sync may be missing after which the index says that it covers something.
+fn a_covered_version_survives_a_power_cut() {
+    // Every sync must come before the index reports its version.
     let dir = tempfile::tempdir().unwrap();
     let (mut log, mut random) = (Vec::new(), Random::new(SEED));
     for loss in [Loss::Whole, Loss::Halves] {
@@ -94,7 +94,7 @@ fn a_flipped_bit_anywhere_is_found_and_the_index_built_anew() {
             let index = open(&disk, dir.path(), 100).unwrap();
             try_apply(&index, &log).unwrap();
             assert!(disk.flip(suffix, &mut random), "no {suffix}");
-            // Some bits mean nothing: the engine's version at a file's end, spaces in the list of segments.
+            // Some bits have no effect: the engine's version at a file's end, spaces in the segment list.
             times += index.verify(&|| false).unwrap().len();
             try_apply(&index, &log).unwrap();
             assert_eq!(index.covered().unwrap().serial, 60, "{suffix}");

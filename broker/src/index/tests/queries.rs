@@ -1,4 +1,4 @@
-//! Every form of a query against a small corpus; hits, orders, facets.
+//! Tests of every form of a query against a small corpus: hits, orders, facets.
 
 use super::*;
 use crate::answer::{DEPTH_MAX, Facet, Filter};
@@ -72,7 +72,7 @@ fn identifiers_paths_and_addresses_are_found_by_their_parts() {
 }
 
 #[test]
-fn metadata_as_they_were_harvested_are_found_by_name_only() {
+fn original_metadata_is_found_by_name_only() {
     let site = Site::new();
     let original = "<dc:creator xmlns:dc='u'>Danzig</dc:creator>";
     site.put("http://a.org/one", &[("Author", "Danzig"), ("Original-Metadata", original)]);
@@ -83,7 +83,7 @@ fn metadata_as_they_were_harvested_are_found_by_name_only() {
 }
 
 #[test]
-fn names_are_found_by_their_words_however_an_address_writes_them() {
+fn percent_encoded_names_in_a_url_are_found_by_their_words() {
     let site = Site::new();
     site.put("file:///d/Annual%20Report%232024.pdf", &[("Title", "x")]);
     site.put("file:///d/caf%C3%A9.txt", &[("Title", "x")]);
@@ -175,7 +175,7 @@ fn ranges() {
 }
 
 #[test]
-fn what_is_wrong_with_a_regular_expression_is_said() {
+fn an_unsupported_regular_expression_has_a_clear_error() {
     let site = corpus();
     for (query, part) in [
         ("/(.*a.*b.*c.*d.*e.*f|.*g.*h.*i.*j.*k)/", "is too large"),
@@ -188,7 +188,7 @@ fn what_is_wrong_with_a_regular_expression_is_said() {
 }
 
 #[test]
-fn a_word_counts_by_where_it_stands() {
+fn a_word_counts_by_its_field() {
     let site = Site::new();
     let filler = "some words that say nothing of it at all";
     site.put(
@@ -237,7 +237,7 @@ fn a_word_counts_by_where_it_stands() {
 }
 
 #[test]
-fn the_very_word_comes_before_what_resembles_it() {
+fn the_exact_word_comes_before_similar_ones() {
     let site = Site::new();
     site.put("http://a/near", &[("Title", "house")]);
     site.put("http://a/very", &[("Title", "horse")]);
@@ -297,7 +297,7 @@ fn facets_count_and_filter() {
 }
 
 #[test]
-fn a_hit_says_what_a_page_shows() {
+fn a_hit_has_the_content_of_a_page() {
     let site = corpus();
     let hit = site.ask("change", |_| ()).hits.remove(0);
     assert_eq!(hit.title, "Brokers");
@@ -324,7 +324,7 @@ fn a_hit_says_what_a_page_shows() {
 }
 
 #[test]
-fn a_search_that_takes_too_long_is_given_up_and_says_so() {
+fn a_search_that_takes_too_long_is_given_up_with_an_error() {
     let site = corpus();
     for text in ["gather", "\"data gatherer\"", "ga*", "gathre~1", "/.*a.*/", "x:1..2", "*"] {
         for (limit, sort) in [(10, Sort::Relevance), (10, Sort::Title), (0, Sort::Relevance)] {

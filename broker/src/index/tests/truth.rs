@@ -1,4 +1,4 @@
-//! The index against a scan: for every query it finds those records that the matcher says answer it.
+//! Tests of the index against a scan: every query finds the records that the matcher finds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,8 +56,8 @@ const WORDS: &[&str] = &[
     "\u{0}",
 ];
 
-/// No search takes longer on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// More than any search takes on a busy machine.
+const SEARCH_MAX: Duration = Duration::from_secs(600);
 
 /// Values of attributes that may be numbers.
 const NUMBERS: &[&str] = &[
@@ -115,7 +115,7 @@ const NAMES: &[&str] = &[
 const FIELDS: &[&str] =
     &["text", "updated", "oid", "md5", "none", "Publisher", "shoe-size", "HOST"];
 
-/// Patterns are made of these.
+/// Pieces of patterns.
 const PIECES: &[&str] = &[
     "a", "b", "g", "gather", "ing", ".", ".*", ".+", "[a-c]", "[^a]", "(a|b)", "|", "?", "*", "+",
     "{1,2}", "\u{e9}", "E", "\\d+", "(?i:G)", "\u{65e5}", "()",
@@ -141,7 +141,7 @@ fn value() -> impl Strategy<Value = String> {
     prop_oneof![
         60 => text(),
         20 => select(NUMBERS).prop_map(str::to_owned),
-        // The last words are in it, at its edge, or beyond; what is before is too long for a word.
+        // The last words are inside the limit, at it, or beyond; the text before is too long for a word.
         1 => (text(), 0..40_usize)
             .prop_map(|(text, more)| "z".repeat(VALUE_BYTES_MAX - 40 + more) + " " + &text),
     ]
@@ -211,28 +211,28 @@ fn node() -> impl Strategy<Value = Node> {
     })
 }
 
-/// A site whose index is in memory.
+/// Returns a site whose index is in memory.
 fn in_memory() -> Site {
     let mut site = Site::new();
     let options = IndexOptions { threads: 1, heap_bytes: 15 << 20, ..IndexOptions::default() };
-    let place = Place::Disk(Disk::default());
-    site.index = Some(Index::open_at(site.dir.path(), options, place).unwrap());
+    let storage = Storage::Disk(Disk::default());
+    site.index = Some(Index::open_at(site.dir.path(), options, storage).unwrap());
     site
 }
 
-/// Which records the index finds; `None` where it cannot answer.
-fn found(site: &Site, query: Query) -> Option<BTreeSet<String>> {
+/// Returns the records that the index finds; `None` if it cannot answer.
+fn matching_in_index(site: &Site, query: Query) -> Option<BTreeSet<String>> {
     let text = query.to_string();
     let mut request = SearchRequest::new(query, &text);
     (request.limit, request.snippets, request.duplicates) = (1_000, false, true);
-    match site.index().search_within(&request, PATIENCE) {
+    match site.index().search_within(&request, SEARCH_MAX) {
         Ok(answer) => Some(answer.hits.into_iter().map(|hit| hit.oid).collect()),
         Err(Error::Query(error)) if error.message.contains("regular expression") => None,
         Err(error) => panic!("{text}: {error}"),
     }
 }
 
-/// Which live records answer by themselves.
+/// Returns the live records that match.
 fn answering(site: &Site, query: &Query) -> BTreeSet<String> {
     let (matcher, mut live) = (Matcher::new(query), BTreeMap::new());
     for change in site.log.borrow().iter() {
@@ -245,14 +245,14 @@ fn answering(site: &Site, query: &Query) -> BTreeSet<String> {
 }
 
 proptest! {
-    // Each makes an index and asks it a dozen times.
+    // Each case makes an index and searches it a dozen times.
     #![proptest_config(ProptestConfig {
         cases: ProptestConfig::default().cases / 4,
         ..ProptestConfig::default()
     })]
 
     #[test]
-    fn the_index_finds_what_answers(
+    fn the_index_finds_the_records_that_match(
         first in vec(a_record(), 1..5),
         then in vec(a_record(), 0..4),
         roots in vec(node(), 12),
@@ -264,8 +264,8 @@ proptest! {
         }
         for root in roots {
             let query = Query { root };
-            if let Some(found) = found(&site, query.clone()) {
-                prop_assert_eq!(found, answering(&site, &query), "{:?}", query);
+            if let Some(matches) = matching_in_index(&site, query.clone()) {
+                prop_assert_eq!(matches, answering(&site, &query), "{:?}", query);
             }
         }
     }
@@ -274,12 +274,16 @@ proptest! {
 #[track_caller]
 fn check(site: &Site, text: &str, found_by_index: usize, answer: usize) {
     let query = parse(text).unwrap();
-    assert_eq!(found(site, query.clone()).map(|it| it.len()), Some(found_by_index), "{text}");
+    assert_eq!(
+        matching_in_index(site, query.clone()).map(|it| it.len()),
+        Some(found_by_index),
+        "{text}"
+    );
     assert_eq!(answering(site, &query).len(), answer, "{text}");
 }
 
 #[test]
-fn both_read_a_text_up_to_its_bound() {
+fn both_read_a_text_up_to_its_limit() {
     let site = in_memory();
     for (name, bytes_max) in [("Full-Text", BODY_BYTES_MAX), ("Publisher", VALUE_BYTES_MAX)] {
         for cut in [0, 2, 6] {
@@ -332,19 +336,19 @@ fn the_index_bounds_the_words_of_a_prefix_after_others() {
 }
 
 #[test]
-fn the_index_refuses_a_pattern_that_the_matcher_takes() {
+fn the_index_refuses_some_patterns_that_the_matcher_accepts() {
     let site = in_memory();
     site.put("http://a/letters", &[("Title", "abcdef")]);
     site.apply();
     for text in ["/(.*a.*b.*c.*d.*e.*f|.*g.*h.*i.*j.*k)/", "/[a&&b]|abcdef/"] {
         let query = parse(text).unwrap();
-        assert_eq!(found(&site, query.clone()), None, "{text}");
+        assert_eq!(matching_in_index(&site, query.clone()), None, "{text}");
         assert_eq!(answering(&site, &query).len(), 1, "{text}");
     }
 }
 
 #[test]
-fn the_index_knows_the_addresses_of_others_with_the_same_content() {
+fn the_index_finds_an_object_by_the_urls_of_its_duplicates() {
     let site = in_memory();
     for url in ["http://a.org/x", "http://b.org/y"] {
         site.put(url, &[("MD5", "0cc1"), ("File-Size", "1")]);

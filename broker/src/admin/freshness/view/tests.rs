@@ -1,4 +1,4 @@
-//! The page's numbers against eq. 3 by hand, for two sources.
+//! Tests of the page's numbers against eq. 3 by hand, for two sources.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ fn status(name: &str) -> SourceStatus {
     }
 }
 
-/// The sources under `settings`, at the intervals that the plan gives them.
+/// Returns the sources under `settings`, at the intervals of the plan.
 fn present(settings: Freshness, sources: &[(f64, u64)]) -> Present {
     let weighed: Vec<_> =
         sources.iter().map(|(rate, n)| interval::Source::new(*rate, *n, BOUNDS)).collect();
@@ -52,10 +52,10 @@ fn present(settings: Freshness, sources: &[(f64, u64)]) -> Present {
     }
 }
 
-/// The page of the two sources under the straight line, whose intervals can be found by hand.
+/// Returns the page of the two sources under the linear model, whose intervals can be computed by hand.
 fn view(query: &str) -> View {
     let settings = Freshness { model: Model::Linear, ..Freshness::default() };
-    View::new(present(settings, &PAIR), &Asked::parse(Some(query)))
+    View::new(present(settings, &PAIR), &Parameters::parse(Some(query)))
 }
 
 fn near(found: f64, expected: f64) {
@@ -76,7 +76,7 @@ fn best_estimation_has_no_aim() {
     for (it, interval) in present.planned.iter_mut().zip([600.0, 1_200.0]) {
         it.estimated.bounds = Bounds { interval_min: interval, interval_max: interval };
     }
-    let view = View::new(present, &Asked::parse(Some("policy=best_estimation&sort=name")));
+    let view = View::new(present, &Parameters::parse(Some("policy=best_estimation&sort=name")));
     let preview = view.preview.unwrap();
     assert_eq!(preview.aim, None);
     let expected = "[freshness]\npolicy = \"best_estimation\"\n# and without the line theta\n";
@@ -104,7 +104,7 @@ fn a_preview_is_eq_3() {
     near(view.expected_freshness, 0.9);
     assert_eq!((preview.sooner, preview.later, preview.same), (2, 0, 0));
     assert_eq!((preview.outcome, view.outcome), ("met", "met"));
-    assert_eq!(view.today, Spot { pulls_per_hour: view.pulls_per_hour, freshness: 0.893 });
+    assert_eq!(view.today, CurvePoint { pulls_per_hour: view.pulls_per_hour, freshness: 0.893 });
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn every_policy_can_be_tried() {
 }
 
 #[test]
-fn what_cannot_be_met_is_named_with_what_can() {
+fn an_aim_out_of_bounds_is_named_with_the_best_possible() {
     let preview = view("theta=0.9999").preview.unwrap();
     assert_eq!(preview.outcome, "all_shortest");
     // All at 10 s: Σλ · 10 / 2 stale of ΣN.
@@ -139,7 +139,7 @@ fn what_cannot_be_met_is_named_with_what_can() {
 }
 
 #[test]
-fn the_curve_ends_beyond_what_is_shown_on_it() {
+fn the_curve_ends_beyond_its_marked_points() {
     for query in ["", "theta=0.98"] {
         let view = view(query);
         let curve = view.curve.as_ref().unwrap();
@@ -154,7 +154,7 @@ fn the_largest_change_comes_first_and_pages_are_bounded() {
     let sources: Vec<(f64, u64)> = (1..=250).map(|n| (1e-6 * f64::from(n), 1_000)).collect();
     let mut present = present(Freshness::default(), &sources);
     present.planned[7].interval_secs *= 40.0;
-    let at = |query: &str| View::new(present.clone(), &Asked::parse(Some(query)));
+    let at = |query: &str| View::new(present.clone(), &Parameters::parse(Some(query)));
     let first = at("theta=0.9").preview.unwrap();
     assert_eq!((first.sources[0].name.as_str(), first.sooner), ("s0007", 1));
     assert_eq!((first.sources.len(), first.pages), (100, Pages { page: 1, of: 3, rows: 250 }));
@@ -168,18 +168,18 @@ fn the_largest_change_comes_first_and_pages_are_bounded() {
 }
 
 #[test]
-fn without_sources_or_rates_there_is_a_page_all_the_same() {
+fn a_page_without_sources_is_made() {
     for query in ["", "theta=0.95", "price=0", "interval=1+s"] {
-        let view = View::new(present(Freshness::default(), &[]), &Asked::parse(Some(query)));
+        let view = View::new(present(Freshness::default(), &[]), &Parameters::parse(Some(query)));
         assert_eq!((view.curve, view.sources_total, view.pulls_per_hour), (None, 0, 0.0));
     }
 }
 
 #[test]
-fn the_lines_for_the_settings_file_are_what_was_previewed() {
+fn the_lines_for_the_settings_file_give_the_previewed_settings() {
     let check = |now: PolicyName, query: &str, expected: &str| {
         let now = Freshness { policy: now, ..Freshness::default() };
-        let then = Asked::parse(Some(query)).settings(now).unwrap();
+        let then = Parameters::parse(Some(query)).settings(now).unwrap();
         let lines = lines(now, then);
         assert_eq!(lines, expected);
         let text = format!("name = \"x\"\ndata = \"/x\"\n{lines}");
@@ -208,7 +208,7 @@ fn the_lines_for_the_settings_file_are_what_was_previewed() {
 
 proptest! {
     #[test]
-    fn whatever_is_known_of_the_sources_the_page_is_made(
+    fn the_page_is_made_for_any_sources(
         sources in prop::collection::vec((any::<f64>(), any::<u64>(), any::<f64>()), 0..6),
         theta in any::<f64>(), price in any::<f64>(),
     ) {
@@ -226,10 +226,10 @@ proptest! {
             })
             .collect();
         for query in [format!("theta={theta}"), format!("price={price}"), "pulls_per_hour=7".to_owned()] {
-            let asked = Asked::parse(Some(&query));
+            let asked = Parameters::parse(Some(&query));
             let view = View::new(present.clone(), &asked);
             prop_assert!(serde_json::to_string(&view).is_ok());
-            let shown = super::super::shown::Shown::new(&view, &asked, 0, 1);
+            let shown = super::super::template_data::TemplateData::new(&view, &asked, 0, 1);
             prop_assert!(serde_json::to_string(&shown).is_ok());
         }
     }

@@ -1,15 +1,15 @@
-//! What a request for the page asks for: its parameters, and addresses made of them.
+//! The parameters of the page Freshness, and URLs made of them.
 //!
 //! | parameter | is | default |
 //! |---|---|---|
-//! | `policy` | the policy to preview, by its name in the settings | that which the aim belongs to |
-//! | `theta`, `price`, `pulls_per_hour`, `interval` | what it is to aim at, as in `[freshness]`; one of them | that of the settings |
-//! | `price_power` | `price` as a power of ten, as the slider has it | none |
+//! | `policy` | the policy to preview, by its name in the settings | the policy of the aim |
+//! | `theta`, `price`, `pulls_per_hour`, `interval` | its aim, as in `[freshness]`; one of them | that of the settings |
+//! | `price_power` | `price` as a power of ten, from the slider | none |
 //! | `sort` | the order of the preview: `change` (the largest first) or `name` | `change` |
-//! | `page`, `list` | which page of the preview, and of the sources, from 1 | 1 |
-//! | `format` | `html` or `json` | what the client would rather read |
+//! | `page`, `list` | number of the page of the preview, and of the sources, from 1 | 1 |
+//! | `format` | `html` or `json` | the format that the client prefers |
 //!
-//! Without a policy and an aim there is no preview. What cannot be read is named beside its field.
+//! Without a policy and an aim there is no preview. A mistake is shown beside its field.
 //!
 //! Sans-I/O.
 
@@ -17,7 +17,7 @@ use settings::parse_duration;
 use url::form_urlencoded;
 use web::failure::Wants;
 
-use super::words;
+use super::format;
 use crate::config::{Freshness, PolicyName};
 
 /// Longest value of a parameter, in characters.
@@ -56,7 +56,7 @@ impl Field {
         Self::Format,
     ];
 
-    /// Its name in the address.
+    /// Returns its name in the URL.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Policy => "policy",
@@ -73,12 +73,12 @@ impl Field {
     }
 }
 
-/// What a policy is to aim at, in the settings' units.
+/// The aim of a policy, in the settings' units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Aim {
     /// Freshness.
     Theta(f64),
-    /// Pulls that an hour in which everything is stale is worth.
+    /// Price of an hour in which everything is stale, in pulls.
     Price(f64),
     /// Pulls an hour.
     PullsPerHour(f64),
@@ -87,7 +87,7 @@ pub(super) enum Aim {
 }
 
 impl Aim {
-    /// What the settings aim at; the policy `best_estimation` goes by the sources alone.
+    /// Returns the aim of the settings; `None` for the policy `best_estimation`.
     pub(super) fn of(settings: Freshness) -> Option<Self> {
         Some(match settings.policy {
             PolicyName::Oap | PolicyName::Uap | PolicyName::Ioap => Self::Theta(settings.theta),
@@ -98,7 +98,7 @@ impl Aim {
         })
     }
 
-    /// Its setting.
+    /// Returns the field of its setting.
     pub(super) fn field(self) -> Field {
         match self {
             Self::Theta(_) => Field::Theta,
@@ -108,7 +108,7 @@ impl Aim {
         }
     }
 
-    /// Its value as the settings file and an address have it.
+    /// Returns its value in the form of the settings file and of a URL.
     pub(super) fn written(self) -> String {
         match self {
             Self::Theta(value) | Self::Price(value) | Self::PullsPerHour(value) => {
@@ -118,13 +118,13 @@ impl Aim {
         }
     }
 
-    /// Whether `policy` aims at such a thing.
+    /// Returns whether `policy` has this kind of aim.
     fn suits(self, policy: PolicyName) -> bool {
         let aim = Self::of(Freshness { policy, ..Freshness::default() });
         aim.is_some_and(|aim| aim.field() == self.field())
     }
 
-    /// The policy that aims at it, `now` if that does.
+    /// Returns the policy with this kind of aim: `now` if it suits.
     fn policy(self, now: PolicyName) -> PolicyName {
         match self {
             _ if self.suits(now) => now,
@@ -136,7 +136,7 @@ impl Aim {
     }
 }
 
-/// A length of time as settings have it, in the largest unit that makes it a whole number.
+/// Renders a duration for the settings, in the largest unit that makes it a whole number.
 fn duration_written(secs: f64) -> String {
     let units = [(86_400.0, "days"), (3_600.0, "h"), (60.0, "min")];
     let whole = units.iter().find(|(unit, _)| *unit <= secs && secs % unit == 0.0);
@@ -168,9 +168,9 @@ impl Sort {
     }
 }
 
-/// What a request asks for.
+/// The parameters of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Asked {
+pub(super) struct Parameters {
     policy: Option<PolicyName>,
     aim: Option<Aim>,
     pub(super) sort: Sort,
@@ -179,7 +179,7 @@ pub(super) struct Asked {
     /// Page of the sources, from 1; 0 counts as 1.
     pub(super) list: usize,
     format: Option<Wants>,
-    /// What was typed into fields that cannot be read, and why not; at most one a field.
+    /// Mistakes in fields; at most one for each field.
     pub(super) mistakes: Vec<Mistake>,
 }
 
@@ -187,14 +187,14 @@ pub(super) struct Asked {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mistake {
     pub(super) field: Field,
-    /// The beginning of what was typed.
+    /// The start of the typed text.
     pub(super) typed: String,
     /// A sentence without its full stop.
     pub(super) message: String,
 }
 
-impl Asked {
-    /// Reads the part of an address after `?`. Parameters of other names are ignored.
+impl Parameters {
+    /// Reads the part of a URL after `?`. Parameters of other names are ignored.
     pub(super) fn parse(query: Option<&str>) -> Self {
         let mut asked = Self::default();
         let mut seen = Vec::new();
@@ -224,11 +224,11 @@ impl Asked {
 
     fn take(&mut self, field: Field, value: &str) -> Result<(), String> {
         let aim = match field {
-            // What a form sends of a field that was left empty.
+            // A form sends an empty value for an empty field.
             _ if value.is_empty() => return Ok(()),
             Field::Policy => {
                 let names = PolicyName::NAMES.join(", ");
-                let policy = PolicyName::named(value);
+                let policy = PolicyName::by_name(value);
                 self.policy = Some(policy.ok_or_else(|| format!("policy is one of {names}"))?);
                 return Ok(());
             }
@@ -276,12 +276,12 @@ impl Asked {
         }
     }
 
-    /// What is wrong with `field`.
+    /// Returns the mistake in `field`.
     pub(super) fn mistake_in(&self, field: Field) -> Option<&Mistake> {
         self.mistakes.iter().find(|it| it.field == field)
     }
 
-    /// The settings to preview; `None` if none are asked for, or if anything cannot be read.
+    /// Returns the settings to preview; `None` without such parameters or with a mistake.
     pub(super) fn settings(&self, now: Freshness) -> Option<Freshness> {
         if !self.mistakes.is_empty() || (self.policy.is_none() && self.aim.is_none()) {
             return None;
@@ -299,12 +299,12 @@ impl Asked {
         Some(then)
     }
 
-    /// What the client is to be given.
+    /// Returns the format of the answer.
     pub(super) fn wants(&self, accepted: Wants) -> Wants {
         self.format.unwrap_or(accepted)
     }
 
-    /// The part of an address that asks for the same with other pages and order: `?…`.
+    /// Returns the query part of a URL for the same preview with other pages and order: `?…`.
     pub(super) fn address(&self, sort: Sort, page: usize, list: usize) -> String {
         let mut all = form_urlencoded::Serializer::new(String::new());
         if let Some(policy) = self.policy {
@@ -332,13 +332,13 @@ fn page(field: Field, value: &str) -> Result<usize, String> {
 
 fn number(field: Field, value: &str, max: f64, note: &str) -> Result<f64, String> {
     let number = value.parse::<f64>().ok().filter(|it| (0.0..=max).contains(it));
-    // A minus before a zero would be written on.
-    let most = if max < 1_000.0 { max.to_string() } else { words::number(max) };
+    // Adding 0.0 turns -0.0 into 0.0.
+    let most = if max < 1_000.0 { max.to_string() } else { format::number(max) };
     let expected = || format!("{} is a number from 0 to {most}{note}", field.name());
     number.map(|it| it + 0.0).ok_or_else(expected)
 }
 
-/// Ten to the power of `exponent`, with three digits that count.
+/// Returns ten to the power of `exponent`, with three significant digits.
 fn power(exponent: f64) -> f64 {
     let unit = 10_f64.powf(exponent.floor() - 2.0);
     let digits = (10_f64.powf(exponent) / unit).round();
@@ -355,20 +355,20 @@ mod tests {
     use super::*;
 
     fn preview(query: &str) -> Option<Freshness> {
-        Asked::parse(Some(query)).settings(Freshness::default())
+        Parameters::parse(Some(query)).settings(Freshness::default())
     }
 
     fn check(query: &str, policy: PolicyName, aim: Aim) {
-        let found = preview(query).unwrap();
-        assert_eq!((found.policy, Aim::of(found)), (policy, Some(aim)), "{query}");
-        // What links ask for is the same.
-        let asked = Asked::parse(Some(query));
+        let read = preview(query).unwrap();
+        assert_eq!((read.policy, Aim::of(read)), (policy, Some(aim)), "{query}");
+        // Links ask for the same.
+        let asked = Parameters::parse(Some(query));
         let address = asked.address(asked.sort, asked.page, asked.list);
-        assert_eq!(preview(&address[1..]), Some(found), "{address}");
+        assert_eq!(preview(&address[1..]), Some(read), "{address}");
     }
 
     #[test]
-    fn an_aim_brings_its_policy() {
+    fn an_aim_implies_its_policy() {
         check("theta=0.95", PolicyName::Oap, Aim::Theta(0.95));
         check("policy=ioap&theta=0", PolicyName::Ioap, Aim::Theta(0.0));
         check("policy=uap", PolicyName::Uap, Aim::Theta(Freshness::THETA));
@@ -378,14 +378,14 @@ mod tests {
         check("pulls_per_hour=60&theta=", PolicyName::Budget, Aim::PullsPerHour(60.0));
         check("interval=90+min&utm=x", PolicyName::Fixed, Aim::Interval(5_400.0));
         let uap = Freshness { policy: PolicyName::Uap, ..Freshness::default() };
-        let asked = Asked::parse(Some("theta=0.5")).settings(uap).unwrap();
+        let asked = Parameters::parse(Some("theta=0.5")).settings(uap).unwrap();
         assert_eq!((asked.policy, asked.theta), (PolicyName::Uap, 0.5));
-        assert_eq!(preview(""), None, "nothing asked for, nothing previewed");
+        assert_eq!(preview(""), None, "no parameter, no preview");
         assert_eq!(preview("sort=name&page=2&list=3"), None);
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn mistakes_are_named() {
         for (query, field, said) in [
             ("theta=1", Field::Theta, "0 to 0.9999"),
             ("theta=-0.1", Field::Theta, "95 %"),
@@ -405,17 +405,17 @@ mod tests {
             ("list=99999999999999999999", Field::List, "from 1"),
             ("format=xml", Field::Format, "json"),
         ] {
-            let asked = Asked::parse(Some(query));
+            let asked = Parameters::parse(Some(query));
             let mistake = asked.mistake_in(field).unwrap_or_else(|| panic!("{query}: {asked:?}"));
             assert!(mistake.message.contains(said), "{query}: {}", mistake.message);
             assert_eq!(asked.settings(Freshness::default()), None, "{query}");
         }
-        let long = Asked::parse(Some(&format!("theta={}", "9".repeat(100_000))));
+        let long = Parameters::parse(Some(&format!("theta={}", "9".repeat(100_000))));
         assert!(long.mistakes[0].typed.len() <= VALUE_CHARS_MAX, "{long:?}");
     }
 
     #[test]
-    fn lengths_of_time_are_written_as_settings_have_them() {
+    fn durations_are_written_in_the_form_of_the_settings() {
         for secs in [0.1, 1.0, 59.5, 60.0, 90.0, 5_400.0, 86_400.0, 129_600.0, 7.0 * 86_400.0] {
             let written = duration_written(secs);
             assert_eq!(parse_duration(&written), Some(Duration::from_secs_f64(secs)), "{written}");
@@ -426,8 +426,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn anything_is_read_or_named(query in "\\PC{0,80}|((theta|price|interval|page|policy)=[-0-9a-z.+ %]{0,12}&?){0,4}") {
-            let asked = Asked::parse(Some(&query));
+        fn any_query_is_read_or_has_a_mistake(query in "\\PC{0,80}|((theta|price|interval|page|policy)=[-0-9a-z.+ %]{0,12}&?){0,4}") {
+            let asked = Parameters::parse(Some(&query));
             if let Some(then) = asked.settings(Freshness::default()) {
                 prop_assert!((0.0..=Freshness::THETA_MAX).contains(&then.theta));
                 prop_assert!(0.0 < then.interval && then.interval.is_finite());

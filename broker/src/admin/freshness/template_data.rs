@@ -1,4 +1,4 @@
-//! The page in words: everything is decided here, the template only lays out.
+//! The data of the page's template: it prepares all words, so that the template only lays them out.
 //!
 //! Sans-I/O.
 
@@ -7,40 +7,40 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use web::templates::grouped;
 
-use super::asked::{Aim, Asked, Field, POWER_MAX, Sort};
-use super::curve::Spot;
+use super::curve::CurvePoint;
+use super::format::{factor, number, percent, span};
+use super::parameters::{Aim, Field, POWER_MAX, Parameters, Sort};
+use super::sentences::{self, Card};
 use super::table::{self, NAME_CHARS_MAX, Row};
-use super::told::{self, Card};
 use super::view::{Change, Pages, Preview, View};
-use super::words::{factor, number, percent, span};
 use crate::config::Freshness;
 use crate::page::shortened;
 
-/// Where the slider for θ begins and ends.
+/// Ends of the slider for θ.
 const THETA_SLIDER: (f64, f64) = (0.5, 0.999);
-/// Freshness that is often asked for.
+/// Usual values of θ.
 const THETAS: [f64; 7] = [0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999];
 /// Prices to choose from; the slider goes from the first to the last.
 const PRICES: [f64; 7] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
-/// The policies that aim at θ, and how a choice is named.
+/// The policies that aim at θ, with their labels.
 const THETA_POLICIES: [(&str, &str); 3] = [
     ("oap", "fewest pulls (oap)"),
     ("uap", "one interval for all (uap)"),
     ("ioap", "each source by itself (ioap)"),
 ];
 
-/// All that `freshness.html` is given.
+/// The data of `freshness.html`.
 #[derive(Debug, Serialize)]
-pub(super) struct Shown {
+pub(super) struct TemplateData {
     lead: String,
     cards: Vec<Card>,
     notes: Vec<String>,
-    /// SVG text of our own making; it names no source.
+    /// SVG text made here, without names of sources.
     chart: Option<String>,
     /// The curve in numbers.
     points: Vec<[String; 2]>,
     forms: Forms,
-    /// What is wrong with the request, by field.
+    /// Mistakes in the request, by field.
     wrong: BTreeMap<&'static str, String>,
     preview: Option<PreviewShown>,
     columns: Vec<&'static str>,
@@ -71,7 +71,7 @@ struct Forms {
 struct Choice {
     value: String,
     label: String,
-    /// Parameters that choose it.
+    /// Query part of a URL that chooses it.
     address: String,
     chosen: bool,
 }
@@ -85,9 +85,9 @@ struct PreviewShown {
     rows: Vec<ChangeShown>,
     pages: Vec<PageLink>,
     settings: String,
-    /// The options of `harvest broker tune` that say the same.
+    /// The options of `harvest broker tune` for the same settings.
     options: String,
-    /// Who runs the broker, to be told of new settings.
+    /// Process id of the broker, for the signal after new settings.
     process: u32,
 }
 
@@ -110,19 +110,19 @@ struct PageLink {
     current: bool,
 }
 
-impl Shown {
-    /// Puts `view` into words. `process` is who runs the broker.
-    pub(super) fn new(view: &View, asked: &Asked, now_ms: u64, process: u32) -> Self {
+impl TemplateData {
+    /// Returns the page for `view`. `process` is the process id of the broker.
+    pub(super) fn new(view: &View, asked: &Parameters, now_ms: u64, process: u32) -> Self {
         let at = |list| asked.address(asked.sort, asked.page, list);
         let address = at(asked.list);
         let joint = if address.len() <= 1 { "" } else { "&" };
         let mistakes = asked.mistakes.iter();
-        let in_numbers = |it: &Spot| [number(it.pulls_per_hour), percent(it.freshness)];
+        let in_numbers = |it: &CurvePoint| [number(it.pulls_per_hour), percent(it.freshness)];
         Self {
-            lead: told::lead(view),
-            cards: told::cards(view),
-            notes: told::notes(view),
-            chart: view.curve.as_ref().map(|it| told::chart(view, it).inline("curve")),
+            lead: sentences::lead(view),
+            cards: sentences::cards(view),
+            notes: sentences::notes(view),
+            chart: view.curve.as_ref().map(|it| sentences::chart(view, it).inline("curve")),
             points: view.curve.iter().flat_map(|it| &it.points).map(in_numbers).collect(),
             forms: Forms::new(view, asked),
             wrong: mistakes.map(|it| (it.field.name(), it.message.clone())).collect(),
@@ -137,7 +137,7 @@ impl Shown {
 }
 
 impl Forms {
-    fn new(view: &View, asked: &Asked) -> Self {
+    fn new(view: &View, asked: &Parameters) -> Self {
         let now = (view.policy, view.aim.as_ref());
         let (policy, aim) = view.preview.as_ref().map_or(now, |it| (it.policy, it.aim.as_ref()));
         let aimed = |field: Field| aim.filter(|it| it.setting == field.name()).map(|it| it.value);
@@ -178,7 +178,7 @@ impl Forms {
     }
 }
 
-/// What the settings have by default.
+/// Returns the default of a setting.
 fn default_of(field: Field) -> f64 {
     match field {
         Field::Price => Freshness::PRICE,
@@ -189,7 +189,7 @@ fn default_of(field: Field) -> f64 {
 }
 
 impl PreviewShown {
-    fn new(view: &View, preview: &Preview, asked: &Asked, process: u32) -> Self {
+    fn new(view: &View, preview: &Preview, asked: &Parameters, process: u32) -> Self {
         let sorts = Sort::ALL.map(|sort| Choice {
             value: sort.name().to_owned(),
             label: if sort == Sort::Name { "By name" } else { "Largest change first" }.to_owned(),
@@ -197,9 +197,9 @@ impl PreviewShown {
             chosen: sort == asked.sort,
         });
         Self {
-            lead: told::preview_lead(view, preview),
-            cards: told::preview_cards(view, preview),
-            notes: told::preview_notes(view, preview),
+            lead: sentences::preview_lead(view, preview),
+            cards: sentences::preview_cards(view, preview),
+            notes: sentences::preview_notes(view, preview),
             sorts: sorts.into(),
             rows: preview.sources.iter().map(ChangeShown::new).collect(),
             pages: links(preview.pages, |page| asked.address(asked.sort, page, asked.list)),
@@ -225,7 +225,7 @@ impl ChangeShown {
     }
 }
 
-/// The page, those beside it, the first and the last; nothing where there is but one.
+/// Returns links to the page, those beside it, the first and the last; none for a single page.
 fn links(pages: Pages, address: impl Fn(usize) -> String) -> Vec<PageLink> {
     let Pages { page, of, .. } = pages;
     if of == 1 {

@@ -1,10 +1,10 @@
-//! A source as it fares in this process: what the collector knows of it beside its schedule.
+//! The state of a source in this process: all that the collector knows beside its schedule.
 
 use freshness::history::{History, Log, Settings, Status};
 use net::shutdown::Shutdown;
 
-use crate::collect::Brought;
-use crate::memory::{Memory, Origin, Reached};
+use crate::collect::PendingChanges;
+use crate::memory::{Memory, Origin, SourceVersion};
 use crate::schedule::View;
 use crate::source::Source;
 use crate::status::{Errors, LastPull, SourceStatus, Updates};
@@ -12,45 +12,45 @@ use crate::status::{Errors, LastPull, SourceStatus, Updates};
 /// Seconds of a day.
 const DAY_SECS: f64 = 86_400.0;
 
-/// How a history takes a source's pulls: each second may have an update of its own.
+/// Settings of a history of pulls: each second may have an update of its own.
 const OF_PULLS: Settings = Settings { log: Log::Pulls, granularity_secs: 1 };
 
-/// A source as it fares in this process.
+/// The state of a source in this process.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct SourceState {
     pub(crate) source: Source,
     /// Ends a pull under way when the source goes or changes.
     pub(crate) cancel: Shutdown,
     pub(crate) pulling: bool,
-    /// Something that it has sent is being taken in; a pull that begins waits for that.
+    /// A part that it has sent is being stored; a new pull waits for that.
     pub(crate) taking: bool,
     pub(crate) last_pull: Option<LastPull>,
     pub(crate) pulls: u64,
-    /// How it changes.
+    /// History of its changes.
     pub(crate) history: History,
-    /// Which collection has taught us that, and its rate.
+    /// The collection from which its history and rate were learned.
     pub(crate) origin: Option<Origin>,
-    /// Up to where, by the last pull that succeeded.
-    pub(crate) reached: Option<Reached>,
-    /// What has come since the last pull that succeeded: of pulls that did not, and of what was sent.
-    pub(crate) part: Option<Brought>,
+    /// Its version after the last successful pull.
+    pub(crate) reached: Option<SourceVersion>,
+    /// Changes since the last successful pull: from failed pulls, and sent by the source.
+    pub(crate) pending: Option<PendingChanges>,
     /// Whether it had changed at the last pull of this process.
     pub(crate) update: Option<Status>,
     pub(crate) errors: Errors,
-    /// Why it waits for an administrator.
+    /// Reason for which it waits for an administrator.
     pub(crate) held: Option<String>,
-    /// Whether one has confirmed that.
+    /// An administrator has confirmed the loss.
     pub(crate) confirmed: bool,
-    /// How many bytes it has sent that were taken in since the last pull that succeeded.
+    /// Bytes that it has sent and that were stored since the last successful pull.
     pub(crate) sent_bytes: u64,
-    /// What was odd at the last pull.
+    /// Warnings of the last pull.
     pub(crate) warnings: Vec<String>,
-    /// What the notes say is no longer what the schedule says.
+    /// Its note is older than its state.
     pub(crate) unwritten: bool,
 }
 
-impl Live {
-    /// Returns a source that has not been pulled yet by this process, with what is remembered of it.
+impl SourceState {
+    /// Returns the state of a source before its first pull in this process, from its note.
     pub(crate) fn new(source: Source, memory: Memory) -> Self {
         let Memory { last_pull, history, origin, reached, .. } = memory;
         Self {
@@ -63,7 +63,7 @@ impl Live {
             history,
             origin,
             reached,
-            part: None,
+            pending: None,
             update: None,
             errors: Errors::default(),
             held: None,
@@ -74,35 +74,35 @@ impl Live {
         }
     }
 
-    /// Whether something that it has sent may be taken in now.
+    /// Returns whether a part that it has sent may be stored now.
     pub(crate) fn may_take(&self) -> bool {
         !self.pulling && !self.taking && !self.cancel.is_started()
     }
 
-    /// What came of it since the last pull that succeeded, `last` included.
-    pub(crate) fn brought(&self, last: Brought) -> Brought {
-        self.part.map_or(last, |before| before.plus(last))
+    /// Returns all changes since the last successful pull, `last` included.
+    pub(crate) fn with_pending(&self, last: PendingChanges) -> PendingChanges {
+        self.pending.map_or(last, |before| before.plus(last))
     }
 
-    /// Takes in whom a pull has read; true if that is another collection at another address: what was
-    /// learned is not its, and is forgotten.
+    /// Records the collection that a pull has read. Returns whether it is another collection at
+    /// another URL; the history is then forgotten.
     pub(crate) fn handle_origin(&mut self, origin: Origin) -> bool {
         let other = self.origin.as_ref().is_some_and(|it| it.is_other(&origin));
         self.origin = Some(origin);
         if other {
-            (self.history, self.part) = (History::default(), None);
+            (self.history, self.pending) = (History::default(), None);
         }
         other
     }
 
-    /// Takes in a pull that succeeded, and all that came since the one before that did.
-    pub(crate) fn handle_pull(&mut self, pull: LastPull, brought: &Brought) {
-        if brought.full {
+    /// Records a successful pull and all changes since the previous successful one.
+    pub(crate) fn handle_pull(&mut self, pull: LastPull, pending: &PendingChanges) {
+        if pending.full {
             self.history.handle_restart();
         }
         let at_secs = i64::try_from(pull.at_ms / 1_000).unwrap_or(i64::MAX);
-        self.update = Some(self.history.handle(at_secs, brought.changes, OF_PULLS));
-        (self.part, self.sent_bytes) = (None, 0);
+        self.update = Some(self.history.handle(at_secs, pending.changes, OF_PULLS));
+        (self.pending, self.sent_bytes) = (None, 0);
         (self.pulling, self.unwritten) = (false, true);
         self.pulls += 1;
         (self.confirmed, self.held) = (false, None);
@@ -110,7 +110,7 @@ impl Live {
         self.last_pull = Some(pull);
     }
 
-    /// Returns what status says of it, with its schedule and the number of objects that it holds.
+    /// Returns its status, from its schedule and the number of objects that it holds.
     pub(crate) fn status(&self, view: &View, objects: u64) -> SourceStatus {
         SourceStatus {
             name: self.source.name.clone(),

@@ -1,21 +1,21 @@
-//! Numbers as people read them.
+//! Formatting of numbers, durations and times for people.
 //!
 //! Sans-I/O.
 
 use jiff::Timestamp;
 use web::templates::grouped;
 
-/// A space at which no line is broken.
+/// No-break space.
 const SPACE: char = '\u{a0}';
 
-/// A share as per cent: `89.3 %`, `99.95 %`.
+/// Renders a share as a percentage: `89.3 %`, `99.95 %`.
 pub(super) fn percent(share: f64) -> String {
     let value = share * 100.0;
     let decimals = if 99.0 < value && value < 100.0 { 2 } else { 1 };
     format!("{}{SPACE}%", trimmed(value, decimals))
 }
 
-/// A number with three digits that count, thousands in groups: `1,234`, `56.7`, `0.04`.
+/// Renders a number with three significant digits, thousands in groups: `1,234`, `56.7`, `0.04`.
 pub(super) fn number(value: f64) -> String {
     match value {
         _ if value.is_nan() => "unknown".to_owned(),
@@ -37,7 +37,7 @@ pub(super) fn number(value: f64) -> String {
     }
 }
 
-/// A length of time in the largest unit that it is at least one of: `12.5 min`; infinite is `never`.
+/// Renders a duration in the largest unit of which it has at least one: `12.5 min`; infinite is `never`.
 pub(super) fn span(secs: f64) -> String {
     if secs == f64::INFINITY {
         return "never".to_owned();
@@ -54,7 +54,7 @@ pub(super) fn span(secs: f64) -> String {
     format!("{written}{SPACE}{unit}")
 }
 
-/// How a length of time has changed, as a factor: `× 0.5`.
+/// Renders the change of a duration as a factor: `× 0.5`.
 pub(super) fn factor(now: f64, then: f64) -> String {
     if now.is_finite() && then.is_finite() && 0.0 < now {
         format!("×{SPACE}{}", number(then / now))
@@ -63,7 +63,7 @@ pub(super) fn factor(now: f64, then: f64) -> String {
     }
 }
 
-/// A moment beside now: `in 5 min`, `2 h ago`.
+/// Renders a moment relative to now: `in 5 min`, `2 h ago`.
 pub(super) fn moment(at_ms: u64, now_ms: u64) -> String {
     let secs = at_ms.abs_diff(now_ms) as f64 / 1_000.0;
     match at_ms {
@@ -73,7 +73,7 @@ pub(super) fn moment(at_ms: u64, now_ms: u64) -> String {
     }
 }
 
-/// A moment as machines read it, RFC 3339; `None` where no calendar has it.
+/// Renders a moment for machines, RFC 3339; `None` if it is out of range.
 pub(super) fn instant(at_ms: u64) -> Option<String> {
     let at = Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok()?;
     Some(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())

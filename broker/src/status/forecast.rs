@@ -1,7 +1,7 @@
-//! What is to be expected of the sources at the intervals that they have now.
+//! Forecast of freshness and traffic at the present intervals.
 //!
-//! The plan is another thing: a source that has not been watched for long is pulled more often than it
-//! says. Source: Adly §3.1.
+//! The plan may differ: a source with a short history is pulled more often than planned. Source: Adly
+//! §3.1.
 //!
 //! Sans-I/O.
 
@@ -12,17 +12,17 @@ use crate::schedule::Planned;
 /// Seconds of an hour.
 const HOUR_SECS: f64 = 3_600.0;
 
-/// What the present intervals come to.
+/// Freshness and traffic at the present intervals.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Outlook {
-    /// Freshness of the whole, weighted, 0 to 1; 1 when there is nothing.
+pub(crate) struct Forecast {
+    /// Weighted freshness of all sources, 0 to 1; 1 without sources.
     pub(crate) freshness: f64,
     /// Pulls of all sources together.
     pub(crate) pulls_per_hour: f64,
 }
 
-impl Outlook {
-    /// Of the sources whose rate is known.
+impl Forecast {
+    /// Returns the forecast for the sources with a known rate.
     pub(crate) fn new(planned: &[Planned], model: Model) -> Self {
         let (mut fresh, mut all, mut pulls_per_hour) = (0.0, 0.0, 0.0);
         for it in planned {
@@ -35,8 +35,8 @@ impl Outlook {
     }
 }
 
-/// The names of the sources that even their shortest interval does not keep `theta` fresh, the largest
-/// first: for the whole to be, all the others are pulled the more for them.
+/// Returns the names of the sources that stay below `theta` even at their shortest interval, the
+/// largest first; all others are pulled more often to compensate.
 pub(crate) fn held_back(planned: &[Planned], model: Model, theta: f64) -> Vec<&str> {
     let shortest = |it: &Planned| it.source.bounds.settled().interval_min;
     let stale = |it: &&Planned| it.source.freshness_at(shortest(it), model) < theta;
@@ -46,7 +46,7 @@ pub(crate) fn held_back(planned: &[Planned], model: Model, theta: f64) -> Vec<&s
     found.into_iter().map(|it| it.name.as_str()).collect()
 }
 
-/// Pulls an hour at that interval; none at one that is not above 0.
+/// Returns the pulls an hour at that interval; 0 at an interval that is not above 0.
 pub(crate) fn hourly(interval_secs: f64) -> f64 {
     if 0.0 < interval_secs { HOUR_SECS / interval_secs } else { 0.0 }
 }
@@ -63,18 +63,18 @@ mod tests {
     }
 
     #[test]
-    fn the_present_intervals_count() {
+    fn the_forecast_uses_the_present_intervals() {
         // Eq. 1: stale 0.1 · 200 / (2 · 100) = 0.1 of 100 objects, 0.05 of 300.
         let all = [planned(0.1, 100, 1.0, 200.0), planned(0.1, 300, 1.0, 300.0)];
-        let found = Outlook::new(&all, Model::Linear);
+        let found = Forecast::new(&all, Model::Linear);
         assert!((found.freshness - (0.9 * 100.0 + 0.95 * 300.0) / 400.0).abs() < 1e-12);
         assert!((found.pulls_per_hour - (18.0 + 12.0)).abs() < 1e-12);
         let weighed = [planned(0.1, 100, 3.0, 200.0), planned(0.1, 300, 1.0, 300.0)];
-        assert!((Outlook::new(&weighed, Model::Linear).freshness - 0.925).abs() < 1e-12);
+        assert!((Forecast::new(&weighed, Model::Linear).freshness - 0.925).abs() < 1e-12);
     }
 
     #[test]
-    fn who_holds_the_others_back_is_named() {
+    fn sources_below_theta_at_their_shortest_interval_are_listed() {
         let bounded = |name: &str, elements, interval_min| {
             let bounds = Bounds { interval_min, interval_max: 86_400.0 };
             let source = Source::new(0.1, elements, bounds);
@@ -89,9 +89,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_fresh() {
-        let found = Outlook::new(&[], Model::Poisson);
-        assert_eq!(found, Outlook { freshness: 1.0, pulls_per_hour: 0.0 });
+    fn no_sources_are_fresh() {
+        let found = Forecast::new(&[], Model::Poisson);
+        assert_eq!(found, Forecast { freshness: 1.0, pulls_per_hour: 0.0 });
         assert!(hourly(f64::INFINITY).abs() < 1e-12 && hourly(0.0).abs() < 1e-12);
     }
 }

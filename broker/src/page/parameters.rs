@@ -1,10 +1,10 @@
-//! What a request asks for: the parameters of `/` and `/api/search`, and addresses made of them.
+//! The parameters of `/` and `/api/search`, and URLs made of them.
 //!
 //! | parameter | is | default |
 //! |---|---|---|
-//! | `q` | the query | required by the API; without it the page is the search box alone |
+//! | `q` | the query | required by the API; without it the page has only the search box |
 //! | `limit` | hits in one answer, 0 to [`LIMIT_MAX`] | 10 |
-//! | `offset` | hits left out before the first; `offset + limit` is at most [`DEPTH_MAX`] | 0 |
+//! | `offset` | hits skipped before the first; `offset + limit` is at most [`DEPTH_MAX`] | 0 |
 //! | `sort` | `relevance`, `newest`, `oldest`, `title`, `size`, `url` | `relevance` |
 //! | `type`, `host`, `gatherer`, `year` | a facet's value; may be repeated | all |
 //! | `duplicates` | `true`: objects with the same content are hits of their own | `false` |
@@ -25,9 +25,9 @@ pub const FILTERS_MAX: usize = 32;
 const NAMES: [&str; 9] =
     ["q", "limit", "offset", "sort", "duplicates", "type", "host", "gatherer", "year"];
 
-/// What a request asks for.
+/// The parameters of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct Parameters {
     /// The query as typed; `None` when the request has none.
     pub text: Option<String>,
     /// The chosen values, in their order.
@@ -36,13 +36,13 @@ pub struct Asked {
     pub sort: Sort,
     /// Hits in one answer, up to [`LIMIT_MAX`].
     pub limit: usize,
-    /// Hits left out.
+    /// Hits skipped.
     pub offset: usize,
     /// Whether objects with the same content are hits of their own.
     pub duplicates: bool,
 }
 
-impl Default for Asked {
+impl Default for Parameters {
     fn default() -> Self {
         Self {
             text: None,
@@ -55,12 +55,12 @@ impl Default for Asked {
     }
 }
 
-/// What to make of a parameter that is not known.
+/// Treatment of unknown parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
-    /// A mistake: a program should hear of it.
+    /// An error, so that a program notices it.
     Refused,
-    /// Nothing: mailers and trackers add their own to the address of a page.
+    /// Ignored: mailers and trackers add their own to the URL of a page.
     Ignored,
 }
 
@@ -68,9 +68,9 @@ pub enum Unknown {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct BadParameter {
-    /// Which.
+    /// Its name.
     pub name: String,
-    /// What is wrong with it, and what was expected.
+    /// Description of the mistake and of the expected value.
     pub message: String,
 }
 
@@ -80,8 +80,8 @@ impl BadParameter {
     }
 }
 
-impl Asked {
-    /// Reads the part of an address after `?`.
+impl Parameters {
+    /// Reads the part of a URL after `?`.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl Asked {
 
     fn add_filter(&mut self, facet: Facet, value: &str) -> Result<(), BadParameter> {
         let filter = Filter { facet, value: value.to_owned() };
-        // An empty one is what a form with nothing chosen sends.
+        // A form without a choice sends an empty value.
         if value.is_empty() || self.filters.contains(&filter) {
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl Asked {
         Ok(())
     }
 
-    /// The search for `query`, which is the text parsed.
+    /// Returns the search for `query`, the parsed text.
     pub fn request(&self, query: Query) -> SearchRequest {
         let mut request = SearchRequest::new(query, self.text.clone().unwrap_or_default());
         request.limit = self.limit;
@@ -142,7 +142,7 @@ impl Asked {
         request
     }
 
-    /// The parameters that differ from the defaults, without the offset, in a fixed order.
+    /// Returns the parameters that differ from the defaults, without the offset, in a fixed order.
     pub fn parameters(&self) -> Vec<(&'static str, String)> {
         let mut all = Vec::new();
         if let Some(text) = &self.text {
@@ -161,7 +161,7 @@ impl Asked {
         all
     }
 
-    /// The address that asks for the same: `?q=…`.
+    /// Returns the URL of the same request: `?q=…`.
     pub fn address(&self) -> String {
         let mut all = form_urlencoded::Serializer::new(String::new());
         all.extend_pairs(self.parameters());
@@ -171,25 +171,26 @@ impl Asked {
         format!("?{}", all.finish())
     }
 
-    /// The same from the hit `offset` on.
+    /// Returns the same request from the hit `offset` on.
     #[must_use]
     pub fn at(&self, offset: usize) -> Self {
         Self { offset, ..self.clone() }
     }
 
-    /// The same with another query, from the first hit on.
+    /// Returns the same request with another query, from the first hit on.
     #[must_use]
     pub fn asking(&self, text: impl Into<String>) -> Self {
         Self { text: Some(text.into()), offset: 0, ..self.clone() }
     }
 
-    /// The same without filters, from the first hit on.
+    /// Returns the same request without filters, from the first hit on.
     #[must_use]
     pub fn unfiltered(&self) -> Self {
         Self { filters: Vec::new(), offset: 0, ..self.clone() }
     }
 
-    /// The same with `filter` added if it was not there, and removed if it was; from the first hit on.
+    /// Returns the same request with `filter` added or, if it was there, removed; from the first hit
+    /// on.
     #[must_use]
     pub fn toggled(&self, filter: &Filter) -> Self {
         let mut asked = self.at(0);
@@ -228,23 +229,23 @@ fn unknown_parameter(name: &str) -> BadParameter {
 mod tests {
     use super::*;
 
-    fn check(query: &str, expected: &Asked) {
-        let asked = Asked::parse(Some(query), Unknown::Refused).unwrap();
+    fn check(query: &str, expected: &Parameters) {
+        let asked = Parameters::parse(Some(query), Unknown::Refused).unwrap();
         assert_eq!(asked, *expected, "{query}");
-        let again = Asked::parse(asked.address().strip_prefix('?'), Unknown::Refused).unwrap();
+        let again = Parameters::parse(asked.address().strip_prefix('?'), Unknown::Refused).unwrap();
         assert_eq!(again, *expected, "{}", asked.address());
     }
 
     fn check_wrong(query: &str, name: &str, message: &str) {
-        let error = Asked::parse(Some(query), Unknown::Refused).unwrap_err();
+        let error = Parameters::parse(Some(query), Unknown::Refused).unwrap_err();
         assert_eq!(error.name, name, "{query}");
         assert!(error.message.contains(message), "{error}");
     }
 
     #[test]
     fn parameters_are_read_and_written() {
-        check("", &Asked::default());
-        let asked = Asked { text: Some("a & \"b\"".to_owned()), ..Asked::default() };
+        check("", &Parameters::default());
+        let asked = Parameters { text: Some("a & \"b\"".to_owned()), ..Parameters::default() };
         check("q=a+%26+%22b%22", &asked);
         let filter = |facet, value: &str| Filter { facet, value: value.to_owned() };
         let filters = vec![
@@ -252,7 +253,7 @@ mod tests {
             filter(Facet::Year, "2024"),
             filter(Facet::Type, "PDF"),
         ];
-        let asked = Asked {
+        let asked = Parameters {
             filters,
             sort: Sort::Newest,
             limit: 5,
@@ -279,12 +280,15 @@ mod tests {
         check_wrong("utm_source=x", "utm_source", "one of q, limit");
         let many: String = (0..33).map(|i| format!("host={i}&")).collect();
         check_wrong(&many, "host", "more than 32");
-        assert_eq!(Asked::parse(Some("utm_source=x"), Unknown::Ignored), Ok(Asked::default()));
+        assert_eq!(
+            Parameters::parse(Some("utm_source=x"), Unknown::Ignored),
+            Ok(Parameters::default())
+        );
     }
 
     #[test]
     fn links_change_one_thing_and_start_over() {
-        let asked = Asked::parse(Some("q=x&type=A&offset=10"), Unknown::Refused).unwrap();
+        let asked = Parameters::parse(Some("q=x&type=A&offset=10"), Unknown::Refused).unwrap();
         let filter = Filter { facet: Facet::Host, value: "a b".to_owned() };
         assert_eq!(asked.toggled(&filter).address(), "?q=x&type=A&host=a+b");
         assert_eq!(asked.toggled(&asked.filters[0]).address(), "?q=x");

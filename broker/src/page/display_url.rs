@@ -1,7 +1,7 @@
-//! Where an object lies, as a page shows it: only addresses that a browser may safely follow are links.
+//! URLs on a page: only URLs that a browser may safely follow are links.
 //!
-//! An address comes from a foreign collection. `javascript:`, `data:` and whatever else is not in
-//! [`SCHEMES`] is shown as text.
+//! A URL comes from a foreign collection. `javascript:`, `data:` and all other schemes that are not in
+//! [`SCHEMES`] are shown as text.
 //!
 //! Sans-I/O.
 
@@ -9,22 +9,22 @@ use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use url::Url;
 
-/// Schemes of addresses that are made links.
+/// Schemes of URLs that become links.
 const SCHEMES: [&str; 8] = ["http", "https", "ftp", "ftps", "gopher", "news", "nntp", "file"];
 
-/// An address to show.
+/// A URL to show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Place {
-    /// The address to link to; `None` for one that must not be a link.
+pub(crate) struct DisplayUrl {
+    /// The URL to link to; `None` if it must not be a link.
     pub(crate) href: Option<String>,
-    /// What to read: of a `file:` address the path, else the address.
+    /// Text to show: the path of a `file:` URL, otherwise the URL.
     pub(crate) text: String,
-    /// Whether it is a file, which browsers do not open from a page.
+    /// Whether it is a local file; browsers do not open one from a page.
     #[serde(skip)]
     pub(crate) local: bool,
 }
 
-impl Place {
+impl DisplayUrl {
     pub(crate) fn of(address: &str) -> Self {
         let parsed = Url::parse(address).ok().filter(|url| SCHEMES.contains(&url.scheme()));
         let Some(url) = parsed else {
@@ -35,17 +35,17 @@ impl Place {
         Self { href: Some(url.into()), text, local }
     }
 
-    /// The address for people: not of a file, since a browser would do nothing.
+    /// Returns the URL that people can open; `None` for a file, which a browser would not open.
     pub(crate) fn openable(&self) -> Option<&str> {
         self.href.as_deref().filter(|_| !self.local)
     }
 }
 
-/// The path of a `file:` address as one would type it, with the member inside a container after `#`.
+/// Returns the path of a `file:` URL as typed, with the member of a container after `#`.
 fn path(url: &Url) -> String {
     let decoded = |encoded: &str| match percent_decode_str(encoded).decode_utf8() {
         Ok(text) => visible(&text),
-        // Bytes that are no text are best seen as they are written.
+        // Bytes that are not UTF-8 stay percent-encoded.
         Err(_) => encoded.to_owned(),
     };
     let path = decoded(url.path());
@@ -55,7 +55,7 @@ fn path(url: &Url) -> String {
     }
 }
 
-/// Shows what has no shape of its own, or changes the direction of what follows.
+/// Replaces invisible characters, and characters that change the direction of text, by U+FFFD.
 fn visible(text: &str) -> String {
     let hidden = |c: char| {
         c.is_control()
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     fn check(address: &str, href: Option<&str>, text: &str, openable: bool) {
-        let place = Place::of(address);
+        let place = DisplayUrl::of(address);
         assert_eq!(place.href.as_deref(), href, "{address}");
         assert_eq!(place.text, text, "{address}");
         assert_eq!(place.openable().is_some(), openable, "{address}");
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_run_is_no_link() {
+    fn a_url_that_could_run_is_no_link() {
         for address in [
             "javascript:alert(1)",
             " JaVaScRiPt:alert(1)",
@@ -117,7 +117,7 @@ mod tests {
             "no address",
             "",
         ] {
-            assert_eq!(Place::of(address).href, None, "{address}");
+            assert_eq!(DisplayUrl::of(address).href, None, "{address}");
         }
     }
 }

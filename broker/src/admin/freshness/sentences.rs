@@ -6,17 +6,17 @@ use serde::Serialize;
 use web::chart::{Axis, Chart, Series};
 use web::templates::grouped;
 
-use super::curve::{Curve, Spot};
+use super::curve::{Curve, CurvePoint};
+use super::format::{number, percent, span};
 use super::table::NAME_CHARS_MAX;
 use super::view::{Preview, View};
-use super::words::{number, percent, span};
 use crate::page::shortened;
 use crate::status::Aim;
 
-/// How many more pulls than planned are worth a word, as a share of what is planned.
+/// Smallest surplus of pulls over the plan that gets a note, as a share of the plan.
 const YOUNG_SHARE_MIN: f64 = 0.02;
 
-/// A figure, with what it is above it and its unit beneath.
+/// A figure, with its label above it and its unit below.
 #[derive(Debug, Serialize)]
 pub(super) struct Card {
     label: &'static str,
@@ -30,7 +30,7 @@ impl Card {
     }
 }
 
-/// What a policy aims at.
+/// Describes the aim of a policy.
 fn aim(policy: &str, aim: Option<&Aim>) -> String {
     let Some(&Aim { value, .. }) = aim else {
         return "a pull of each source as often as it changes (policy best_estimation)".to_owned();
@@ -42,24 +42,24 @@ fn aim(policy: &str, aim: Option<&Aim>) -> String {
         "ioap" => format!("{share} fresh for each source by itself (policy ioap, θ = {value})"),
         "fixed" => format!("a pull of every source each {} (policy fixed)", span(value)),
         "combined_cost" => format!(
-            "the least of pulls and staleness, an hour in which all is stale being worth {pulls} pulls \
-             (policy combined_cost, price a = {value})"
+            "the lowest total cost of pulls and staleness, where an hour in which all is stale costs \
+             {pulls} pulls (policy combined_cost, price a = {value})"
         ),
-        _ => format!("the freshest that {pulls} pulls an hour buy (policy budget)"),
+        _ => format!("the best freshness for {pulls} pulls an hour (policy budget)"),
     }
 }
 
-/// Where things stand.
+/// Returns the first sentences of the page: the aim and the present state.
 pub(super) fn lead(view: &View) -> String {
     let aim = aim(view.policy, view.aim.as_ref());
     if view.sources_planned == 0 {
         return format!(
-            "The settings ask for {aim}. Nothing can be planned yet: how fast a source changes is \
-             known from its second pull on."
+            "The settings ask for {aim}. There is no plan yet: the change rate of a source is known \
+             from its second pull on."
         );
     }
     let measured = match view.measured_freshness {
-        Some(measured) => format!("measured, it is {} fresh", percent(measured)),
+        Some(measured) => format!("the measured freshness is {}", percent(measured)),
         None => "nothing has been measured yet".to_owned(),
     };
     format!(
@@ -70,10 +70,10 @@ pub(super) fn lead(view: &View) -> String {
     )
 }
 
-/// What would come of a preview.
+/// Returns the first sentence of a preview: its effect.
 pub(super) fn preview_lead(view: &View, preview: &Preview) -> String {
     format!(
-        "For {}: {} pulls an hour instead of {}, and {} fresh is to be expected instead of {}.",
+        "For {}: {} pulls an hour instead of {}, and an expected freshness of {} instead of {}.",
         aim(preview.policy, preview.aim.as_ref()),
         number(preview.pulls_per_hour),
         number(view.pulls_per_hour),
@@ -118,7 +118,7 @@ pub(super) fn preview_cards(view: &View, preview: &Preview) -> Vec<Card> {
     ]
 }
 
-/// What is in the way of the present aim, or worth knowing.
+/// Returns notes on the present aim: obstacles and facts worth knowing.
 pub(super) fn notes(view: &View) -> Vec<String> {
     let mut notes = Vec::new();
     let total = grouped(view.sources_total as u64);
@@ -134,8 +134,8 @@ pub(super) fn notes(view: &View) -> Vec<String> {
         notes.extend(too_many(view.pulls_per_hour, view.pulls_per_hour_max));
         if (1.0 + YOUNG_SHARE_MIN) * planned.pulls_per_hour < view.pulls_per_hour {
             notes.push(format!(
-                "Some sources are young: none is left alone for longer than it has been watched. In \
-                 time, {} pulls an hour will do, and keep {} fresh.",
+                "Some sources are new: no interval is longer than the source has been watched. In \
+                 time, {} pulls an hour will suffice, and keep {} fresh.",
                 number(planned.pulls_per_hour),
                 percent(planned.freshness)
             ));
@@ -143,16 +143,16 @@ pub(super) fn notes(view: &View) -> Vec<String> {
         let unplanned = view.sources_total.saturating_sub(view.sources_planned);
         if 0 < unplanned {
             notes.push(format!(
-                "Of {total} sources, {} have no known rate yet: they are pulled, but are in no figure \
-                 of a plan.",
+                "Of {total} sources, {} have no known rate yet: they are pulled, but the figures of \
+                 plans leave them out.",
                 grouped(unplanned as u64)
             ));
         }
     }
     if 0 < view.sources_followed {
         notes.push(format!(
-            "Of {total} sources, {} followed: a long poll hears of their changes at once, whatever the \
-             interval says.",
+            "Of {total} sources, {} followed: a long poll brings their changes at once, whatever the \
+             interval is.",
             match view.sources_followed {
                 1 => "1 is".to_owned(),
                 many => format!("{} are", grouped(many as u64)),
@@ -162,14 +162,14 @@ pub(super) fn notes(view: &View) -> Vec<String> {
     notes
 }
 
-/// What is in the way of a preview.
+/// Returns notes on obstacles of a preview.
 pub(super) fn preview_notes(view: &View, preview: &Preview) -> Vec<String> {
     let (fresh, load) = (preview.expected_freshness, preview.pulls_per_hour);
     let obstacle = obstacle(preview.outcome, preview.policy, fresh, load);
     obstacle.into_iter().chain(too_many(load, view.pulls_per_hour_max)).collect()
 }
 
-/// What keeps a plan from its aim, and what is attained in its stead.
+/// Describes why a plan misses its aim, and the best possible.
 fn obstacle(outcome: &str, policy: &str, freshness: f64, hourly: f64) -> Option<String> {
     let (fresh, hourly) = (percent(freshness), number(hourly));
     let shortest = "every source is at its shortest interval (interval_min)";
@@ -181,19 +181,19 @@ fn obstacle(outcome: &str, policy: &str, freshness: f64, hourly: f64) -> Option<
              hour and keeps {fresh} fresh."
         )),
         ("all_shortest", _) => Some(format!(
-            "The aim cannot be met within the bounds: {shortest}; {fresh} is what can be attained."
+            "The aim cannot be met within the bounds: {shortest}; the best possible freshness is {fresh}."
         )),
         ("all_longest", "budget") => Some(format!(
-            "The bounds ask for more than the budget: {longest}, which takes {hourly} pulls an hour."
+            "The bounds need more than the budget: {longest}, which takes {hourly} pulls an hour."
         )),
-        ("all_longest", "fixed") => {
-            Some(format!("No source may wait so long: {longest}, which keeps {fresh} fresh."))
-        }
+        ("all_longest", "fixed") => Some(format!(
+            "The interval is beyond the bounds: {longest}, which keeps {fresh} fresh."
+        )),
         ("partly", _) => Some(format!(
-            "The bounds of some sources keep them from the aim; {fresh} is what comes of it."
+            "The bounds of some sources prevent the aim; the resulting freshness is {fresh}."
         )),
         ("all_longest", _) => Some(format!(
-            "The bounds give more than is asked for: {longest}, which keeps {fresh} fresh."
+            "The bounds give more than the aim: {longest}, which keeps {fresh} fresh."
         )),
         _ => None,
     }
@@ -202,7 +202,7 @@ fn obstacle(outcome: &str, policy: &str, freshness: f64, hourly: f64) -> Option<
 fn held_back(names: &[String]) -> Option<String> {
     (!names.is_empty()).then(|| {
         format!(
-            "Held back by their own shortest interval, so that the others are pulled the more: {}.",
+            "Below the aim even at their shortest interval, so that the others are pulled more often: {}.",
             names.iter().map(|it| shortened(it, NAME_CHARS_MAX)).collect::<Vec<_>>().join(", ")
         )
     })
@@ -212,22 +212,22 @@ fn too_many(hourly: f64, max: f64) -> Option<String> {
     let most = number(max);
     (max < hourly).then(|| {
         format!(
-            "That is more than pulls_per_minute_max lets begin, {most} pulls an hour: sources are \
+            "That is more than pulls_per_minute_max allows, {most} pulls an hour: sources are \
              pulled later than planned."
         )
     })
 }
 
-/// The curve, with now and the preview on it.
+/// Returns the chart of the curve, with marks for now and for the preview.
 pub(super) fn chart(view: &View, curve: &Curve) -> Chart {
-    let place = |it: &Spot| (it.pulls_per_hour, it.freshness);
+    let place = |it: &CurvePoint| (it.pulls_per_hour, it.freshness);
     let (now, fresh) = (&view.today, percent(view.today.freshness));
     let mut series = vec![
         Series::line("attainable", curve.points.iter().map(place).collect()),
         Series::highlight(format!("now: {fresh}"), place(now)),
     ];
     let mut description = format!(
-        "Freshness that the cheapest intervals attain, from {} pulls an hour on. Now: {} pulls an hour, \
+        "Best freshness for each number of pulls, from {} pulls an hour on. Now: {} pulls an hour, \
          {fresh} fresh.",
         number(curve.points.first().map_or(0.0, |it| it.pulls_per_hour)),
         number(now.pulls_per_hour),
@@ -235,7 +235,7 @@ pub(super) fn chart(view: &View, curve: &Curve) -> Chart {
     if let Some(preview) = &view.preview {
         let (pulls_per_hour, freshness) = (preview.pulls_per_hour, preview.expected_freshness);
         let (load, fresh) = (number(pulls_per_hour), percent(freshness));
-        let then = Spot { pulls_per_hour, freshness };
+        let then = CurvePoint { pulls_per_hour, freshness };
         series.push(Series::highlight(format!("preview: {fresh}"), place(&then)));
         description += &format!(" Preview: {load} pulls an hour, {fresh} fresh.");
     }
