@@ -1,14 +1,13 @@
-//! How long a leader plans, and what comes of it: `cargo bench -p replicator --bench topology`.
+//! Time and quality of topologies: `cargo bench -p replicator --bench topology`.
 //!
-//! Of groups made up by a seed: the time for the topology, the median of some turns; what its tree costs, and what
-//! all of it does, over the minimum spanning tree; and the most links between two members in the
-//! tree, and in the minimum spanning tree.
+//! For model groups it prints: the median time for the topology; the cost of its tree and of all its links, relative
+//! to the minimum spanning tree; and the most links between two members, in the tree and in the minimum spanning tree.
 
-#![allow(clippy::print_stdout, reason = "it is there to print")]
+#![allow(clippy::print_stdout, reason = "the benchmark prints its results")]
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 #![allow(clippy::unwrap_used, reason = "a measurement that fails may panic")]
 
-mod worlds;
+mod group_models;
 
 use std::time::Instant;
 
@@ -17,7 +16,7 @@ use replicator::topology::{Bounds, Connectivity, Costs, Link, Topology};
 const TURNS: usize = 9;
 
 fn main() {
-    println!("members  links      world        time      tree    all   deep   of minimum");
+    println!("members  links      model        time      tree    all   deep   of minimum");
     for (members, connectivity) in [
         (30, Connectivity::Tree),
         (30, Connectivity::Two),
@@ -27,9 +26,9 @@ fn main() {
         (3_000, Connectivity::Tree),
         (3_000, Connectivity::Two),
     ] {
-        for world in worlds::WORLDS {
+        for model in group_models::MODELS {
             let mut costs = Costs::new(members);
-            worlds::make(world, members, 9, |a, b, cost| costs.set(a, b, cost));
+            group_models::make(model, members, 9, |a, b, cost| costs.set(a, b, cost));
             let mut times: Vec<_> = (0..TURNS)
                 .map(|_| {
                     let began = Instant::now();
@@ -45,7 +44,7 @@ fn main() {
             };
             let least = sum(&mut free.links());
             println!(
-                "{members:7}  {connectivity:<9?}  {world:<8?} {:8.2} ms {:6.2} x {:5.2} x {:5} {:6}",
+                "{members:7}  {connectivity:<9?}  {model:<8?} {:8.2} ms {:6.2} x {:5.2} x {:5} {:6}",
                 times[TURNS / 2].0.as_secs_f64() * 1e3,
                 sum(&mut topology.tree().iter().copied()) / least,
                 sum(&mut topology.links()) / least,

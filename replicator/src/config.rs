@@ -2,43 +2,43 @@
 //!
 //! ```toml
 //! data = "/var/lib/harvest/replicator"
-//! address = "replica.example.org:4000"   where the other members reach this one
+//! address = "replica.example.org:4000"   address at which the other members reach this one
 //! # site = "main"                    members of one site have good links between them
 //! # listen = "0.0.0.0:4000"          links (TCP) and null calls (UDP)
 //! # admin_listen = "127.0.0.1:5000"  page, status, metrics, administration
-//! # admin_read = "local"             or "token": to read them takes the token too
+//! # admin_read = "local"             or "token": reading them takes the token too
 //! # feed_listen = "0.0.0.0:4001"     feeds of the collections for others; default: at admin_listen alone
 //! # base_url = "https://feeds.example.org/papers/"   where others reach the feeds when behind a proxy
 //! # link_rate = "10 MB"              most bytes a second to one member
 //! # site_rate = "40 MB"              most bytes a second to all members of another site together
 //!
 //! [[group]]
-//! name = "papers"                    this member founds the group, and leads it
+//! name = "papers"                    this member founds the group and leads it
 //! # join = "harvest-group-1,…"       or: it joins, with the line that the leader's `invite` prints
-//! # connectivity = 2                 so many members have to fail before it falls apart: 1 to 3
+//! # connectivity = 2                 members that have to fail before the group falls apart: 1 to 3
 //! # allow = ["10.0.0.0/8"]           who may join: ids, keys, addresses
-//! # deny = []                        who may not, in any case
-//! # deputies = []                    ids of who takes over; default: two are chosen
+//! # deny = []                        who may never join
+//! # deputies = []                    ids of those who take over; default: two are chosen
 //! # carry = ["fruit"]                bring the trees of this other group in, too
 //!
 //! [[tree]]
 //! name = "papers"
-//! directory = "/srv/papers"          what is published
-//! # watch = "10 s"                   publish what changes, at the latest after so long; default: by command alone
+//! directory = "/srv/papers"          the directory to publish
+//! # watch = "10 s"                   publish changes after this at the latest; default: by command only
 //! # groups = ["papers"]              default: all of the above
-//! # skip_problems = false            publish without what cannot be replicated
-//! # mode = "700"                     who gets at the tree's folder in `data`; also of somebody else's tree
-//! # group = "papers"                 whose that folder is, and all that is in it
+//! # skip_problems = false            publish without entries that cannot be replicated
+//! # mode = "700"                     access to the tree's folder in `data`; also of another member's tree
+//! # group = "papers"                 system group of that folder and of all files in it
 //!
 //! [[tree]]
 //! name = "papers"
-//! writer = "0f1e2d3c4b5a6978"        somebody else's: a link to its newest version is kept here
+//! writer = "0f1e2d3c4b5a6978"        another member's tree: a link to its newest version is kept here
 //! directory = "/srv/replicas/papers"
 //!
 //! [[collection]]
-//! name = "catalog"                   trees and collections have names of their own each
+//! name = "catalog"                   own trees and collections need different names
 //! feed = "http://127.0.0.1:8501/"    the gatherer or broker whose collection is published as it changes
-//! # token = "…"                      that the feed asks for
+//! # token = "…"                      the token of the feed
 //! # allow_private = true             whether the feed may be in a private network, or on this machine
 //! # groups = ["papers"]              default: all of the above
 //!
@@ -71,14 +71,14 @@ use crate::version::{Kind, Name};
 
 pub use passage::PassageConfig;
 
-/// Where links are accepted, and null calls answered.
+/// Default address for links and null calls.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 4_000);
-/// Where the page, status and administration are.
+/// Default address of the page, status and administration.
 pub const ADMIN_LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 5_000);
 /// The site of a member that names none.
 pub const SITE: &str = "main";
-/// How long a change may wait to be published.
+/// Range of the longest wait of a change before it is published.
 pub const WATCH: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
 /// Most groups of one member.
 pub const GROUPS_MAX: usize = 16;
@@ -86,14 +86,14 @@ pub const GROUPS_MAX: usize = 16;
 /// A replicator's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Where page, status and administration are, and who may have what; where its keys, its state and its trees are.
-    /// Its public listener is that of the feeds.
+    /// Common settings of daemons: the admin listener, access rights, and the data directory with keys, state
+    /// and trees. Its public listener is that of the feeds.
     pub daemon: daemon::Settings,
-    /// Links and null calls.
+    /// Address for links and null calls.
     pub listen: SocketAddr,
-    /// Where the feeds of collections are served to others, besides the admin listener.
+    /// Address at which feeds of collections are served to others, besides the admin listener.
     pub feed_listen: Option<SocketAddr>,
-    /// Where the other members reach it.
+    /// Address at which the other members reach this one.
     pub address: Address,
     /// Its site.
     pub site: Name,
@@ -111,17 +111,17 @@ pub struct Config {
     pub replicas: Vec<ReplicaConfig>,
 }
 
-/// How a member comes into a group.
+/// How a member enters a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// It founds it.
+pub enum GroupEntry {
+    /// It founds the group.
     Found(Name),
-    /// It joins.
+    /// It joins the group.
     Join(Invitation),
 }
 
-impl Entry {
-    /// The group's name.
+impl GroupEntry {
+    /// Returns the group's name.
     #[must_use]
     pub fn name(&self) -> &Name {
         match self {
@@ -130,7 +130,7 @@ impl Entry {
         }
     }
 
-    /// The group of a member with this key.
+    /// Returns the group's id, for a member with this key.
     #[must_use]
     pub fn group(&self, key: &[u8; 32]) -> GroupId {
         match self {
@@ -140,18 +140,18 @@ impl Entry {
     }
 }
 
-/// A group.
+/// Settings of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupConfig {
     /// Founded or joined.
-    pub entry: Entry,
-    /// How many members it may lose; none to leave it as it is.
+    pub entry: GroupEntry,
+    /// How many members the group may lose; `None` keeps the charter's.
     pub connectivity: Option<Connectivity>,
-    /// Who may join; counts while this member leads.
+    /// Rules on who may join; they count while this member leads.
     pub allow: Vec<Rule>,
-    /// Who may not.
+    /// Rules on who may not join.
     pub deny: Vec<Rule>,
-    /// Who takes over.
+    /// Deputies, in their order.
     pub deputies: Vec<MemberId>,
     /// Other groups of this member whose trees it brings in.
     pub carry: BTreeSet<Name>,
@@ -162,16 +162,15 @@ pub struct GroupConfig {
 pub struct TreeConfig {
     /// Its name.
     pub name: Name,
-    /// What is published.
+    /// The directory to publish.
     pub directory: PathBuf,
-    /// A change is published after this at the latest, and the tree looked at so often if its changes are not heard
-    /// of; none: by command alone.
+    /// Longest wait of a change, and interval of walks if there are no events; `None`: published by command only.
     pub watch: Option<Duration>,
     /// The groups that have it; empty: all.
     pub groups: BTreeSet<Name>,
-    /// Whether it is published without what cannot be replicated.
+    /// Whether it is published without entries that cannot be replicated.
     pub skip_problems: bool,
-    /// Who gets at it here.
+    /// Access to it on this machine.
     pub passage: PassageConfig,
 }
 
@@ -180,11 +179,11 @@ pub struct TreeConfig {
 pub struct CollectionConfig {
     /// Its name.
     pub name: Name,
-    /// Where it is served: `feed` below this.
+    /// Base URL of its source, with `feed` below it.
     pub feed: Url,
-    /// The bearer token that the feed asks for.
+    /// Bearer token of the feed.
     pub token: Option<String>,
-    /// What the feed is shown, where it asks for a certificate.
+    /// Client certificate for the feed, where it asks for one.
     pub certificate: Option<ClientFiles>,
     /// Whether the feed may be in a private network, or on this machine.
     pub allow_private: bool,
@@ -199,18 +198,18 @@ impl fmt::Debug for CollectionConfig {
     }
 }
 
-/// Where a tree or a collection of somebody else is to be seen.
+/// Location of a tree or a collection of another member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaConfig {
     /// Whether it is a tree or a collection.
     pub kind: Kind,
     /// Its name.
     pub name: Name,
-    /// Who writes to it.
+    /// Its writer.
     pub writer: MemberId,
-    /// The symbolic link that is kept.
+    /// The symbolic link to it.
     pub directory: PathBuf,
-    /// Who gets at it here, if it is a tree; at a collection nobody does.
+    /// Access to it on this machine, if it is a tree; collections have none.
     pub passage: PassageConfig,
 }
 
@@ -219,7 +218,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Every mistake of it, with its line and what was expected: show them all.
+    /// All mistakes, each with its line and what was expected: show them all.
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         let document = Document::parse(text)?;
         let root = document.root();
@@ -246,7 +245,7 @@ impl Config {
             .read_common(&root, "/var/lib/harvest/replicator");
         if daemon.base_url.is_some() && feed_listen.is_none() {
             let message = "no feeds are served to others";
-            root.mistake("base_url", message, "feed_listen = \"127.0.0.1:4001\" besides");
+            root.mistake("base_url", message, "feed_listen = \"127.0.0.1:4001\" as well");
         }
         let others =
             [Some(("admin_listen", admin_listen)), feed_listen.map(|it| ("feed_listen", it))];
@@ -259,7 +258,7 @@ impl Config {
         }
         let (link_rate, site_rate) = (rate("link_rate"), rate("site_rate"));
         document.finish()?;
-        // What is none by now is among the mistakes.
+        // A value that is missing here has its mistake reported already.
         let (Some(address), Some(site)) = (address, site) else { return Err(Vec::new()) };
         Ok(Self {
             daemon,
@@ -312,7 +311,7 @@ fn read_groups(root: &Table<'_>) -> Vec<GroupConfig> {
     let mut groups: Vec<GroupConfig> = Vec::new();
     for table in &tables {
         let Some(group) = read_group(table) else { continue };
-        // Trees say by their names in which groups they are.
+        // Trees name the groups that list them.
         if groups.iter().any(|it| it.entry.name() == group.entry.name()) {
             let message = format!("there are two groups called {}", group.entry.name());
             table.mistake("name", message, "groups of different names");
@@ -329,13 +328,13 @@ fn read_groups(root: &Table<'_>) -> Vec<GroupConfig> {
 }
 
 fn read_group(table: &Table<'_>) -> Option<GroupConfig> {
-    let founds = read_name(table, "name").map(Entry::Found);
+    let founds = read_name(table, "name").map(GroupEntry::Found);
     let joins = table.string("join").and_then(|text| {
         let invitation: Result<Invitation, _> = text.parse();
         if let Err(error) = &invitation {
             table.mistake("join", error.to_string(), "the line that `invite` printed");
         }
-        invitation.ok().map(Entry::Join)
+        invitation.ok().map(GroupEntry::Join)
     });
     if table.has("name") == table.has("join") {
         let expected = "`name` to found a group, or `join` to join one";
@@ -376,7 +375,7 @@ fn read_group(table: &Table<'_>) -> Option<GroupConfig> {
     Some(GroupConfig { entry: founds.or(joins)?, connectivity, allow, deny, deputies, carry })
 }
 
-/// What is published, and what others publish.
+/// Own and foreign trees and collections.
 struct Spaces {
     trees: Vec<TreeConfig>,
     collections: Vec<CollectionConfig>,
@@ -395,7 +394,7 @@ fn read_spaces(root: &Table<'_>, groups: &[&Name]) -> Spaces {
     let foreign = foreign_trees.chain(foreign_collections);
     let trees = own.len();
     own.extend(collections);
-    // What tells one from the other is the name alone.
+    // Only their names tell own ones apart.
     settings::refuse_repeats(&own, "name");
     if MEMBER_TREES_MAX < own.len() {
         let message = format!("{} trees and collections are too many", own.len());

@@ -1,4 +1,4 @@
-//! A group's topology as a picture: members on a circle, those of a site beside each other, and their links.
+//! SVG drawing of a group's topology: members on a circle, ordered by site, and their links.
 //!
 //! Sans-I/O.
 
@@ -9,28 +9,28 @@ use crate::status::{GroupStatus, MemberStatus, TopologyLink};
 
 /// The picture's width and height.
 const SIZE: f64 = 640.0;
-/// Room around the circle, for names.
+/// Margin around the circle, for names.
 const MARGIN: f64 = 150.0;
-/// Beyond so many members only their sites are named, and no numbers stand at links.
+/// Most members for which addresses and costs of links are written out.
 const NAMED_MAX: usize = 40;
-/// Longest address that is shown, in characters.
+/// Longest address shown, in characters.
 const NAME_MAX: usize = 24;
-/// Colors that can be told apart in light and in the dark; sites take them in turn.
+/// Colors that differ clearly on light and dark pages; sites take them in turn.
 const COLORS: [&str; 8] =
     ["#2f7fc1", "#c8641e", "#3a9448", "#a04fb0", "#b8860b", "#c2405a", "#2a9d9d", "#7a6ad8"];
 
-/// The picture for a page: it takes the page's text color.
+/// Draws the topology for a page, in the page's text color.
 pub fn inline(group: &GroupStatus) -> String {
     draw(group, "")
 }
 
-/// The picture as a file of its own, in a color that can be seen on white and on black: its style sheet would not
-/// be taken ([`web::headers::POLICY`]).
+/// Draws the topology as a separate file, in a color that is visible on white and on black: browsers would ignore
+/// a style sheet in it ([`web::headers::POLICY`]).
 pub fn standalone(group: &GroupStatus) -> String {
     draw(group, " color=\"#6b7280\"")
 }
 
-struct Place<'a> {
+struct DrawnMember<'a> {
     member: &'a MemberStatus,
     x: f64,
     y: f64,
@@ -44,7 +44,7 @@ fn draw(group: &GroupStatus, color: &str) -> String {
     let mut sites: Vec<&str> = members.iter().map(|it| it.site.as_str()).collect();
     sites.dedup();
     let (count, radius) = (members.len(), SIZE / 2.0 - MARGIN);
-    let places: Vec<Place<'_>> = members
+    let drawn_members: Vec<DrawnMember<'_>> = members
         .iter()
         .enumerate()
         .map(|(at, member)| {
@@ -52,7 +52,7 @@ fn draw(group: &GroupStatus, color: &str) -> String {
             let site = sites.iter().position(|it| *it == member.site).unwrap_or_default();
             let color = COLORS.get(site % COLORS.len()).copied().unwrap_or("currentColor");
             let (x, y) = (SIZE / 2.0 + radius * angle.cos(), SIZE / 2.0 + radius * angle.sin());
-            Place { member, x, y, angle, color }
+            DrawnMember { member, x, y, angle, color }
         })
         .collect();
     let title =
@@ -63,17 +63,17 @@ fn draw(group: &GroupStatus, color: &str) -> String {
          font-family=\"system-ui,sans-serif\" font-size=\"12\"{color}><title>{title}</title>"
     );
     for link in &group.topology {
-        draw_link(&mut svg, link, &places);
+        draw_link(&mut svg, link, &drawn_members);
     }
-    for place in &places {
-        draw_member(&mut svg, place, group, count);
+    for drawn in &drawn_members {
+        draw_member(&mut svg, drawn, group, count);
     }
     svg.push_str("</svg>");
     svg
 }
 
-fn draw_link(svg: &mut String, link: &TopologyLink, places: &[Place<'_>]) {
-    let find = |id: &str| places.iter().find(|it| it.member.id == id);
+fn draw_link(svg: &mut String, link: &TopologyLink, drawn_members: &[DrawnMember<'_>]) {
+    let find = |id: &str| drawn_members.iter().find(|it| it.member.id == id);
     let (Some(a), Some(b)) = (find(&link.a), find(&link.b)) else { return };
     let look = if link.is_tree {
         "stroke-width=\"2.5\""
@@ -91,7 +91,7 @@ fn draw_link(svg: &mut String, link: &TopologyLink, places: &[Place<'_>]) {
         b.y,
         web::templates::escape(&format!("{} – {}: {}", link.a, link.b, cost(link))),
     );
-    if places.len() <= NAMED_MAX && link.is_tree {
+    if drawn_members.len() <= NAMED_MAX && link.is_tree {
         let (x, y) = (f64::midpoint(a.x, b.x), f64::midpoint(a.y, b.y));
         let _ = write!(
             svg,
@@ -103,8 +103,8 @@ fn draw_link(svg: &mut String, link: &TopologyLink, places: &[Place<'_>]) {
     }
 }
 
-fn draw_member(svg: &mut String, place: &Place<'_>, group: &GroupStatus, count: usize) {
-    let Place { member, x, y, angle, color } = place;
+fn draw_member(svg: &mut String, drawn: &DrawnMember<'_>, group: &GroupStatus, count: usize) {
+    let DrawnMember { member, x, y, angle, color } = drawn;
     let leads = group.leader.as_ref() == Some(&member.id);
     let radius = if count <= NAMED_MAX { 8.0 } else { 4.0 };
     let fill = if member.is_silent { "none" } else { color };
@@ -119,11 +119,11 @@ fn draw_member(svg: &mut String, place: &Place<'_>, group: &GroupStatus, count: 
         (false, true) => ", silent",
         (false, false) => "",
     };
-    let said = format!("{} at {} ({}){state}", member.id, member.address, member.site);
+    let description = format!("{} at {} ({}){state}", member.id, member.address, member.site);
     let _ = write!(
         svg,
         "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{fill}\" {ring}><title>{}</title></circle>",
-        web::templates::escape(&said),
+        web::templates::escape(&description),
     );
     if count <= NAMED_MAX {
         let (dx, dy) = (14.0 * angle.cos(), 14.0 * angle.sin());
@@ -145,14 +145,14 @@ fn draw_member(svg: &mut String, place: &Place<'_>, group: &GroupStatus, count: 
     }
 }
 
-/// What a link costs, in a few characters.
+/// Returns the cost of a link as short text: round trip and bandwidth.
 pub fn cost(link: &TopologyLink) -> String {
     let trip = link
         .round_trip_ms
         .map(|it| if it < 10.0 { format!("{it:.1} ms") } else { format!("{it:.0} ms") });
     let rate = link.bandwidth.map(|it| format!("{}/s", web::templates::size(it)));
-    let said: Vec<String> = trip.into_iter().chain(rate).collect();
-    if said.is_empty() { "not measured yet".to_owned() } else { said.join(", ") }
+    let parts: Vec<String> = trip.into_iter().chain(rate).collect();
+    if parts.is_empty() { "not measured yet".to_owned() } else { parts.join(", ") }
 }
 
 #[cfg(test)]
@@ -185,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn each_member_and_each_link_is_drawn_and_nothing_breaks_out() {
+    fn each_member_and_link_is_drawn_and_text_is_escaped() {
         for members in [0, 1, 3, 12, 60] {
             let group = group(members);
             let svg = standalone(&group);
             let count = |what: &str| svg.matches(what).count();
             let links = group.topology.iter();
-            let drawn = links.filter(|it| group.members.iter().any(|m| m.id == it.b)).count();
-            assert_eq!((count("<circle"), count("<line")), (members, drawn), "{svg}");
+            let known = links.filter(|it| group.members.iter().any(|m| m.id == it.b)).count();
+            assert_eq!((count("<circle"), count("<line")), (members, known), "{svg}");
             assert!(!svg.contains("<example>") && svg.ends_with("</svg>"));
             assert_eq!(count("4.2 ms") > 0, members > 1, "{svg}");
         }

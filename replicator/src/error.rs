@@ -1,4 +1,4 @@
-//! What can go wrong with a replicator as a whole.
+//! Errors of a replicator as a whole.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,59 +7,59 @@ use crate::group::OpenError;
 use crate::group::charter::SignError;
 use crate::version::Name;
 
-/// Why a replicator does not start, or not do what it was asked.
+/// An error at the start of a replicator or in an operation on it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The system refuses something about a file.
+    /// The system refuses an operation on a file.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A listener cannot be had, or is gone.
+    /// A listener cannot be opened, or has ended.
     #[error("{0}")]
     Listen(String),
-    /// The keys cannot be had.
+    /// The keys cannot be read or made.
     #[error(transparent)]
     Identity(#[from] net::identity::Error),
-    /// Connections cannot be made with them.
+    /// Connections cannot be made with the keys.
     #[error(transparent)]
     Peer(#[from] net::peer::Error),
-    /// The admin's token, or the pages.
+    /// The administrator's token or the pages cannot be loaded.
     #[error(transparent)]
     Web(#[from] web::Error),
-    /// The token, or the address of the administration, cannot be kept.
+    /// The token or the address of the administration cannot be stored.
     #[error(transparent)]
     Daemon(#[from] daemon::Error),
-    /// A group cannot be gone on with.
+    /// A stored group cannot be opened.
     #[error("group {group}: {source}")]
     Open {
-        /// Which.
+        /// The group's name.
         group: Name,
-        /// Why.
+        /// The reason.
         source: OpenError,
     },
     /// A group cannot be founded.
     #[error("group {group}: {source}")]
     Found {
-        /// Which.
+        /// The group's name.
         group: Name,
-        /// Why.
+        /// The reason.
         source: SignError,
     },
-    /// These settings differ from those that it runs with.
+    /// These settings differ from those in use.
     #[error("{} can only be changed by a restart", .0.join(", "))]
     NeedsRestart(Vec<&'static str>),
-    /// A tree of the system's.
+    /// A tree that the replicator itself keeps fails.
     #[error(transparent)]
     Tree(#[from] crate::tree::error::Error),
-    /// It does not do what it was asked.
+    /// The replicator refuses the request.
     #[error("{0}")]
     Refused(String),
-    /// What it runs on has ended.
+    /// The replicator's thread has ended.
     #[error("the replicator has stopped")]
     Stopped,
 }

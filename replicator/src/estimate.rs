@@ -1,23 +1,22 @@
-//! What is known of the links between members: round trips and bandwidths, how they are measured, how old
-//! they are, and how little of the wire it takes to tell the others.
+//! Estimates of the links between members: round trips and bandwidths, their measurement, their age, and their
+//! short form on the wire.
 //!
 //! Source: TR §8 (a null UDP call, the time of a 64 KB block over TCP, often in the first hour and seldom
 //! after, flooded to all).
 //!
 //! # Differences from the paper
 //!
-//! * Bandwidth is read off transfers that happen anyway; links are probed that carry none, or of which no two
-//!   readings agree, those of the other end included.
-//! * The probe doubles its block on a warm connection until it takes long enough to tell ([`Probe`]), and leaves
-//!   out the round trip: 64 KB on a new one take several, while the window opens, so that at 40 ms they read
-//!   2.6 Mbit/s on a link of 50 (`tests/paper/tr_probe.rs`).
-//! * A round trip is the shortest of the last few, since queues only ever add to it, and a bandwidth the greatest of
-//!   the last few readings, since what else is on the way only ever takes from it: so a transfer that something
-//!   else held back never lowers it.
-//! * Members of two sites share the line between them: they take turns to probe it ([`Sites::turn`]), and once three
-//!   agree on what it carries, that is what it carries for all ([`Lines`]): a line costs three probes or four, however
-//!   many members it has.
-//! * Estimates age: who has not been measured for [`LIFE`] is no longer a neighbor to choose.
+//! * Bandwidth is read off the usual transfers. Only links without transfers are probed, and links whose readings,
+//!   those of the other end included, do not agree.
+//! * The probe doubles its block on a warm connection until it takes long enough to measure ([`Probe`]), and
+//!   subtracts the round trip. 64 KB on a new connection take several round trips while the window opens: at 40 ms
+//!   they read 2.6 Mbit/s on a link of 50 (`tests/paper/tr_probe.rs`).
+//! * The round trip is the shortest of the last few, because queues only add to it. The bandwidth is the greatest of
+//!   the last few readings, because other traffic only takes from it. So a transfer that was held back by something
+//!   else never lowers it.
+//! * Members of two sites share the line between the sites. They probe it in turns ([`Sites::turn`]); once three
+//!   agree on its bandwidth, all use it ([`Lines`]). A line costs three or four probes, however many members use it.
+//! * Estimates age: a member that was not measured for [`LIFE`] is not chosen as a neighbor.
 //!
 //! Sans-I/O.
 
@@ -33,88 +32,87 @@ use std::time::Duration;
 
 pub use lines::{Line, Lines, Sites};
 pub use probe::{Probe, Step};
-pub use row::{Entry, ParseError, Row};
+pub use row::{LinkEstimate, Row, RowError};
 
 use crate::topology::{Costs, UNREACHABLE, cost};
 
-/// How long an estimate counts that nobody makes anew.
+/// Lifetime of an estimate that is not renewed.
 pub const LIFE: Duration = Duration::from_hours(24);
-/// For so long after its start a member measures often.
+/// Time after its start in which a member measures often.
 pub const YOUNG: Duration = Duration::from_hours(1);
-/// Pauses between two measurements of a member that has yet to call somebody, of one that is young or has yet to probe
-/// somebody, and of any other.
+/// Pause between two measurements while some member was never called.
 pub const PAUSE_NEW: Duration = Duration::from_secs(1);
-/// See [`PAUSE_NEW`]. Probes of one member lie at least as far apart.
+/// The pause while the member is young or wants to probe a link. Its probes lie at least as far apart.
 pub const PAUSE_YOUNG: Duration = Duration::from_secs(5);
-/// See [`PAUSE_NEW`].
+/// The pause in all other cases.
 pub const PAUSE_OLD: Duration = Duration::from_mins(4);
 
-/// Round trips that are remembered.
+/// Number of round trips remembered.
 const ROUND_TRIPS: usize = 8;
-/// Readings of bandwidth that are remembered: after so many lower ones a link is believed to have become slower.
+/// Number of bandwidth readings remembered: after so many lower ones the link counts as slower.
 const READINGS: usize = 4;
-/// Transfers within so long of a reading add to it, and make none of their own: whatever holds them back lasts.
+/// Transfers within this time of a reading add to it instead of making their own: their obstacle is the same.
 const READING: Duration = Duration::from_mins(1);
-/// Two readings agree if they differ by no more than so many hundredths of the greater.
+/// Two readings agree if they differ by at most this share of the greater, in hundredths.
 const AGREE_PERCENT: u64 = 10;
-/// What agrees is probed again after so long without a reading,
+/// Readings that agree are probed again after this time without a reading.
 const PROBE_AGAIN: Duration = Duration::from_hours(12);
-/// and once after so long: what was found when a group had just met may all have been held back in the same way. What
-/// was found beside something else does not count as that.
+/// Readings that agree are probed once more after this time: when a group has just met, the same traffic may have
+/// lowered all of them. A probe beside other traffic does not count as this one.
 const PROBE_ONCE_MORE: Duration = Duration::from_mins(3);
-/// The pause after the first probe of a link, so long that the other end has told what it has found; it doubles with
-/// each one that settles nothing, so many times.
+/// Pause after the first probe of a link: by its end the other end has flooded its own result. It doubles with each
+/// probe that settles nothing, up to [`PROBE_DOUBLINGS_MAX`] times.
 const PROBE_PAUSE: Duration = Duration::from_secs(40);
-/// See [`PROBE_PAUSE`].
 const PROBE_DOUBLINGS_MAX: u32 = 4;
-/// Transfers of fewer bytes say nothing of a link's bandwidth.
+/// Transfers of fewer bytes give no reading.
 const TRANSFER_BYTES_MIN: u64 = 128 << 10;
-/// Shorter transfers say as little: what had waited somewhere comes faster than the link carries it.
+/// Shorter transfers give no reading: bytes from a buffer come faster than the link carries them.
 const TRANSFER_MIN: Duration = Duration::from_secs(1);
-/// And so do those of fewer round trips: the window was still opening.
+/// Transfers of fewer round trips give no reading: the window was still opening.
 const TRANSFER_ROUND_TRIPS_MIN: u32 = 8;
 
-/// What one member knows of the link to another.
+/// One member's measurements of its link to another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// The last of them, the newest first.
+    /// The last round trips, the newest first.
     round_trips: Vec<Duration>,
     /// The last readings of the bandwidth, the newest first.
     readings: Vec<Reading>,
-    /// When it was last to be probed, and how often since two readings agreed.
+    /// When the last probe was begun.
     probed: Option<Duration>,
+    /// Number of probes since two readings agreed.
     probes: u32,
-    /// When it was last measured, on the member's own clock since its start.
+    /// When the link was last measured, on the member's own clock since its start.
     measured: Option<Duration>,
 }
 
-/// What a link carried once.
+/// One reading of a link's bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reading {
     /// Bytes a second, never 0.
     rate: u64,
     at: Duration,
-    by: By,
+    by: Method,
 }
 
-/// How a reading was made.
+/// The method of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum By {
+enum Method {
     Transfer,
     Probe,
-    /// A probe beside which something was brought: so much was left of the line.
+    /// A probe beside other traffic, which measured the rest of the line.
     ProbeBeside,
 }
 
 impl Estimate {
-    /// Takes in what a null call took.
+    /// Takes in the round trip of a null call.
     pub fn handle_round_trip(&mut self, took: Duration, now: Duration) {
         self.round_trips.insert(0, took.max(Duration::from_micros(1)));
         self.round_trips.truncate(ROUND_TRIPS);
         self.measured = Some(now);
     }
 
-    /// Takes in a transfer that the link alone held back; too short ones are ignored.
+    /// Takes in a transfer that only the link slowed down; too short ones are ignored.
     pub fn handle_transfer(&mut self, bytes: u64, took: Duration, now: Duration) {
         let round_trip = self.round_trip().unwrap_or_default();
         let least = TRANSFER_MIN.max(round_trip * TRANSFER_ROUND_TRIPS_MIN);
@@ -123,17 +121,18 @@ impl Estimate {
         }
         let found = rate(bytes, took);
         match self.readings.first_mut() {
-            Some(it) if it.by == By::Transfer && now < it.at + READING => {
+            Some(it) if it.by == Method::Transfer && now < it.at + READING => {
                 it.rate = it.rate.max(found);
             }
-            _ => self.readings.insert(0, Reading { rate: found, at: now, by: By::Transfer }),
+            _ => self.readings.insert(0, Reading { rate: found, at: now, by: Method::Transfer }),
         }
         self.handle_reading(now);
     }
 
-    /// Takes in what a [`Probe`] has found; `is_beside` says whether anything was brought over the line meanwhile.
+    /// Takes in the bandwidth that a [`Probe`] measured, in bytes a second; `is_beside` says whether the line carried
+    /// other traffic meanwhile.
     pub fn handle_probe(&mut self, bandwidth: u64, is_beside: bool, now: Duration) {
-        let by = if is_beside { By::ProbeBeside } else { By::Probe };
+        let by = if is_beside { Method::ProbeBeside } else { Method::Probe };
         self.readings.insert(0, Reading { rate: bandwidth.max(1), at: now, by });
         self.handle_reading(now);
     }
@@ -146,14 +145,14 @@ impl Estimate {
         }
     }
 
-    /// Takes note that a probe is to be made now.
+    /// Notes that a probe begins now.
     pub fn handle_probing(&mut self, now: Duration) {
         self.probed = Some(now);
         self.probes = self.probes.saturating_add(1).min(PROBE_DOUBLINGS_MAX + 1);
     }
 
-    /// Whether a probe would tell something, and is not too soon after the last. `theirs` is the bandwidth that the
-    /// other end says, `line` what members have found of the line that the link shares with theirs.
+    /// Returns whether a probe is useful and not too soon after the last. `theirs` is the bandwidth that the other end
+    /// reports, `line` the bandwidth that members found for the line between the two sites.
     pub fn wants_probe(&self, theirs: Option<u64>, line: Option<u64>, now: Duration) -> bool {
         let doublings = self.probes.saturating_sub(1);
         if self.probed.is_some_and(|it| now < it + PROBE_PAUSE * (1 << doublings)) {
@@ -166,22 +165,22 @@ impl Estimate {
         last.at + again <= now || !is_settled
     }
 
-    /// Whether the link has carried as much at two times. A probe beside which something was brought does not count,
-    /// nor do transfers that agree with it, which may be what was brought.
+    /// Returns whether the link has carried the same bandwidth at two times. A probe beside other traffic does not
+    /// count, nor do transfers that agree with it: they may be that traffic.
     fn is_lasting(&self) -> bool {
         let Some(first) = self.bandwidth() else { return false };
         let agreeing = || self.readings.iter().filter(|it| agree(first, it.rate));
-        let has = |by: By| agreeing().any(|it| it.by == by);
-        if has(By::ProbeBeside) && !has(By::Probe) {
+        let has = |by: Method| agreeing().any(|it| it.by == by);
+        if has(Method::ProbeBeside) && !has(Method::Probe) {
             return false;
         }
-        let mut at = agreeing().filter(|it| it.by != By::ProbeBeside).map(|it| it.at);
+        let mut at = agreeing().filter(|it| it.by != Method::ProbeBeside).map(|it| it.at);
         at.next().zip(at.next_back()).is_some_and(|(last, first)| first + READING <= last)
     }
 
-    /// Whether so many readings agree with the greatest that it is believed: one if others say the same, two in any
-    /// case, and all of them if others say that the link is faster. One has to be a probe's: what a transfer has read
-    /// both ends know, and while it lasts it may be held back in the same way.
+    /// Returns whether enough readings agree with the greatest: one if others report the same, all [`READINGS`] if
+    /// others report a faster link, else two. One has to be a probe's, because both ends read the same transfers, and
+    /// the same obstacle may slow down all of a transfer.
     fn is_agreed(&self, others: Option<u64>) -> bool {
         let Some(first) = self.bandwidth() else { return false };
         let agrees = |it: u64| agree(first, it);
@@ -191,29 +190,29 @@ impl Estimate {
             _ => 2,
         };
         let agreeing = || self.readings.iter().filter(|it| agrees(it.rate));
-        needed <= agreeing().count() && agreeing().any(|it| it.by != By::Transfer)
+        needed <= agreeing().count() && agreeing().any(|it| it.by != Method::Transfer)
     }
 
-    /// The shortest of the last round trips.
+    /// Returns the shortest of the last round trips.
     pub fn round_trip(&self) -> Option<Duration> {
         self.round_trips.iter().min().copied()
     }
 
-    /// In bytes a second: the greatest of the last readings.
+    /// Returns the greatest of the last readings, in bytes a second.
     pub fn bandwidth(&self) -> Option<u64> {
         self.readings.iter().map(|it| it.rate).max()
     }
 
-    /// How long ago it was measured.
+    /// Returns the time since the last measurement.
     pub fn age(&self, now: Duration) -> Option<Duration> {
         Some(now.saturating_sub(self.measured?))
     }
 }
 
-/// What is faster costs an update little, however much faster it is: in bytes a second.
+/// Greater bandwidths count as this one, in bytes a second: an update costs little on any such link.
 const FAST: u64 = 50_000_000;
 
-/// Whether two readings, in bytes a second, are as good as the same.
+/// Returns whether two readings, in bytes a second, differ by at most [`AGREE_PERCENT`].
 fn agree(one: u64, other: u64) -> bool {
     let (one, other) = (one.min(FAST), other.min(FAST));
     one.abs_diff(other) <= one.max(other) / 100 * AGREE_PERCENT
@@ -224,30 +223,30 @@ fn rate(bytes: u64, took: Duration) -> u64 {
     u64::try_from(rate).unwrap_or(u64::MAX).max(1)
 }
 
-/// What a member does about measuring.
+/// A member's next step in measuring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Call this one, and take its bandwidth too if that is not known well.
+    /// Call this member.
     Call {
-        /// Its place among those asked about.
+        /// Its index among the candidates.
         member: usize,
-        /// Whether its bandwidth is to be probed.
+        /// Whether to probe the bandwidth too.
         probe: bool,
     },
-    /// Nobody before then.
+    /// Call nobody before this time.
     Wait(Duration),
 }
 
-/// Somebody who may be measured.
+/// A member that may be measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
-    /// What is known of the link.
+    /// The estimate of the link to it.
     pub estimate: &'a Estimate,
-    /// The bandwidth that the other end says, in bytes a second.
+    /// The bandwidth that the other end reports, in bytes a second.
     pub theirs: Option<u64>,
-    /// What members have found of the line that the link shares with theirs.
+    /// The bandwidth that members found for the line between the two sites, in bytes a second.
     pub line: Option<u64>,
-    /// Not to be probed before then: until then it is another's turn.
+    /// The earliest time for a probe: before it, other members have their turn.
     pub probe_from: Duration,
 }
 
@@ -257,9 +256,9 @@ impl Candidate<'_> {
     }
 }
 
-/// Says whom to measure next: those to be probed first, then those never measured, in their order, then whoever was not
-/// measured for longest. `all` are all others; `last` is when a measurement last began, all on the member's own clock
-/// since its start.
+/// Returns whom to measure next: members to probe first, then members never measured, in their order, then the one
+/// whose measurement is oldest. `all` are all other members; `last` is when a measurement last began. All times are on
+/// the member's own clock since its start.
 pub fn measure(all: &[Candidate<'_>], last: Option<Duration>, now: Duration) -> Measure {
     let pause = if all.iter().any(|it| it.estimate.measured.is_none()) {
         PAUSE_NEW
@@ -268,7 +267,7 @@ pub fn measure(all: &[Candidate<'_>], last: Option<Duration>, now: Duration) -> 
     } else {
         PAUSE_OLD
     };
-    // With few others, each is left alone for a while all the same.
+    // The pause also holds in small groups.
     let due = last.map_or(Duration::ZERO, |it| it + pause);
     if now < due {
         return Measure::Wait(due);
@@ -283,17 +282,17 @@ pub fn measure(all: &[Candidate<'_>], last: Option<Duration>, now: Duration) -> 
     }
 }
 
-/// Returns what links between `members` cost for updates of `bytes`, from what each of them says: of two that
-/// say something of their link, the worse counts, as updates may go either way. Entries about others, rows of
-/// others, and entries older than [`LIFE`] are ignored.
+/// Returns the costs of links between `members` for updates of `bytes`, from the members' rows. If both ends report
+/// their link, the worse report counts, because updates may go either way. Rows and entries of other members are
+/// ignored, and entries older than [`LIFE`].
 pub fn costs(members: &[u64], rows: &[Row], bytes: u64) -> Costs {
     let mut costs = Costs::new(members.len());
-    let places: HashMap<u64, usize> =
+    let positions: HashMap<u64, usize> =
         members.iter().enumerate().map(|(at, id)| (*id, at)).collect();
     for row in rows {
-        let Some(&from) = places.get(&row.from) else { continue };
+        let Some(&from) = positions.get(&row.from) else { continue };
         for entry in row.entries.iter().filter(|it| it.age() < LIFE) {
-            let Some(&to) = places.get(&entry.to) else { continue };
+            let Some(&to) = positions.get(&entry.to) else { continue };
             let (Some(round_trip), Some(bandwidth)) = (entry.round_trip(), entry.bandwidth())
             else {
                 continue;

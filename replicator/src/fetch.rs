@@ -1,15 +1,15 @@
-//! Which chunk is asked of whom, and who waits for it here.
+//! Fetching of chunks: requests to neighbors, and neighbors that wait for chunks here.
 //!
-//! Each chunk that is wanted is asked of one neighbor at a time: the best source of its namespace that is up and
-//! does not stall. Whoever asks here for a chunk that is still on its way waits, and is sent it as soon as its
-//! hash holds (*cut-through*), so that an update is on all links of the tree at once.
+//! Each wanted chunk is requested from one neighbor at a time: the best source of its namespace that is up and
+//! does not stall. A neighbor that requests a chunk still on its way here waits. It gets the chunk as soon as its
+//! hash is verified (*cut-through*), so an update is on all links of the tree at once.
 //!
-//! What is asked for and has not come is bounded by a window for each neighbor, and what is more urgent does not
-//! wait for the window that less urgent chunks fill.
+//! A window for each neighbor bounds the requested chunks that have not come. Urgent chunks do not wait for a
+//! window that less urgent chunks fill.
 //!
 //! # Differences from the paper
 //!
-//! mirror-d runs one transfer at a time, from one neighbor, and passes on what it has whole.
+//! mirror-d runs one transfer at a time, from one neighbor, and passes on only whole files.
 //!
 //! Sans-I/O.
 
@@ -32,38 +32,38 @@ use crate::id::MemberId;
 use crate::message::{Message, Request};
 use crate::version::{Hash, Namespace, Number};
 
-/// A neighbor that has sent neither [`PACE_BYTES`] nor all that it was asked for after so long is passed over.
+/// A neighbor stalls if in this time it sends neither [`PACE_BYTES`] nor all requested chunks. It rests then.
 pub const STALL: Duration = Duration::from_secs(10);
 /// See [`STALL`].
 pub const PACE_BYTES: u64 = 8 << 10;
-/// For so long it is passed over the first time, and twice as long each time after, up to four times.
+/// The first rest of a stalled neighbor. It doubles each time after, up to four times this.
 pub const REST: Duration = Duration::from_secs(30);
-/// Most chunks that are wanted at once, of all namespaces.
+/// Most chunks wanted at once, of all namespaces.
 pub const WANTED_MAX: usize = 8_192;
 /// Most chunks for which one neighbor waits here.
 pub const WAITING_MAX: usize = 2_048;
-/// After so many chunks that were never asked of it a neighbor is passed over. What crosses with a message that takes
-/// the request back does not count.
+/// A neighbor is shunned after this many chunks that were never requested from it. Chunks that cross with a cancel
+/// do not count.
 const UNASKED_SHUNNED: u32 = 3;
-/// After so many the link to it is closed.
+/// After this many the link to it is closed.
 const UNASKED_MAX: u32 = 256;
 
-/// Who may have what is wanted of a namespace, the best first.
+/// Neighbors that may have the chunks of a namespace, the best first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
-    /// Who has it, or will: whoever is on the way to where it comes from.
+    /// Neighbors that have the chunks, or are on the way to their origin.
     pub sure: Vec<MemberId>,
-    /// Who may come to have it. Some of these may wait for each other in a circle.
-    pub hopes: Vec<MemberId>,
+    /// Neighbors that may get the chunks. Some of these may wait for each other in a circle.
+    pub possible: Vec<MemberId>,
 }
 
 impl Sources {
     fn iter(&self) -> impl Iterator<Item = MemberId> {
-        self.sure.iter().chain(&self.hopes).copied()
+        self.sure.iter().chain(&self.possible).copied()
     }
 }
 
-/// What is wanted of a namespace, and who may have it.
+/// The version of a namespace that is being fetched, and its sources.
 #[derive(Clone, Debug)]
 struct Job {
     number: Number,
@@ -71,46 +71,46 @@ struct Job {
     sources: Sources,
 }
 
-/// What happened to a chunk that came.
+/// The result of taking in a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Came {
-    /// It is wanted for these namespaces: keep it. These neighbors wait for it: send it to them.
+pub enum Arrival {
+    /// The chunk is wanted: keep it, and send it to the neighbors that wait for it.
     Wanted {
-        /// For which.
+        /// The namespaces that want it.
         namespaces: Vec<Namespace>,
-        /// To whom it goes on, and how urgent it is to them.
+        /// The neighbors that wait, with their priorities.
         waiting: Vec<(MemberId, u8)>,
     },
     /// Nobody wants it, or not any more.
     Unwanted,
-    /// The neighbor sends and sends what nobody asked for: close the link.
+    /// The neighbor keeps sending chunks that nobody requested: close the link.
     Flooded,
 }
 
-/// What a neighbor does that it should not.
+/// A neighbor's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Fault {
-    /// It may be slow, or wait itself, or mean never to send.
+    /// It is slow, or waits itself, or never means to send.
     #[error("it does not send what it was asked for")]
     Stalls,
-    /// An honest member does not: a chunk that was changed is none that was asked for.
+    /// It is faulty or lies: a chunk that was changed on its way is one that nobody requested.
     #[error("it sends chunks that it was not asked for")]
     Unasked,
-    /// Its disk is broken, or it lies.
+    /// Its disk is damaged, or it lies.
     #[error("it lacks a chunk of a version that it says it holds")]
     Lacks,
 }
 
-/// The chunks that are on their way to here, and through here.
+/// The chunks on their way to this member, and through it.
 #[derive(Debug, Default)]
 pub struct Fetch {
     jobs: BTreeMap<Namespace, Job>,
     wants: Wants,
     peers: BTreeMap<MemberId, Peer>,
-    /// Who waits for what.
+    /// The neighbors that wait for each chunk.
     waiting: BTreeMap<Hash, Vec<Waiting>>,
     out: Vec<(MemberId, Message)>,
-    /// Of which all sources have refused a chunk.
+    /// Namespaces of which all sources have refused a chunk.
     missing: BTreeSet<Namespace>,
     shunned: BTreeMap<MemberId, Shun>,
     faults: Vec<(MemberId, Fault)>,
@@ -125,26 +125,26 @@ struct Waiting {
 }
 
 impl Fetch {
-    /// Takes what is to be sent now.
+    /// Takes the messages to send now.
     pub fn take_messages(&mut self) -> Vec<(MemberId, Message)> {
         std::mem::take(&mut self.out)
     }
 
-    /// A neighbor can be asked from now on, within this window.
+    /// Takes in that the link to a neighbor is up: it gets requests within this window.
     pub fn handle_up(&mut self, member: MemberId, window: Window, now: Duration) {
-        let blind: Vec<(Namespace, Vec<MemberId>)> = self
+        let without_source: Vec<(Namespace, Vec<MemberId>)> = self
             .jobs
             .iter()
-            .filter(|(_, it)| it.sources.sure.contains(&member) && self.is_blind(&it.sources))
-            .map(|(namespace, it)| (namespace.clone(), it.sources.hopes.clone()))
+            .filter(|(_, it)| it.sources.sure.contains(&member) && self.lacks_source(&it.sources))
+            .map(|(namespace, it)| (namespace.clone(), it.sources.possible.clone()))
             .collect();
         let mut peer = Peer::new(window, now);
         if let Some(until) = self.shunned_until(member, now) {
             peer.shun(until);
         }
         self.peers.insert(member, peer);
-        for (namespace, hopes) in blind {
-            self.choose_again(&namespace, &hopes);
+        for (namespace, possible) in without_source {
+            self.choose_again(&namespace, &possible);
         }
         let all = self.wants.hashes();
         for hash in &all {
@@ -154,14 +154,14 @@ impl Fetch {
         self.ask(now);
     }
 
-    /// Of a neighbor more or less may be on its way from now on.
+    /// Changes the window of a neighbor.
     pub fn set_window(&mut self, member: MemberId, window: Window) {
         if let Some(peer) = self.peers.get_mut(&member) {
             peer.set_window(window);
         }
     }
 
-    /// A neighbor cannot be asked any more, nor does it wait for anything.
+    /// Takes in that the link to a neighbor is down: it gets no requests, and waits for nothing.
     pub fn handle_down(&mut self, member: MemberId, now: Duration) {
         self.waiting.retain(|_, all| {
             all.retain(|it| it.who != member);
@@ -176,56 +176,56 @@ impl Fetch {
         self.ask(now);
     }
 
-    /// Begins to fetch a version from these; what was wanted of an older one is wanted no more.
+    /// Begins to fetch a version from these sources; the chunks of an older version are not wanted any more.
     pub fn begin(&mut self, namespace: &Namespace, number: Number, sources: Sources, priority: u8) {
         self.end(namespace);
         let priority = priority.min(PRIORITIES - 1);
         self.jobs.insert(namespace.clone(), Job { number, priority, sources });
     }
 
-    /// There are other sources, or they are in another order: what is not asked for yet goes by them. So does what was
-    /// asked of those that only may come to have it, as nobody was there who has it.
+    /// Replaces the sources of a namespace. Chunks that are not requested yet follow the new order. If the first sure
+    /// source has come up, so do the chunks requested from possible sources.
     pub fn set_sources(&mut self, namespace: &Namespace, sources: Sources, now: Duration) {
         let Some(job) = self.jobs.get_mut(namespace).filter(|it| it.sources != sources) else {
             return;
         };
         let before = std::mem::replace(&mut job.sources, sources.clone());
-        let mut hopes = before.hopes.clone();
-        hopes.retain(|it| !sources.sure.contains(it));
-        if !self.is_blind(&before) || self.is_blind(&sources) {
-            hopes.clear();
+        let mut possible = before.possible.clone();
+        possible.retain(|it| !sources.sure.contains(it));
+        if !self.lacks_source(&before) || self.lacks_source(&sources) {
+            possible.clear();
         }
-        self.choose_again(namespace, &hopes);
+        self.choose_again(namespace, &possible);
         self.ask(now);
     }
 
-    /// Whether nobody can be asked who has it.
-    fn is_blind(&self, sources: &Sources) -> bool {
+    /// Returns whether no sure source can be asked.
+    fn lacks_source(&self, sources: &Sources) -> bool {
         let mut peers = sources.sure.iter().filter_map(|it| self.peers.get(it));
         peers.all(|it| it.rests() || it.is_shunned())
     }
 
-    /// What is not asked for yet, or asked of one of these, is asked of whoever is the best to ask now.
-    fn choose_again(&mut self, namespace: &Namespace, hopes: &[MemberId]) {
+    /// Chooses the best source again for chunks that are not requested yet, or requested from one of `possible`.
+    fn choose_again(&mut self, namespace: &Namespace, possible: &[MemberId]) {
         let mut all = self.wants.of(namespace);
         all.retain(|hash| {
             let assigned = self.wants.assigned(hash);
             let asked =
                 assigned.filter(|it| self.peers.get(it).is_some_and(|it| it.is_asked(hash)));
-            asked.is_none_or(|it| hopes.contains(&it))
+            asked.is_none_or(|it| possible.contains(&it))
         });
         self.reassign(all);
         self.improve(self.wants.of(namespace));
     }
 
-    /// How urgent the chunks of a namespace are from now on.
+    /// Sets the priority of the chunks that a namespace will want.
     pub fn set_priority(&mut self, namespace: &Namespace, priority: u8) {
         if let Some(job) = self.jobs.get_mut(namespace) {
             job.priority = priority.min(PRIORITIES - 1);
         }
     }
 
-    /// Nothing more is wanted of a namespace.
+    /// Ends the fetching of a namespace.
     pub fn end(&mut self, namespace: &Namespace) {
         self.missing.remove(namespace);
         if self.jobs.remove(namespace).is_none() {
@@ -251,13 +251,13 @@ impl Fetch {
         }
     }
 
-    /// How many more chunks may be wanted now.
+    /// Returns how many more chunks may be wanted now.
     pub fn room(&self) -> usize {
         WANTED_MAX.saturating_sub(self.wants.len())
     }
 
-    /// Chunks of a namespace, with their lengths in bytes, are needed next, in this order. Beyond [`Fetch::room`]
-    /// they are ignored: say them again when some have come.
+    /// Requests chunks of a namespace, given with their lengths in bytes in the order of need. Chunks beyond
+    /// [`Fetch::room`] are ignored: pass them again when some have come.
     pub fn want(&mut self, namespace: &Namespace, chunks: &[(Hash, u32)], now: Duration) {
         let Some(job) = self.jobs.get(namespace) else { return };
         let priority = job.priority;
@@ -272,23 +272,23 @@ impl Fetch {
         self.ask(now);
     }
 
-    /// Whether all that was wanted of a namespace has come.
+    /// Returns whether all wanted chunks of a namespace have come.
     pub fn is_done(&self, namespace: &Namespace) -> bool {
         self.wants.is_empty(namespace)
     }
 
-    /// Takes the namespaces of which all sources that are up refused a chunk since this was asked last: nobody has
+    /// Takes the namespaces of which all sources that are up have refused a chunk since the last call: nobody has
     /// those versions any more.
     pub fn take_missing(&mut self) -> BTreeSet<Namespace> {
         std::mem::take(&mut self.missing)
     }
 
-    /// Takes what neighbors did that they should not since this was asked last.
+    /// Takes the faults of neighbors since the last call.
     pub fn take_faults(&mut self) -> Vec<(MemberId, Fault)> {
         std::mem::take(&mut self.faults)
     }
 
-    /// Asks each neighbor for as much as its window lets it.
+    /// Sends each neighbor the requests that fit into its window.
     fn ask(&mut self, now: Duration) {
         for (member, peer) in &mut self.peers {
             while let Some(batch) = peer.next_batch(&self.wants, now) {
@@ -306,12 +306,16 @@ impl Fetch {
         }
     }
 
-    /// A chunk came, and its hash is this: one that fits what was asked for is taken from whoever sends it.
-    pub fn handle_chunk(&mut self, from: MemberId, hash: &Hash, now: Duration) -> Came {
+    /// Takes in a chunk with this hash. A wanted chunk is accepted from any neighbor.
+    pub fn handle_chunk(&mut self, from: MemberId, hash: &Hash, now: Duration) -> Arrival {
         let peer = self.peers.get_mut(&from);
         let was_asked = peer.is_some_and(|it| it.handle_chunk(hash, now));
         let Some((namespaces, assigned)) = self.wants.remove(hash) else {
-            return if was_asked { Came::Unwanted } else { self.handle_unasked(from, hash, now) };
+            return if was_asked {
+                Arrival::Unwanted
+            } else {
+                self.handle_unasked(from, hash, now)
+            };
         };
         if let Some(other) = assigned.filter(|it| *it != from)
             && let Some(peer) = self.peers.get_mut(&other)
@@ -322,24 +326,24 @@ impl Fetch {
         let mut waiting = Vec::new();
         for it in self.waiting.remove(hash).unwrap_or_default() {
             if let Some(peer) = self.peers.get_mut(&it.who) {
-                peer.waits_no_more();
+                peer.end_wait();
             }
             waiting.push((it.who, it.priority));
         }
         self.ask(now);
-        Came::Wanted { namespaces, waiting }
+        Arrival::Wanted { namespaces, waiting }
     }
 
-    fn handle_unasked(&mut self, from: MemberId, hash: &Hash, now: Duration) -> Came {
-        let Some(peer) = self.peers.get_mut(&from) else { return Came::Flooded };
-        let Some(count) = peer.count_unasked(hash) else { return Came::Unwanted };
+    fn handle_unasked(&mut self, from: MemberId, hash: &Hash, now: Duration) -> Arrival {
+        let Some(peer) = self.peers.get_mut(&from) else { return Arrival::Flooded };
+        let Some(count) = peer.count_unasked(hash) else { return Arrival::Unwanted };
         if UNASKED_SHUNNED <= count {
             self.shun(from, Fault::Unasked, now);
         }
-        if UNASKED_MAX < count { Came::Flooded } else { Came::Unwanted }
+        if UNASKED_MAX < count { Arrival::Flooded } else { Arrival::Unwanted }
     }
 
-    /// A neighbor has none of these. Returns the namespaces for which it was asked for them.
+    /// Takes in that a neighbor has none of these chunks. Returns the namespaces that wanted them from it.
     pub fn handle_gone(
         &mut self,
         from: MemberId,
@@ -360,8 +364,8 @@ impl Fetch {
         asked
     }
 
-    /// Somebody asks for a chunk that is not here. Returns whether it may wait for it; otherwise it is to be told
-    /// that the chunk is gone. `is_expected`: whether that version will be fetched from here on.
+    /// Takes in a request for a chunk that is not here. Returns whether the neighbor may wait for it; otherwise answer
+    /// that the chunk is gone. `is_expected`: whether this member will fetch that version.
     pub fn wait(
         &mut self,
         who: MemberId,
@@ -373,8 +377,8 @@ impl Fetch {
     ) -> bool {
         let (namespace, number) = of;
         let is_coming = is_expected || self.wants.get(&hash).is_some();
-        // Both would wait for the other: while news spread, each may have taken the other's way. If it is still the
-        // best way from here, it is not from there.
+        // Each would wait for the other: while a flood spreads, both may have chosen the route through the other. If
+        // the other is still the best source from here, this member is not the best from there.
         if self.wants.assigned(&hash) == Some(who) && !self.is_first(who, namespace) {
             self.wants.avoid(&hash, who);
             self.improve(vec![hash]);
@@ -395,7 +399,7 @@ impl Fetch {
         true
     }
 
-    /// Somebody needs these no more.
+    /// Takes in that a neighbor does not need these chunks any more.
     pub fn handle_cancel(&mut self, from: MemberId, hashes: &[Hash]) {
         for hash in hashes {
             if let Some(all) = self.waiting.get_mut(hash) {
@@ -408,8 +412,8 @@ impl Fetch {
         self.count_waiting();
     }
 
-    /// Takes out all who wait for chunks of a namespace up to this version, since nothing more will come of it:
-    /// look whether the chunks are here after all, and otherwise say that they are gone.
+    /// Takes out the neighbors that wait for chunks of a namespace up to this version, because no more of them will
+    /// come: look the chunks up once more, and answer that the others are gone.
     pub fn take_waiting(
         &mut self,
         namespace: &Namespace,

@@ -1,32 +1,32 @@
-//! Who is in a group, who leads it, and what all members know of its links.
+//! The group: its members, its leader, and the estimates of the links between them.
 //!
 //! Source: TR §8: flood-d, whose members join at the group's master, flood what they have measured, and get a
 //! topology that the master computes.
 //!
-//! The shell keeps links to [`Group::neighbors`], hands in what comes over them, and does what
-//! [`Group::poll_action`] says, in its order, after each call and whenever [`Group::poll_timeout`] has come.
-//! All times are those of the member's own monotonic clock: nobody's clock has to be right.
+//! The shell keeps links to [`Group::neighbors`] and passes in all messages from them. It does each
+//! [`Group::poll_action`] in order, after each call and whenever [`Group::poll_timeout`] has come. All times
+//! are those of the member's own monotonic clock: no other clock has to be right.
 //!
-//! Of a group of 300 members a row is checked in 0.1 ms, a charter in 1 ms, and the leader computes the topology in
-//! 20 ms: so none of it belongs on an async thread.
+//! Costs in a group of 300 members: checking a row takes 0.1 ms, checking a charter 1 ms, and the leader
+//! computes the topology in 20 ms. None of it belongs on an async thread.
 //!
 //! # Differences from the paper
 //!
-//! * Deputies take over from a leader that is silent ("Flood-d's do not elect new leaders"). There is no
-//!   election and no majority: nothing of the data depends on who leads, two leaders in two parts of a group
-//!   harm nobody, and once they meet one of them counts everywhere (`succession`).
-//! * Who is silent loses its links after minutes and its place after a month, and is looked for in between,
-//!   so that parts of a group find each other again.
-//! * All is signed: the charter by the leader, from the founder's key on (`mandate`), and rows by their
-//!   members (`rows`).
-//! * Each member also computes the topology itself ([`Group::computed`]), to tell where the leader's
-//!   differs.
+//! * Deputies take over from a silent leader ("Flood-d's do not elect new leaders"). There is no election and
+//!   no majority: no data depends on who leads. Two leaders in two parts of a group do no harm, and once the
+//!   parts meet, one of the two leads all (`succession`).
+//! * A silent member loses its links after minutes and its membership after a month. In between, members look
+//!   for it, so that parts of a group find each other again.
+//! * Everything is signed: the charter by the leader, in a chain from the founder's key on (`mandate`), and
+//!   rows by their members (`rows`).
+//! * Each member also computes the topology itself ([`Group::computed`]), to show where the leader's differs.
 //!
 //! Sans-I/O.
 
 pub mod access;
 mod action;
 mod admit;
+mod announce;
 mod carry;
 pub mod charter;
 mod follow;
@@ -38,7 +38,6 @@ pub mod links;
 pub mod mandate;
 mod measuring;
 pub mod rows;
-mod say;
 pub mod state;
 mod status;
 pub mod succession;
@@ -63,62 +62,62 @@ use charter::{Body, Charter, Member, SignError};
 use held::Holdings;
 use join::{Invitation, Wish};
 use lead::Lead;
-use rows::{Own, Rows};
-use state::State;
+use rows::{OwnRow, Rows};
+use state::SavedGroup;
 
-/// A member says so often that it is there.
+/// Interval at which a member announces that it is alive.
 pub const BEAT: Duration = Duration::from_secs(15);
-/// A member that is silent for so long is looked for.
+/// A member that is silent for so long is searched for.
 pub const LOST: Duration = Duration::from_secs(50);
 /// The first deputy takes over from a leader that is silent for so long, the second after twice as long.
 pub const TAKEOVER: Duration = Duration::from_mins(1);
 /// A member that is silent for so long loses its links.
 pub const EXPIRE: Duration = Duration::from_mins(3);
-/// A member that is silent for so long loses its place.
+/// A member that is silent for so long loses its membership.
 pub const DROP: Duration = Duration::from_hours(30 * 24);
-/// So often a member compares what it knows with what one of its neighbors knows.
+/// Interval at which a member compares its rows with those of one neighbor.
 pub const COMPARE: Duration = Duration::from_mins(1);
-/// Connections or calls that fail, one after another, before a member says that there is no link.
+/// Failed connections or calls, one after another, after which a member reports that there is no link.
 pub const FAILURES_MAX: u32 = 3;
-/// Most links that are kept account of.
+/// Most links on record.
 pub const LINKED_MAX: usize = 1_024;
 
-/// A member whose timer was so late was not running, and has no say on how long others were silent.
+/// A member whose timer was so late was not running, so it cannot judge how long others were silent.
 const ASLEEP: Duration = Duration::from_secs(30);
 
-/// What is known of another member.
+/// Another member, as known here.
 #[derive(Debug)]
 struct Peer {
-    /// Since when it is watched.
+    /// Start of its observation.
     since: Duration,
-    /// For how long it had been silent before.
+    /// Duration of its silence before that.
     before: Duration,
     estimate: Estimate,
-    /// What members have found of the line that the link shares with theirs.
+    /// What members have found out about the line that the link shares with theirs.
     line: Option<Line>,
-    /// When it was last called.
+    /// Time of its last call.
     called: Option<Duration>,
-    /// Since when it is to be probed.
+    /// Since when it waits for a probe.
     wanted: Option<Duration>,
-    /// Whether something else was likely to be on the line when its last probe began.
+    /// Whether something else was probably on the line when its last probe began.
     is_beside: bool,
-    /// Calls and connections that failed since one did not.
+    /// Calls and connections that have failed since the last success.
     failures: u32,
 }
 
 /// A link that is up.
 #[derive(Debug, Default)]
 struct Linked {
-    /// The charter that the other side has, as far as is known.
-    told: Option<Hash>,
-    /// When it was last asked for what is lacking here.
+    /// The charter that the other side has, as far as known.
+    charter_sent: Option<Hash>,
+    /// Time of the last request to it for missing rows.
     asked: Option<Duration>,
 }
 
-/// When something is done next.
+/// Times of the next tasks.
 #[derive(Debug)]
-struct Due {
-    say: Duration,
+struct Deadlines {
+    announce: Duration,
     measure: Duration,
     compare: Duration,
     look: Duration,
@@ -135,11 +134,11 @@ pub struct Group {
     settings: Settings,
     invitation: Option<Invitation>,
     charter: Option<Arc<Charter>>,
-    /// What is signed has the incarnation and how much was signed in it before.
+    /// Sequences of signed messages consist of the incarnation and the count of messages signed in it.
     incarnation: u32,
     signed: u32,
-    own: Option<Own>,
-    /// When the own row was made.
+    own: Option<OwnRow>,
+    /// Time at which the own row was made.
     own_since: Duration,
     rows: Rows,
     held: Holdings,
@@ -149,23 +148,23 @@ pub struct Group {
     admission: admit::Admission,
     lead: Lead,
     clock: invited::Clock,
-    due: Due,
+    due: Deadlines,
     last_measure: Option<Duration>,
     last_probe: Option<Duration>,
     last_busy: Option<Duration>,
-    /// How many are looked for, since when, and whose turn it is.
+    /// Count of lost members, the time since when there are so many, and whose turn the next search is.
     lost: (usize, Duration, usize),
-    /// Whose turn it is to be compared with.
+    /// Whose turn the next comparison is.
     turn: usize,
-    /// When the state was last handed out.
+    /// Time at which the state was last handed out.
     persisted: Duration,
     queue: VecDeque<Action>,
     counts: Counts,
 }
 
 impl Group {
-    /// Founds a group, and leads it. The identity's key is that of the group from then on: who has it can always lead
-    /// the group.
+    /// Founds a group and leads it. From then on the identity's key is the group's key: its owner can always
+    /// lead the group.
     ///
     /// # Errors
     ///
@@ -189,13 +188,12 @@ impl Group {
             topology: Topology::from_links(1, &[], &[]).unwrap_or_default(),
         };
         let charter = Charter::found(&identity, body)?;
-        let mut group = Self::new(identity, charter.group(), settings, State::default(), now);
+        let mut group = Self::new(identity, charter.group(), settings, SavedGroup::default(), now);
         group.adopt(charter, None, now);
         Ok(group)
     }
 
-    /// Goes on with a group: with what was kept of it, or, if there is none or it has no charter, with an
-    /// invitation.
+    /// Resumes a group from its saved state, or, without a saved charter, joins it with an invitation.
     ///
     /// # Errors
     ///
@@ -203,13 +201,13 @@ impl Group {
     pub fn open(
         identity: Arc<Identity>,
         settings: Settings,
-        kept: Option<&[u8]>,
+        saved: Option<&[u8]>,
         invitation: Option<Invitation>,
         now: Duration,
     ) -> Result<Self, OpenError> {
-        let state = match kept {
-            Some(bytes) => State::from_bytes(bytes).ok_or(OpenError::State)?,
-            None => State::default(),
+        let state = match saved {
+            Some(bytes) => SavedGroup::from_bytes(bytes).ok_or(OpenError::State)?,
+            None => SavedGroup::default(),
         };
         let claimed = charter::group_of(&state.charter);
         let asked = invitation.as_ref().map(Invitation::group);
@@ -232,7 +230,7 @@ impl Group {
         identity: Arc<Identity>,
         group: GroupId,
         settings: Settings,
-        state: State,
+        state: SavedGroup,
         now: Duration,
     ) -> Self {
         let me = MemberId::of(&identity.public());
@@ -255,8 +253,8 @@ impl Group {
             admission: admit::Admission::new(now),
             lead: Lead::new(state.silences.iter().map(|it| (*it.0, minutes(*it.1))).collect()),
             clock: invited::Clock::default(),
-            due: Due {
-                say: now,
+            due: Deadlines {
+                announce: now,
                 measure: now,
                 compare: now + COMPARE,
                 look: now,
@@ -266,7 +264,7 @@ impl Group {
             last_measure: None,
             last_probe: None,
             last_busy: None,
-            // Not all begin with the same.
+            // Members begin their searches at different positions.
             lost: (0, now, usize::try_from(me.0 >> 48).unwrap_or_default()),
             turn: 0,
             persisted: now,
@@ -287,7 +285,7 @@ impl Group {
     fn persist(&mut self, now: Duration) {
         let minutes = |it: Duration| u32::try_from(it.as_secs() / 60).unwrap_or(u32::MAX);
         let silences = self.peers.keys().map(|it| (*it, minutes(self.silence(*it, now))));
-        let state = State {
+        let state = SavedGroup {
             incarnation: self.incarnation,
             silences: silences.filter(|it| it.1 != 0).collect(),
             charter: self.charter.iter().flat_map(|it| it.to_bytes().to_vec()).collect(),
@@ -296,7 +294,7 @@ impl Group {
         self.queue.push_back(Action::Persist(state.to_bytes()));
     }
 
-    /// The next sequence; the greatest that anything of this member has.
+    /// Returns the next sequence. It is greater than all earlier ones of this member.
     fn next_sequence(&mut self, now: Duration) -> u64 {
         if self.signed == u32::MAX {
             self.jump(self.sequence(), now);
@@ -309,28 +307,28 @@ impl Group {
         u64::from(self.incarnation) << 32 | u64::from(self.signed)
     }
 
-    /// Goes on above a sequence, if it is not below already.
+    /// Jumps above a sequence, unless the own sequence is above it already.
     fn jump(&mut self, over: u64, now: Duration) {
         if self.sequence() <= over {
             let incarnation = u32::try_from(over >> 32).unwrap_or(u32::MAX);
             (self.incarnation, self.signed) = (incarnation.saturating_add(1), self.salt(now));
             self.own = None;
-            self.held.forget_told();
-            self.due.say = now;
+            self.held.forget_sent();
+            self.due.announce = now;
             self.persist(now);
         }
     }
 
-    /// Where a count begins that may have been begun before the disk was lost: somewhere else, so that nothing that was
-    /// said then is taken for what is said now.
+    /// Returns a random start for a count that may have been used before the disk was lost, so that no
+    /// message of that time is taken for one of now.
     fn salt(&self, now: Duration) -> u32 {
         let charter = self.charter.as_ref().map(|it| it.hash().0).unwrap_or_default();
         let hash = Hash::of(&[charter.as_slice(), &now.as_nanos().to_be_bytes()].concat());
-        // Half of all numbers are left to count with.
+        // Half of all numbers remain to count with.
         hash.0.first_chunk().map_or(0, |it| u32::from_be_bytes(*it) >> 1)
     }
 
-    /// Says that a link is up: to a neighbor, to one that was to be connected to, or from whoever has called.
+    /// Reports that a link is up: to a neighbor, to the target of a `Connect`, or from a caller.
     pub fn handle_link_up(&mut self, member: MemberId, now: Duration) {
         if LINKED_MAX <= self.linked.len() {
             return;
@@ -339,7 +337,7 @@ impl Group {
         if let Some(peer) = self.peers.get_mut(&member) {
             let was_failing = FAILURES_MAX <= std::mem::take(&mut peer.failures);
             if was_failing {
-                self.due.say = self.due.say.min(now);
+                self.due.announce = self.due.announce.min(now);
             }
             self.compare(member, false);
         }
@@ -349,38 +347,39 @@ impl Group {
         }
     }
 
-    /// Says that a link is down, or could not be made.
+    /// Reports that a link is down, or could not be made.
     pub fn handle_link_down(&mut self, member: MemberId, now: Duration) {
         self.linked.remove(&member);
         self.handle_unanswered(member, now);
     }
 
-    /// Says that a member was called and did not answer.
+    /// Reports that a member was called and did not answer.
     pub fn handle_unanswered(&mut self, member: MemberId, now: Duration) {
         if let Some(peer) = self.peers.get_mut(&member) {
             peer.failures = peer.failures.saturating_add(1);
             if peer.failures == FAILURES_MAX {
-                self.due.say = self.due.say.min(now);
+                self.due.announce = self.due.announce.min(now);
             }
         }
     }
 
-    /// Takes in what a null call to a member took.
+    /// Takes in the duration of a null call to a member.
     pub fn handle_round_trip(&mut self, member: MemberId, took: Duration, now: Duration) {
         self.measured(member, |it| it.handle_round_trip(took, now));
     }
 
-    /// Says that something is being brought from or to a member: now a probe would find what is left, and be in the way.
+    /// Reports that data is being transferred from or to a member. A probe would now measure only the rest of
+    /// the line, and slow the transfer.
     pub fn handle_busy(&mut self, now: Duration) {
         self.last_busy = Some(now);
     }
 
-    /// Takes in a transfer from or to a member that the link alone held back.
+    /// Takes in a transfer from or to a member whose rate only the link limited.
     pub fn handle_transfer(&mut self, member: MemberId, bytes: u64, took: Duration, now: Duration) {
         self.measured(member, |it| it.handle_transfer(bytes, took, now));
     }
 
-    /// Takes in what a probe of the link to a member has found, in bytes a second.
+    /// Takes in the result of a probe of the link to a member, in bytes a second.
     pub fn handle_probe(&mut self, member: MemberId, bandwidth: u64, now: Duration) {
         let was_beside = self.peers.get(&member).is_some_and(|it| it.is_beside);
         let is_beside = was_beside || self.is_busy(member, now);
@@ -394,12 +393,12 @@ impl Group {
         }
     }
 
-    /// Takes another invitation to the group, for as long as one is not in it: hand in the settings after it.
+    /// Takes another invitation to the group, while this member is not in it. Pass in the settings after it.
     pub fn handle_invitation(&mut self, invitation: Invitation) {
         self.invitation = Some(invitation);
     }
 
-    /// Takes other settings; the charter follows if oneself leads, or else after the leader was asked.
+    /// Takes other settings. The charter follows: at once if this member leads, else after a request to the leader.
     pub fn handle_settings(&mut self, settings: Settings, now: Duration) {
         self.settings = settings;
         self.check_settings();
@@ -412,9 +411,9 @@ impl Group {
         if self.due.review + ASLEEP < now {
             self.handle_awake(now);
         }
-        if self.due.say <= now {
-            self.say(now);
-            self.say_held(now);
+        if self.due.announce <= now {
+            self.announce(now);
+            self.announce_held(now);
         }
         if self.due.measure <= now {
             self.measure(now);
@@ -433,7 +432,7 @@ impl Group {
         }
     }
 
-    /// Begins to watch the others anew: who was not there cannot tell.
+    /// Begins to observe the others anew: a member that did not run cannot judge their silence.
     fn handle_awake(&mut self, now: Duration) {
         let until = self.due.review;
         let silences: Vec<(MemberId, Duration)> =
@@ -445,14 +444,14 @@ impl Group {
         }
     }
 
-    /// When there is something to do, without anything coming in.
+    /// Returns the time of the next task that needs no input.
     #[must_use]
     pub fn poll_timeout(&self) -> Duration {
-        let Due { say, measure, compare, look, ask, review } = self.due;
-        [say, measure, compare, look, ask].into_iter().fold(review, Duration::min)
+        let Deadlines { announce, measure, compare, look, ask, review } = self.due;
+        [announce, measure, compare, look, ask].into_iter().fold(review, Duration::min)
     }
 
-    /// What is to be done next.
+    /// Returns the next action for the shell.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.queue.pop_front()
     }

@@ -1,33 +1,33 @@
-//! Who takes part: members, and the groups that they form.
+//! Identifiers of members, groups and invitations.
 //!
 //! Sans-I/O.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A member, by the first eight bytes of the SHA-256 of its public key, as `net::identity::id_of` has them.
+/// A member's id: the first eight bytes of the SHA-256 of its public key, as `net::identity::id_of` returns them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberId(pub u64);
 
-/// A group, by a digest of its name and of the key of who founded it.
+/// A group's id: a digest of its name and its founder's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub u64);
 
-/// An invitation to a group, by its public key as a member is by its own. It is no secret.
+/// An invitation's id, made of its public key like a member's. It is no secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InvitationId(pub u64);
 
-/// Text that is no id of a member or an invitation: it has to be 16 lower-case hex digits.
+/// Text that is not the id of a member or an invitation, which has 16 lower-case hex digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an id has 16 hex digits, in lower case")]
 pub struct ParseIdError;
 
 impl MemberId {
-    /// The id of whoever has this public key.
+    /// Returns the id of the member with this public key.
     #[must_use]
     pub fn of(key: &[u8; 32]) -> Self {
         let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-        // What id_of makes are 16 hex digits.
+        // id_of returns 16 hex digits.
         Self(u64::from_str_radix(&net::identity::id_of(&digits), 16).unwrap_or_default())
     }
 }
@@ -51,7 +51,7 @@ impl FromStr for MemberId {
 }
 
 impl InvitationId {
-    /// The id of the invitation that has this public key.
+    /// Returns the id of the invitation with this public key.
     #[must_use]
     pub fn of(key: &[u8; 32]) -> Self {
         Self(MemberId::of(key).0)
@@ -73,7 +73,7 @@ impl FromStr for InvitationId {
 }
 
 impl GroupId {
-    /// The group that whoever has this public key founded under this name.
+    /// Returns the id of the group that the owner of this public key founded under this name.
     #[must_use]
     pub fn of(founder: &[u8; 32], name: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_member_is_who_its_key_says() {
+    fn a_members_id_is_made_of_its_key() {
         let identity = net::identity::Identity::of(&[7; 32]).unwrap();
         let id = MemberId::of(&identity.public());
         assert_eq!(id.to_string(), identity.id());

@@ -1,9 +1,9 @@
-//! How fast links may send: buckets of tokens, each for one link or shared by all links between two sites.
+//! Rate limits of links: token buckets, each for one link or shared by all links between two sites.
 //!
-//! A bucket fills at its rate up to its burst, and may be overdrawn: whoever takes what is not there yet is
-//! told how long to wait, and whoever comes next waits behind. What a link has sent it pays for afterwards,
-//! a little at a time ([`Share`]): so what it sends next is chosen as late as possible, and of several links
-//! that share a bucket each gets as many bytes, whatever the size of its messages.
+//! A bucket fills at its rate up to its burst, and may be overdrawn: a caller that overdraws it has to
+//! wait, and the next caller waits longer. A link pays for its messages after they were sent, a little at
+//! a time ([`Share`]). So the next message is chosen as late as possible, and links that share a bucket
+//! get equal numbers of bytes, whatever the size of their messages.
 //!
 //! Source: the generic cell rate algorithm (ITU-T I.371, annex A).
 //!
@@ -13,54 +13,54 @@ use std::time::Duration;
 
 /// The least rate, in bytes a second: the null call and the keep-alive need some.
 pub const RATE_MIN: u64 = 256;
-/// What a link pays at once, in bytes. The next link's turn comes after so many.
+/// One payment of a link, in bytes. After it the next link has its turn.
 pub const PAYMENT_BYTES: u64 = 4 << 10;
 
-/// The greatest rate, in bytes a second, and the greatest burst, in bytes: beyond what any link has.
+/// The greatest rate, in bytes a second, and the greatest burst, in bytes: more than any link carries.
 pub const RATE_MAX: u64 = 1 << 40;
 
-/// What is due so soon counts as paid: timers are no finer. So a bucket's burst should last for some
-/// milliseconds, or its rate is not reached.
+/// A payment that is through within this time counts as paid, because timers are not finer. A burst
+/// should therefore last some milliseconds, or the rate is not reached.
 pub const SLACK: Duration = Duration::from_millis(1);
 
 const NANOS: i128 = 1_000_000_000;
 
-/// So many bytes a second, and so many at once.
+/// A token bucket: a rate in bytes a second and a burst in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bucket {
     rate: u64,
     burst: u64,
-    /// When all that was taken will have come in, in bytes times nanoseconds at this rate: no fraction of a
-    /// byte nor of a nanosecond is lost. Below 0 where it had come in before the member started.
+    /// The time at which everything taken is paid, in bytes times nanoseconds at this rate, so that no
+    /// fraction is lost. Negative if that was before the member started.
     paid: i128,
 }
 
 impl Bucket {
-    /// Makes a bucket that fills at `rate` bytes a second, from [`RATE_MIN`] to [`RATE_MAX`], and is full
-    /// with `burst` bytes, as it is at first.
+    /// Makes a full bucket of `burst` bytes that fills at `rate` bytes a second, from [`RATE_MIN`] to
+    /// [`RATE_MAX`].
     #[must_use]
     pub fn new(rate: u64, burst: u64) -> Self {
         let burst = burst.min(RATE_MAX);
         Self { rate: rate.clamp(RATE_MIN, RATE_MAX), burst, paid: -i128::from(burst) * NANOS }
     }
 
-    /// In bytes a second.
+    /// Returns the rate, in bytes a second.
     #[must_use]
     pub fn rate(&self) -> u64 {
         self.rate
     }
 
-    /// Takes so many bytes; returns how long to wait until they are there. Whoever takes has to wait.
+    /// Takes `bytes` bytes. Returns how long the caller has to wait for them.
     pub fn take(&mut self, now: Duration, bytes: u64) -> Duration {
         let now = self.units(now);
-        // Waits are rounded up, by less than a nanosecond: what comes in then is not lost.
+        // Waits are rounded up by less than a nanosecond: the bytes of that time are not lost.
         let full = now - i128::from(self.burst) * NANOS - i128::from(self.rate);
         self.paid = self.paid.max(full) + i128::from(bytes) * NANOS;
         let wait = (self.paid - now).max(0).cast_unsigned().div_ceil(u128::from(self.rate));
         Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX))
     }
 
-    /// Goes on at another rate. What was taken stays taken.
+    /// Changes the rate. The bytes already taken stay taken.
     pub fn set_rate(&mut self, now: Duration, rate: u64) {
         let owed = self.paid - self.units(now);
         self.rate = rate.clamp(RATE_MIN, RATE_MAX);
@@ -68,31 +68,31 @@ impl Bucket {
     }
 
     fn units(&self, at: Duration) -> i128 {
-        // As far as 292 years from the member's start.
+        // Saturates 292 years after the member's start.
         let nanos = i64::try_from(at.as_nanos()).unwrap_or(i64::MAX);
         i128::from(nanos) * i128::from(self.rate)
     }
 }
 
-/// What one link owes a bucket.
+/// The debt of one link to a bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     owed: u64,
-    /// When its last payment is through.
+    /// The time at which the last payment is through.
     through: Duration,
 }
 
 impl Share {
-    /// Takes note of what was sent.
+    /// Adds `bytes` sent bytes to the debt.
     pub fn handle_sent(&mut self, bytes: u64) {
         self.owed = self.owed.saturating_add(bytes);
     }
 
-    /// Pays a little of what is owed. Returns when to ask again; `None` when less than
-    /// [`PAYMENT_BYTES`] is owed, and the next message may go.
+    /// Pays part of the debt. Returns when to ask again; `None` if less than [`PAYMENT_BYTES`] is owed,
+    /// so that the next message may go.
     pub fn poll(&mut self, bucket: &mut Bucket, now: Duration) -> Option<Duration> {
         while self.through <= now + SLACK {
-            // All pay as much in their turn, so that all get as much.
+            // All links pay equal amounts in turn, so all get equal shares.
             if self.owed < PAYMENT_BYTES {
                 return None;
             }
@@ -124,26 +124,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_given_at_once_and_the_rest_when_it_has_come() {
+    fn a_full_bucket_gives_at_once_and_an_empty_one_at_its_rate() {
         check(&[(0, 1_000, 0), (0, 500, 500), (0, 500, 1_000), (1_000, 0, 0)], 1_000, 1_000);
-        // It fills while nobody takes, and no further than to its burst.
+        // It fills up to its burst while nobody takes.
         check(&[(0, 1_000, 0), (600, 600, 0), (9_000, 1_000, 0), (9_000, 1, 1)], 1_000, 1_000);
         check(&[(5_000, 1_000, 1_000), (5_000, 0, 1_000)], 1_000, 0);
     }
 
     #[test]
-    fn a_rate_that_changes_changes_the_rest() {
+    fn a_new_rate_holds_for_the_bytes_still_owed() {
         let mut bucket = Bucket::new(1_000, 0);
         assert!(is_about(bucket.take(SECOND, 1_000), SECOND));
         bucket.set_rate(SECOND + SECOND / 2, 250);
         assert_eq!(bucket.rate(), RATE_MIN);
         bucket.set_rate(SECOND + SECOND / 2, 500);
-        // Of the 1,000 bytes 500 have come, and the others take a second now.
+        // 500 of the 1,000 bytes have come; the others take a second at the new rate.
         assert!(is_about(bucket.take(SECOND + SECOND / 2, 0), SECOND));
     }
 
     #[test]
-    fn a_clock_that_stands_or_years_that_pass_do_no_harm() {
+    fn a_stopped_clock_and_the_longest_times_do_no_harm() {
         let ages = Duration::MAX;
         let mut bucket = Bucket::new(u64::MAX, u64::MAX);
         assert_eq!(bucket.take(ages, RATE_MAX), Duration::ZERO);
@@ -154,8 +154,8 @@ mod tests {
         }
     }
 
-    /// Links that always have something to send, each in messages of its own size, for so long: how many bytes
-    /// each has sent.
+    /// Simulates links that always have messages of their own size to send, until `last`. Returns the bytes
+    /// sent by each.
     fn send(bucket: &mut Bucket, sizes: &[u64], last: Duration) -> Vec<u64> {
         let mut links: Vec<(Share, Duration, u64)> =
             sizes.iter().map(|_| (Share::default(), Duration::ZERO, 0)).collect();
@@ -178,8 +178,7 @@ mod tests {
     }
 
     proptest! {
-        /// Over any time a bucket gives its burst and its rate, not a byte more, and not a byte less
-        /// to whoever takes all the time.
+        /// Over any time a busy bucket gives exactly its burst and its rate.
         #[test]
         fn no_fraction_is_lost(
             rate in RATE_MIN..1_000_000_000,
@@ -198,7 +197,7 @@ mod tests {
         }
 
         #[test]
-        fn links_that_share_a_bucket_get_as_much_each(
+        fn links_that_share_a_bucket_get_equal_shares(
             rate in 10_000u64..1_000_000,
             sizes in prop::collection::vec(64u64..65_536, 1..8),
         ) {
@@ -207,7 +206,7 @@ mod tests {
             let seconds = 20 + 65_536 * 20 / rate;
             let sent = send(&mut bucket, &sizes, Duration::from_secs(seconds));
             let (all, most) = (sent.iter().sum::<u64>(), sizes.iter().max().unwrap());
-            // Each may have sent a message that it has still to pay for, and a little more.
+            // Each link may still owe one message and a little more.
             let owed: u64 = sizes.iter().map(|it| it + PAYMENT_BYTES).sum::<u64>() + rate / 500;
             prop_assert!(all <= rate * seconds + burst + owed, "{sent:?}");
             prop_assert!(rate * seconds <= all + PAYMENT_BYTES * sizes.len() as u64, "{sent:?}");

@@ -1,8 +1,7 @@
-//! Links between members: what goes over one, in which order, and how fast.
+//! Links between members: frames, their order and their pace.
 //!
-//! A link is one connection ([`net::peer`]) between two members. [`Hub`] keeps them: it connects, accepts, and
-//! sees to it that there is one between two members. Whoever decides what is said has a [`Link`] in hand and
-//! gets [`Event`]s.
+//! A link is one connection ([`net::peer`]) between two members. [`Hub`] keeps the links: it connects, accepts, and
+//! makes sure that there is only one between two members. Its user sends over a [`Link`] and receives [`Event`]s.
 
 pub mod call;
 mod caller;
@@ -25,7 +24,7 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 pub use caller::Caller;
-pub use hub::{Command, EVENTS_MAX, Hub, Known, LINKS_MAX, Neighbor};
+pub use hub::{Command, EVENTS_MAX, Hub, KeyCheck, LINKS_MAX, Neighbor};
 
 use crate::id::MemberId;
 use crate::limit::{Bucket, Share};
@@ -38,95 +37,95 @@ use queue::Queue;
 /// A bucket that several links may share.
 pub type Limit = Arc<Mutex<Bucket>>;
 
-/// Most answers about the link itself that wait to be sent; who asks for more gets none.
+/// Most replies about the link itself that wait to be sent; further requests get none.
 const REPLIES_MAX: usize = 64;
 
-/// Something happened on a link, or was tried to be one.
+/// An event on a link, or in making one.
 #[derive(Debug)]
 pub enum Event {
     /// A link is up. If there was another one to the same member, that one goes down.
     Up(Link),
-    /// Something came over a link.
+    /// A message came over a link.
     Message(Link, Bytes),
-    /// How fast the link was while it was busy, in either direction.
+    /// The rate of the link while it was busy, in either direction.
     Goodput(Link, Sample),
-    /// A probe is over: bytes a second, or nothing that could be said.
+    /// A probe has ended: bytes a second, or no result.
     Probed(Link, Option<u64>),
-    /// A null call and its answer took so long.
+    /// The duration of a null call and its answer.
     RoundTrip(MemberId, Duration),
     /// There is room again on a link that was full.
     Room(Link),
-    /// A link is down: this one, whatever other there may be to the same member.
+    /// This link is down; there may be another one to the same member.
     Down(Link, End),
-    /// A member cannot be connected to; it is tried again after so long, or not at all.
+    /// A member cannot be connected to.
     Unreachable {
-        /// Whose address this is.
+        /// The member and its address.
         neighbor: Neighbor,
-        /// Why.
+        /// The reason.
         error: net::peer::Error,
-        /// The next attempt.
+        /// Time until the next attempt; none if there will be none.
         again: Option<Duration>,
     },
-    /// Somebody came in and was not let in.
+    /// An incoming connection was refused.
     Refused {
-        /// From where.
+        /// Its address.
         address: SocketAddr,
-        /// The key that was shown.
+        /// The key that it showed.
         key: [u8; 32],
-        /// What it was told.
+        /// The reason that it was given.
         reason: Reason,
     },
 }
 
-/// Why a link is down.
+/// Reason why a link is down.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum End {
     /// This end closed it.
     #[error("closed here: {}", .0.text())]
     Here(Reason),
-    /// The other end closed it, and said why.
+    /// The other end closed it, with a reason.
     #[error("closed by {}: {}", .member, .reason.text())]
     There {
-        /// Who closed it.
+        /// The other end.
         member: MemberId,
-        /// Why.
+        /// Its reason.
         reason: Reason,
     },
-    /// The connection broke, or the other end closed it without a word.
+    /// The connection broke, or the other end closed it without a reason.
     #[error("the connection to {member} broke: {source}")]
     Broken {
-        /// To whom.
+        /// The other end.
         member: MemberId,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// Nothing came for [`pulse::DEAD`].
     #[error("nothing came from {member} for {} s", pulse::DEAD.as_secs())]
     Dead {
-        /// From whom.
+        /// The other end.
         member: MemberId,
     },
-    /// It sends or takes less than [`pulse::SLOW_BYTES`] in [`pulse::SLOW`].
+    /// It sends or reads less than [`pulse::SLOW_BYTES`] in [`pulse::SLOW`].
     #[error("{member} sends or takes less than 16 KiB in {} s", pulse::SLOW.as_secs())]
     Slow {
-        /// Who does.
+        /// The other end.
         member: MemberId,
     },
-    /// What came was no frame.
-    #[error("{member} sent what is no frame: {source}")]
+    /// The bytes that came are no frame.
+    #[error("{member} sent an invalid frame: {source}")]
     Frame {
-        /// Who did.
+        /// The other end.
         member: MemberId,
-        /// What is wrong with it.
+        /// What is wrong with the bytes.
         source: frame::Error,
     },
 }
 
-/// Why a message was not taken.
+/// Reason why a message was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// There is no room; an [`Event::Room`] will say when there is.
+    /// There is no room; an [`Event::Room`] reports when there is.
     #[error("the link has more to send than it can hold")]
     Full,
     /// It would be longer than [`frame::MESSAGE_BYTES_MAX`].
@@ -137,7 +136,7 @@ pub enum SendError {
     Down,
 }
 
-/// Bytes that have gone over a link, frames included and TLS not.
+/// Bytes sent and received over a link, with frames, without TLS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Received.
@@ -146,7 +145,7 @@ pub struct Traffic {
     pub bytes_out: u64,
 }
 
-/// This member's end of a link; clones are the same.
+/// This member's end of a link; all clones are the same link.
 #[derive(Clone)]
 pub struct Link {
     shared: Arc<Shared>,
@@ -158,25 +157,25 @@ struct Shared {
     address: SocketAddr,
     is_dialed: bool,
     call_key: Option<[u8; 32]>,
-    /// When this member started: what all times count from.
+    /// Start of this member, from which all times count.
     started: Instant,
     since: Duration,
-    state: Mutex<State>,
-    /// There is something to send.
+    state: Mutex<LinkState>,
+    /// Notified when there is something to send.
     wake: Notify,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
 }
 
-struct State {
+struct LinkState {
     queue: Queue,
-    /// What this end has to say about the link itself.
+    /// Replies of this end about the link itself.
     replies: Vec<Frame>,
     limits: Vec<(Limit, Share)>,
     probing: Option<Probing>,
     pulse: Pulse,
     closing: Option<Reason>,
-    /// Whether somebody has been told that there is no room, and not yet that there is.
+    /// Whether a sender was refused for lack of room, and no `Room` was reported since.
     is_full: bool,
     is_down: bool,
 }
@@ -198,7 +197,7 @@ impl Eq for Link {}
 impl Link {
     fn new(stream: &net::peer::Stream, started: Instant) -> Self {
         let now = net::clock::monotonic().saturating_duration_since(started);
-        let state = State {
+        let state = LinkState {
             queue: Queue::new(),
             replies: Vec::new(),
             limits: Vec::new(),
@@ -224,63 +223,63 @@ impl Link {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Who is at the other end.
+    /// Returns the id of the other end.
     #[must_use]
     pub fn member(&self) -> MemberId {
         self.shared.member
     }
 
-    /// The public key of the other end.
+    /// Returns the public key of the other end.
     #[must_use]
     pub fn key(&self) -> [u8; 32] {
         self.shared.key
     }
 
-    /// Where the other end is; if it has dialed, its port is of no use.
+    /// Returns the address of the other end; if that end has dialed, its port is of no use.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.shared.address
     }
 
-    /// Whether this end has connected, and not accepted.
+    /// Returns whether this end has connected, and not accepted.
     #[must_use]
     pub fn is_dialed(&self) -> bool {
         self.shared.is_dialed
     }
 
-    /// The key for null calls that both ends have from this link.
+    /// Returns the key for null calls that both ends have from this link.
     #[must_use]
     pub fn call_key(&self) -> Option<[u8; 32]> {
         self.shared.call_key
     }
 
-    /// When it came up, on the member's own clock since its start.
+    /// Returns when it came up, on the member's own clock since its start.
     #[must_use]
     pub fn since(&self) -> Duration {
         self.shared.since
     }
 
-    /// Whether messages are still taken.
+    /// Returns whether messages are still taken.
     #[must_use]
     pub fn is_up(&self) -> bool {
         let state = self.state();
         !state.is_down && state.closing.is_none()
     }
 
-    /// Sends a message that is no chunk; it goes before all chunks.
+    /// Sends a message that is not a chunk; it goes before all chunks.
     ///
     /// # Errors
     ///
-    /// There is no room, or the link is down. Say it again later, or give the link up.
+    /// There is no room, or the link is down. Send it again later, or close the link.
     pub fn send(&self, message: Bytes) -> Result<(), SendError> {
         self.push(message, Queue::push)
     }
 
-    /// Sends the message that brings the chunk of this hash; of smaller `class` first, and of one class in order.
+    /// Sends a message with the chunk of this hash. Smaller classes go first; each class keeps its order.
     ///
     /// # Errors
     ///
-    /// There is no room in this class, or the link is down. Send it when there is.
+    /// There is no room in this class, or the link is down. Send it again when there is room.
     pub fn send_chunk(&self, class: u8, hash: [u8; 32], message: Bytes) -> Result<(), SendError> {
         self.push(message, |queue, message| queue.push_chunk(class, hash, message))
     }
@@ -306,36 +305,36 @@ impl Link {
         Ok(())
     }
 
-    /// Takes back a chunk that has not gone yet. Returns whether it has not.
+    /// Cancels a chunk. Returns whether it had not been sent.
     pub fn cancel(&self, hash: &[u8; 32]) -> bool {
         self.state().queue.cancel(hash)
     }
 
-    /// Bytes that wait to be sent.
+    /// Returns how many bytes wait to be sent.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.state().queue.bytes()
     }
 
-    /// Sets the buckets that what is sent is paid from.
+    /// Sets the buckets that pay for sent bytes.
     pub fn set_limits(&self, limits: Vec<Limit>) {
         self.state().limits = limits.into_iter().map(|it| (it, Share::default())).collect();
         self.shared.wake.notify_one();
     }
 
-    /// Begins to probe the bandwidth, unless that is being done; the answer is an [`Event::Probed`].
+    /// Starts a probe of the bandwidth, unless one is under way; the result is an [`Event::Probed`].
     pub fn probe(&self, round_trip: Duration) {
         self.state().probing.get_or_insert_with(|| Probing::new(round_trip));
         self.shared.wake.notify_one();
     }
 
-    /// Closes the link; the other end is told why. What waits is not sent.
+    /// Closes the link, and gives the other end the reason. Waiting messages are not sent.
     pub fn close(&self, reason: Reason) {
         self.state().closing.get_or_insert(reason);
         self.shared.wake.notify_one();
     }
 
-    /// What has gone over the link so far.
+    /// Returns the traffic so far.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         Traffic {
@@ -348,8 +347,8 @@ impl Link {
         net::clock::monotonic().saturating_duration_since(self.shared.started)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Whoever panicked while it had the lock left each part as it was.
+    fn state(&self) -> MutexGuard<'_, LinkState> {
+        // A thread that panicked with the lock left each field valid.
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -363,5 +362,5 @@ impl Link {
     }
 }
 
-/// What the key for null calls is taken from the connection as.
+/// TLS exporter label of the key for null calls.
 const CALL_LABEL: &str = "EXPORTER-harvest-null-call";

@@ -1,10 +1,9 @@
-//! What members say to each other about content, and how it is written.
+//! Messages between members about content, and their wire forms.
 //!
-//! Source: TR §8; the forms are ours (docs/replication.md, "Messages").
+//! Source: TR §8; the forms are ours (docs/links.md, "Frames").
 //!
-//! A message begins with a byte that says which it is; numbers have their greatest byte first, texts and lists
-//! their length before them. Everything is bounded, and what has bytes left over is refused: whoever sends it is
-//! broken, or lies.
+//! A message begins with a byte for its kind. Numbers are big-endian; texts and lists follow their length.
+//! All lengths are bounded. A message with bytes left over is refused: its sender is faulty or lies.
 //!
 //! Sans-I/O.
 
@@ -16,9 +15,9 @@ mod tests;
 use crate::id::{GroupId, MemberId};
 use crate::version::{Hash, Namespace, Number, Version};
 
-pub use wire::ParseError;
+pub use wire::MessageError;
 
-/// Most chunks that one message asks for, or takes back.
+/// Most chunks that one message requests or cancels.
 pub const CHUNKS_MAX: usize = 256;
 /// Longest chunk, in bytes.
 pub const CHUNK_BYTES_MAX: usize = 64 << 10;
@@ -27,72 +26,72 @@ pub const NAMESPACES_MAX: usize = 1_024;
 /// Longest message between the machines of a group, in bytes.
 pub const GROUP_BYTES_MAX: usize = 272 << 10;
 
-/// What one member says to another.
+/// A message from one member to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// To the machine of that group: charters, joins, estimates.
+    /// To the group's state machine: charters, joins, estimates.
     Group {
-        /// Which group.
+        /// The group.
         group: GroupId,
-        /// What it says, at most [`GROUP_BYTES_MAX`] bytes.
+        /// The machine's own message, at most [`GROUP_BYTES_MAX`] bytes.
         bytes: Vec<u8>,
     },
     /// There is a new version.
     Announce(Announcement),
-    /// An origin has said two things of one version: both of them.
+    /// Two different versions of one number that an origin has signed.
     Evidence {
-        /// Where it is a matter.
+        /// The group of the namespace.
         group: GroupId,
-        /// One of them, as [`Version::to_bytes`].
+        /// One version, as [`Version::to_bytes`].
         first: Vec<u8>,
         /// The other.
         second: Vec<u8>,
     },
-    /// What the sender knows of a group's versions, in short.
+    /// A digest of the versions of a group that the sender knows.
     Digest {
-        /// Of which group.
+        /// The group.
         group: GroupId,
-        /// Over all [`Known`], in order.
+        /// The digest over all [`VersionSummary`], in order.
         digest: [u8; 16],
     },
-    /// What the sender knows of a group's versions, one by one.
+    /// The versions of a group that the sender knows, one by one.
     Versions {
-        /// Of which group.
+        /// The group.
         group: GroupId,
-        /// Whether the sender asks for the receiver's in return.
+        /// Whether the sender asks for the receiver's list in return.
         asks: bool,
         /// At most [`NAMESPACES_MAX`], in the order of their namespaces.
-        known: Vec<Known>,
+        known: Vec<VersionSummary>,
     },
     /// The sender has a version whole, and readers see it.
     Held {
-        /// Of what.
+        /// The namespace.
         namespace: Namespace,
-        /// Which one.
+        /// The version's number.
         number: Number,
     },
-    /// Send these chunks, as soon as they are there.
+    /// Send these chunks as soon as you have them.
     Request(Request),
-    /// Do not send these any more.
+    /// Do not send these chunks any more.
     Cancel(Vec<Hash>),
-    /// A chunk, at most [`CHUNK_BYTES_MAX`] bytes; it says itself which one.
+    /// A chunk, at most [`CHUNK_BYTES_MAX`] bytes; its hash identifies it.
     Chunk(Vec<u8>),
-    /// The sender has none of these, nor does it expect them.
+    /// The sender neither has these chunks nor expects them.
     Gone(Vec<Hash>),
 }
 
-/// A version, and how it came into a group. At most 200 bytes with the length before it.
+/// A version and its route into a group. At most 200 bytes with the length before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announcement {
     /// The group through which it goes.
     pub group: GroupId,
-    /// How far that group is from the origin.
+    /// The way into that group.
     pub route: Route,
-    /// The version as [`Version::to_bytes`]: whoever hears of it checks it first.
+    /// The version as [`Version::to_bytes`]; the receiver checks it first.
     pub version: Vec<u8>,
 }
 
-/// How a version came into a group: the smaller is the better, everywhere the same.
+/// The way of a version into a group. All members prefer the smaller one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Route {
     /// Groups between the origin's and this one: 0 in the origin's own.
@@ -101,41 +100,41 @@ pub struct Route {
     pub entry: MemberId,
 }
 
-/// What a member knows of a namespace.
+/// The newest version of a namespace that a member knows, in short.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// Of which.
+pub struct VersionSummary {
+    /// The namespace.
     pub namespace: Namespace,
-    /// The newest version that it has heard of.
+    /// The number of the newest version.
     pub number: Number,
-    /// The first half of that version's root, by which different versions of one number are found.
+    /// The first half of that version's root. It reveals different versions of one number.
     pub root: [u8; 16],
-    /// The number that two versions have, if there are any.
+    /// The number that two different versions have, if there are such.
     pub contradicted: Option<Number>,
 }
 
-/// Which chunks are asked for.
+/// A request for chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Of which namespace they are.
+    /// The namespace of the chunks.
     pub namespace: Namespace,
-    /// Of which version.
+    /// The version's number.
     pub number: Number,
-    /// The smaller ones go first.
+    /// Smaller priorities go first.
     pub priority: u8,
     /// At most [`CHUNKS_MAX`], in the order in which they are needed.
     pub chunks: Vec<Hash>,
 }
 
 impl Announcement {
-    /// Announces a version that came on this route.
+    /// Makes the announcement of a version that came on this route.
     pub fn new(group: GroupId, route: Route, version: &Version) -> Self {
         Self { group, route, version: version.to_bytes() }
     }
 }
 
 impl Message {
-    /// Writes it; lists that are too long are cut.
+    /// Writes the message; lists that are too long are cut.
     pub fn to_bytes(&self) -> Vec<u8> {
         wire::write(self)
     }
@@ -145,12 +144,12 @@ impl Message {
         wire::write_chunk(bytes)
     }
 
-    /// Reads what [`Message::to_bytes`] writes, and nothing else.
+    /// Reads exactly the bytes that [`Message::to_bytes`] writes.
     ///
     /// # Errors
     ///
-    /// The bytes are no message: close the link, and say who sent it.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError> {
+    /// The bytes are not a message: close the link, and report the sender.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, MessageError> {
         wire::read(bytes)
     }
 }

@@ -1,4 +1,4 @@
-//! What a member says of itself to Prometheus.
+//! Prometheus metrics of a member.
 //!
 //! Sans-I/O.
 
@@ -10,7 +10,7 @@ use crate::status::{CollectionStatus, GroupStatus, ListedStatus, Standings, Stat
 pub(crate) fn samples(status: &Status) -> Vec<Sample> {
     let mut samples = Vec::new();
     let notes = status.notes_total as f64;
-    let help = "What an administrator may want to know, since the start.";
+    let help = "Notes for the administrator, since the start.";
     samples.push(Sample::counter("harvest_replicator_notes_total", help, notes));
     samples.extend(status.ready.samples());
     for group in &status.groups {
@@ -20,9 +20,9 @@ pub(crate) fn samples(status: &Status) -> Vec<Sample> {
         let members = group.members.len() as f64;
         samples.push(gauge("harvest_replicator_members", "Members of a group.", members));
         let silent = group.members.iter().filter(|it| it.is_silent).count() as f64;
-        let help = "Members of a group that nothing is heard of.";
+        let help = "Silent members of a group.";
         samples.push(gauge("harvest_replicator_members_silent", help, silent));
-        let help = "How often another has begun to lead a group.";
+        let help = "Number of changes of a group's leader.";
         samples.push(gauge("harvest_replicator_epoch", help, group.epoch as f64));
         let help = "1 while this member leads a group.";
         let leads = group.leader.as_ref() == Some(&status.id);
@@ -37,19 +37,19 @@ pub(crate) fn samples(status: &Status) -> Vec<Sample> {
             let sample = Sample::gauge(name, help, value).with("tree", tree.name.as_str());
             sample.with("writer", tree.writer.as_str())
         };
-        let help = "1 while readers see the newest version that was heard of.";
+        let help = "1 while readers see the newest known version.";
         let is_newest = tree.held.is_some() && (tree.newest.is_none() || tree.held == tree.newest);
         samples.push(gauge("harvest_replicator_tree_newest", help, f64::from(is_newest)));
         let help = "Bytes of all files that readers see.";
         samples.push(gauge("harvest_replicator_tree_bytes", help, tree.bytes as f64));
         let missing = tree.fetching.as_ref().map_or(0, |it| it.missing) as f64;
-        let help = "Bytes of a newer version that are to come, as far as is known.";
+        let help = "Bytes of a newer version that are missing, as far as known.";
         samples.push(gauge("harvest_replicator_tree_missing_bytes", help, missing));
         let damaged = tree.damaged.len() as f64;
-        let help = "Files that are not as they were written.";
+        let help = "Damaged files.";
         samples.push(gauge("harvest_replicator_tree_damaged", help, damaged));
         if let Some(watch) = &tree.watch {
-            let help = "1 while changes of a tree are heard of, and not just looked for.";
+            let help = "1 while a tree is watched by events, and not only by regular walks.";
             let is_heard = f64::from(watch.problem.is_none());
             samples.push(gauge("harvest_replicator_tree_watched", help, is_heard));
         }
@@ -58,9 +58,9 @@ pub(crate) fn samples(status: &Status) -> Vec<Sample> {
     for link in &status.links {
         let labeled = |sample: Sample| sample.with("member", link.member.as_str());
         let counter = |name, help, value: u64| labeled(Sample::counter(name, help, value as f64));
-        let help = "Bytes that came over the present link, without what TLS adds.";
+        let help = "Bytes received over the present link, without those of TLS.";
         samples.push(counter("harvest_replicator_link_in_bytes_total", help, link.bytes_in));
-        let help = "Bytes that went over the present link, without what TLS adds.";
+        let help = "Bytes sent over the present link, without those of TLS.";
         samples.push(counter("harvest_replicator_link_out_bytes_total", help, link.bytes_out));
         let waiting = link.waiting as f64;
         let help = "Bytes that wait to be sent.";
@@ -73,12 +73,12 @@ pub(crate) fn samples(status: &Status) -> Vec<Sample> {
     samples
 }
 
-/// How many members of a group have which version of a tree.
+/// Returns how many members of a group have which version of a tree.
 fn standings(group: &GroupStatus, tree: &ListedStatus) -> Vec<Sample> {
     let Standings { newest, behind, nothing, unknown } = tree.standings;
     let (name, writer) = tree.tree.split_once('@').unwrap_or((&tree.tree, ""));
-    let help = "Members of a group by what they have of a tree: the newest version, an older one, \
-                nothing, or what is not known.";
+    let help = "Members of a group by their version of a tree: the newest, an older one, none, or \
+                an unknown one.";
     let one = |(standing, count): (&'static str, u64)| {
         let sample = Sample::gauge("harvest_replicator_tree_members", help, count as f64);
         let sample = sample.with("group", group.name.as_str()).with("tree", name);
@@ -102,10 +102,10 @@ fn collection(tree: &TreeStatus, status: &CollectionStatus) -> Vec<Sample> {
         let is_well = u64::from(status.problem.is_none());
         samples.push(gauge("harvest_replicator_collection_followed", help, is_well));
     }
-    let help = "1 while nothing is here of what was purged at the origin of a collection.";
+    let help = "1 while no data is here that was purged at the origin of a collection.";
     let is_purged = u64::from(status.unpurged.is_none());
     samples.push(gauge("harvest_replicator_collection_purged", help, is_purged));
-    let help = "1 while the log of a collection can be folded here; status says why not.";
+    let help = "1 while the log of a collection can be folded here; the status tells why not.";
     let is_folded = u64::from(status.unfolded.is_none());
     samples.push(gauge("harvest_replicator_collection_folded", help, is_folded));
     let help = "Deltas that the feed of a collection has answered here.";

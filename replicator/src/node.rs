@@ -1,4 +1,4 @@
-//! A member that runs: its links, its groups, its trees and collections, and its administrator.
+//! A running member: its links, its groups, its trees and collections, and its administrator's commands.
 //!
 //! ```text
 //! link::Hub ─events→ core ─commands→ link::Hub
@@ -6,6 +6,7 @@
 //!       groups (one group::Group each), replica::Replica, spaces (chunks in, switch),
 //!       links (chunks out), measuring, sources (watching, following), feeds: what to do
 //!                     │ Job ↓ ↑ Done
+//!                    job: slow work
 //!                    job: does what takes long
 //! ```
 //!
@@ -13,23 +14,23 @@
 
 mod ask;
 mod core;
+mod directories;
 mod feeds;
 mod following;
+mod group_status;
 mod groups;
 mod invitations;
 mod job;
-mod kept;
 mod links;
 mod measuring;
 mod notes;
 mod own;
-mod places;
 mod publishing;
 mod serving;
 mod sources;
 mod space;
 mod spaces;
-mod telling;
+mod state_files;
 mod verifying;
 mod versions;
 mod watching;
@@ -46,15 +47,15 @@ pub(crate) use self::ask::Asks;
 use self::ask::{ASKS_MAX, Ask};
 pub(crate) use self::core::Core;
 pub(crate) use self::feeds::Feeds;
-pub use self::invitations::{Printed, invitation};
-use self::kept::Kept;
+pub use self::invitations::{InvitationLine, invitation};
+use self::state_files::StateFiles;
 use crate::config::Config;
 use crate::error::Error;
 use crate::id::{InvitationId, MemberId};
 use crate::status::{Published, Report, Status};
 use crate::version::Name;
 
-/// A handle on a member: cheap to clone, usable while it runs.
+/// A handle on a running member; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Handle {
     ask: mpsc::Sender<Ask>,
@@ -63,7 +64,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// A handle on a member that is to run, and where that takes what is asked.
+    /// Returns a handle on a member that will run, and the receiver of its commands.
     pub(crate) fn new(control: Control) -> (Self, Asks) {
         let (ask, asks) = mpsc::channel(ASKS_MAX);
         (Self { ask, control }, asks)
@@ -75,53 +76,55 @@ impl Handle {
         answer.await.map_err(|_gone| Error::Stopped)
     }
 
-    /// Everything an administrator asks first.
+    /// Returns the status for the administrator.
     ///
     /// # Errors
     ///
-    /// It has stopped.
+    /// The member has stopped.
     pub async fn status(&self) -> Result<Status, Error> {
         Ok(*self.ask(Ask::Status).await?)
     }
 
-    /// Publishes a tree of the settings, by its name or its directory. `accepts_loss`: also if much of it is gone.
+    /// Publishes a tree of the settings, by its name or its directory; with `accepts_loss` even if much of it is gone.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] says what is wrong with the tree; readers see what they saw. Or it has stopped.
+    /// [`Error::Refused`] tells what is wrong with the tree; readers keep the version they had. Or the member
+    /// has stopped.
     pub async fn publish(&self, tree: String, accepts_loss: bool) -> Result<Published, Error> {
         let answer = self.ask(|reply| Ask::Publish { tree, accepts_loss, reply }).await?;
         answer.map_err(Error::Refused)
     }
 
-    /// Reads all that readers see of a tree, or of all of them; what is damaged is fetched again.
+    /// Reads all files of a tree that readers see, or of all trees. Damaged files are fetched again.
     ///
     /// # Errors
     ///
-    /// There is no such tree, or it cannot be read. Or it has stopped.
+    /// There is no such tree, or it cannot be read. Or the member has stopped.
     pub async fn verify(&self, tree: Option<String>) -> Result<Vec<Report>, Error> {
         self.ask(|reply| Ask::Verify(tree, reply)).await?.map_err(Error::Refused)
     }
 
-    /// A new line by which one member can join a group, for so long or a day; its name may be left out if there is one
-    /// alone. If another leads the group and no time is said, one that is no pass.
+    /// Returns a new line by which one member can join a group, valid for so long (default: a day). If there
+    /// is only one group, its name may be left out. If another member leads the group and `valid` is `None`,
+    /// the line has no secret.
     ///
     /// # Errors
     ///
-    /// There is no such group, this member is not in it yet, or another leads it. Or it has stopped.
+    /// There is no such group, this member is not in it yet, or another leads it. Or the member has stopped.
     pub async fn invite(
         &self,
         group: Option<Name>,
         valid: Option<Duration>,
-    ) -> Result<Printed, Error> {
+    ) -> Result<InvitationLine, Error> {
         self.ask(|reply| Ask::Invite(group, valid, reply)).await?.map_err(Error::Refused)
     }
 
-    /// Withdraws an invitation; returns its id. Who came by it stays.
+    /// Withdraws an invitation; returns its id. The member that came by it stays.
     ///
     /// # Errors
     ///
-    /// There is no such group or invitation, or another leads the group. Or it has stopped.
+    /// There is no such group or invitation, or another leads the group. Or the member has stopped.
     pub async fn revoke(
         &self,
         group: Option<Name>,
@@ -130,20 +133,20 @@ impl Handle {
         self.ask(|reply| Ask::Revoke(group, id, reply)).await?.map_err(Error::Refused)
     }
 
-    /// Has this member lead a group, whoever does now; returns the group's name.
+    /// Makes this member lead a group, whoever leads it now; returns the group's name.
     ///
     /// # Errors
     ///
-    /// It may not lead that group. Or it has stopped.
+    /// The member may not lead that group. Or it has stopped.
     pub async fn lead(&self, group: Option<Name>) -> Result<String, Error> {
         self.ask(|reply| Ask::Lead(group, reply)).await?.map_err(Error::Refused)
     }
 
-    /// Notes what its administrator may want to read, beside what it notes by itself.
+    /// Adds a note for the administrator to the member's own notes.
     ///
     /// # Errors
     ///
-    /// It has stopped.
+    /// The member has stopped.
     pub async fn note(&self, text: String) -> Result<(), Error> {
         self.ask(|reply| Ask::Note(text, reply)).await
     }
@@ -152,7 +155,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// They differ where only a restart helps; then nothing is changed. Or it has stopped.
+    /// They differ where only a restart helps; then nothing is changed. Or the member has stopped.
     pub async fn reload(&self, config: Config) -> Result<(), Error> {
         let settings = config.daemon.clone();
         self.ask(|reply| Ask::Reload(Arc::new(config), reply)).await??;
@@ -161,12 +164,12 @@ impl Handle {
     }
 }
 
-/// The id of the member whose data directory this is: of the key there, which is made if there is none.
+/// Returns the id of the member with this data directory, from its key, which is made if there is none.
 ///
 /// # Errors
 ///
 /// The data directory cannot be used.
 pub fn identity(data: &Path) -> Result<MemberId, Error> {
-    let _kept = Kept::open(data)?;
+    let _files = StateFiles::open(data)?;
     Ok(MemberId::of(&Identity::load_or_create(data)?.public()))
 }

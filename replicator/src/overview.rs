@@ -1,19 +1,19 @@
-//! A member's overview, in words.
+//! The overview of a member, as sentences for its page.
 //!
 //! Sans-I/O.
 
-use daemon::Listening;
+use daemon::ListenerStatus;
 use daemon::overview::{Overview, Trouble};
 use web::templates::grouped;
 
 use crate::status::{Status, TreeStatus};
 
-/// What the administration has beside the page.
+/// Pages of the administration besides the overview.
 const LINKS: &[(&str, &str)] =
     &[("status", "Status"), ("topology.svg", "Topology"), ("metrics", "Metrics")];
 
-/// Returns what there is to say.
-pub(crate) fn overview(status: &Status, listening: &Listening) -> Overview {
+/// Returns the overview.
+pub(crate) fn overview(status: &Status, listening: &ListenerStatus) -> Overview {
     let listed = || status.trees.iter().filter(|it| it.is_listed);
     let collections = listed().filter(|it| it.collection.is_some()).count();
     let count = |it: usize| grouped(it as u64);
@@ -41,7 +41,7 @@ pub(crate) fn overview(status: &Status, listening: &Listening) -> Overview {
 fn damaged(tree: &TreeStatus) -> Option<Trouble> {
     let first = tree.damaged.first()?;
     let what = format!(
-        "{} of its files are not as they were written, {first} for one; they are fetched again",
+        "{} of its files are damaged, the first is {first}; they are fetched again",
         grouped(tree.damaged.len() as u64)
     );
     let command = format!("harvest replicator verify {}@{}", tree.name, tree.writer);
@@ -59,7 +59,7 @@ mod tests {
     use crate::status::FetchStatus;
 
     #[test]
-    fn what_is_damaged_and_what_is_fetched_is_said() {
+    fn damaged_and_fetched_trees_are_named() {
         let fetching = FetchStatus { version: "7".to_owned(), ..FetchStatus::default() };
         let tree = TreeStatus {
             name: "papers".to_owned(),
@@ -70,11 +70,11 @@ mod tests {
             ..TreeStatus::default()
         };
         let status = Status { trees: vec![tree], ..Status::default() };
-        let said = overview(&status, &Listening::default());
-        let told: Vec<&str> = said.troubles.iter().map(|it| it.about.as_str()).collect();
-        assert_eq!(told, ["papers"]);
-        assert!(said.troubles[0].what.contains("a/b"));
-        assert_eq!(said.now, ["Version 7 of papers is fetched."]);
-        assert_eq!(said.facts[1], ("Trees", "1".to_owned()));
+        let shown = overview(&status, &ListenerStatus::default());
+        let about: Vec<&str> = shown.troubles.iter().map(|it| it.about.as_str()).collect();
+        assert_eq!(about, ["papers"]);
+        assert!(shown.troubles[0].what.contains("a/b"));
+        assert_eq!(shown.now, ["Version 7 of papers is fetched."]);
+        assert_eq!(shown.facts[1], ("Trees", "1".to_owned()));
     }
 }

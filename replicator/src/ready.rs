@@ -1,7 +1,7 @@
-//! Whether a member can do what it is for: `/readyz`.
+//! Readiness of a member, for `/readyz`.
 //!
-//! A member that is behind is ready: readers see a version or the next, whole. So is one that others have fallen
-//! silent to. One that cannot take a version is not: it stays behind until somebody sees to it.
+//! A member that is behind is ready: readers see a complete version, the old or the next. So is a member to which
+//! others have fallen silent. A member that cannot take a version is not: it stays behind until an administrator acts.
 //!
 //! Sans-I/O.
 
@@ -12,60 +12,60 @@ use crate::status::{GroupStatus, TreeStatus};
 /// Most trees and groups that are named.
 const NAMED_MAX: usize = 10;
 
-/// Judges by what the member says of itself.
+/// Returns the readiness by the member's status.
 pub(crate) fn readiness(groups: &[GroupStatus], trees: &[TreeStatus]) -> Readiness {
     let joining = groups.iter().filter(|it| !it.is_member).map(|it| it.name.clone());
     let listed = || trees.iter().filter(|it| it.is_listed);
-    let broken = listed().filter_map(|it| Some(format!("{}: {}", named(it), lack(it)?)));
-    let untaken = listed().filter_map(|it| Some(format!("{} {}", named(it), it.failure.as_ref()?)));
+    let broken = listed().filter_map(|it| Some(format!("{}: {}", label(it), missing(it)?)));
+    let untaken = listed().filter_map(|it| Some(format!("{} {}", label(it), it.failure.as_ref()?)));
     let unpublished = trees.iter().filter(|it| it.is_mine).filter_map(|it| {
         let watched = it.watch.as_ref().and_then(|it| it.unpublished.as_ref());
         let followed = it.collection.as_ref().and_then(|it| it.problem.as_ref());
-        Some(format!("{}: {}", named(it), watched.or(followed)?))
+        Some(format!("{}: {}", label(it), watched.or(followed)?))
     });
     Readiness::new([
         Check::new(
             "in-groups",
-            "it is not in all of its groups yet, and asks to be let in",
+            "it is not in all of its groups yet, and asks to join",
             joined(joining),
         ),
         Check::new(
             "replica-whole",
-            "of some trees or collections no version is here, or something is damaged: it is fetched from others",
+            "some trees or collections have no version here, or damaged files: they are fetched from others",
             joined(broken),
         ),
         Check::new(
             "takes-changes",
-            "some versions could not be taken: the disk is full, mostly, and readers see what they saw",
+            "some versions could not be taken, mostly because the disk is full: readers keep the old ones",
             joined(untaken),
         ),
         Check::new(
             "publishes",
-            "some trees or collections of this member's own cannot be published: readers see what they saw",
+            "some trees or collections of this member's own cannot be published: readers keep the old ones",
             joined(unpublished),
         ),
     ])
 }
 
-/// Of a member that has stopped.
+/// Returns the readiness of a member that has stopped.
 pub(crate) fn stopped() -> Readiness {
     let stopped = Some("it has stopped".to_owned());
     Readiness::new([Check::new("replica-whole", "the member is stopping: start it anew", stopped)])
 }
 
-fn named(tree: &TreeStatus) -> String {
+fn label(tree: &TreeStatus) -> String {
     format!("{}@{}", tree.name, tree.writer)
 }
 
-/// What readers of a tree lack.
-fn lack(tree: &TreeStatus) -> Option<String> {
+/// Returns what readers of a tree miss.
+fn missing(tree: &TreeStatus) -> Option<String> {
     if tree.is_contradicted {
         return Some(
             "its writer contradicts itself: was its data directory put back, or copied?".to_owned(),
         );
     }
     if tree.held.is_none() {
-        // What was never published nobody lacks.
+        // Nobody misses a version that was never published.
         return tree.newest.as_ref().map(|_| "no version is here whole".to_owned());
     }
     let first = tree.damaged.first()?;
@@ -73,15 +73,15 @@ fn lack(tree: &TreeStatus) -> Option<String> {
     Some(format!("{count} damaged, {first} the first; `harvest replicator verify` mends it"))
 }
 
-/// All of them in one line; `None`: there are none.
+/// Joins all texts to one line; returns `None` if there are none.
 fn joined(all: impl Iterator<Item = String>) -> Option<String> {
     let all: Vec<String> = all.collect();
     let more = all.len().saturating_sub(NAMED_MAX);
-    let mut said = all.get(..all.len().min(NAMED_MAX))?.join("; ");
+    let mut text = all.get(..all.len().min(NAMED_MAX))?.join("; ");
     if 0 < more {
-        said.push_str(&format!("; and {more} more"));
+        text.push_str(&format!("; and {more} more"));
     }
-    Some(said).filter(|it| !it.is_empty())
+    Some(text).filter(|it| !it.is_empty())
 }
 
 #[cfg(test)]
@@ -107,19 +107,19 @@ mod tests {
         let failed = found.checks.iter().filter_map(|it| Some((&*it.name, it.detail.as_deref()?)));
         assert_eq!(failed.collect::<Vec<_>>(), expected);
         assert_eq!(found.ready, expected.is_empty());
-        let said = serde_json::to_string(&found.for_anybody()).unwrap();
-        assert!(!said.contains("t@w"), "{said}");
+        let json = serde_json::to_string(&found.for_anybody()).unwrap();
+        assert!(!json.contains("t@w"), "{json}");
     }
 
     #[test]
-    fn each_lack_is_named() {
+    fn each_problem_is_named() {
         check(whole(), true, &[]);
         check(whole(), false, &[("in-groups", "g")]);
-        let said = "t@w: 1 damaged, a/b the first; `harvest replicator verify` mends it";
+        let text = "t@w: 1 damaged, a/b the first; `harvest replicator verify` mends it";
         let damaged = vec!["a/b".to_owned()];
-        check(TreeStatus { damaged, ..whole() }, true, &[("replica-whole", said)]);
-        let said = "t@w: no version is here whole";
-        check(TreeStatus { held: None, ..whole() }, true, &[("replica-whole", said)]);
+        check(TreeStatus { damaged, ..whole() }, true, &[("replica-whole", text)]);
+        let text = "t@w: no version is here whole";
+        check(TreeStatus { held: None, ..whole() }, true, &[("replica-whole", text)]);
         let failure = Some("1.2: no room".to_owned());
         let untaken = TreeStatus { failure, ..whole() };
         check(untaken.clone(), true, &[("takes-changes", "t@w 1.2: no room")]);

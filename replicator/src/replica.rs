@@ -1,17 +1,15 @@
-//! One member's part in replication: it hears of versions, has their chunks fetched, and passes both on.
+//! The replica: one member's state machine, which floods versions, fetches their chunks, and passes both on.
 //!
 //! Source: TR §8 (flood-d and mirror-d in one).
 //!
-//! Of each namespace one version is *held* (whole, on disk, what readers see) and at most one is being fetched.
-//! A version that is being fetched is finished before a newer one is begun, unless nobody has it any more: then
-//! members that are slow get something now and then, whatever the pace of its origin. What is held only ever grows
-//! newer.
+//! Of each namespace one version is *held* (whole, on disk, seen by readers), and at most one is being fetched. A
+//! version is finished before a newer one is begun, unless nobody has it any more. So slow members get a version now
+//! and then, however fast the origin publishes. The held version only ever becomes newer.
 //!
 //! # Differences from the paper
 //!
-//! * A version is switched to only when all of it is there, and nothing is deleted because something did not
-//!   answer.
-//! * Chunks go on as they come; versions need not be whole before others have them from here.
+//! * A member switches to a version only when all of it is there. No file is deleted because a member did not answer.
+//! * Chunks are passed on as they come, before the version is whole here.
 //!
 //! Sans-I/O.
 
@@ -29,13 +27,13 @@ pub use action::{Action, Notice};
 use space::Space;
 pub use space::{Failure, Progress};
 
-use crate::fetch::{Came, Fetch, Window};
-use crate::flood::{Flood, Heard, Neighborhood};
+use crate::fetch::{Arrival, Fetch, Window};
+use crate::flood::{Flood, Neighborhood, Outcome};
 use crate::id::{GroupId, MemberId};
 use crate::message::{Message, Request};
 use crate::version::{Hash, Namespace, Number, Version};
 
-/// How often one neighbor after the other is compared with.
+/// Time between two reconciliations; the neighbors take turns.
 pub const COMPARE: Duration = Duration::from_secs(30);
 
 /// A member's part in all its groups.
@@ -45,7 +43,7 @@ pub struct Replica {
     flood: Flood,
     fetch: Fetch,
     spaces: BTreeMap<Namespace, Space>,
-    /// Neighbors whose link is up, and what each holds.
+    /// Neighbors whose link is up, and the versions that each holds.
     up: BTreeMap<MemberId, BTreeMap<Namespace, Number>>,
     compare_at: Duration,
     compared: Option<MemberId>,
@@ -53,7 +51,7 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// Begins without groups.
+    /// Makes a replica without groups.
     pub fn new(me: MemberId) -> Self {
         Self {
             me,
@@ -67,45 +65,45 @@ impl Replica {
         }
     }
 
-    /// What is known of versions.
+    /// Returns the known versions.
     pub fn flood(&self) -> &Flood {
         &self.flood
     }
 
-    /// The version that is held.
+    /// Returns the held version.
     pub fn held(&self, namespace: &Namespace) -> Option<&Version> {
         self.spaces.get(namespace)?.held.as_ref()
     }
 
-    /// All that is held.
+    /// Returns all held versions.
     pub fn holdings(&self) -> impl Iterator<Item = (&Namespace, Number)> {
         self.spaces.iter().filter_map(|(of, it)| Some((of, it.held.as_ref()?.number)))
     }
 
-    /// Where fetching stands; none for what is not being fetched.
+    /// Returns the progress of fetching; `None` if no version is being fetched.
     pub fn progress(&self, namespace: &Namespace) -> Option<&Progress> {
         self.spaces.get(namespace)?.fetching.as_ref()
     }
 
-    /// What a neighbor holds.
+    /// Returns the version that a neighbor holds.
     pub fn held_by(&self, member: MemberId, namespace: &Namespace) -> Option<Number> {
         self.up.get(&member)?.get(namespace).copied()
     }
 
-    /// Joins a group, or learns how it has changed.
+    /// Joins a group, or takes in its changes.
     pub fn set_group(&mut self, group: GroupId, neighborhood: Neighborhood, now: Duration) {
         self.flood.set_group(group, neighborhood);
         self.advance_all(now);
     }
 
-    /// Leaves a group; what was fetched for its namespaces alone is given up, what is held stays.
+    /// Leaves a group. Fetching for its namespaces ends unless another group has them; held versions stay.
     pub fn remove_group(&mut self, group: GroupId, now: Duration) {
         self.flood.remove_group(group);
         self.advance_all(now);
     }
 
-    /// Takes in a version that was known, or `held`, before a restart. Groups come before it, and
-    /// [`Replica::handle_timeout`] once all are in.
+    /// Takes in a version that was known, or held, before a restart. Call it after [`Replica::set_group`]; call
+    /// [`Replica::handle_timeout`] after the last version.
     pub fn restore(&mut self, version: &Version, is_held: bool) {
         self.flood.handle_own(version);
         let space = self.space(&version.namespace);
@@ -115,26 +113,25 @@ impl Replica {
         }
     }
 
-    /// Publishes a version of one's own, whose chunks are here.
+    /// Publishes a version of this member, whose chunks are here.
     ///
     /// # Errors
     ///
-    /// It is not newer than another that is known of: sign one that is. Or the namespace is in no group: have
-    /// it listed by the leader of one.
+    /// The version is not newer than the newest known one: sign a newer one. Or no group has the namespace: have a
+    /// leader list it.
     pub fn publish(&mut self, version: &Version, now: Duration) -> Result<(), PublishError> {
         let namespace = &version.namespace;
         let newest = self.flood.newest(namespace);
         if let Some(newest) = newest.filter(|it| version.number <= it.number) {
             return Err(PublishError::Old(newest.number));
         }
-        match self.flood.handle_own(version) {
-            Heard::Refused(_) => return Err(PublishError::Unlisted),
-            Heard::News(_) | Heard::Nearer(_) | Heard::Nothing | Heard::Contradiction(_) => {}
+        if let Outcome::Refused(_) = self.flood.handle_own(version) {
+            return Err(PublishError::Unlisted);
         }
         self.out.push_back(Action::Remember(version.clone()));
         self.space(namespace).held = Some(version.clone());
         self.pump();
-        self.tell_held(namespace);
+        self.announce_held(namespace);
         self.advance(namespace, now);
         Ok(())
     }
@@ -143,7 +140,7 @@ impl Replica {
         self.spaces.entry(namespace.clone()).or_default()
     }
 
-    /// A link to a neighbor is up.
+    /// Takes in that the link to a neighbor is up.
     pub fn handle_up(&mut self, member: MemberId, window: Window, now: Duration) {
         self.up.insert(member, BTreeMap::new());
         self.flood.compare(member);
@@ -157,28 +154,28 @@ impl Replica {
         self.finish(now);
     }
 
-    /// A link is wider or narrower than was known.
+    /// Changes the window of a link.
     pub fn set_window(&mut self, member: MemberId, window: Window) {
         self.fetch.set_window(member, window);
     }
 
-    /// A link is down.
+    /// Takes in that a link is down.
     pub fn handle_down(&mut self, member: MemberId, now: Duration) {
         self.up.remove(&member);
         self.fetch.handle_down(member, now);
         self.finish(now);
     }
 
-    /// Takes in what a neighbor says. What is for the machine of a group is none of this one's.
+    /// Takes in a neighbor's message. Messages to the state machine of a group are ignored.
     pub fn handle_message(&mut self, from: MemberId, message: Message, now: Duration) {
         match message {
             Message::Announce(announced) => {
-                let heard = self.flood.handle_announcement(from, &announced);
-                self.handle_heard(from, heard);
+                let outcome = self.flood.handle_announcement(from, &announced);
+                self.handle_outcome(from, outcome);
             }
             Message::Evidence { group, first, second } => {
-                let heard = self.flood.handle_evidence(from, group, &first, &second);
-                self.handle_heard(from, heard);
+                let outcome = self.flood.handle_evidence(from, group, &first, &second);
+                self.handle_outcome(from, outcome);
             }
             Message::Digest { group, digest } => self.flood.handle_digest(from, group, digest),
             Message::Versions { group, asks, known } => {
@@ -202,9 +199,9 @@ impl Replica {
         self.finish(now);
     }
 
-    fn handle_heard(&mut self, from: MemberId, heard: Heard) {
-        match heard {
-            Heard::News(namespace) => {
+    fn handle_outcome(&mut self, from: MemberId, outcome: Outcome) {
+        match outcome {
+            Outcome::News(namespace) => {
                 if let Some(version) = self.flood.newest(&namespace).cloned() {
                     let number = version.number;
                     self.out.push_back(Action::Remember(version));
@@ -215,13 +212,13 @@ impl Replica {
                 }
                 self.space(&namespace).is_due = true;
             }
-            Heard::Nearer(namespace) => self.space(&namespace).is_due = true,
-            Heard::Contradiction(namespace) => {
+            Outcome::Nearer(namespace) => self.space(&namespace).is_due = true,
+            Outcome::Contradiction(namespace) => {
                 self.space(&namespace).is_due = true;
                 self.notice(Notice::Contradiction(namespace));
             }
-            Heard::Refused(why) => self.notice(Notice::Refused(from, why)),
-            Heard::Nothing => {}
+            Outcome::Refused(why) => self.notice(Notice::Refused(from, why)),
+            Outcome::Nothing => {}
         }
     }
 
@@ -232,7 +229,7 @@ impl Replica {
     fn handle_chunk(&mut self, from: MemberId, bytes: Vec<u8>, now: Duration) {
         let hash = Hash::of(&bytes);
         match self.fetch.handle_chunk(from, &hash, now) {
-            Came::Wanted { namespaces, waiting } => {
+            Arrival::Wanted { namespaces, waiting } => {
                 for namespace in &namespaces {
                     if let Some(progress) = self.space(namespace).fetching.as_mut() {
                         progress.came += bytes.len() as u64;
@@ -241,15 +238,15 @@ impl Replica {
                 }
                 self.out.push_back(Action::Keep { hash, bytes, namespaces, waiting });
             }
-            Came::Unwanted => {}
-            Came::Flooded => {
+            Arrival::Unwanted => {}
+            Arrival::Flooded => {
                 let why = "it sends chunks that nobody asked for";
                 self.out.push_back(Action::Close { member: from, why });
             }
         }
     }
 
-    /// These chunks, which a neighbor asks for, are not here: it waits for them or is told so.
+    /// Takes in that chunks requested by a neighbor are not here. It waits for them, or is answered that they are gone.
     pub fn handle_not_here(
         &mut self,
         to: MemberId,
@@ -272,7 +269,7 @@ impl Replica {
         self.finish(now);
     }
 
-    /// Whether that version will be fetched from here on.
+    /// Returns whether this member will fetch that version.
     fn expects(&self, namespace: &Namespace, number: Number) -> bool {
         let Some(target) = self.flood.target(namespace) else { return false };
         let Some(space) = self.spaces.get(namespace) else { return false };
@@ -282,18 +279,18 @@ impl Replica {
             Some(fetching) => fetching < number,
             None => space.held.as_ref().is_none_or(|it| it.number < number),
         };
-        is_next && number <= target.number && !space.is_spoilt(number)
+        is_next && number <= target.number && !space.is_invalid(number)
     }
 
-    /// These chunks of what is being fetched are not here, in the order in which they are needed; returns how many
-    /// more may be said.
+    /// Requests missing chunks of the version being fetched, in the order of need. Returns how many more may be
+    /// passed.
     pub fn want(&mut self, of: &Namespace, chunks: &[(Hash, u32)], now: Duration) -> usize {
         self.fetch.want(of, chunks, now);
         self.finish(now);
         self.fetch.room()
     }
 
-    /// So many bytes of what is being fetched are not here: the fewer, the more urgent are they.
+    /// Sets the missing bytes of the version being fetched. The fewer they are, the more urgent is the version.
     pub fn set_missing(&mut self, of: &Namespace, bytes: u64) {
         if let Some(progress) = self.space(of).fetching.as_mut() {
             progress.missing = bytes;
@@ -301,18 +298,18 @@ impl Replica {
         }
     }
 
-    /// All chunks of a version are here.
+    /// Takes in that all chunks of a version are here.
     pub fn handle_whole(&mut self, of: &Namespace, number: Number, now: Duration) {
         let progress = self.spaces.get_mut(of).and_then(|it| it.fetching.as_mut());
-        let is_news = |it: &&mut Progress| it.version.number == number && !it.is_whole;
-        if let Some(progress) = progress.filter(is_news) {
+        let is_new = |it: &&mut Progress| it.version.number == number && !it.is_whole;
+        if let Some(progress) = progress.filter(is_new) {
             progress.is_whole = true;
             self.out.push_back(Action::Switch(progress.version.clone()));
         }
         self.finish(now);
     }
 
-    /// Readers see a version now.
+    /// Takes in that readers see a version.
     pub fn handle_switched(&mut self, of: &Namespace, number: Number, now: Duration) {
         let space = self.space(of);
         let is_it = |it: &mut Progress| it.version.number == number;
@@ -320,12 +317,12 @@ impl Replica {
         space.held = Some(progress.version);
         space.failures = 0;
         self.fetch.end(of);
-        self.dismiss(of, number);
-        self.tell_held(of);
+        self.retry_waiting(of, number);
+        self.announce_held(of);
         self.advance(of, now);
     }
 
-    /// A version could not be had, or cannot be switched to.
+    /// Takes in that a version could not be fetched, or cannot be switched to.
     pub fn handle_failed(&mut self, of: &Namespace, number: Number, why: Failure, now: Duration) {
         let space = self.space(of);
         let is_it = |it: &mut Progress| it.version.number == number;
@@ -334,13 +331,13 @@ impl Replica {
         }
         space.handle_failure(number, why, now);
         self.fetch.end(of);
-        self.dismiss(of, number);
+        self.retry_waiting(of, number);
         self.out.push_back(Action::Stop(of.clone()));
         self.advance(of, now);
     }
 
-    /// Who waits for chunks up to this version has them looked for once more, since nothing more of it will come.
-    fn dismiss(&mut self, namespace: &Namespace, upto: Number) {
+    /// Looks up once more the chunks that neighbors wait for up to this version, because no more of them will come.
+    fn retry_waiting(&mut self, namespace: &Namespace, upto: Number) {
         for (to, hash, priority) in self.fetch.take_waiting(namespace, upto) {
             let namespace = namespace.clone();
             let request = Request { namespace, number: upto, priority, chunks: vec![hash] };
@@ -348,7 +345,7 @@ impl Replica {
         }
     }
 
-    fn tell_held(&mut self, namespace: &Namespace) {
+    fn announce_held(&mut self, namespace: &Namespace) {
         let Some(number) = self.held(namespace).map(|it| it.number) else { return };
         for to in self.up.keys() {
             let message = Message::Held { namespace: namespace.clone(), number };
@@ -366,7 +363,7 @@ impl Replica {
         }
     }
 
-    /// Begins, goes on with or gives up the fetching of a namespace.
+    /// Begins, continues or ends the fetching of a namespace.
     fn advance(&mut self, namespace: &Namespace, now: Duration) {
         let target = self.flood.target(namespace).cloned();
         let me = self.me;
@@ -376,7 +373,7 @@ impl Replica {
             space::Next::Stay => self.set_sources(namespace, now),
             space::Next::Stop(number) => {
                 self.fetch.end(namespace);
-                self.dismiss(namespace, number);
+                self.retry_waiting(namespace, number);
                 self.out.push_back(Action::Stop(namespace.clone()));
                 self.space(namespace).is_due = true;
             }
@@ -390,7 +387,7 @@ impl Replica {
         self.pump();
     }
 
-    /// Does what follows from what was handled.
+    /// Takes in the results of the parts, and advances all due namespaces.
     fn finish(&mut self, now: Duration) {
         for namespace in self.fetch.take_missing() {
             let Some(number) = self.progress(&namespace).map(|it| it.version.number) else {
@@ -402,7 +399,7 @@ impl Replica {
         for (member, fault) in self.fetch.take_faults() {
             self.notice(Notice::Faulty(member, fault));
         }
-        // What is stopped is due once more: for the version after it.
+        // A stopped namespace is due again, for its next version.
         for _ in 0..2 {
             let due = self.spaces.iter().filter(|(_, it)| it.is_due(now));
             let due: Vec<Namespace> = due.map(|(namespace, _)| namespace.clone()).collect();
@@ -416,31 +413,31 @@ impl Replica {
     fn pump(&mut self) {
         let messages = self.flood.take_messages().into_iter().chain(self.fetch.take_messages());
         let (up, out) = (&self.up, &mut self.out);
-        // What is lost because a link is down is found when it comes up.
+        // Messages over a link that is down are dropped; reconciliation makes up for them.
         let sent = messages.filter(|(to, _)| up.contains_key(to));
         out.extend(sent.map(|(to, message)| Action::Send { to, message }));
     }
 
-    /// What to do next.
+    /// Returns the next action.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.out.pop_front()
     }
 
-    /// When [`Replica::handle_timeout`] is to be called next.
+    /// Returns the time for the next call of [`Replica::handle_timeout`].
     pub fn poll_timeout(&self) -> Duration {
         let retries = self.spaces.values().filter_map(Space::timeout);
         retries.chain(self.fetch.poll_timeout()).fold(self.compare_at, Duration::min)
     }
 
-    /// Some of what is held is damaged on disk: it is fetched once more. What others write to is not held before
-    /// that is done; of a namespace of one's own nobody else has more, so that it has to be published again.
+    /// Takes in that the held version is damaged on disk. A tree of another origin is fetched once more, and is not
+    /// held until then. A tree of this member is not fetched, because nobody has more of it: publish it again.
     pub fn handle_damaged(&mut self, of: &Namespace, now: Duration) {
         if of.origin != self.me && self.space(of).held.take().is_some() {
             self.advance(of, now);
         }
     }
 
-    /// Does what is due by now.
+    /// Does everything due by now.
     pub fn handle_timeout(&mut self, now: Duration) {
         self.fetch.handle_timeout(now);
         if self.compare_at <= now {
@@ -456,10 +453,10 @@ impl Replica {
     }
 }
 
-/// Why a version was not published.
+/// The reason why a version was not published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PublishError {
-    /// There is a newer one, or one of that number: sign one after this.
+    /// A version of this or a greater number is known: sign a greater one.
     #[error("version {0} is known already: publish a later one")]
     Old(Number),
     /// No group has the namespace.

@@ -1,7 +1,7 @@
-//! What a member answers its administrator: the page, status, the topology as a picture, metrics, and requests;
-//! and, to everybody who reaches it, the feeds of the collections that are here, and whether all is well.
+//! HTTP answers of a member: for its administrator the page, status, topology, metrics and commands; for
+//! everybody the feeds of its collections and its health.
 //!
-//! Requests that change anything need the token; where the settings say so, those that read need it too.
+//! Requests that change anything need the token; if the settings say so, reading requests need it too.
 
 use std::time::Duration;
 
@@ -24,12 +24,12 @@ use web::templates::Source;
 
 use crate::error::Error;
 use crate::id::InvitationId;
-use crate::node::{Feeds, Handle, Printed};
+use crate::node::{Feeds, Handle, InvitationLine};
 use crate::status::{GroupStatus, Status};
 use crate::version::Name;
 use crate::{drawing, metrics, overview, ready};
 
-/// The pages that are only ours.
+/// Pages of the replicator only.
 pub(crate) const TEMPLATES: &[Source] =
     &[Source { name: "replicator.html", text: include_str!("../templates/replicator.html") }];
 
@@ -58,7 +58,7 @@ pub(crate) fn admin(
     pages.frame(router)
 }
 
-/// Returns the routes of the listener that has the feeds alone.
+/// Returns the routes of the listener that serves only feeds.
 pub(crate) fn feeds(handle: Handle, feeds: Feeds, describe: Router, pages: &Pages) -> Router {
     let router = Router::new()
         .route("/healthz", get(healthz))
@@ -69,7 +69,7 @@ pub(crate) fn feeds(handle: Handle, feeds: Feeds, describe: Router, pages: &Page
     pages.frame(router)
 }
 
-/// The feed and the snapshots of each collection below a path of its own: `/collections/NAME@ORIGIN/`.
+/// Returns routes to the feed and the snapshots of each collection below its own path: `/collections/NAME@ORIGIN/`.
 fn feed_routes(feeds: Feeds) -> Router {
     Router::new()
         .route("/collections/{name}/feed", any(feed))
@@ -89,7 +89,7 @@ async fn snapshot(
     respond(&feeds, &name, &format!("/snapshot/{id}"), request).await
 }
 
-/// Has the feed of a collection answer, as if it were the only one.
+/// Passes a request to the feed of a collection as if it were the only one.
 async fn respond(feeds: &Feeds, name: &str, path: &str, request: Request) -> Response {
     let feed = match feeds.find(name) {
         Ok(feed) => feed,
@@ -124,7 +124,7 @@ struct PageContext {
     #[serde(flatten)]
     overview: Overview,
     status: Status,
-    /// Of each group, as SVG.
+    /// SVG drawing of each group.
     drawings: Vec<String>,
 }
 
@@ -186,7 +186,7 @@ impl GroupQuery {
     }
 }
 
-/// The group that is asked for; the first, if none is.
+/// Returns the requested group; without a name, the first.
 fn chosen<'a>(status: &'a Status, query: &GroupQuery) -> Option<&'a GroupStatus> {
     match &query.group {
         Some(name) => status.groups.iter().find(|it| it.name == *name),
@@ -242,7 +242,7 @@ async fn verify(
     }
 }
 
-/// What is asked of invitations: one for so many seconds, or that one is withdrawn.
+/// Parameters for invitations: the validity of a new one in seconds, or the id of one to withdraw.
 #[derive(Deserialize)]
 struct InviteQuery {
     valid: Option<u64>,
@@ -261,7 +261,7 @@ async fn invite(
             let revoked = handle.revoke(group, id).await?;
             return Ok(json!({ "revoked": revoked.to_string() }));
         }
-        let Printed { invitation, ends } =
+        let InvitationLine { invitation, ends } =
             handle.invite(group, valid.map(Duration::from_secs)).await?;
         let id = invitation.public().map(|it| InvitationId::of(&it).to_string());
         Ok(json!({ "invitation": invitation.to_string(), "id": id, "ends": ends }))

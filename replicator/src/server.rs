@@ -1,11 +1,11 @@
-//! A member with its listeners: what is bound before it runs, and runs beside its core.
+//! The server: a member with its listeners, which are bound before it runs.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use daemon::auth::{AdminToken, Guard};
 use daemon::describe::Describer;
-use daemon::{Control, Front};
+use daemon::{Control, Listener};
 use net::client::Client;
 use net::peer::Endpoint;
 use net::shutdown::Shutdown;
@@ -35,14 +35,14 @@ pub struct Server {
     events: (mpsc::Sender<Event>, mpsc::Receiver<Event>),
     commands: mpsc::Receiver<Command>,
     listener: TcpListener,
-    admin: Front,
-    /// Where feeds are served to others.
-    feeds: Option<Front>,
+    admin: Listener,
+    /// Listener that serves feeds to others.
+    feeds: Option<Listener>,
     control: Control,
     describer: Describer,
     token: AdminToken,
     pages: Pages,
-    /// As others see them.
+    /// Pages for others than the administrator.
     feed_pages: Pages,
 }
 
@@ -51,15 +51,15 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// A folder cannot be used or is in use, a port is taken, or a group cannot be gone on with; the message says
+    /// A folder cannot be used or is in use, a port is taken, or a group cannot be resumed; the message tells
     /// what to do.
     pub async fn bind(config: Config) -> Result<Self, Error> {
         let listen = |error: net::Error| Error::Listen(error.to_string());
         let listener = net::server::bind(config.listen).await.map_err(listen)?;
         let control = Control::open(&config.daemon)?;
-        let admin = Front::admin(&config.daemon, &control).await?;
+        let admin = Listener::admin(&config.daemon, &control).await?;
         let feeds = match config.feed_listen {
-            Some(at) => Some(Front::public(&config.daemon, at, &control).await?),
+            Some(at) => Some(Listener::public(&config.daemon, at, &control).await?),
             None => None,
         };
         let gone = |source: std::io::Error| Error::Listen(source.to_string());
@@ -71,18 +71,18 @@ impl Server {
         let caller = Arc::new(Caller::new(socket, started));
         let (to_hub, commands) = mpsc::channel(COMMANDS_MAX);
         let (handle, asks) = Handle::new(control.clone());
-        let (calling, client) = (caller.clone(), Client::new(control.calling()));
+        let (calling, client) = (caller.clone(), Client::new(control.client_settings()));
         let opened = tokio::task::spawn_blocking(move || {
             let settings = config.daemon.clone();
             let core = Core::open(config, calling, started, to_hub, asks, client)?;
-            settings.write_whereabouts(admin_at)?;
+            settings.write_admin_address(admin_at)?;
             let token = AdminToken::load_or_create(&settings.data)?;
             let (id, key) = (core.id().to_string(), core.identity());
             let describer = Describer::open(&settings.data, "replicator", &id, key.key())?;
             let site = web::Site::new(format!("Replicator {}", core.id()));
             let feed_pages = Pages::new(site.at(settings.base_url.as_ref()), &[], None)?;
             let templates = [daemon::overview::TEMPLATES, serve::TEMPLATES].concat();
-            // The overview says what it is.
+            // The overview names the daemon's kind itself.
             let pages = Pages::new(web::Site::new(core.id().to_string()), &templates, None)?;
             Ok::<_, Error>((Box::new(core), token, describer, pages, feed_pages))
         });
@@ -92,7 +92,7 @@ impl Server {
             opened.map_err(|_ended| Error::Stopped)??;
         let events = mpsc::channel(EVENTS_MAX);
         let endpoint = Endpoint::new(core.identity())?;
-        let hub = Hub::new(endpoint, core.known(), started, events.0.clone());
+        let hub = Hub::new(endpoint, core.key_check(), started, events.0.clone());
         Ok(Self {
             handle,
             core,
@@ -111,7 +111,7 @@ impl Server {
         })
     }
 
-    /// The address of links and null calls.
+    /// Returns the address of links and null calls.
     ///
     /// # Errors
     ///
@@ -120,23 +120,23 @@ impl Server {
         self.listener.local_addr().map_err(|error| Error::Listen(error.to_string()))
     }
 
-    /// The address of the admin listener.
+    /// Returns the address of the admin listener.
     pub fn admin_addr(&self) -> SocketAddr {
         self.admin.address()
     }
 
-    /// The address at which feeds are served to others, if that is wanted.
+    /// Returns the address at which feeds are served to others, if there is one.
     pub fn feed_addr(&self) -> Option<SocketAddr> {
-        self.feeds.as_ref().map(Front::address)
+        self.feeds.as_ref().map(Listener::address)
     }
 
-    /// The member's id.
+    /// Returns the member's id.
     #[must_use]
     pub fn id(&self) -> MemberId {
         self.core.id()
     }
 
-    /// A handle on the member, also for while it runs.
+    /// Returns a handle on the member, which also works while it runs.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
@@ -146,10 +146,10 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// A listener is gone: start anew.
+    /// A listener has failed: start the member again.
     pub async fn run(self, shutdown: Shutdown) -> Result<(), Error> {
         let Self { handle, core, hub, caller, events, commands, listener, .. } = self;
-        // What ends first, for whatever reason, ends the others.
+        // The first task that ends, for any reason, ends the others.
         let child = shutdown.child();
         let mut tasks: JoinSet<Result<(), Error>> = JoinSet::new();
         let ((sender, receiver), stop) = (events, child.clone());
@@ -174,9 +174,9 @@ impl Server {
             on.block_on(core.run(receiver, stop));
             Ok(())
         });
-        let (teller, signer) = (handle.clone(), identity);
+        let (reporter, signer) = (handle.clone(), identity);
         let on = runtime::Handle::current();
-        let look = move || on.block_on(teller.status()).map(|it| it.facts).unwrap_or_default();
+        let look = move || on.block_on(reporter.status()).map(|it| it.facts).unwrap_or_default();
         let describe = self.describer.route(look, move |text| signer.sign(text));
         let public = self.feeds.map(|it| {
             (it, serve::feeds(handle.clone(), feeds.clone(), describe, &self.feed_pages))

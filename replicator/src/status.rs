@@ -1,28 +1,27 @@
-//! What a member says of itself, and of what it was asked to do: plain data, for its administrator, its page, its metrics
-//! and its readiness.
+//! Status and reports of a member: plain data for its administrator, its page, its metrics and its readiness.
 
 use collection::feed::Counters;
 use daemon::describe::Facts;
 use daemon::health::Readiness;
 use serde::{Deserialize, Serialize};
 
-/// Everything that an administrator asks first.
+/// Status of a member, for its administrator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// The member's id.
     pub id: String,
     /// Its public key, in hex digits.
     pub key: String,
-    /// Where the others reach it.
+    /// Address at which the others reach it.
     pub address: String,
     /// Its site.
     pub site: String,
     /// The program's version.
     pub software: String,
-    /// Whether it can do what it is for.
+    /// Whether it can do its work.
     #[serde(default)]
     pub ready: Readiness,
-    /// When it was started, in seconds since 1970 (UTC).
+    /// Time of its start, in seconds since 1970 (UTC).
     pub started: u64,
     /// Its groups, in the order of the settings.
     pub groups: Vec<GroupStatus>,
@@ -30,11 +29,11 @@ pub struct Status {
     pub trees: Vec<TreeStatus>,
     /// Its links that are up.
     pub links: Vec<LinkStatus>,
-    /// What happened, the newest first.
+    /// Notes of events and problems, the newest first.
     pub notes: Vec<NoteStatus>,
-    /// How often something was noted since the start.
+    /// How many notes were added since the start, repeated ones included.
     pub notes_total: u64,
-    /// What everybody is told.
+    /// Facts that everybody may know.
     #[serde(default)]
     pub facts: Facts,
 }
@@ -48,17 +47,17 @@ pub struct GroupStatus {
     pub id: String,
     /// Whether this member is in it.
     pub is_member: bool,
-    /// Who leads it.
+    /// Its leader.
     pub leader: Option<String>,
-    /// How often another has begun to lead.
+    /// Number of changes of the leader.
     pub epoch: u64,
-    /// Charters since then.
+    /// Number of charters since the last change.
     pub revision: u64,
-    /// Who takes over, one after another.
+    /// Its deputies, in the order in which they take over.
     pub deputies: Vec<String>,
     /// Its members, by id.
     pub members: Vec<MemberStatus>,
-    /// Its invitations, the newest first; of many, those that are not open are forgotten first.
+    /// Its invitations, the newest first. Of too many, those that are not open are dropped first.
     pub invitations: Vec<InvitationStatus>,
     /// Its trees and collections, by name.
     pub trees: Vec<ListedStatus>,
@@ -66,7 +65,7 @@ pub struct GroupStatus {
     pub topology: Vec<TopologyLink>,
     /// Links that are measured and not used.
     pub measured: Vec<TopologyLink>,
-    /// Whether this member would choose the same.
+    /// Whether this member would choose the same links.
     pub is_as_computed: bool,
     /// Messages that were forged or malformed.
     pub lies: u64,
@@ -77,19 +76,19 @@ pub struct GroupStatus {
 pub struct MemberStatus {
     /// Its id.
     pub id: String,
-    /// Where it is reached.
+    /// Its address.
     pub address: String,
     /// Its site.
     pub site: String,
     /// Whether the group counts it as silent.
     pub is_silent: bool,
-    /// For how long nothing was heard of it, in seconds.
+    /// Seconds since its last sign of life.
     pub silence: u64,
     /// Whether there is a link to it.
     pub is_linked: bool,
-    /// The invitation by which it came; none if the access list let it in, or it is not known.
+    /// The invitation by which it came; none if the access list admitted it, or it is not known.
     pub invitation: Option<String>,
-    /// Which versions it has.
+    /// The versions that it has.
     pub versions: VersionsStatus,
 }
 
@@ -100,11 +99,11 @@ pub struct TopologyLink {
     pub a: String,
     /// The other end.
     pub b: String,
-    /// Whether it is one of the tree.
+    /// Whether it is a link of the tree.
     pub is_tree: bool,
-    /// There and back, in milliseconds: the worse of what the two ends say.
+    /// Round trip in milliseconds: the worse one of the two ends' reports.
     pub round_trip_ms: Option<f64>,
-    /// In bytes a second: the worse of what the two ends say.
+    /// Bytes a second: the worse one of the two ends' reports.
     pub bandwidth: Option<u64>,
 }
 
@@ -115,46 +114,45 @@ pub struct TreeStatus {
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// The id of who writes to it.
+    /// The id of its writer.
     pub writer: String,
     /// Whether that is this member.
     pub is_mine: bool,
     /// The version that readers see.
     pub held: Option<String>,
-    /// The newest version that was heard of.
+    /// The newest known version.
     pub newest: Option<String>,
-    /// Whether any group has it; if none does any more, what is on disk of it may be removed.
+    /// Whether any group lists it; if none does, its files may be removed.
     pub is_listed: bool,
     /// Whether its writer has contradicted itself.
     pub is_contradicted: bool,
-    /// What is being fetched.
+    /// The version being fetched.
     pub fetching: Option<FetchStatus>,
-    /// Which version could not be taken the last time, and why; none since one was.
+    /// The last version that could not be taken, and why; none after one was taken.
     #[serde(default)]
     pub failure: Option<String>,
-    /// Where readers find it.
+    /// Its path for readers.
     pub path: String,
-    /// Files, folders and symbolic links of what readers see.
+    /// Count of files, folders and symbolic links that readers see.
     pub entries: u64,
     /// Bytes of all its files.
     pub bytes: u64,
-    /// Files that are not as they were written.
+    /// Damaged files.
     pub damaged: Vec<String>,
-    /// The version that each neighbor has said to hold.
+    /// Neighbors, with the version that each one reports to hold.
     pub held_by: Vec<(String, String)>,
-    /// How its changes are noticed, if it is published by itself.
+    /// How its changes are noticed, if it is published without a command.
     pub watch: Option<WatchStatus>,
-    /// What there is to say of a collection alone.
+    /// Status of a collection; none of a tree.
     pub collection: Option<CollectionStatus>,
 }
 
 /// How changes of a tree are noticed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WatchStatus {
-    /// A change waits no longer until it is published, in seconds; and so often the tree is looked at if its changes
-    /// are not heard of.
+    /// Longest wait of a change, in seconds, and interval of walks if there are no events.
     pub every: u64,
-    /// Why they are not heard of, and what to do about it; none if they are.
+    /// Why there are no events, and what to do about it; none if there are.
     pub problem: Option<String>,
     /// Why the tree could not be published the last time, and what to do about it; none if it could.
     #[serde(default)]
@@ -164,30 +162,30 @@ pub struct WatchStatus {
 /// A collection.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CollectionStatus {
-    /// Epoch and serial that its feed has reached here, with a hyphen between; none before anything is there.
+    /// Epoch and serial that its feed has reached here, joined by a hyphen; none at first.
     pub reached: Option<String>,
-    /// Objects that live in it.
+    /// Count of live objects.
     pub objects: u64,
     /// The path of its feed at this member's listeners.
     pub path: String,
-    /// The URL by which others have it as a source, through a proxy, if that is known.
+    /// The URL of the feed for others, through a proxy, if known.
     pub url: Option<String>,
-    /// What that has done since the start.
+    /// Counters of the feed since the start.
     pub served: FeedStatus,
     /// The feed that it is made from, if this member publishes it.
     pub feed: Option<String>,
-    /// What is wrong with that, and what is done about it.
+    /// The problem with that feed, and what is done about it.
     pub problem: Option<String>,
-    /// Its log could not be folded here the last time that was due.
+    /// The last failed folding of its log here.
     pub unfolded: Option<FailureStatus>,
-    /// Why bytes that were purged at the origin may be here yet.
+    /// Why data purged at the origin may still be here.
     pub unpurged: Option<String>,
 }
 
-/// Something that could not be done.
+/// A failure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FailureStatus {
-    /// What, why, and what to do about it.
+    /// What failed, why, and what to do about it.
     pub text: String,
     /// How long ago, in seconds.
     pub ago: u64,
@@ -196,49 +194,49 @@ pub struct FailureStatus {
 /// A version on its way.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FetchStatus {
-    /// Which.
+    /// The version.
     pub version: String,
     /// Bytes that came.
     pub came: u64,
-    /// Bytes that are missing, as far as is known.
+    /// Bytes that are missing, as far as known.
     pub missing: u64,
 }
 
 /// A link that is up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkStatus {
-    /// To whom.
+    /// The member at its other end.
     pub member: String,
-    /// Where that is.
+    /// Address of that member.
     pub address: String,
-    /// For how long, in seconds.
+    /// Seconds since it came up.
     pub up: u64,
-    /// Bytes that came over it.
+    /// Bytes received.
     pub bytes_in: u64,
-    /// Bytes that went over it.
+    /// Bytes sent.
     pub bytes_out: u64,
     /// Bytes that wait to be sent.
     pub waiting: u64,
 }
 
-/// Something that happened.
+/// A note of an event or a problem.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NoteStatus {
-    /// What.
+    /// Its text.
     pub text: String,
-    /// How often.
+    /// How often it occurred.
     pub count: u64,
-    /// When last, in seconds since 1970 (UTC).
+    /// Last time of it, in seconds since 1970 (UTC).
     pub at: u64,
-    /// How long ago that is, in seconds.
+    /// Seconds since then.
     pub ago: u64,
 }
 
-/// How the version that somebody has stands to the newest that is known here.
+/// Comparison of a member's version with the newest known here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// Nothing was heard of it.
+    /// No report of it has come.
     #[default]
     Unknown,
     /// It has none yet.
@@ -253,16 +251,16 @@ pub enum Standing {
     Newest,
 }
 
-/// Members, or trees, by how their versions stand.
+/// Counts of members, or of trees, by the standing of their versions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standings {
-    /// Those that have the newest version that is known here, or a newer one; or none, if there is none.
+    /// Those that have the newest version known here, or a newer one; or none, if none is known.
     pub newest: u64,
     /// Those that have an earlier one.
     pub behind: u64,
     /// Those that have none yet.
     pub nothing: u64,
-    /// Those of which nothing was heard.
+    /// Those of which no report has come.
     pub unknown: u64,
 }
 
@@ -277,27 +275,28 @@ impl Standings {
     }
 }
 
-/// What a member has.
+/// Versions that a member has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VersionsStatus {
-    /// How many seconds ago it came here what the member says of that. It says so whenever anything changes: so for as
-    /// long as the member is not silent it holds, however long ago it came. None of this member, and of those of which
-    /// it was not heard since they started.
+    /// Seconds since the member's last report came here. A member reports every change, so the report is
+    /// valid while the member is not silent, however old it is. None for this member, and for members without
+    /// a report since their start.
     pub heard: Option<u64>,
-    /// Of all trees and collections of the group.
+    /// Counts over all trees and collections of the group.
     pub standings: Standings,
-    /// One by one, by their names, but first those that are not the newest; only so many as there is room for.
+    /// Versions by the names of their trees, but those that are not the newest first; only as many as there
+    /// is room for.
     pub named: Vec<VersionStatus>,
 }
 
-/// What a member has of a tree or a collection.
+/// Version that a member has of a tree or a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VersionStatus {
-    /// Name and writer, with an `@` between them.
+    /// Name and writer, joined by `@`.
     pub tree: String,
     /// The version that readers see there; none if there is none, or it is not known.
     pub version: Option<String>,
-    /// How it stands to the newest.
+    /// Its standing.
     pub standing: Standing,
     /// By how many versions it is behind, if both are of one epoch.
     pub behind: Option<u64>,
@@ -306,11 +305,11 @@ pub struct VersionStatus {
 /// A tree or a collection of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListedStatus {
-    /// Name and writer, with an `@` between them.
+    /// Name and writer, joined by `@`.
     pub tree: String,
-    /// The newest version that is known here.
+    /// The newest version known here.
     pub newest: Option<String>,
-    /// Of all members of the group.
+    /// Counts over all members of the group.
     pub standings: Standings,
 }
 
@@ -319,34 +318,34 @@ pub struct ListedStatus {
 pub struct InvitationStatus {
     /// Its id, by which it is withdrawn.
     pub id: String,
-    /// Whether it lets one member in.
+    /// Whether it still admits a member.
     pub standing: InvitationStanding,
-    /// When it was made, in seconds since 1970 (UTC).
+    /// Time of its making, in seconds since 1970 (UTC).
     pub made: u64,
-    /// When it ends, in the same.
+    /// Its end, in the same unit.
     pub ends: u64,
-    /// How long that is from now, in seconds; 0 if it is not open.
+    /// Seconds until its end; 0 if it is not open.
     pub left: u64,
-    /// Who came by it.
+    /// The member that came by it.
     pub used_by: Option<String>,
 }
 
-/// What an invitation is good for.
+/// Standing of an invitation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InvitationStanding {
-    /// It lets one member in.
+    /// It admits one member.
     Open,
-    /// Somebody came by it.
+    /// A member came by it.
     Used,
-    /// It was withdrawn, or who came by it is denied.
+    /// It was withdrawn, or the member that came by it is denied.
     Withdrawn,
-    /// Its time is over.
+    /// It has ended.
     #[default]
     Ended,
 }
 
-/// What a feed has done since the start.
+/// Counters of a feed since the start.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FeedStatus {
     /// Deltas that were answered.
@@ -371,40 +370,40 @@ impl From<Counters> for FeedStatus {
     }
 }
 
-/// What came of publishing.
+/// Result of publishing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Published {
     /// The tree, or the collection.
     pub tree: String,
-    /// Epoch and sequence of the version that readers see now, with a point between.
+    /// Epoch and sequence of the version that readers see now, joined by a point.
     pub version: String,
     /// Whether there was anything new.
     pub is_changed: bool,
     /// Files, folders and symbolic links.
     pub entries: u64,
-    /// Of all files.
+    /// Bytes of all files.
     pub bytes: u64,
-    /// What was left out, and why: at most 100.
+    /// Entries that were left out, with the reasons: at most 100.
     pub left_out: Vec<String>,
-    /// How many things were left out.
+    /// Count of entries that were left out.
     pub left_out_total: u64,
-    /// Whether a group has the tree already; if not, the version goes out as soon as one has.
+    /// Whether a group lists the tree; if not, the version is flooded once one does.
     pub is_listed: bool,
 }
 
-/// What was found of a tree.
+/// Result of verifying a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Its name.
     pub tree: String,
-    /// Who writes to it.
+    /// Its writer.
     pub writer: String,
-    /// Entries that were looked at.
+    /// Entries that were compared.
     pub entries: u64,
     /// Bytes that were read.
     pub bytes: u64,
-    /// What is not as it was written, at most 100 files.
+    /// Damaged files, at most 100.
     pub damaged: Vec<String>,
-    /// How many there are.
+    /// Count of damaged files.
     pub damaged_total: u64,
 }

@@ -1,5 +1,5 @@
-//! Along which links the updates of a group go: a spanning tree of low cost for what is large, and links
-//! beside it, so that a member that is lost cuts nobody off.
+//! The topology of a group: a spanning tree of low cost for content, and links beside it, so that the loss of a
+//! member cuts nobody off.
 //!
 //! Source: TR §8: "take a minimum spanning tree and add low cost links until the graph's connectivity
 //! requirement is met".
@@ -9,15 +9,14 @@
 //!
 //! # Differences from the paper
 //!
-//! * A link costs the time that an update takes over it, two round trips and its bytes over the bandwidth
-//!   ([`cost`]), and little is good. The paper has the ratio of bandwidth to delay, which is no time, and
-//!   whose sum along a path says nothing.
-//! * The tree is no deeper, and no member of it has more neighbors, than [`Bounds`] say, as far as there
-//!   are other links: the minimum spanning tree of 300 members may be 33 links deep, and one
-//!   well-connected member would serve all others.
-//! * *k*-connected is meant of members (vertices), which also holds for links.
-//! * A topology that is nearly as good as the best stays as it is ([`next`]): who changes neighbors begins
-//!   transfers anew.
+//! * A link costs the time that an update takes over it: two round trips and its bytes over the bandwidth
+//!   ([`cost`]). The paper takes the ratio of bandwidth to delay, which is not a time, and whose sum along a
+//!   path has no meaning.
+//! * [`Bounds`] limit the tree's depth and each member's neighbors in it, as far as there are other links.
+//!   Without them the tree of 300 members may be 33 links deep, and one well-connected member may serve all.
+//! * *k*-connected refers to members (vertices); *k*-connectivity of links follows from it.
+//! * A topology that is nearly as good as the best stays as it is ([`next`]), because a member that changes
+//!   neighbors begins its transfers anew.
 //!
 //! Sans-I/O.
 
@@ -32,46 +31,45 @@ use std::time::Duration;
 
 use blocks::Blocks;
 
-/// A link that nobody has measured, or that is down.
+/// Cost of a link that nobody has measured, or that is down.
 pub const UNREACHABLE: u32 = u32::MAX;
 /// Most members of a topology.
 pub const MEMBERS_MAX: usize = 4_096;
-/// Members whose next topology costs no less than this share of what it costs now keep what they have.
+/// A new topology replaces the current one only if it costs less than this share of it.
 const WORTH_CHANGING: f64 = 0.85;
-/// Of each member the links to so many others are tried first, since they nearly always suffice.
+/// Links of each member, the cheapest ones, that are tried first; they nearly always suffice.
 const NEAREST: usize = 24;
 
-/// Returns what a link costs: the time that an update of `bytes` takes over it, in microseconds, with two
-/// round trips to ask for it; `bandwidth` is in bytes a second.
+/// Returns the cost of a link: the time in microseconds that an update of `bytes` takes over it, with two
+/// round trips for the request. `bandwidth` is in bytes a second.
 pub fn cost(round_trip: Duration, bandwidth: u64, bytes: u64) -> u32 {
     let sending = u128::from(bytes) * 1_000_000 / u128::from(bandwidth.max(1));
     let all = 2 * round_trip.as_micros() + sending;
-    // Whatever takes more than an hour is there all the same.
+    // Even a link on which an update takes more than an hour is reachable.
     u32::try_from(all).unwrap_or(UNREACHABLE).clamp(1, UNREACHABLE - 1)
 }
 
-/// What the links between members cost, in microseconds, the same both ways.
+/// The costs of the links between members, in microseconds, equal in both directions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Costs {
     members: usize,
-    /// Of each member, to each: both halves, as rows are read one after another.
+    /// The whole matrix, row by row: both halves are stored, because rows are read as slices.
     between: Vec<u32>,
 }
 
 impl Costs {
-    /// Makes the costs of `members` members, at most [`MEMBERS_MAX`], none of which reaches another.
+    /// Makes the costs of `members` members, at most [`MEMBERS_MAX`], with all links [`UNREACHABLE`].
     pub fn new(members: usize) -> Self {
         let members = members.min(MEMBERS_MAX);
         Self { members, between: vec![UNREACHABLE; members * members] }
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn members(&self) -> usize {
         self.members
     }
 
-    /// Says what the link between two members costs. Members that there are not, and a member's link to
-    /// itself, are ignored.
+    /// Sets the cost of the link between two members. Unknown members and a member's link to itself are ignored.
     pub fn set(&mut self, a: usize, b: usize, cost: u32) {
         if a == b || self.members <= a.max(b) {
             return;
@@ -81,22 +79,22 @@ impl Costs {
         }
     }
 
-    /// What the link between two members costs; [`UNREACHABLE`] where there is none.
+    /// Returns the cost of the link between two members; [`UNREACHABLE`] if there is none.
     pub fn get(&self, a: usize, b: usize) -> u32 {
         if self.members <= a.max(b) { UNREACHABLE } else { self.row(a)[b] }
     }
 
-    /// What the links of a member cost.
+    /// Returns the costs of a member's links.
     fn row(&self, member: usize) -> &[u32] {
         &self.between[member * self.members..][..self.members]
     }
 
-    fn of(&self, links: &[Link]) -> u64 {
+    fn sum(&self, links: &[Link]) -> u64 {
         links.iter().map(|it| u64::from(self.get(it.a(), it.b()))).sum()
     }
 }
 
-/// A link between two members; the one with the smaller number first.
+/// A link between two members, the one with the smaller number first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link(u16, u16);
 
@@ -107,29 +105,29 @@ impl Link {
         Self(number(a.min(b)), number(a.max(b)))
     }
 
-    /// The member with the smaller number.
+    /// Returns the member with the smaller number.
     pub fn a(self) -> usize {
         usize::from(self.0)
     }
 
-    /// The other.
+    /// Returns the member with the greater number.
     pub fn b(self) -> usize {
         usize::from(self.1)
     }
 }
 
-/// How many members can be lost without the others losing each other.
+/// The number of members that can be lost without separating the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connectivity {
     /// None: the tree alone.
     Tree,
-    /// One.
+    /// Any one member.
     Two,
-    /// Any two.
+    /// Any two members.
     Three,
 }
 
-/// Bounds of the tree; held as far as there are links to hold them.
+/// Bounds of the tree, kept as far as the links allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Most links from the tree's center to a member: no path has more than twice as many.
@@ -139,23 +137,23 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// What a group has by default.
+    /// The default of a group.
     pub const DEFAULT: Self = Self { depth_max: 6, degree_max: 8 };
-    /// None at all.
+    /// No bounds.
     pub const NONE: Self = Self { depth_max: usize::MAX, degree_max: usize::MAX };
 }
 
-/// Links that are no topology.
+/// Links that do not form a topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinksError {
-    /// Of a member that there is not, or of one with itself.
-    #[error("a link from member {0} to member {1} is none")]
+    /// An end is an unknown member, or both ends are the same.
+    #[error("the link from member {0} to member {1} has an unknown member or equal ends")]
     Ends(u16, u16),
-    /// Not in ascending order, or twice.
-    #[error("a link from member {0} to member {1} is not in order, or there twice")]
+    /// The links are not in ascending order, or one is repeated.
+    #[error("the link from member {0} to member {1} is out of order or repeated")]
     Order(u16, u16),
     /// The tree has a circle.
-    #[error("with a link from member {0} to member {1} the tree is none")]
+    #[error("the link from member {0} to member {1} closes a circle in the tree")]
     Circle(u16, u16),
 }
 
@@ -168,7 +166,7 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Computes the topology of least cost that is found. Members that no link reaches stay alone.
+    /// Computes a topology of low cost. Members that no link reaches stay alone.
     pub fn new(costs: &Costs, connectivity: Connectivity, bounds: Bounds) -> Self {
         let tree = tree::spanning(costs, bounds);
         let mut all = Self { members: costs.members(), tree, beside: Vec::new() };
@@ -177,12 +175,12 @@ impl Topology {
         all
     }
 
-    /// Takes the links of a topology of `members` members that somebody else has computed: pairs of members, the
-    /// smaller number first, those of the tree and those beside it each in ascending order.
+    /// Makes a topology of `members` members from links that another member computed: pairs of members, the smaller
+    /// number first, in ascending order both in the tree and beside it.
     ///
     /// # Errors
     ///
-    /// They are no topology: whoever sent them is broken, or lies.
+    /// The links do not form a topology: their sender is faulty or lies.
     pub fn from_links(
         members: usize,
         tree: &[(u16, u16)],
@@ -214,7 +212,7 @@ impl Topology {
         Ok(Self { members: tops.len(), tree: links(tree), beside: links(beside) })
     }
 
-    /// Adds the links that it lacks to be as connected as is asked for.
+    /// Adds the links that `connectivity` needs.
     fn connect(&mut self, costs: &Costs, connectivity: Connectivity, bounds: Bounds) {
         let wanted = match connectivity {
             Connectivity::Tree => 0,
@@ -224,7 +222,7 @@ impl Topology {
         let degree_max = bounds.degree_max.saturating_mul(2);
         let near = nearest(costs);
         for lost in 0..wanted {
-            // With any member gone that was to be spared before, the rest is to stay whole without one more.
+            // For three-connectivity the rest has to be two-connected without any single member.
             let gone: Vec<Option<usize>> =
                 if lost == 0 { vec![None] } else { (0..costs.members()).map(Some).collect() };
             for gone in gone {
@@ -246,7 +244,7 @@ impl Topology {
             }
         }
         let mut every = Vec::new();
-        // First those at hand, then all, then all whatever the bound says.
+        // First the nearest links, then all, then all without the bound.
         for round in 0..3 {
             if round == 1 {
                 every = sorted(costs, |_, _| true);
@@ -268,27 +266,27 @@ impl Topology {
         }
     }
 
-    /// How many members it is of.
+    /// Returns the number of members.
     pub fn members(&self) -> usize {
         self.members
     }
 
-    /// The links of the tree, in order.
+    /// Returns the links of the tree, in order.
     pub fn tree(&self) -> &[Link] {
         &self.tree
     }
 
-    /// The links beside the tree, in order.
+    /// Returns the links beside the tree, in order.
     pub fn beside(&self) -> &[Link] {
         &self.beside
     }
 
-    /// All links.
+    /// Returns all links, those of the tree first.
     pub fn links(&self) -> impl Iterator<Item = Link> {
         self.tree.iter().chain(&self.beside).copied()
     }
 
-    /// The neighbors of a member, those of the tree first.
+    /// Returns the neighbors of a member, those of the tree first.
     pub fn neighbors(&self, member: usize) -> impl Iterator<Item = usize> {
         self.links().filter_map(move |it| match (it.a() == member, it.b() == member) {
             (true, _) => Some(it.b()),
@@ -297,14 +295,14 @@ impl Topology {
         })
     }
 
-    /// Returns of each member the neighbor in the tree through which it is reached from `origin`: whom it
-    /// pulls from. None for the origin, and for those that it does not reach.
+    /// Returns for each member its neighbor in the tree toward `origin`, from which it pulls. `None` for the origin
+    /// and for members that the tree does not connect to it.
     pub fn toward(&self, origin: usize) -> Vec<Option<usize>> {
-        let lists = lists(self.members, self.tree.iter().copied());
+        let adjacency = adjacency(self.members, self.tree.iter().copied());
         let mut toward = vec![None; self.members];
         let mut queue = VecDeque::from([origin]);
         while let Some(at) = queue.pop_front() {
-            for &next in lists.get(at).into_iter().flatten() {
+            for &next in adjacency.get(at).into_iter().flatten() {
                 let it = toward.get_mut(next).filter(|it| it.is_none() && next != origin);
                 if let Some(it) = it {
                     *it = Some(at);
@@ -315,28 +313,27 @@ impl Topology {
         toward
     }
 
-    /// The most links of the tree between two members.
+    /// Returns the most links of the tree between two members.
     pub fn diameter(&self) -> usize {
-        tree::longest_path(&lists(self.members, self.tree.iter().copied()), 0).len().max(1) - 1
+        tree::longest_path(&adjacency(self.members, self.tree.iter().copied()), 0).len().max(1) - 1
     }
 
-    /// What it costs; more than any other where a link of it is down.
+    /// Returns the sum of the costs; `u64::MAX` if a link is down.
     fn cost(&self, costs: &Costs) -> u64 {
         if self.links().any(|it| costs.get(it.a(), it.b()) == UNREACHABLE) {
             return u64::MAX;
         }
-        costs.of(&self.tree) + costs.of(&self.beside)
+        costs.sum(&self.tree) + costs.sum(&self.beside)
     }
 
-    /// Whether it reaches, between the members that it is of, whatever the other reaches.
+    /// Returns whether it has as many members and links of the tree as the other.
     fn reaches_as(&self, other: &Self) -> bool {
         (self.members, self.tree.len()) == (other.members, other.tree.len())
     }
 }
 
-/// Returns the topology that comes after `current`, which is of the same members: `current` itself, unless
-/// another costs clearly less, in its tree or in all, a link of it is down, or it is less connected than is asked
-/// for.
+/// Returns the topology that follows `current` for the same members. It is `current` itself, unless another costs
+/// clearly less, in its tree or in all, a link is down, or `connectivity` is not reached.
 pub fn next(
     current: &Topology,
     costs: &Costs,
@@ -346,9 +343,9 @@ pub fn next(
     let new = Topology::new(costs, connectivity, bounds);
     let old_cost = current.cost(costs);
     let is_less = |new: u64, old: u64| (new as f64) < old as f64 * WORTH_CHANGING;
-    // Content goes over the tree: where all links are used anyway, which of them are the tree's still matters.
-    let is_worth_it =
-        is_less(new.cost(costs), old_cost) || is_less(costs.of(&new.tree), costs.of(&current.tree));
+    // Content goes over the tree: even if all links are used, the choice of the tree matters.
+    let is_worth_it = is_less(new.cost(costs), old_cost)
+        || is_less(costs.sum(&new.tree), costs.sum(&current.tree));
     if !current.reaches_as(&new) || old_cost == u64::MAX || is_worth_it {
         return new;
     }
@@ -357,7 +354,7 @@ pub fn next(
     if connected == *current { connected } else { new }
 }
 
-/// Returns who stands for the part of the tree that a member is in.
+/// Returns the representative of the part of the tree that a member is in (union-find).
 fn top(tops: &mut [u16], member: u16) -> u16 {
     let mut at = member;
     loop {
@@ -365,24 +362,24 @@ fn top(tops: &mut [u16], member: u16) -> u16 {
         if next == at {
             return at;
         }
-        // Halves the way for who comes after.
+        // Path halving.
         tops[usize::from(at)] = tops[usize::from(next)];
         at = next;
     }
 }
 
-/// The neighbors of each member over these links.
-fn lists(members: usize, links: impl Iterator<Item = Link>) -> Vec<Vec<usize>> {
-    let mut lists = vec![Vec::new(); members];
+/// Returns the neighbors of each member over these links.
+fn adjacency(members: usize, links: impl Iterator<Item = Link>) -> Vec<Vec<usize>> {
+    let mut adjacency = vec![Vec::new(); members];
     for link in links {
         for (from, to) in [(link.a(), link.b()), (link.b(), link.a())] {
-            lists[from].push(to);
+            adjacency[from].push(to);
         }
     }
-    lists
+    adjacency
 }
 
-/// Returns the links of each member to those that are nearest to it, the cheapest first.
+/// Returns the links of each member to the [`NEAREST`] others, the cheapest first.
 fn nearest(costs: &Costs) -> Vec<Link> {
     let reach: Vec<u32> = (0..costs.members())
         .map(|member| {
@@ -398,7 +395,7 @@ fn nearest(costs: &Costs) -> Vec<Link> {
     sorted(costs, within)
 }
 
-/// Returns all links that there are and that are `wanted`, the cheapest first.
+/// Returns all reachable links that are `wanted`, the cheapest first.
 fn sorted(costs: &Costs, wanted: impl Fn(usize, usize) -> bool) -> Vec<Link> {
     let mut all = Vec::new();
     for a in 0..costs.members() {

@@ -1,9 +1,9 @@
-//! Trees: what a directory with all that is below it is, on the wire and on disk.
+//! Trees: directories with their content, on the wire and on disk.
 //!
-//! A tree is a *manifest*, which lists its entries in order, with the chunks of its files (`manifest`, `chunk`);
-//! a manifest is cut in chunks itself, of which the root names the others (`levels`). A member keeps versions
-//! as *generations*: directories that never change, of which `current` leads to the newest (`store`). It makes
-//! them from a directory of its own (`publish`) or from chunks that others have (`fetch`).
+//! The *manifest* of a tree lists its entries in order, with the chunks of its files (`manifest`, `chunk`). It is
+//! cut into chunks itself, and the root names the others (`levels`). A member keeps versions as *generations*:
+//! directories that never change; the link `current` leads to the newest (`store`). It makes them from a directory
+//! of its own (`publish`) or from the chunks of others (`fetch`).
 //!
 //! `docs/replication.md` has the formats byte by byte.
 

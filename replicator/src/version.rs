@@ -1,15 +1,15 @@
-//! What there is a version of, and who says so: signed, at most 200 bytes on the wire.
+//! Versions of trees and collections, signed by their origin: at most 200 bytes each on the wire.
 //!
 //! Source: TR §8 (mirror-d's version numbers).
 //!
-//! A **namespace** is a tree or a collection of one origin; nobody but that origin writes to it, so that
-//! versions never have to be merged: the greatest (epoch, sequence) is the newest. An origin that lost what
-//! it knew goes on in a greater epoch. Two versions of one number that differ are *equivocation*: both are
-//! signed, so together they prove it to anybody.
+//! A **namespace** is a tree or a collection of one origin. Only that origin writes to it, so versions
+//! are never merged: the greatest (epoch, sequence) is the newest. An origin that lost its count goes on
+//! in a greater epoch. Two different versions of one number are *equivocation*. Both are signed, so
+//! together they prove it to anybody.
 //!
 //! # Differences from the paper
 //!
-//! mirror-d believes its neighbors. Here whoever passes a version on cannot make one up.
+//! mirror-d believes its neighbors. Here a member that passes a version on cannot forge one.
 //!
 //! Sans-I/O.
 
@@ -28,13 +28,13 @@ pub const NAME_BYTES_MAX: usize = 40;
 /// Longest version in bytes, its signature included.
 pub const VERSION_BYTES_MAX: usize = FIXED_BYTES + NAME_BYTES_MAX + SIGNATURE_BYTES;
 
-/// Format, kind, origin, epoch, sequence, bytes, root, length of the name.
+/// Bytes of format, kind, origin, epoch, sequence, bytes, root, length of the name.
 const FIXED_BYTES: usize = 1 + 1 + 8 + 8 + 8 + 8 + HASH_BYTES + 1;
-/// Of the wire form.
+/// Version of the wire form.
 const FORMAT: u8 = 1;
 const HASH_BYTES: usize = 32;
 const SIGNATURE_BYTES: usize = 64;
-/// What is signed begins with this, so that no signature serves for anything else.
+/// Prefix of the signed bytes, so that the signature is valid for nothing else.
 const DOMAIN: &[u8] = b"harvest replicator version\0";
 
 /// The BLAKE3 hash of a chunk.
@@ -42,13 +42,13 @@ const DOMAIN: &[u8] = b"harvest replicator version\0";
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
-    /// The hash of these bytes.
+    /// Returns the hash of these bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// The first half of it.
+    /// Returns the first half of the hash.
     #[must_use]
     pub fn half(&self) -> [u8; 16] {
         self.0.first_chunk().copied().unwrap_or_default()
@@ -67,22 +67,22 @@ impl fmt::Debug for Hash {
     }
 }
 
-/// The name of a tree, of a group or of a site: 1 to 40 of a–z, 0–9, `-`, `_` and `.`, the first a letter or a
-/// digit. It may stand in a path as it is.
+/// The name of a tree, a group or a site: 1 to 40 of a–z, 0–9, `-`, `_` and `.`, the first a letter or a
+/// digit. It is safe in a path as it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
 
-/// Text that is no [`Name`].
+/// Text that is not a [`Name`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a name has 1 to 40 of a-z, 0-9, `-`, `_` and `.`, and begins with a letter or a digit")]
 pub struct ParseNameError;
 
 impl Name {
-    /// Takes the text if it is a name.
+    /// Makes a name of the text.
     ///
     /// # Errors
     ///
-    /// It is none: ask for another.
+    /// The text is not a name: ask for another.
     pub fn new(text: &str) -> Result<Self, ParseNameError> {
         let first = |it: u8| matches!(it, b'a'..=b'z' | b'0'..=b'9');
         let any = |it: u8| first(it) || matches!(it, b'-' | b'_' | b'.');
@@ -92,7 +92,7 @@ impl Name {
         if is_name { Ok(Self(text.into())) } else { Err(ParseNameError) }
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -105,7 +105,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// What a namespace holds.
+/// The kind of a namespace's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A directory with all that is below it.
@@ -114,17 +114,17 @@ pub enum Kind {
     Collection,
 }
 
-/// What versions are of.
+/// A tree or a collection of one origin, which has versions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Namespace {
-    /// Its only writer.
+    /// The only writer.
     pub origin: MemberId,
-    /// Its name among those of the origin.
+    /// The name among the origin's namespaces.
     pub name: Name,
 }
 
 impl Namespace {
-    /// Reads what its `Display` writes.
+    /// Reads the text that `Display` writes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (name, origin) = text.rsplit_once('@')?;
@@ -138,10 +138,10 @@ impl fmt::Display for Namespace {
     }
 }
 
-/// Which of two versions is newer: the greater.
+/// A version's number. Of two versions the one with the greater number is newer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Number {
-    /// Rises when an origin has lost count.
+    /// Rises when an origin has lost its count.
     pub epoch: u64,
     /// Rises by one with each version.
     pub sequence: u64,
@@ -153,39 +153,39 @@ impl fmt::Display for Number {
     }
 }
 
-/// One version of a namespace, as its origin says it. Made by [`Version::sign`] and [`Version::from_bytes`]
-/// alone, so that what there is has been signed.
+/// One version of a namespace, signed by its origin. Only [`Version::sign`] and [`Version::from_bytes`] make
+/// one, so every version has a valid signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// Of what.
+    /// The namespace.
     pub namespace: Namespace,
-    /// What that is.
+    /// The kind of its content.
     pub kind: Kind,
-    /// Which one.
+    /// The version's number.
     pub number: Number,
-    /// The bytes of all its content, for estimates and bounds; several files may share some.
+    /// Bytes of the whole content, for estimates and bounds; files may share some of them.
     pub bytes: u64,
-    /// The chunk from which all others are found.
+    /// The chunk that leads to all others.
     pub root: Hash,
     signature: [u8; SIGNATURE_BYTES],
 }
 
-/// Why bytes are no version.
+/// Bytes that are not a valid version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ParseError {
-    /// Of another length than they say, a name that is none, or an unknown format or kind.
+pub enum VersionError {
+    /// The length or the name is wrong, or the format or the kind is unknown.
     #[error("these {bytes} bytes are no version of format {FORMAT}")]
     Form {
-        /// How many there are.
+        /// How many bytes there are.
         bytes: usize,
     },
-    /// Somebody made it up, or changed it on its way.
+    /// Somebody forged the version, or changed it on its way.
     #[error("a version is not signed by its origin {0}")]
     Forged(MemberId),
 }
 
 impl Version {
-    /// Signs a version of a tree or collection of one's own.
+    /// Signs a version of a tree or collection whose origin is `identity`.
     #[must_use]
     pub fn sign(
         identity: &Identity,
@@ -203,8 +203,8 @@ impl Version {
         version
     }
 
-    /// Writes it: format, kind, origin, epoch, sequence, bytes, root, the name behind its length, signature;
-    /// numbers with the greatest byte first. At most [`VERSION_BYTES_MAX`].
+    /// Writes the version: format, kind, origin, epoch, sequence, bytes, root, length of the name, name,
+    /// signature. Numbers are big-endian. At most [`VERSION_BYTES_MAX`].
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.unsigned();
@@ -234,21 +234,21 @@ impl Version {
         [DOMAIN, &self.unsigned()].concat()
     }
 
-    /// Reads what [`Version::to_bytes`] writes, and nothing else, and checks that whoever owns `key` signed it,
-    /// which is that of its origin.
+    /// Reads exactly the bytes that [`Version::to_bytes`] writes, and checks that `key` is the origin's and
+    /// made the signature.
     ///
     /// # Errors
     ///
-    /// The bytes are no version, or none of that origin: whoever sent them is broken, or lies.
-    pub fn from_bytes(bytes: &[u8], key: &[u8; 32]) -> Result<Self, ParseError> {
-        let version = Self::parse(bytes).ok_or(ParseError::Form { bytes: bytes.len() })?;
+    /// The bytes are not a version, or not one of that origin: the sender is faulty or lies.
+    pub fn from_bytes(bytes: &[u8], key: &[u8; 32]) -> Result<Self, VersionError> {
+        let version = Self::parse(bytes).ok_or(VersionError::Form { bytes: bytes.len() })?;
         let origin = version.namespace.origin;
         let is_theirs =
             MemberId::of(key) == origin && verify_raw(key, &version.signed(), &version.signature);
-        if is_theirs { Ok(version) } else { Err(ParseError::Forged(origin)) }
+        if is_theirs { Ok(version) } else { Err(VersionError::Forged(origin)) }
     }
 
-    /// Of which namespace these bytes claim to have a version, so that its origin's key can be looked up.
+    /// Reads the namespace that these bytes claim, to look up its origin's key. Checks no signature.
     #[must_use]
     pub fn namespace_of(bytes: &[u8]) -> Option<Namespace> {
         Self::parse(bytes).map(|it| it.namespace)
@@ -280,7 +280,7 @@ impl Version {
         })
     }
 
-    /// Whether these two prove that their origin says different things of one number.
+    /// Returns whether the two prove that their origin signed different versions of one number.
     #[must_use]
     pub fn contradicts(&self, other: &Self) -> bool {
         let same = self.namespace == other.namespace && self.number == other.number;
@@ -288,7 +288,7 @@ impl Version {
     }
 }
 
-/// Takes a number off the front.
+/// Splits a number off the front.
 fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (number, rest) = bytes.split_first_chunk()?;
     Some((u64::from_be_bytes(*number), rest))

@@ -1,4 +1,4 @@
-//! Links between members over real connections on this machine.
+//! Tests of links between members, over real connections on this machine.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{interval, timeout};
 
-/// Nothing here takes nearly as long.
+/// Much longer than any step takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn identity(seed: u8) -> Identity {
@@ -32,8 +32,8 @@ fn endpoint(seed: u8) -> Endpoint {
     Endpoint::new(Arc::new(identity(seed))).unwrap()
 }
 
-/// A member whose links are real and who decides nothing.
-struct Member {
+/// A member that has real links and makes no decisions.
+struct Host {
     seed: u8,
     address: String,
     commands: mpsc::Sender<Command>,
@@ -42,7 +42,7 @@ struct Member {
     task: JoinHandle<()>,
 }
 
-impl Member {
+impl Host {
     async fn start(seed: u8, knows: &[u8]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -75,7 +75,7 @@ impl Member {
         timeout(PATIENCE, self.events.recv()).await.expect("an event").unwrap()
     }
 
-    /// The next event of which something can be made.
+    /// Waits for the next event from which `pick` returns a value.
     async fn until<T>(&mut self, mut pick: impl FnMut(&Event) -> Option<T>) -> T {
         loop {
             let event = self.event().await;
@@ -109,15 +109,15 @@ impl Member {
     }
 }
 
-async fn two() -> (Member, Link, Member, Link) {
-    let (mut a, mut b) = (Member::start(1, &[2]).await, Member::start(2, &[1]).await);
+async fn two() -> (Host, Link, Host, Link) {
+    let (mut a, mut b) = (Host::start(1, &[2]).await, Host::start(2, &[1]).await);
     a.wants(b.as_neighbor()).await;
     let (to_b, to_a) = (a.up().await, b.up().await);
     (a, to_b, b, to_a)
 }
 
 #[tokio::test]
-async fn messages_come_as_they_were_sent_both_ways() {
+async fn messages_arrive_unchanged_in_both_directions() {
     let (mut a, to_b, mut b, to_a) = two().await;
     assert_eq!((to_b.member(), to_a.member()), (b.id(), a.id()));
     assert!(to_b.is_dialed() && !to_a.is_dialed());
@@ -146,7 +146,7 @@ async fn messages_come_as_they_were_sent_both_ways() {
 #[tokio::test]
 async fn a_small_update_overtakes_a_large_one_under_way() {
     let (a, to_b, mut b, to_a) = two().await;
-    // A slow link, so that much waits here.
+    // A slow link, so that many chunks wait here.
     to_b.set_limits(vec![Arc::new(Mutex::new(Bucket::new(1 << 20, 64 << 10)))]);
     let bulk = Bytes::from(vec![3; 16 << 10]);
     for number in 0..32 {
@@ -159,18 +159,18 @@ async fn a_small_update_overtakes_a_large_one_under_way() {
     while b.message().await != b"small"[..] {
         before += 1;
     }
-    // What had left the queue before goes before it.
+    // Chunks that had left the queue come before it.
     assert!(before + 16 <= waiting, "{before} chunks came before it while {waiting} waited");
     assert!(to_b.cancel(&[31; 32]) && !to_b.cancel(&[0; 32]));
     drop((a, to_a));
 }
 
 #[tokio::test]
-async fn a_link_that_is_full_says_when_it_is_not() {
+async fn a_full_link_reports_when_it_has_room() {
     let (mut a, to_b, mut b, _to_a) = two().await;
     let bulk = Bytes::from(vec![3; 64 << 10]);
     let mut sent = 0u64;
-    // Nobody takes what comes; so at last it stands.
+    // The other end reads nothing, so the link gets full.
     while to_b.send_chunk(3, [0; 32], bulk.clone()).is_ok() {
         sent += 1;
     }
@@ -191,9 +191,9 @@ async fn a_link_that_is_full_says_when_it_is_not() {
 #[tokio::test]
 async fn of_two_connections_one_stays() {
     for round in 0..5 {
-        let (mut a, mut b) = (Member::start(1, &[2]).await, Member::start(2, &[1]).await);
+        let (mut a, mut b) = (Host::start(1, &[2]).await, Host::start(2, &[1]).await);
         tokio::join!(a.wants(b.as_neighbor()), b.wants(a.as_neighbor()));
-        // Whatever they began with, a word over the link that stays goes through, either way.
+        // Messages over the link that stays arrive in both directions.
         let mut links = (a.up().await, b.up().await);
         let smaller_is_a = a.id() < b.id();
         loop {
@@ -201,7 +201,7 @@ async fn of_two_connections_one_stays() {
             if is_right(&links.0, true) && is_right(&links.1, false) {
                 break;
             }
-            // One connection only, as the other end saw it before it dialed itself.
+            // There is one connection only, if one end saw the other's before it dialed.
             if links.0.is_dialed() != links.1.is_dialed() && links.0.is_up() && links.1.is_up() {
                 break;
             }
@@ -216,8 +216,8 @@ async fn of_two_connections_one_stays() {
 }
 
 #[tokio::test]
-async fn whoever_is_not_known_is_told_so() {
-    let (mut a, mut b) = (Member::start(1, &[2]).await, Member::start(2, &[]).await);
+async fn an_unknown_member_gets_the_reason_of_the_refusal() {
+    let (mut a, mut b) = (Host::start(1, &[2]).await, Host::start(2, &[]).await);
     a.wants(b.as_neighbor()).await;
     let pick = |it: &Event| match it {
         Event::Refused { key, reason, .. } => Some((*key, *reason)),
@@ -226,7 +226,7 @@ async fn whoever_is_not_known_is_told_so() {
     assert_eq!(b.until(pick).await, (identity(1).public(), Reason::Unknown));
     let (_, why) = a.down().await;
     assert!(why.contains("does not know this member's key"), "{why}");
-    // It tries again, later and later.
+    // It tries again after growing pauses.
     assert_eq!(b.until(pick).await, (identity(1).public(), Reason::Unknown));
 }
 
@@ -250,8 +250,8 @@ async fn a_link_comes_back_when_its_other_end_does() {
 }
 
 #[tokio::test]
-async fn what_is_no_frame_ends_the_link_and_both_know_why() {
-    let mut a = Member::start(1, &[2]).await;
+async fn invalid_bytes_end_the_link_and_both_ends_know_why() {
+    let mut a = Host::start(1, &[2]).await;
     let mut stranger = endpoint(2).connect(&a.address, None).await.unwrap();
     stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
     stranger.flush().await.unwrap();
@@ -262,12 +262,12 @@ async fn what_is_no_frame_ends_the_link_and_both_know_why() {
     let (member, what) = end.await;
     assert_eq!(member, MemberId::of(&identity(2).public()));
     assert!(what.contains("unknown kind"), "{what}");
-    let mut said = Vec::new();
-    stranger.read_to_end(&mut said).await.unwrap();
-    assert_eq!(said[said.len() - 5..said.len() - 1], [1, 0, 0, 6]);
+    let mut reply = Vec::new();
+    stranger.read_to_end(&mut reply).await.unwrap();
+    assert_eq!(reply[reply.len() - 5..reply.len() - 1], [1, 0, 0, 6]);
 }
 
-/// The address of a line to `to` that carries 16 KiB each 8 ms that way, and whatever comes back.
+/// Makes a line to `to` that carries 16 KiB each 8 ms there, and all bytes back. Returns its address.
 async fn narrow(to: String) -> (String, JoinHandle<std::io::Result<()>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -293,8 +293,8 @@ async fn narrow(to: String) -> (String, JoinHandle<std::io::Result<()>>) {
 
 #[tokio::test]
 async fn a_link_is_measured_while_it_is_busy_and_by_a_probe() {
-    let (mut a, mut b) = (Member::start(1, &[2]).await, Member::start(2, &[1]).await);
-    // The link has to be slower than its ends are, however busy the machine is.
+    let (mut a, mut b) = (Host::start(1, &[2]).await, Host::start(2, &[1]).await);
+    // The link has to be slower than its ends, even on a busy machine.
     let (address, line) = narrow(b.address.clone()).await;
     a.wants(Neighbor { address, ..b.as_neighbor() }).await;
     let (to_b, _to_a) = (a.up().await, b.up().await);
@@ -321,21 +321,20 @@ async fn members_that_had_a_link_can_call_each_other() {
     let (_a, to_b, _b, to_a) = two().await;
     let socket = || UdpSocket::bind("127.0.0.1:0");
     let (at_a, at_b) = (socket().await.unwrap(), socket().await.unwrap());
-    let (place_a, place_b) = (at_a.local_addr().unwrap(), at_b.local_addr().unwrap());
+    let (addr_a, addr_b) = (at_a.local_addr().unwrap(), at_b.local_addr().unwrap());
     let (a, b) = (Caller::new(at_a, monotonic()), Caller::new(at_b, monotonic()));
-    assert!(!a.call(to_b.member(), place_b).await.unwrap(), "without a link there is no key");
+    assert!(!a.call(to_b.member(), addr_b).await.unwrap(), "without a link there is no key");
     a.handle_up(&to_b);
     b.handle_up(&to_a);
     let (events, mut heard) = mpsc::channel(EVENTS_MAX);
     let talk = async {
-        // What a stranger says does no harm.
+        // Packets of a stranger do no harm.
         let stranger = socket().await.unwrap();
-        for said in [&b""[..], &[0; 64], &[7; 65], &[9; 1_400]] {
-            stranger.send_to(said, place_a).await.unwrap();
+        for packet in [&b""[..], &[0; 64], &[7; 65], &[9; 1_400]] {
+            stranger.send_to(packet, addr_a).await.unwrap();
         }
-        for (caller, member, place) in [(&a, to_b.member(), place_b), (&b, to_a.member(), place_a)]
-        {
-            assert!(caller.call(member, place).await.unwrap());
+        for (caller, member, addr) in [(&a, to_b.member(), addr_b), (&b, to_a.member(), addr_a)] {
+            assert!(caller.call(member, addr).await.unwrap());
             let event = heard.recv().await.unwrap();
             let Event::RoundTrip(from, took) = event else { panic!("{event:?}") };
             assert!(from == member && took < PATIENCE);
@@ -345,13 +344,13 @@ async fn members_that_had_a_link_can_call_each_other() {
     tokio::select! {
         () = a.run(&events) => unreachable!(),
         () = b.run(&events) => unreachable!(),
-        said = timeout(PATIENCE, talk) => said.expect("an answer"),
+        answered = timeout(PATIENCE, talk) => answered.expect("an answer"),
     }
 }
 
 #[tokio::test]
-async fn who_is_wanted_once_is_not_tried_again() {
-    let (mut a, mut b) = (Member::start(1, &[2]).await, Member::start(2, &[1]).await);
+async fn a_neighbor_wanted_once_is_not_dialed_again() {
+    let (mut a, mut b) = (Host::start(1, &[2]).await, Host::start(2, &[1]).await);
     let anybody = Neighbor { address: b.address.clone(), key: None };
     a.commands.send(Command::Once(anybody)).await.unwrap();
     let (to_b, to_a) = (a.up().await, b.up().await);

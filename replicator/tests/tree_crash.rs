@@ -1,7 +1,7 @@
-//! A member that is killed while it publishes, fetches and switches: what it acknowledged is there afterwards, and
-//! readers see one version.
+//! Tests of a member that is killed while it publishes, fetches and switches: acknowledged versions are there
+//! afterwards, and readers see one version.
 //!
-//! `HARVEST_CRASH_ROUNDS` says how many kills (default 6); `HARVEST_CRASH_SEED` repeats their times.
+//! `HARVEST_CRASH_ROUNDS` sets the number of kills (default 6); `HARVEST_CRASH_SEED` repeats their times.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -22,18 +22,18 @@ use replicator::tree::publish::{Draft, Publishing};
 use replicator::tree::store::{Options, Store};
 use replicator::version::{Kind, Name, Number, Version};
 
-/// Set for the child: what it is to do, and where.
+/// Environment of the child: its role and its directory.
 const ROLE: &str = "HARVEST_TREE_ROLE";
 const DIRECTORY: &str = "HARVEST_TREE_DIRECTORY";
-/// Versions that follow one another in a circle.
+/// Number of different versions, which are published in turn.
 const VERSIONS: u64 = 5;
-/// Nothing here takes nearly as long.
+/// Much longer than any step takes.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-type Tree = BTreeMap<String, Vec<u8>>;
+type Files = BTreeMap<String, Vec<u8>>;
 
 fn number(name: &str) -> Option<u64> {
-    env::var(name).ok().map(|it| it.parse().unwrap_or_else(|_| panic!("{name} is no number")))
+    env::var(name).ok().map(|it| it.parse().unwrap_or_else(|_| panic!("{name} is not a number")))
 }
 
 fn identity() -> Identity {
@@ -41,27 +41,27 @@ fn identity() -> Identity {
 }
 
 fn open(dir: &Path) -> Arc<Store> {
-    // An origin has all of the circle.
+    // An origin keeps all versions.
     let options = Options { generations_kept: 8, ..Options::default() };
     Arc::new(Store::open(dir, options).unwrap())
 }
 
-/// What a version has; some of it is as in others.
-fn tree(sequence: u64) -> Tree {
+/// Returns the files of a version; some are equal in all versions.
+fn files(sequence: u64) -> Files {
     let mut random = fastrand::Rng::with_seed(sequence % VERSIONS);
-    let mut tree = Tree::new();
+    let mut files = Files::new();
     for n in 0..25_u8 {
         let label = if n % 3 == 0 { 0 } else { sequence % VERSIONS };
         let mut content = fastrand::Rng::with_seed(label * 100 + u64::from(n));
         let bytes = (0..content.usize(0..30_000)).map(|_| content.u8(..)).collect();
-        tree.insert(format!("d{}/{n}", n % 4), bytes);
+        files.insert(format!("d{}/{n}", n % 4), bytes);
     }
-    tree.insert(format!("only{}", sequence % VERSIONS), vec![random.u8(..); 300_000]);
-    tree
+    files.insert(format!("only{}", sequence % VERSIONS), vec![random.u8(..); 300_000]);
+    files
 }
 
-fn read(dir: &Path) -> Tree {
-    let mut tree = Tree::new();
+fn read(dir: &Path) -> Files {
+    let mut files = Files::new();
     let mut open = vec![dir.to_owned()];
     while let Some(at) = open.pop() {
         for entry in fs::read_dir(at).unwrap() {
@@ -71,15 +71,15 @@ fn read(dir: &Path) -> Tree {
                 continue;
             }
             let name = path.strip_prefix(dir).unwrap().to_str().unwrap().to_owned();
-            tree.insert(name, fs::read(&path).unwrap());
+            files.insert(name, fs::read(&path).unwrap());
         }
     }
-    tree
+    files
 }
 
 fn publish(top: &Path, store: &Arc<Store>, sequence: u64) {
     let directory = top.join("published");
-    let wanted = tree(sequence);
+    let wanted = files(sequence);
     for name in read(&directory).keys().filter(|it| !wanted.contains_key(*it)) {
         fs::remove_file(directory.join(name)).unwrap();
     }
@@ -114,7 +114,7 @@ fn held(store: &Store) -> u64 {
     store.current().map_or(0, |it| it.meta().number.sequence)
 }
 
-/// Runs as the child, until it is killed: says what it begins and what is done.
+/// Runs as the child until it is killed. Prints each version that it begins and completes.
 #[test]
 fn child() {
     let (Ok(role), Ok(top)) = (env::var(ROLE), env::var(DIRECTORY)) else { return };
@@ -156,7 +156,7 @@ fn start_child(role: &str, top: &Path) -> (Child, Receiver<String>) {
     (child, lines)
 }
 
-/// Takes lines until the child has been at work for so long, then kills it; returns what it acknowledged last.
+/// Lets the child work for this time, then kills it. Returns the version that it acknowledged last.
 fn kill_after(role: &str, top: &Path, busy: Duration) -> Option<u64> {
     let (mut child, lines) = start_child(role, top);
     let mut done = None;
@@ -177,7 +177,7 @@ fn kill_after(role: &str, top: &Path, busy: Duration) -> Option<u64> {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    // What it said before it died counts.
+    // Lines printed before the kill count.
     while let Ok(line) = lines.recv_timeout(PATIENCE) {
         note(line);
     }
@@ -196,12 +196,12 @@ fn a_kill_at_any_point_loses_nothing_acknowledged() {
     for sequence in 1..=VERSIONS {
         publish(top.path(), &open(&top.path().join("origin")), sequence);
     }
-    // About as long as two versions take here.
+    // About the time of two versions.
     let busy_max = (monotonic() - started) * 2 / u32::try_from(VERSIONS).unwrap();
     let mut last = [VERSIONS, 0];
     let mut acknowledged = 0;
     let mut round = 0;
-    // On a busy machine, a child takes longer than versions took here: that nothing was acknowledged says nothing.
+    // On a busy machine a child is slower; more rounds are run until something was acknowledged.
     while round < rounds || (acknowledged == 0 && round < rounds * 10) {
         let at = usize::try_from(round % 2).unwrap();
         let role = ["origin", "replica"][at];
@@ -211,7 +211,7 @@ fn a_kill_at_any_point_loses_nothing_acknowledged() {
         let store = open(&top.path().join(role));
         let (found, before) = (held(&store), done.unwrap_or(last[at]));
         let context = format!("seed {seed}, round {round}, {role} after {busy:?}");
-        // A replica goes round in a circle, in which the origin's numbers rise.
+        // The origin's numbers rise; a replica fetches the same numbers in turn.
         let steps = if role == "origin" {
             found - before
         } else {
@@ -221,15 +221,15 @@ fn a_kill_at_any_point_loses_nothing_acknowledged() {
         last[at] = found;
         if found != 0 {
             let current = fs::canonicalize(store.current_link()).unwrap();
-            assert!(read(&current) == tree(found), "{context}: {found} is not whole");
+            assert!(read(&current) == files(found), "{context}: {found} is not whole");
             assert_eq!(store.verify().unwrap().damaged_count, 0, "{context}");
         }
-        // What was half made is in nobody's way until then.
+        // This removes unfinished builds.
         store.remove_old().unwrap();
         let left = fs::read_dir(top.path().join(role).join("generations")).unwrap();
         let names = left.map(|it| it.unwrap().file_name().into_string().unwrap());
         assert_eq!(names.filter(|it| it.starts_with('.')).count(), 0, "{context}");
-        // The child may have died before it wrote the version down for replicas.
+        // The child may have been killed before it wrote the version for replicas.
         if role == "origin" {
             let version = store.current().unwrap().meta().version.clone();
             fs::write(top.path().join(format!("version{}", found % VERSIONS)), version).unwrap();

@@ -1,6 +1,6 @@
-//! Readers of a tree while it is switched all the time: each pass sees one version, whole.
+//! Tests of readers during constant switches of a tree: each pass sees one whole version.
 //!
-//! `HARVEST_READER_PASSES` says how many passes at least (default 60), during a tenth as many switches.
+//! `HARVEST_READER_PASSES` sets the least number of passes (default 60), during a tenth as many switches.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -21,12 +21,12 @@ use replicator::tree::publish::{Draft, Publishing};
 use replicator::tree::store::{Options, Store};
 use replicator::version::{Kind, Name, Number, Version};
 
-/// Versions that follow one another in a circle.
+/// Number of different versions, which are published in turn.
 const VERSIONS: u64 = 4;
 const READERS: usize = 3;
-/// Nothing here takes nearly as long.
+/// Much longer than any step takes.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What `docs/replication.md` tells readers in the shell to do.
+/// The way to read in the shell, as `docs/replication.md` recommends it.
 const SHELL: &str = r#"
 while :; do
     cd -P "$1" &&
@@ -34,10 +34,10 @@ while :; do
 done 2>/dev/null
 "#;
 
-type Tree = BTreeMap<String, String>;
+type Files = BTreeMap<String, String>;
 
-/// Every file says which version it is of, and how many there are differs.
-fn tree(sequence: u64) -> Tree {
+/// Returns the files of a version: each names the version, and versions differ in the number of files.
+fn files(sequence: u64) -> Files {
     let version = sequence % VERSIONS;
     let name = |n| format!("d{}/{n}", n % 3);
     (0..20 + version).map(|n| (name(n), format!("{n} of {version}\n").repeat(50))).collect()
@@ -45,23 +45,23 @@ fn tree(sequence: u64) -> Tree {
 
 fn write(dir: &Path, sequence: u64) {
     let _absent = fs::remove_dir_all(dir);
-    for (name, text) in tree(sequence) {
+    for (name, text) in files(sequence) {
         fs::create_dir_all(dir.join(&name).parent().unwrap()).unwrap();
         fs::write(dir.join(name), text).unwrap();
     }
 }
 
-/// One pass over all that is there.
-fn read(dir: &Path) -> Tree {
-    let mut tree = Tree::new();
+/// Reads all files, in one pass.
+fn read(dir: &Path) -> Files {
+    let mut files = Files::new();
     for above in fs::read_dir(dir).unwrap() {
         for entry in fs::read_dir(above.unwrap().path()).unwrap() {
             let path = entry.unwrap().path();
             let name = path.strip_prefix(dir).unwrap().to_str().unwrap().to_owned();
-            tree.insert(name, fs::read_to_string(&path).unwrap());
+            files.insert(name, fs::read_to_string(&path).unwrap());
         }
     }
-    tree
+    files
 }
 
 fn publish(store: &Arc<Store>, directory: &Path, sequence: u64) {
@@ -81,7 +81,7 @@ fn start_shell(current: &Path) -> Child {
     command.stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// What the shell says of each version when nothing moves.
+/// Returns the shell's checksum of each version, read without switches.
 fn sums(top: &Path) -> Vec<String> {
     let sum = |version| {
         let dir = top.join("still/tree");
@@ -98,12 +98,12 @@ fn sums(top: &Path) -> Vec<String> {
 
 #[test]
 fn no_pass_sees_a_mixed_tree() {
-    let said = env::var("HARVEST_READER_PASSES").ok();
-    let passes_min: u64 = said.map_or(60, |it| it.parse().unwrap());
+    let passes = env::var("HARVEST_READER_PASSES").ok();
+    let passes_min: u64 = passes.map_or(60, |it| it.parse().unwrap());
     let switches_min = passes_min / 10;
     let top = tempfile::tempdir().unwrap();
     let sums = sums(top.path());
-    // None is kept for those who have no lease.
+    // No generation is kept for readers without a lease.
     let options = Options { generations_kept: 0, ..Options::default() };
     let store = Arc::new(Store::open(&top.path().join("trees/a"), options).unwrap());
     let directory = top.path().join("published");
@@ -120,7 +120,7 @@ fn no_pass_sees_a_mixed_tree() {
                 while !is_over.load(Ordering::Relaxed) {
                     let lease = Lease::take(&current).unwrap();
                     let found = read(lease.tree());
-                    let is_whole = (0..VERSIONS).any(|it| tree(it) == found);
+                    let is_whole = (0..VERSIONS).any(|it| files(it) == found);
                     assert!(is_whole, "a mixed tree: {:?}", found.keys());
                     passes.fetch_add(1, Ordering::Relaxed);
                 }
@@ -145,10 +145,10 @@ fn no_pass_sees_a_mixed_tree() {
     });
     let (passes, in_shell) = (passes.into_inner(), in_shell.into_inner());
     println!("{passes} passes and {in_shell} of the shell during {switches} switches");
-    // What the shell had started may hold its lease for a moment.
+    // A process of the shell may hold its lease for a moment.
     let from = monotonic();
     while store.remove_old().unwrap() != 0 {
-        assert!(from.elapsed() < PATIENCE, "a lease is held that nobody has");
+        assert!(from.elapsed() < PATIENCE, "a lease without a reader is held");
         std::thread::yield_now();
     }
     assert_eq!(fs::read_dir(top.path().join("trees/a/generations")).unwrap().count(), 1);

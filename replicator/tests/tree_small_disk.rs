@@ -1,5 +1,6 @@
-//! A real disk that gets full: a file system of a few megabytes, mounted by a child in a namespace of its own. What
-//! readers see stays, the lack is named, and with some room it goes on; nothing that came is fetched twice.
+//! Tests on a real disk that gets full: a file system of a few megabytes, mounted by a child in its own namespace.
+//! Readers see the same as before, the error names the disk, and work goes on once there is room. No chunk is fetched
+//! twice.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -17,38 +18,38 @@ use replicator::tree::publish::{Draft, Publishing};
 use replicator::tree::store::{Options, Store};
 use replicator::version::{Kind, Name, Number, Version};
 
-/// Set for the child: where the small disk is, and where there is room.
+/// Environment of the child: the paths of the small disk and of a large one.
 const DISK: &str = "HARVEST_SMALL_DISK";
 const ROOM: &str = "HARVEST_LARGE_DISK";
-/// What the small disk has, in MiB; a version has 3 of them.
+/// Size of the small disk, in MiB; a version has 3.
 const DISK_MIB: usize = 12;
 const FILE_BYTES: usize = 256 << 10;
 const FILES: u64 = 12;
 
-type Tree = BTreeMap<String, Vec<u8>>;
+type Files = BTreeMap<String, Vec<u8>>;
 
 fn identity() -> Identity {
     Identity::of(&[3; 32]).unwrap()
 }
 
-fn tree(seed: u64) -> Tree {
+fn files(seed: u64) -> Files {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut noise = || (0..FILE_BYTES).map(|_| random.u8(..)).collect();
     (0..FILES).map(|n| (format!("{seed}-{n}"), noise())).collect()
 }
 
-fn read(dir: &Path) -> Tree {
+fn read(dir: &Path) -> Files {
     let one = |entry: fs::DirEntry| {
         (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())
     };
     fs::read_dir(dir).unwrap().map(|it| one(it.unwrap())).collect()
 }
 
-/// Publishes a version in place of all that was there.
+/// Replaces the directory by the files of a version and publishes it.
 fn publish(store: &Arc<Store>, directory: &Path, sequence: u64) -> Result<Version, Error> {
     let _ = fs::remove_dir_all(directory);
     fs::create_dir_all(directory).unwrap();
-    for (name, bytes) in tree(sequence) {
+    for (name, bytes) in files(sequence) {
         fs::write(directory.join(name), bytes).unwrap();
     }
     let publishing = Publishing { accepts_loss: true, ..Publishing::default() };
@@ -60,7 +61,7 @@ fn publish(store: &Arc<Store>, directory: &Path, sequence: u64) -> Result<Versio
     Ok(version)
 }
 
-/// Fetches a version; returns how many chunks had to come.
+/// Fetches a version. Returns the number of chunks that came.
 fn fetch(origin: &Store, store: &Arc<Store>, version: &Version) -> (u64, Result<(), Error>) {
     let mut count = 0;
     let outcome = (|| {
@@ -80,7 +81,7 @@ fn fetch(origin: &Store, store: &Arc<Store>, version: &Version) -> (u64, Result<
     (count, outcome)
 }
 
-/// Leaves less than so much free on the small disk.
+/// Fills the small disk, leaving less than `free` bytes.
 fn fill(disk: &Path, free: usize) {
     let mut taken = vec![1; DISK_MIB << 20];
     while fs::write(disk.join("other"), &taken).is_err() {
@@ -103,7 +104,7 @@ fn child() {
     let mut chunks = 0;
     for sequence in 1..=12_u64 {
         let version = publish(&origin, &room.join("published"), sequence).unwrap();
-        // Less and less, until not even the chunks find room.
+        // The room shrinks until there is not even enough for the chunks.
         let free = (7 << 20) - (usize::try_from(sequence).unwrap() << 19);
         fill(disk, free);
         let (mut came, mut outcome) = fetch(&origin, &replica, &version);
@@ -114,7 +115,7 @@ fn child() {
             if sequence != 1 {
                 let there = replica.current().unwrap();
                 assert_eq!(there.meta().number.sequence, sequence - 1);
-                assert_eq!(read(&there.tree()), tree(sequence - 1));
+                assert_eq!(read(&there.tree()), files(sequence - 1));
                 assert_eq!(replica.verify().unwrap().damaged_count, 0);
             }
             if sequence % 2 == 0 {
@@ -127,13 +128,13 @@ fn child() {
             came += more;
         }
         outcome.unwrap();
-        assert_eq!(read(&replica.current().unwrap().tree()), tree(sequence));
-        // Once each: what came is kept while there is no room for the rest.
+        assert_eq!(read(&replica.current().unwrap().tree()), files(sequence));
+        // Each chunk comes about once: chunks are kept while there is no room for the rest.
         chunks = if chunks == 0 { came } else { chunks };
         assert!(came < chunks + chunks / 4, "{came} chunks came, of the first version {chunks}");
         let _ = fs::remove_file(disk.join("other"));
     }
-    // An origin whose own disk is full publishes nothing, and then all of it.
+    // An origin on a full disk publishes nothing, and everything once there is room.
     let own = Arc::new(Store::open(&disk.join("own"), options).unwrap());
     fill(disk, 1 << 20);
     let error = publish(&own, &room.join("published"), 1).unwrap_err();
@@ -141,7 +142,7 @@ fn child() {
     assert!(own.current().is_none());
     fs::remove_file(disk.join("other")).unwrap();
     publish(&own, &room.join("published"), 1).unwrap();
-    assert_eq!(read(&own.current().unwrap().tree()), tree(1));
+    assert_eq!(read(&own.current().unwrap().tree()), files(1));
     println!("refused {refusals} times");
     assert!(3 <= refusals, "{refusals}");
 }
@@ -159,11 +160,11 @@ fn a_small_disk_refuses_and_goes_on() {
         .env(ROOM, room.path())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let wrong = String::from_utf8_lossy(&output.stderr);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.success(),
-        "{said}{wrong}\n(it needs `unshare -rm` of util-linux, and a kernel that lets users mount)"
+        "{stdout}{stderr}\n(it needs `unshare -rm` of util-linux, and a kernel that lets users mount)"
     );
-    assert!(said.contains("refused "), "{said}");
+    assert!(stdout.contains("refused "), "{stdout}");
 }

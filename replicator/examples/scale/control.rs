@@ -1,4 +1,4 @@
-//! What the members of a group say of themselves and of their links: the simulated world of groups.
+//! Control traffic: the messages of a group about its members and their links, in the simulated world of groups.
 
 #[path = "../../tests/group_simulation/liar.rs"]
 #[allow(dead_code, reason = "the tests need more of it")]
@@ -38,44 +38,44 @@ use world::World;
 
 pub(crate) use plan::pairs;
 
-/// All start before this.
+/// Time before which all members start.
 const STARTED: Duration = Duration::from_mins(2);
-/// And agree before this.
+/// Longest time until they agree.
 const PATIENCE: Duration = Duration::from_mins(15);
 /// Members that publish a tree.
 const WRITERS: usize = 10;
 /// Clock ticks a second in `/proc`.
 const TICKS: f64 = 100.0;
-/// Turns of which the fastest counts: others may need the processor.
+/// Number of turns; the fastest counts, because others may need the processor.
 const TURNS: usize = 9;
-/// What is said, as the simulation counts it.
+/// Kinds of messages, as the simulation counts them.
 const KINDS: [&str; 6] = ["beats", "rows", "digests", "holdings", "null calls", "charters"];
 const STEP: Duration = Duration::from_secs(1);
-/// By then all have heard of all.
+/// Time after which all have heard of all.
 const HEARD: Duration = Duration::from_mins(4);
 /// Pings, their answers, each with its header, and what TLS adds to a record (docs/links.md): every 5 s, both ways.
 const PING_BYTES: f64 = 2.0 * 2.0 * (4.0 + 8.0 + 22.0) * 12.0;
 
-/// A group that has come to be.
+/// A group on which all members have agreed.
 pub(crate) struct Settled {
     world: World,
     members: usize,
-    /// After the last has started.
+    /// Time to agree after the last start.
     took: Duration,
 }
 
-/// What is said while nothing happens, for each member and minute.
+/// Messages at rest, for each member and minute.
 #[derive(Debug)]
 pub(crate) struct Rest {
     kinds: Vec<(&'static str, f64, f64)>,
     pub bytes: f64,
     pings: f64,
-    /// Seconds of a processor.
+    /// Processor time, in seconds.
     work: f64,
     charters: u64,
 }
 
-/// Seconds for which this process has worked.
+/// Returns the processor time of this process, in seconds.
 pub(crate) fn processor() -> f64 {
     let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let behind = text.rsplit(')').next().unwrap_or_default();
@@ -83,11 +83,11 @@ pub(crate) fn processor() -> f64 {
     ticks.sum::<f64>() / TICKS
 }
 
-/// Memory that a process takes for each member of a group, in bytes: one in which nothing else was before.
+/// Returns the memory for each member of a group, in bytes. Call it in a new process.
 pub(crate) fn memory(members: usize) -> u64 {
     let before = resident();
     let mut group = settle(members, 1);
-    // Each knows of each by then.
+    // By then each member knows of all others.
     group.world.run(Duration::from_mins(8));
     resident().saturating_sub(before) / members as u64
 }
@@ -98,7 +98,7 @@ fn resident() -> u64 {
     pages.unwrap_or_default() * 4_096
 }
 
-/// Founds a group, and has so many join it.
+/// Founds a group of this many members.
 pub(crate) fn settle(members: usize, seed: u64) -> Settled {
     let mut dice = Rng::with_seed(seed);
     let sites: Vec<usize> = (0..members).map(|it| it / super::SITE).collect();
@@ -127,7 +127,7 @@ pub(crate) fn settle(members: usize, seed: u64) -> Settled {
     Settled { world, members, took }
 }
 
-/// Whether all that are up have one charter, in which so many are not silent.
+/// Returns whether all members that are up have the same charter, with this many members that are not silent.
 fn agree(world: &World, members: usize) -> bool {
     let up = (0..world.members.len()).filter(|it| world.members[*it].is_up());
     let charters: Vec<_> = up.map(|it| world.charter(it)).collect();
@@ -150,7 +150,7 @@ impl Settled {
         self.charter().to_bytes().len()
     }
 
-    /// Runs from one moment for a while, and says what was said meanwhile.
+    /// Runs for `time` from a moment on. Returns the messages meanwhile.
     pub(crate) fn rest(&mut self, from: Duration, time: Duration) -> Rest {
         self.world.run(from);
         self.world.traffic.clear();
@@ -170,8 +170,8 @@ impl Settled {
         Rest { kinds, bytes, pings, work: work / minutes, charters }
     }
 
-    /// Has all members switch to a version of one tree at once, and says when each knows it of all others, and what was
-    /// said.
+    /// Has all members switch to a version of one tree at once. Prints when each knows it of all others, and the
+    /// messages for that.
     pub(crate) fn hold(&mut self) {
         self.world.run(self.world.now + HEARD);
         let tree = self.charter().body().trees.first().expect("a tree").tree.namespace();
@@ -181,8 +181,8 @@ impl Settled {
         let ids: Vec<_> = self.world.members.iter().map(|it| it.id).collect();
         let is_seen = |world: &World| {
             world.members.iter().filter_map(|it| it.group.as_ref()).all(|by| {
-                let is_said = |it: &_| by.held_by(*it).and_then(|it| it.number(Tag::of(&tree)));
-                ids.iter().filter(|it| **it != by.me()).all(|it| is_said(it).is_some())
+                let number = |it: &_| by.held_by(*it).and_then(|it| it.number(Tag::of(&tree)));
+                ids.iter().filter(|it| **it != by.me()).all(|it| number(it).is_some())
             })
         };
         self.world.traffic.clear();
@@ -219,7 +219,7 @@ impl Settled {
         );
     }
 
-    /// Has the leader die, and says when all others follow the next.
+    /// Has the leader die, and prints when all others follow the next one.
     pub(crate) fn lose_leader(&mut self) {
         let rows: usize = self
             .world
@@ -240,7 +240,7 @@ impl Settled {
             self.world.run(self.world.now + STEP);
         }
         println!(
-            "What is known of all links has {rows} bytes. All follow a deputy {:.0} s after the leader has died.\n",
+            "The rows of all members have {rows} bytes. All follow a deputy {:.0} s after the leader has died.\n",
             (self.world.now - began).as_secs_f64()
         );
     }
@@ -255,7 +255,7 @@ impl Rest {
         println!("   in all  pings      work  charters");
     }
 
-    /// Of each kind so many, and their bytes; work is all that the simulation does for a member.
+    /// Prints messages and bytes of each kind; the work is all that the simulation does for a member.
     pub(crate) fn print(&self, name: &str) {
         print!("{name:<12}");
         for kind in KINDS {

@@ -1,21 +1,20 @@
-//! How long a topology takes: that of all members in one group, which is more than a leader ever has to do where groups
-//! are stitched.
+//! The time for a topology of all members in one group. A leader never computes as much if groups are stitched.
 
-#[path = "../../benches/worlds.rs"]
+#[path = "../../benches/group_models.rs"]
 #[allow(dead_code, reason = "the bench needs more of it")]
-mod worlds;
+mod group_models;
 
 use replicator::topology::{Bounds, Connectivity, Costs, Topology};
 
 use super::control::processor;
 
-/// A processor works for so many seconds at least, so that its clock is fine enough.
+/// Least processor time of a measurement, in seconds, because its clock is coarse.
 const WORK_MIN: f64 = 0.3;
 
-/// Prints how long it takes, on average.
+/// Prints the mean time.
 pub(crate) fn print(members: usize) {
     let mut costs = Costs::new(members);
-    worlds::make(worlds::World::Sites, members, 9, |a, b, cost| costs.set(a, b, cost));
+    group_models::make(group_models::Model::Sites, members, 9, |a, b, cost| costs.set(a, b, cost));
     println!(
         "{members:5} members in one graph: tree {:.2} ms, 2-connected {:.2} ms; {} kB of costs",
         time(&costs, Connectivity::Tree),
@@ -24,7 +23,7 @@ pub(crate) fn print(members: usize) {
     );
 }
 
-/// Milliseconds of a processor.
+/// Returns the mean processor time, in milliseconds.
 fn time(costs: &Costs, connectivity: Connectivity) -> f64 {
     let (began, mut turns) = (processor(), 0.0);
     while processor() - began < WORK_MIN {

@@ -1,14 +1,14 @@
-//! What groups of 30, 300 and 3,000 members say to each other, how soon they have an update, and what a leader has to
-//! do, in the worlds of the seeded simulations, with the machines that run in `harvest`:
+//! Scale of groups of 30, 300 and 3,000 members: their messages, the time of an update, and the leader's work, in the
+//! worlds of the seeded simulations, with the state machines of `harvest`:
 //!
 //!     cargo run --release -p replicator --example scale [-- MEMBERS…]
 //!     cargo run --release -p replicator --example scale -- memory MEMBERS
 //!     cargo run --release -p replicator --example scale -- holdings MEMBERS
 //!
-//! docs/scale.md says what the numbers mean. Times of work are of this machine; all others are of the simulated
+//! docs/scale.md explains the numbers. Times of work are of this machine; all others are of the simulated
 //! world, and the same in each run.
 
-#![allow(clippy::print_stdout, reason = "it is there to print")]
+#![allow(clippy::print_stdout, reason = "the example prints its results")]
 #![allow(clippy::print_stderr, reason = "the worlds say what is amiss")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a measurement that fails may panic")]
 #![allow(clippy::cast_possible_truncation, reason = "numbers of a simulation are small")]
@@ -24,10 +24,10 @@ use std::time::Duration;
 const GROUP: usize = 300;
 /// Members of a site.
 const SITE: usize = 10;
-/// Of each group so many are in the group above, too.
+/// Members of each group that are in the group above too.
 const CARRIERS: usize = 2;
 
-/// The groups of so many members, the one above them last if there are several.
+/// Returns the groups of this many members; if there are several, the last is the one above them.
 fn groups(members: usize) -> Vec<Vec<usize>> {
     let all: Vec<usize> = (0..members).collect();
     let mut groups: Vec<Vec<usize>> = all.chunks(GROUP).map(<[usize]>::to_vec).collect();
@@ -37,7 +37,7 @@ fn groups(members: usize) -> Vec<Vec<usize>> {
     groups
 }
 
-/// The links within groups: good in a site, any between sites.
+/// Returns the lines within groups: good in a site, random between sites.
 fn lines(members: usize, seed: u64) -> HashMap<[usize; 2], (Duration, u64)> {
     let mut lines = HashMap::new();
     for (at, group) in groups(members).into_iter().enumerate() {
@@ -71,9 +71,7 @@ fn main() {
     for members in &sizes {
         update::run(*members, 1).print();
     }
-    println!(
-        "\nWhat the members of one group say of themselves: messages and bytes a member and minute\n"
-    );
+    println!("\nControl traffic of one group: messages and bytes a member and minute\n");
     for members in sizes.iter().filter(|it| **it <= GROUP) {
         let mut group = control::settle(*members, 1);
         group.print_joined();
@@ -91,7 +89,7 @@ mod tests {
 
     /// The bounds are those of docs/scale.md.
     #[test]
-    fn thirty_members_say_and_send_no_more_than_is_written() {
+    fn thirty_members_send_no_more_than_documented() {
         let update = update::run(30, 1);
         assert_eq!(update.held, 30, "all have it");
         assert!(update.announcements <= 2 * update.links, "{update:?}");
@@ -100,7 +98,7 @@ mod tests {
         assert!(minimum <= update.sent && update.sent * 100 <= minimum * 105, "{update:?}");
         let mut group = control::settle(30, 1);
         let rest = group.rest(Duration::from_mins(4), Duration::from_mins(2));
-        // All measure each other for the first time, and say so.
+        // All measure each other for the first time, and flood their rows.
         assert!(rest.bytes < 80_000.0, "{rest:?} a minute");
         assert!(group.charter_bytes() < 4_000);
     }

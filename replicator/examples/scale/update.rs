@@ -1,4 +1,4 @@
-//! How an update gets to all: the simulated world of the content.
+//! The spread of an update to all members, in the simulated world of content.
 
 #[path = "../../tests/simulation/conduct.rs"]
 #[allow(dead_code, reason = "the tests need more of it")]
@@ -22,7 +22,7 @@ use std::time::Duration;
 use conduct::Conduct;
 use node::{Node, Pool};
 use replicator::version::{Name, Namespace};
-use world::{Published, World};
+use world::{SimulatedSpace, World};
 
 /// Chunks of an update, and their bytes.
 const CHUNKS: usize = 64;
@@ -30,36 +30,36 @@ const CHUNK_BYTES: usize = 16 << 10;
 /// An announcement's and a chunk's first byte (`message/wire.rs`).
 const ANNOUNCE: u8 = 2;
 const CHUNK: u8 = 9;
-/// All have an update by then.
+/// Longest time until all members have an update.
 const PATIENCE: Duration = Duration::from_hours(2);
-/// Nothing is published for so long.
+/// Time without publications.
 const REST: Duration = Duration::from_mins(10);
 
-/// What an update took.
+/// The cost of an update.
 #[derive(Debug)]
 pub(crate) struct Update {
     members: usize,
-    /// Who has it.
+    /// Members that have it.
     pub held: usize,
     pub links: u64,
     /// Its bytes, root included.
     pub bytes: u64,
     pub announcements: u64,
     pub announcement_bytes: u64,
-    /// Over all links, everything.
+    /// Bytes of all messages over all links.
     pub sent: u64,
     chunk_bytes: u64,
     /// Until the last member has it.
     took: Duration,
-    /// As long as it takes over the slowest way through the trees, if each link passes on what it gets.
+    /// Time over the slowest path through the trees, if each member passes chunks on at once.
     least: Duration,
-    /// Links between the origin and the member that is farthest, along the trees.
+    /// Most links between the origin and a member, along the trees.
     depth: usize,
     /// Bytes of all members in a minute at rest.
     rest: f64,
 }
 
-/// Publishes an update in a world of so many members.
+/// Publishes an update in a world of this many members.
 pub(crate) fn run(members: usize, seed: u64) -> Update {
     let mut world = make(members, seed);
     world.run(Duration::from_secs(30));
@@ -109,7 +109,7 @@ fn make(members: usize, seed: u64) -> World {
     let groups: Vec<_> =
         super::groups(members).into_iter().map(|it| it.into_iter().collect()).collect();
     let name = Name::new("tree").expect("a name");
-    let space = Published {
+    let space = SimulatedSpace {
         origin: 0,
         namespace: Namespace { origin: nodes[0].id, name: name.clone() },
         name,
@@ -128,8 +128,8 @@ fn make(members: usize, seed: u64) -> World {
     world
 }
 
-/// How long so many bytes take to the member that gets them last along the trees, and how many links away the
-/// farthest is.
+/// Returns the time of this many bytes to the member that gets them last along the trees, and the most links to a
+/// member.
 fn slowest(world: &World, bytes: u64) -> (Duration, usize) {
     let mut ways = vec![None; world.nodes.len()];
     ways[0] = Some((u64::MAX, Duration::ZERO, 0));
@@ -159,8 +159,8 @@ impl Update {
         );
     }
 
-    /// Announcements and their bytes are those that a member sends; all bytes and those of chunks are over what
-    /// has to go; at rest are bytes that a member sends in a minute.
+    /// Prints a line. Announcements and their bytes are those of one member; all bytes and those of chunks are
+    /// relative to the least possible; bytes at rest are those of one member in a minute.
     pub(crate) fn print(&self) {
         assert_eq!(self.held, self.members, "all have it");
         let members = self.members as f64;

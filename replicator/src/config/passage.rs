@@ -1,4 +1,4 @@
-//! Who gets at a tree on this machine, as the settings say it.
+//! Settings of the access to a tree on this machine.
 
 use std::fs;
 use std::path::Path;
@@ -7,15 +7,15 @@ use settings::Table;
 
 use crate::tree::passage::{FOLDER, Passage};
 
-/// Where groups have their numbers.
+/// File with the numbers of groups.
 const GROUPS: &str = "/etc/group";
 
-/// Who gets at a tree: nobody but the owner, if nothing is said.
+/// Access to a tree; by default only the owner has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassageConfig {
-    /// The mode of the tree's folder: all for the owner, and r and x for group and others.
+    /// Mode of the tree's folder: 7 for the owner, and r and x for group and others.
     pub mode: u32,
-    /// The group to which that folder belongs with all that is in it, by its name or number.
+    /// Group of that folder and of all files in it, by its name or number.
     pub group: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl PassageConfig {
     ///
     /// # Errors
     ///
-    /// There is no such group here: the message says so. Nobody but the owner is to get at the tree then.
+    /// There is no such group here. Then only the owner may have access to the tree.
     pub fn resolve(&self) -> Result<Passage, String> {
         let Some(name) = &self.group else { return Ok(Passage { mode: self.mode, group: None }) };
         let group = match name.parse() {
@@ -59,7 +59,7 @@ impl PassageConfig {
     }
 }
 
-/// The number of a group in a file of lines of name, password, number and members, with colons between.
+/// Returns the number of a group from a file with lines of name, password, number and members, separated by colons.
 fn number_of(file: &Path, name: &str) -> Result<u32, String> {
     let shown = file.display();
     let text = fs::read_to_string(file).map_err(|error| format!("{shown}: {error}"))?;
@@ -69,7 +69,7 @@ fn number_of(file: &Path, name: &str) -> Result<u32, String> {
         _ => None,
     });
     found.ok_or_else(|| {
-        format!("there is no group {name:?} in {shown}: make it, or say the number of another")
+        format!("there is no group {name:?} in {shown}: create it, or set the number of another")
     })
 }
 

@@ -8,7 +8,7 @@ fn mistakes(text: &str) -> String {
 }
 
 #[test]
-fn what_is_not_said_has_a_default() {
+fn missing_settings_have_defaults() {
     let config = Config::parse(LEAST).unwrap();
     assert_eq!((config.listen, config.daemon.admin_listen), (LISTEN, ADMIN_LISTEN));
     assert_eq!(config.site.as_str(), SITE);
@@ -23,7 +23,7 @@ fn what_is_not_said_has_a_default() {
 }
 
 #[test]
-fn all_that_can_be_said_is_read() {
+fn all_settings_are_read() {
     let key = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c";
     let text = format!(
         "data = \"d\"\naddress = \"h:4000\"\nsite = \"x\"\nlisten = \"127.0.0.1:1\"\n\
@@ -46,7 +46,7 @@ fn all_that_can_be_said_is_read() {
     let [a, b] = config.groups.as_slice() else { panic!("{config:?}") };
     assert_eq!((a.allow.len(), a.deny.len(), a.deputies.len()), (1, 1, 1));
     assert_eq!(a.connectivity, Some(Connectivity::Three));
-    assert!(matches!(&b.entry, Entry::Join(it) if it.name.as_str() == "b"));
+    assert!(matches!(&b.entry, GroupEntry::Join(it) if it.name.as_str() == "b"));
     let tree = &config.trees[0];
     assert!(tree.skip_problems && tree.watch == Some(Duration::from_secs(10)));
     assert_eq!(tree.groups.iter().map(Name::as_str).collect::<Vec<_>>(), ["b"]);

@@ -1,5 +1,4 @@
-//! What the lines between sites carry: members of two sites share the line between them, so that what some have found
-//! of it the others need not find once more.
+//! Lines between sites: the members of two sites share the line between them, so a few measure it for all.
 //!
 //! Sans-I/O.
 
@@ -7,39 +6,39 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{Row, agree};
 
-/// So many have to agree on what a line carries: one that lies is not enough.
-const TELLERS: usize = 3;
-/// Of what one member says of a line so many readings are looked at, the greatest first.
-const SAID_OF_ONE_MAX: usize = 4;
-/// And so many of what all say.
-const SAID_MAX: usize = 64;
+/// Members that have to agree on a line's bandwidth, so that no single liar decides it.
+const WITNESSES_MIN: usize = 3;
+/// Most readings of one member that count for a line; the greatest ones count.
+const READINGS_OF_ONE_MAX: usize = 4;
+/// Most readings of all members that count for a line.
+const READINGS_MAX: usize = 64;
 
-/// What the lines between sites carry, and within them, by what members say who have links over them.
+/// The bandwidths of the lines between and within sites, from the rows of members with links over them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
-    /// In which site, by its number, a member is.
+    /// The site's number of each member.
     sites: HashMap<u64, usize>,
-    /// Between two sites, the lesser number first.
-    found: BTreeMap<(usize, usize), Line>,
+    /// The line between two sites, the smaller number first.
+    between: BTreeMap<(usize, usize), Line>,
 }
 
-/// What a line carries, in bytes a second.
+/// A line's bandwidth, in bytes a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
     /// The greatest bandwidth that three members agree on.
     Agreed(u64),
-    /// As many have measured it, and found different things: this is in the middle.
+    /// The median, if three members or more disagree.
     Disputed(u64),
 }
 
 impl Line {
-    /// Bytes a second.
+    /// Returns the bandwidth, in bytes a second.
     pub fn bandwidth(self) -> u64 {
         let (Self::Agreed(it) | Self::Disputed(it)) = self;
         it
     }
 
-    /// Bytes a second, if members agree on it.
+    /// Returns the bandwidth, in bytes a second, if members agree on it.
     pub fn agreed(self) -> Option<u64> {
         match self {
             Self::Agreed(it) => Some(it),
@@ -47,68 +46,69 @@ impl Line {
         }
     }
 
-    /// What is made of what members say; none as long as they are too few. `said` are who says so and bytes a second,
-    /// in any order.
-    fn of(said: &[(u64, u64)]) -> Option<Self> {
-        let count = |it: BTreeSet<u64>| TELLERS <= it.len();
-        let is_agreed = |found: u64| {
-            count(said.iter().filter(|it| agree(it.1, found)).map(|it| it.0).collect())
+    /// Returns the line that these readings show; `None` if too few members have measured it. `readings` are pairs of
+    /// a member and bytes a second, in any order.
+    fn of(readings: &[(u64, u64)]) -> Option<Self> {
+        let is_enough = |members: BTreeSet<u64>| WITNESSES_MIN <= members.len();
+        let is_agreed = |rate: u64| {
+            is_enough(readings.iter().filter(|it| agree(it.1, rate)).map(|it| it.0).collect())
         };
-        if let Some(most) = said.iter().map(|it| it.1).filter(|it| is_agreed(*it)).max() {
+        if let Some(most) = readings.iter().map(|it| it.1).filter(|it| is_agreed(*it)).max() {
             return Some(Self::Agreed(most));
         }
-        let mut all: Vec<u64> = said.iter().map(|it| it.1).collect();
+        let mut all: Vec<u64> = readings.iter().map(|it| it.1).collect();
         all.sort_unstable();
-        let middle = all.get(all.len().checked_sub(1)? / 2).copied()?;
-        count(said.iter().map(|it| it.0).collect()).then_some(Self::Disputed(middle))
+        let median = all.get(all.len().checked_sub(1)? / 2).copied()?;
+        is_enough(readings.iter().map(|it| it.0).collect()).then_some(Self::Disputed(median))
     }
 }
 
 impl Lines {
-    /// Reads the rows of members; `sites` says in which site each is. Whoever is in none is left out.
+    /// Computes the lines from the members' rows. Members that are in none of the `sites` are left out.
     pub fn new<'a>(sites: &Sites<'_>, rows: impl IntoIterator<Item = &'a Row>) -> Self {
-        let mut said: BTreeMap<(usize, usize), Vec<(u64, u64)>> = BTreeMap::new();
+        let mut readings: BTreeMap<(usize, usize), Vec<(u64, u64)>> = BTreeMap::new();
         for row in rows {
             let Some(&from) = sites.of.get(&row.from) else { continue };
             let mut of_one: BTreeMap<(usize, usize), Vec<u64>> = BTreeMap::new();
             for entry in &row.entries {
-                // Few have been measured by whoever tells, of the many that are there.
+                // First the test that most entries fail: a member measures few of the others.
                 let Some(bandwidth) = entry.bandwidth() else { continue };
                 let Some(&to) = sites.of.get(&entry.to) else { continue };
                 of_one.entry((from.min(to), from.max(to))).or_default().push(bandwidth);
             }
-            for (line, mut found) in of_one {
-                found.sort_unstable_by(|a, b| b.cmp(a));
-                let said = said.entry(line).or_default();
-                let room = SAID_MAX.saturating_sub(said.len()).min(SAID_OF_ONE_MAX);
-                said.extend(found.into_iter().take(room).map(|it| (row.from, it)));
+            for (line, mut rates) in of_one {
+                rates.sort_unstable_by(|a, b| b.cmp(a));
+                let all = readings.entry(line).or_default();
+                let room = READINGS_MAX.saturating_sub(all.len()).min(READINGS_OF_ONE_MAX);
+                all.extend(rates.into_iter().take(room).map(|it| (row.from, it)));
             }
         }
-        let found = said.iter().filter_map(|(line, said)| Some((*line, Line::of(said)?)));
-        Self { found: found.collect(), sites: sites.of.clone() }
+        let between = readings.iter().filter_map(|(line, all)| Some((*line, Line::of(all)?)));
+        Self { between: between.collect(), sites: sites.of.clone() }
     }
 
-    /// What the line carries that two members share; none if too few have measured it.
+    /// Returns the line that two members share; `None` if too few members have measured it.
     pub fn between(&self, one: u64, other: u64) -> Option<Line> {
         let (one, other) = (*self.sites.get(&one)?, *self.sites.get(&other)?);
-        self.found.get(&(one.min(other), one.max(other))).copied()
+        self.between.get(&(one.min(other), one.max(other))).copied()
     }
 }
 
-/// Which members are in which site, and when each probes the line to another: members take turns at it, so that no two
-/// probes of a line disturb each other, and so that those who come later find it measured.
+/// The members of each site, and their turns to probe lines. In turns, two probes of a line do not disturb each other,
+/// and later members find the line measured.
 ///
-/// Sites meet as the teams of a tournament, each in a round with one other, and in one round with itself. When all
+/// Sites meet like the teams of a tournament: in each round a site meets one other, and in one round itself. When all
 /// have met, the next lap begins, with other members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sites<'a> {
+    /// The site's number of each member.
     of: HashMap<u64, usize>,
-    /// Of each site, in the order of names, its members in the order of ids.
+    /// The sites in the order of names, each with its members in the order of ids.
     members: Vec<(&'a str, Vec<u64>)>,
 }
 
 impl<'a> Sites<'a> {
-    /// From the members' ids, with the names of their sites, in any order.
+    /// Makes the sites from the members' ids and the names of their sites, in any order.
     pub fn new(members: impl IntoIterator<Item = (u64, &'a str)>) -> Self {
         let mut sites: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
         for (id, site) in members {
@@ -123,25 +123,26 @@ impl<'a> Sites<'a> {
         Self { of, members: all }
     }
 
-    /// In which turn, counted from 0, a member probes the line to another, unless it has been found by then. None if one
-    /// of the two is in no site.
+    /// Returns the turn, counted from 0, in which a member probes the line to another, unless the line is measured by
+    /// then. `None` if one of the two is in no site.
     pub fn turn(&self, from: u64, to: u64) -> Option<u32> {
         let (one, other) = (*self.of.get(&from)?, *self.of.get(&to)?);
         let (near, far) = (&self.members.get(one)?.1, &self.members.get(other)?.1);
         let (i, j) = (near.binary_search(&from).ok()?, far.binary_search(&to).ok()?);
-        // In lap L the member L of a site probes member L of the other, and once more for each time around.
+        // In lap L member L of a site probes member L of the other; each time around shifts the pairs by one.
         let around = (j + far.len() - i % far.len()) % far.len();
         let is_near = one == other;
         let lap = i + near.len() * if is_near { around.checked_sub(1)? } else { around };
-        let places = self.members.len().next_multiple_of(2);
+        let teams = self.members.len().next_multiple_of(2);
         let round = match (one.min(other), one.max(other)) {
-            _ if is_near => places - 1,
-            (a, b) if b + 1 == places => 2 * a % (places - 1),
-            (a, b) => (a + b) % (places - 1),
+            _ if is_near => teams - 1,
+            (a, b) if b + 1 == teams => 2 * a % (teams - 1),
+            (a, b) => (a + b) % (teams - 1),
         };
-        // In the first lap both ends probe: only together they have enough to say. Later one after the other.
+        // In the first lap both ends probe, because only together they have enough readings; later one after the
+        // other.
         let rounds = if lap == 0 { 0 } else { 2 * lap - 1 + usize::from(other < one) };
-        u32::try_from(rounds * places + round).ok()
+        u32::try_from(rounds * teams + round).ok()
     }
 }
 
@@ -154,24 +155,21 @@ mod tests {
     const MBIT: u64 = 1_000_000 / 8;
 
     #[test]
-    fn what_three_agree_on_is_what_a_line_carries() {
-        let check = |said: &[(u64, u64)], expected: Option<u64>| {
+    fn a_line_has_the_greatest_bandwidth_that_three_agree_on() {
+        let check = |readings: &[(u64, u64)], expected: Option<u64>| {
             let expected = expected.map(|it| Line::Agreed(it * MBIT));
-            assert_eq!(Line::of(said), expected, "{said:?}");
+            assert_eq!(Line::of(readings), expected, "{readings:?}");
         };
-        let said = |teller: u64, mbit: u64| (teller, mbit * MBIT);
+        let by = |member: u64, mbit: u64| (member, mbit * MBIT);
         check(&[], None);
-        check(&[said(1, 50), said(2, 48)], None);
-        // One that says much has one voice.
-        check(&[said(1, 900), said(1, 900), said(1, 900), said(2, 50)], None);
-        check(&[said(1, 900), said(2, 46), said(3, 48), said(4, 50)], Some(50));
-        check(
-            &[said(1, 20), said(2, 20), said(3, 20), said(4, 48), said(5, 50), said(6, 49)],
-            Some(50),
-        );
-        // What is fast is fast.
-        check(&[said(1, 12_600), said(2, 16_600), said(3, 1_000)], Some(16_600));
-        let disputed = [said(1, 900), said(2, 10), said(3, 50), said(3, 60)];
+        check(&[by(1, 50), by(2, 48)], None);
+        // A member with many readings counts once.
+        check(&[by(1, 900), by(1, 900), by(1, 900), by(2, 50)], None);
+        check(&[by(1, 900), by(2, 46), by(3, 48), by(4, 50)], Some(50));
+        check(&[by(1, 20), by(2, 20), by(3, 20), by(4, 48), by(5, 50), by(6, 49)], Some(50));
+        // All fast readings agree.
+        check(&[by(1, 12_600), by(2, 16_600), by(3, 1_000)], Some(16_600));
+        let disputed = [by(1, 900), by(2, 10), by(3, 50), by(3, 60)];
         assert_eq!(Line::of(&disputed), Some(Line::Disputed(50 * MBIT)));
     }
 
@@ -180,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_is_in_one_round_with_one_other() {
+    fn a_site_meets_one_other_in_each_round() {
         for count in 1..20_u64 {
             let names = names(20);
             let sites = Sites::new((0..count).zip(names.iter().map(String::as_str)));
@@ -197,7 +195,7 @@ mod tests {
     }
 
     proptest! {
-        /// In each turn a member probes one, at most, and of a line's two ends only the first lap's both.
+        /// In each turn a member probes at most one other. Both ends of a line probe only in the first lap.
         #[test]
         fn members_take_turns_at_a_line(sizes in prop::collection::vec(1u64..6, 1..7)) {
             let names = names(7);

@@ -1,4 +1,4 @@
-//! How the bandwidth of a link is taken where no transfer tells it.
+//! The probe: a measurement of a link's bandwidth where no transfers show it.
 //!
 //! Source: TR §8 (the time of a 64 KB block over TCP). Differences: see [`crate::estimate`].
 //!
@@ -12,63 +12,60 @@ use super::rate;
 const BLOCK_FIRST: u64 = 16 << 10;
 /// The last, in bytes.
 const BLOCK_LAST: u64 = 4 << 20;
-/// A block that takes longer, and as many round trips as [`BLOCK_ROUND_TRIPS`], is the last.
+/// A block that takes longer than this and than [`BLOCK_ROUND_TRIPS`] is the last.
 const BLOCK_TIME: Duration = Duration::from_millis(500);
-/// See [`BLOCK_TIME`].
 const BLOCK_ROUND_TRIPS: u32 = 4;
-/// A shorter one, of as many round trips, is the last as well if it says the same as the one before, within so many
-/// hundredths.
+/// A block that takes longer than this and than [`BLOCK_ROUND_TRIPS`] is the last if its rate is within
+/// [`SAME_PERCENT`] of the one before.
 const SAME_TIME: Duration = Duration::from_millis(100);
-/// See [`SAME_TIME`].
 const SAME_PERCENT: u64 = 5;
-/// A block that takes fewer round trips says nothing: some buffer may have taken it at once.
+/// A block that takes fewer round trips does not count: a buffer may have taken it at once.
 const COUNTED_ROUND_TRIPS: u32 = 2;
 
-/// A block of so many bytes that takes no longer than [`FAST_TIME`] is the last as well: see [`FAST`](super::FAST).
+/// A block of this size that takes at most [`FAST_TIME`] is the last: see [`FAST`](super::FAST).
 const FAST_BYTES: u64 = 512 << 10;
-/// See [`FAST_BYTES`].
 const FAST_TIME: Duration = Duration::from_millis(10);
 
-/// A measurement of bandwidth over a warm connection: blocks that double until one takes long enough to tell.
+/// A measurement of bandwidth over a warm connection: blocks double until one takes long enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Of which each block takes one.
+    /// The link's round trip; each block takes one besides its own time.
     round_trip: Duration,
-    /// The block that is on its way, in bytes.
+    /// Size of the block on its way, in bytes.
     block: u64,
-    /// The most that those before it have found, in bytes a second.
-    found: u64,
+    /// The greatest rate of the blocks before it, in bytes a second.
+    rate_max: u64,
 }
 
-/// What a probe does next.
+/// The next step of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Send a block of so many bytes, and say how long it took until the other had it all.
+    /// Send a block of this many bytes, and measure the time until the other end has all of it.
     Send(u64),
-    /// It is over: bytes a second.
+    /// The probe is over: bytes a second.
     Done(u64),
 }
 
 impl Probe {
     /// Begins a probe of a link whose round trip is known.
     pub fn new(round_trip: Duration) -> (Self, Step) {
-        (Self { round_trip, block: BLOCK_FIRST, found: 0 }, Step::Send(BLOCK_FIRST))
+        (Self { round_trip, block: BLOCK_FIRST, rate_max: 0 }, Step::Send(BLOCK_FIRST))
     }
 
-    /// Takes in how long the block took that was to be sent.
+    /// Takes in the time that the last block took.
     pub fn handle_sent(&mut self, took: Duration) -> Step {
-        // A round trip that was taken while the link was full is too long, and makes a link look faster than it is.
+        // A round trip measured on a full link is too long, and would make the link look too fast.
         let found = rate(self.block, took - self.round_trip.min(took / BLOCK_ROUND_TRIPS));
         let is_fast = FAST_BYTES <= self.block && took <= FAST_TIME;
         let is_long = BLOCK_TIME.max(self.round_trip * BLOCK_ROUND_TRIPS) <= took;
         let is_same = SAME_TIME.max(self.round_trip * BLOCK_ROUND_TRIPS) <= took
-            && found.abs_diff(self.found) <= found / 100 * SAME_PERCENT;
+            && found.abs_diff(self.rate_max) <= found / 100 * SAME_PERCENT;
         if is_fast || is_long || is_same || BLOCK_LAST <= self.block {
-            // The last may have lost packets on its way, or been held up at one of its ends.
-            return Step::Done(found.max(self.found));
+            // The last block may have lost packets, or waited at one of the ends.
+            return Step::Done(found.max(self.rate_max));
         }
         if self.round_trip * COUNTED_ROUND_TRIPS <= took {
-            self.found = self.found.max(found);
+            self.rate_max = self.rate_max.max(found);
         }
         self.block *= 2;
         Step::Send(self.block)
@@ -85,8 +82,8 @@ mod tests {
         Duration::from_millis(count)
     }
 
-    /// How long a block takes over TCP: the window opens from ten segments, doubled each round trip, up to what the
-    /// link holds; on a warm connection it is open already as far as the blocks before have opened it.
+    /// A model of TCP: the window begins with ten segments and doubles each round trip until the link is full. It
+    /// stays open for the next block.
     struct Tcp {
         round_trip: Duration,
         bandwidth: u64,
@@ -99,7 +96,7 @@ mod tests {
         }
 
         fn send(&mut self, mut bytes: u64) -> Duration {
-            // Half a round trip there, and the answer back.
+            // One round trip: the block's way and the answer's.
             let mut took = self.round_trip;
             loop {
                 let sent = bytes.min(self.window);
@@ -129,13 +126,13 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_finds_what_a_link_carries() {
+    fn a_probe_finds_a_links_bandwidth() {
         for round_trip in [1, 10, 40, 100] {
             for mbit in [1, 2, 10, 50, 200] {
                 let bandwidth = mbit * MBIT;
                 let (found, sent) = probe(Tcp::new(ms(round_trip), bandwidth));
                 let off = found.abs_diff(bandwidth) * 100 / bandwidth;
-                // Beyond what four megabytes can fill, the window still opens.
+                // Four megabytes cannot open the window of such a link.
                 let is_long = 2 << 20 < bandwidth * round_trip / 1_000 * 4;
                 assert!(
                     off <= 25 || is_long,
@@ -143,7 +140,7 @@ mod tests {
                     found / MBIT
                 );
                 assert!(sent <= 2 * BLOCK_LAST);
-                // A second of it, but for links whose window still opens.
+                // At most a second of the link, if the window is open.
                 let least = 64 << 10;
                 assert!(
                     sent <= least.max(bandwidth) || is_long,
@@ -184,12 +181,12 @@ mod tests {
         };
         // A round trip that was taken while the link was full.
         assert!((95..=125).contains(&probe(ms(900), &block)));
-        // Small blocks that some buffer took at once, and a great one that was sent twice.
+        // Small blocks that a buffer took at once, and a great one that was sent twice.
         let bursts = |bytes: u64| if bytes <= 256 << 10 { ms(41) } else { block(bytes) };
         assert!((95..=105).contains(&probe(ms(40), &bursts)));
         let lossy = |bytes: u64| if 2 << 20 <= bytes { block(bytes) * 2 } else { block(bytes) };
         assert!((95..=105).contains(&probe(ms(40), &lossy)));
-        // An end that is late for a tenth of a second each time.
+        // An end that answers a tenth of a second late.
         let late = |bytes: u64| block(bytes) + ms(100);
         assert!((80..=105).contains(&probe(ms(40), &late)));
     }

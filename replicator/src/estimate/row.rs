@@ -1,4 +1,4 @@
-//! What a member tells the others of its links, 14 bytes for each.
+//! Rows of estimates that a member floods to the others, 14 bytes for each link.
 //!
 //! Sans-I/O.
 
@@ -9,26 +9,26 @@ use crate::topology::MEMBERS_MAX;
 
 const ENTRY_BYTES: usize = 14;
 const HEAD_BYTES: usize = 8 + 8 + 2;
-/// Bits of a code after its exponent.
+/// Bits of a code below its exponent.
 const MANTISSA_BITS: u32 = 11;
-/// The code of what is not known.
+/// The code of an unknown value.
 const UNKNOWN: u16 = u16::MAX;
 
-/// What a member says of its links to others, at once.
+/// One member's estimates of all its links at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Who says it: the first eight bytes of its id.
+    /// The member: the first eight bytes of its id.
     pub from: u64,
-    /// Newer rows of a member have a greater number.
+    /// Number of the row; newer rows of a member have greater ones.
     pub sequence: u64,
-    /// One for each other member of which something is known.
-    pub entries: Vec<Entry>,
+    /// One for each other member to which the link is measured.
+    pub entries: Vec<LinkEstimate>,
 }
 
-/// What a member says of its link to another: numbers of four significant digits, within 0.05 %.
+/// The estimate of a link in a row, its numbers exact to 0.05 % (four significant digits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// To whom: the first eight bytes of its id.
+pub struct LinkEstimate {
+    /// The other member: the first eight bytes of its id.
     pub to: u64,
     round_trip: u16,
     bandwidth: u16,
@@ -36,23 +36,23 @@ pub struct Entry {
     age: u16,
 }
 
-/// Bytes that are no row.
+/// Bytes that are not a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ParseError {
+pub struct RowError {
     /// How many bytes there are.
     pub bytes: usize,
 }
 
-impl std::fmt::Display for ParseError {
+impl std::fmt::Display for RowError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} bytes are no row of estimates: another length was announced", self.bytes)
     }
 }
 
-impl std::error::Error for ParseError {}
+impl std::error::Error for RowError {}
 
-impl Entry {
-    /// What is known of the link to `to` now.
+impl LinkEstimate {
+    /// Makes the entry for the link to `to` at the time `now`.
     pub fn new(to: u64, estimate: &Estimate, now: Duration) -> Self {
         let micros = |it: Duration| u64::try_from(it.as_micros()).unwrap_or(u64::MAX);
         let minutes = estimate.age(now).map_or(u64::MAX, |it| it.as_secs() / 60);
@@ -64,23 +64,23 @@ impl Entry {
         }
     }
 
-    /// The round trip; none where nobody has called.
+    /// Returns the round trip; `None` if the other was never called.
     pub fn round_trip(self) -> Option<Duration> {
         (self.round_trip != UNKNOWN).then(|| Duration::from_micros(decode(self.round_trip)))
     }
 
-    /// In bytes a second; none where nobody has measured it.
+    /// Returns the bandwidth, in bytes a second; `None` if it was never measured.
     pub fn bandwidth(self) -> Option<u64> {
         (self.bandwidth != UNKNOWN).then(|| decode(self.bandwidth))
     }
 
-    /// The same, with a bandwidth in bytes a second that others have found.
+    /// Returns the same with another bandwidth, in bytes a second.
     #[must_use]
     pub fn with_bandwidth(self, bandwidth: u64) -> Self {
         Self { bandwidth: encode(bandwidth), ..self }
     }
 
-    /// How old it was when it was told, in whole minutes.
+    /// Returns the age at the time of sending, in whole minutes.
     pub fn age(self) -> Duration {
         Duration::from_mins(u64::from(self.age))
     }
@@ -113,7 +113,7 @@ fn decode(code: u16) -> u64 {
 }
 
 impl Row {
-    /// Writes it: who, number and count, then the entries, all numbers with the least byte first. Entries beyond
+    /// Writes the row: member, number and count, then the entries, all numbers little-endian. Entries beyond
     /// [`MEMBERS_MAX`] are left out.
     pub fn to_bytes(&self) -> Vec<u8> {
         let entries = self.entries.get(..MEMBERS_MAX).unwrap_or(&self.entries);
@@ -130,14 +130,13 @@ impl Row {
         bytes
     }
 
-    /// Reads what [`Row::to_bytes`] has written.
+    /// Reads the bytes that [`Row::to_bytes`] has written.
     ///
     /// # Errors
     ///
-    /// There are more or fewer bytes than the count says, or the count is above [`MEMBERS_MAX`]:
-    /// drop it.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError> {
-        let error = ParseError { bytes: bytes.len() };
+    /// There are more or fewer bytes than the count says, or the count is above [`MEMBERS_MAX`]: drop the row.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, RowError> {
+        let error = RowError { bytes: bytes.len() };
         let (from, rest) = bytes.split_first_chunk().ok_or(error)?;
         let (sequence, rest) = rest.split_first_chunk().ok_or(error)?;
         let (count, rest) = rest.split_first_chunk().ok_or(error)?;
@@ -150,7 +149,7 @@ impl Row {
         let entries = entries.iter().map(|it| {
             let [a, b, c, d, e, f, g, h, code @ ..] = *it;
             let [r0, r1, b0, b1, a0, a1] = code;
-            Entry {
+            LinkEstimate {
                 to: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
                 round_trip: u16::from_le_bytes([r0, r1]),
                 bandwidth: u16::from_le_bytes([b0, b1]),
@@ -168,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_exact_when_small_and_near_when_large() {
+    fn small_numbers_are_coded_exactly_and_large_ones_closely() {
         for value in
             (0..4_096).chain([5_000, 1 << 20, 123_456_789, VALUE_MAX - 1, VALUE_MAX, u64::MAX])
         {
@@ -186,7 +185,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_row_or_none(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             if let Ok(row) = Row::from_bytes(&bytes) {
                 prop_assert_eq!(row.to_bytes(), bytes);
             }
@@ -196,7 +195,7 @@ mod tests {
         fn rows_are_read_as_they_were_written(
             from: u64, sequence: u64, codes in prop::collection::vec(any::<(u64, u16, u16, u16)>(), 0..40),
         ) {
-            let entries = codes.iter().map(|it| Entry { to: it.0, round_trip: it.1, bandwidth: it.2, age: it.3 });
+            let entries = codes.iter().map(|it| LinkEstimate { to: it.0, round_trip: it.1, bandwidth: it.2, age: it.3 });
             let row = Row { from, sequence, entries: entries.collect() };
             prop_assert_eq!(Row::from_bytes(&row.to_bytes()), Ok(row));
         }

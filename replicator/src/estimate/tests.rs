@@ -20,12 +20,12 @@ fn the_shortest_of_the_last_round_trips_counts() {
         estimate.handle_round_trip(ms(took), ms(at as u64));
     }
     assert_eq!(estimate.round_trip(), Some(ms(41)));
-    // A way that has become longer is believed after a while.
+    // A longer round trip counts after eight of them.
     (0..8).for_each(|at| estimate.handle_round_trip(ms(80), ms(10 + at)));
     assert_eq!((estimate.round_trip(), estimate.age(ms(27))), (Some(ms(80)), Some(ms(10))));
 }
 
-/// Takes in transfers of a second each, one a minute: what is known after each.
+/// Takes in transfers of a second each, one a minute. Returns the bandwidth after each, in Mbit/s.
 fn transfers(estimate: &mut Estimate, rates: &[u64]) -> Vec<u64> {
     let first = estimate.measured.unwrap_or_default();
     let known = (1..).zip(rates).map(|(turn, rate)| {
@@ -37,7 +37,7 @@ fn transfers(estimate: &mut Estimate, rates: &[u64]) -> Vec<u64> {
 }
 
 #[test]
-fn transfers_say_what_a_link_carries() {
+fn transfers_show_a_links_bandwidth() {
     let mut estimate = Estimate::default();
     estimate.handle_round_trip(ms(40), ms(0));
     // Too few bytes, too short.
@@ -45,11 +45,10 @@ fn transfers_say_what_a_link_carries() {
     estimate.handle_transfer(8 << 20, ms(900), ms(2));
     assert_eq!(estimate.bandwidth(), None);
     assert_eq!(transfers(&mut estimate, &[50]), [50]);
-    // Slower ones were held back by something else, until there is nothing but such; a faster one is believed at
-    // once.
+    // Slower transfers count once all readings are slower; a faster one counts at once.
     assert_eq!(transfers(&mut estimate, &[10, 9, 11, 10]), [50, 50, 50, 11]);
     assert_eq!(transfers(&mut estimate, &[100, 10]), [100, 100]);
-    // However many there are in a minute, they are one.
+    // All transfers of a minute are one reading.
     let now = estimate.measured.unwrap() + READING;
     (0..500).for_each(|at| estimate.handle_transfer(10 * MBIT, ms(1_000), now + ms(at * 100)));
     assert_eq!(estimate.bandwidth(), Some(100 * MBIT));
@@ -57,7 +56,7 @@ fn transfers_say_what_a_link_carries() {
 }
 
 #[test]
-fn a_probe_replaces_what_was_read_too_low() {
+fn a_probe_corrects_a_reading_that_was_too_low() {
     let mut estimate = Estimate::default();
     transfers(&mut estimate, &[26]);
     let now = READING * 2;
@@ -65,21 +64,21 @@ fn a_probe_replaces_what_was_read_too_low() {
     estimate.handle_probing(now);
     estimate.handle_probe(48 * MBIT, false, now);
     assert_eq!(estimate.bandwidth(), Some(48 * MBIT));
-    // One says that it is slow, one that it is fast: a third one is to say.
+    // A slow and a fast reading: a third has to decide.
     let wants = |it: &Estimate, now: Duration| it.wants_probe(None, None, now);
     let again = now + PROBE_PAUSE;
     assert!(!wants(&estimate, again - ms(1)) && wants(&estimate, again));
-    // Unless the other end has found the same; but once more a while later.
+    // If the other end reports the same, no probe is wanted but one a while later.
     assert!(!estimate.wants_probe(Some(45 * MBIT), None, again));
     let once_more = now + PROBE_ONCE_MORE;
     assert!(!estimate.wants_probe(Some(45 * MBIT), None, once_more - ms(1)));
     assert!(estimate.wants_probe(Some(45 * MBIT), None, once_more));
-    // Which, of a transfer, is nothing new.
+    // A report of the same transfer does not count.
     let mut transferred = Estimate::default();
     transfers(&mut transferred, &[26, 26]);
     assert!(transferred.wants_probe(Some(26 * MBIT), None, again));
     assert!(estimate.wants_probe(Some(26 * MBIT), None, again));
-    // If that has found more, two readings are not enough.
+    // If the other end reports more, two readings are not enough.
     estimate.handle_probe(48 * MBIT, false, once_more);
     let again = once_more + PROBE_PAUSE;
     assert!(!wants(&estimate, again) && estimate.wants_probe(Some(100 * MBIT), None, again));
@@ -90,7 +89,7 @@ fn a_probe_replaces_what_was_read_too_low() {
 }
 
 #[test]
-fn what_was_found_beside_something_else_is_found_again() {
+fn a_probe_beside_other_traffic_is_repeated() {
     let mut estimate = Estimate::default();
     let mut now = Duration::ZERO;
     let mut find = |rate, is_beside| {
@@ -100,11 +99,11 @@ fn what_was_found_beside_something_else_is_found_again() {
         estimate.handle_probe(rate, is_beside, now);
         is_wanted
     };
-    // However often it was the same.
+    // This holds however often the rate was the same.
     assert!((0..3).all(|_| find(26 * MBIT, true)));
     assert!(find(48 * MBIT, false) && find(48 * MBIT, false));
     assert!(!find(48 * MBIT, false));
-    // Nor do transfers make it last: they may be what was beside it.
+    // Transfers do not confirm it: they may be the other traffic.
     let mut estimate = Estimate::default();
     estimate.handle_probe(26 * MBIT, true, ms(0));
     transfers(&mut estimate, &[26, 26]);
@@ -113,13 +112,13 @@ fn what_was_found_beside_something_else_is_found_again() {
 }
 
 #[test]
-fn a_link_that_always_says_something_else_is_not_probed_all_the_time() {
+fn a_link_whose_readings_never_agree_is_probed_ever_less_often() {
     let (mut estimate, mut probes) = (Estimate::default(), Vec::new());
     for second in 0..3_600 {
         let now = Duration::from_secs(second);
         if estimate.wants_probe(None, None, now) {
             estimate.handle_probing(now);
-            // As if each time another link.
+            // Each time another rate.
             estimate.handle_probe(1 << (probes.len() % READINGS), false, now);
             probes.push(second);
         }
@@ -129,9 +128,9 @@ fn a_link_that_always_says_something_else_is_not_probed_all_the_time() {
 }
 
 proptest! {
-    /// Whatever transfers come, and however slow: none lowers what was read less than three readings before.
+    /// No transfer, however slow, lowers the bandwidth while a greater reading is remembered.
     #[test]
-    fn what_was_held_back_lowers_nothing(
+    fn slow_transfers_do_not_lower_the_bandwidth(
         high in 1u64..1_000,
         slower in prop::collection::vec((1u64..1_000, 1u64..100_000), 1..60),
     ) {
@@ -149,7 +148,7 @@ proptest! {
     }
 }
 
-/// All of them may be probed at once.
+/// Candidates that may all be probed at once.
 fn candidates(all: &[Estimate]) -> Vec<Candidate<'_>> {
     all.iter()
         .map(|estimate| Candidate {
@@ -162,7 +161,7 @@ fn candidates(all: &[Estimate]) -> Vec<Candidate<'_>> {
 }
 
 #[test]
-fn who_was_not_measured_for_longest_is_next() {
+fn the_member_with_the_oldest_measurement_is_next() {
     let mut all = vec![Estimate::default(); 3];
     let start = Duration::ZERO;
     let next = |all: &[Estimate], last, now| measure(&candidates(all), last, now);
@@ -174,7 +173,7 @@ fn who_was_not_measured_for_longest_is_next() {
     assert_eq!(next(&all, Some(start), PAUSE_NEW), Measure::Call { member: 1, probe: true });
     all[1].handle_round_trip(ms(1), PAUSE_YOUNG);
     all[2].handle_transfer(2 * MBIT, ms(2_000), ms(1));
-    // Those of which more is to be known go before who was not called for longest.
+    // A member to probe goes before the one with the oldest measurement.
     let known = Duration::from_secs(20);
     assert_eq!(next(&all, None, known), Measure::Call { member: 2, probe: true });
     let lasting = known + READING;
@@ -184,14 +183,14 @@ fn who_was_not_measured_for_longest_is_next() {
     }
     all[0].measured = Some(known);
     assert_eq!(next(&all, None, lasting), Measure::Call { member: 0, probe: false });
-    // All are known: seldom.
+    // All estimates are settled: measurements are rare.
     let later = YOUNG + ms(1);
     assert_eq!(next(&all, Some(later), later), Measure::Wait(later + PAUSE_OLD));
     assert_eq!(next(&[], None, start), Measure::Wait(PAUSE_YOUNG));
 }
 
 #[test]
-fn who_has_just_come_is_probed_by_one_after_another() {
+fn a_new_member_is_probed_by_one_after_another() {
     let new = Estimate::default();
     let turn = |turn: u32, now: Duration| {
         let all = [Candidate {
@@ -202,7 +201,7 @@ fn who_has_just_come_is_probed_by_one_after_another() {
         }];
         measure(&all, None, now)
     };
-    // All call it at once, which costs nothing.
+    // All call it at once, because calls cost nothing.
     for it in 0..9 {
         let probe = it == 0;
         assert_eq!(turn(it, ms(0)), Measure::Call { member: 0, probe });
@@ -211,7 +210,7 @@ fn who_has_just_come_is_probed_by_one_after_another() {
 }
 
 #[test]
-fn of_two_that_say_something_the_worse_counts() {
+fn the_worse_of_two_reports_on_a_link_counts() {
     let members = [11, 22, 33];
     let estimate = |millis: u64, bandwidth: u64| {
         let mut it = Estimate::default();
@@ -223,7 +222,7 @@ fn of_two_that_say_something_the_worse_counts() {
     let row = |from: u64, to: u64, estimate: &Estimate, now: Duration| Row {
         from,
         sequence: 1,
-        entries: vec![Entry::new(to, estimate, now)],
+        entries: vec![LinkEstimate::new(to, estimate, now)],
     };
     let now = Duration::ZERO;
     let mut called = Estimate::default();
@@ -232,7 +231,7 @@ fn of_two_that_say_something_the_worse_counts() {
         row(11, 22, &good, now),
         row(22, 11, &bad, now),
         row(33, 11, &good, LIFE - ms(60_000)),
-        // Too old, of nobody, about nobody, and half known.
+        // Too old, by a stranger, about a stranger, and without a bandwidth.
         row(22, 33, &good, LIFE),
         row(44, 33, &good, now),
         row(33, 44, &good, now),
@@ -252,12 +251,12 @@ fn in_the_largest_group_all_are_measured_again_before_they_are_forgotten() {
 }
 
 #[test]
-fn what_others_have_found_of_a_line_is_not_probed() {
+fn a_line_that_others_have_measured_is_not_probed() {
     let now = Duration::from_secs(60);
     let line = Some(50 * MBIT);
     let mut estimate = Estimate::default();
     assert!(!estimate.wants_probe(None, line, now) && estimate.wants_probe(None, None, now));
-    // Somebody who finds less tries again, until it is sure.
+    // A member whose reading is lower tries again until its readings agree.
     for turn in 1..=4 {
         let now = now + PROBE_AGAIN / 4 * (turn - 1);
         assert!(estimate.wants_probe(None, line, now) == (turn != 1), "{turn}");
@@ -268,9 +267,9 @@ fn what_others_have_found_of_a_line_is_not_probed() {
     let last = now + PROBE_AGAIN / 4 * 3;
     let sure = last + PROBE_PAUSE * 16;
     assert!(!estimate.wants_probe(None, line, sure));
-    // And after a while again.
+    // After twelve hours it probes again.
     assert!(estimate.wants_probe(None, line, last + PROBE_AGAIN));
-    // One who finds the same twice has nothing more to find.
+    // Two readings that agree with the line settle it.
     estimate.handle_probe(49 * MBIT, false, sure);
     let again = sure + PROBE_PAUSE * 16;
     assert!(estimate.wants_probe(None, line, again));

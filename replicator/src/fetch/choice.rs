@@ -1,9 +1,9 @@
-//! Of whom a chunk is asked, and who is passed over.
+//! The choice of a source for each chunk, and the sources that are passed over.
 //!
-//! A source that stalls rests for a while, and one that lies is shunned for longer; neither is excluded, because
-//! nobody else may have a chunk. What such a source was asked for stays asked until there is a better one, so that
-//! who merely waits itself is not asked again and again. Two that wait for each other both stay: whoever gets the
-//! chunk first sends it to the other.
+//! A source that stalls rests for a while, and one that lies is shunned for longer. Neither is excluded, because it
+//! may be the only one with a chunk. Requests to such a source stay until there is a better source, so that a source
+//! that waits itself is not asked again and again. If two wait for each other, both keep waiting: the first that gets
+//! the chunk sends it to the other.
 //!
 //! Sans-I/O.
 
@@ -15,16 +15,16 @@ use super::{Fault, Fetch};
 use crate::id::MemberId;
 use crate::version::{Hash, Namespace};
 
-/// For so long a liar is passed over the first time, and twice as long each time after.
+/// The first time for which a liar is shunned; it doubles each time after.
 pub(super) const SHUN: Duration = Duration::from_mins(2);
-/// The longest time for which a liar is passed over, and for which it is remembered afterwards.
+/// The longest time for which a liar is shunned, and the time for which it is remembered afterwards.
 pub(super) const SHUN_MAX: Duration = Duration::from_hours(1);
 
-/// How promising a source is for a chunk, the best first.
+/// The rank of a source for a chunk, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Standing {
+enum SourceRank {
     Ready,
-    /// It stalled not long ago.
+    /// It stalled a short time ago.
     Resting,
     /// It lied.
     Shunned,
@@ -32,7 +32,7 @@ enum Standing {
     Waiting,
 }
 
-/// A liar.
+/// The shunning of a liar.
 #[derive(Debug)]
 pub(super) struct Shun {
     until: Duration,
@@ -40,7 +40,7 @@ pub(super) struct Shun {
 }
 
 impl Fetch {
-    fn standing(&self, hash: &Hash, want: &Want, source: MemberId) -> Option<Standing> {
+    fn rank(&self, hash: &Hash, want: &Want, source: MemberId) -> Option<SourceRank> {
         let peer = self.peers.get(&source)?;
         if want.refused.contains(&source) {
             return None;
@@ -48,35 +48,35 @@ impl Fetch {
         let waits =
             || self.waiting.get(hash).is_some_and(|all| all.iter().any(|it| it.who == source));
         Some(if want.avoided.contains(&source) || waits() {
-            Standing::Waiting
+            SourceRank::Waiting
         } else if peer.is_shunned() {
-            Standing::Shunned
+            SourceRank::Shunned
         } else if peer.rests() {
-            Standing::Resting
+            SourceRank::Resting
         } else {
-            Standing::Ready
+            SourceRank::Ready
         })
     }
 
-    /// The sources of a chunk, those of one namespace after those of the other.
+    /// Returns the sources of a chunk, namespace by namespace.
     fn sources<'a>(&'a self, want: &'a Want) -> impl Iterator<Item = MemberId> + 'a {
         let jobs = want.namespaces.iter().filter_map(|it| self.jobs.get(it));
         jobs.flat_map(|it| it.sources.iter())
     }
 
-    /// Whether it is the best source of a namespace.
+    /// Returns whether a member is the best source of a namespace.
     pub(super) fn is_first(&self, source: MemberId, namespace: &Namespace) -> bool {
         self.jobs.get(namespace).is_some_and(|it| it.sources.sure.first() == Some(&source))
     }
 
-    fn best(&self, hash: &Hash) -> Option<(Standing, MemberId)> {
+    fn best(&self, hash: &Hash) -> Option<(SourceRank, MemberId)> {
         let want = self.wants.get(hash)?;
         let all = self.sources(want);
-        let all = all.filter_map(|source| Some((self.standing(hash, want, source)?, source)));
-        all.min_by_key(|(standing, _)| *standing)
+        let all = all.filter_map(|source| Some((self.rank(hash, want, source)?, source)));
+        all.min_by_key(|(rank, _)| *rank)
     }
 
-    /// Finds a source for a chunk that has none.
+    /// Assigns a source to a chunk that has none.
     pub(super) fn assign(&mut self, hash: Hash) {
         let best = self.best(&hash);
         let Some(want) = self.wants.get(&hash) else { return };
@@ -95,19 +95,19 @@ impl Fetch {
         }
     }
 
-    /// Asks others for those of these chunks whose source does not send, where there is a better one.
+    /// Moves those of these chunks whose source does not send to a better source, if there is one.
     pub(super) fn improve(&mut self, mut hashes: Vec<Hash>) {
         hashes.retain(|hash| {
             let Some(want) = self.wants.get(hash) else { return false };
-            let current = want.assigned.and_then(|it| self.standing(hash, want, it));
+            let current = want.assigned.and_then(|it| self.rank(hash, want, it));
             let best = self.best(hash).map(|it| it.0);
             want.assigned.is_none()
-                || current != Some(Standing::Ready) && best == Some(Standing::Ready)
+                || current != Some(SourceRank::Ready) && best == Some(SourceRank::Ready)
         });
         self.reassign(hashes);
     }
 
-    /// Takes requests back, and asks whoever is the best to ask now.
+    /// Cancels the requests for chunks, and assigns the best sources anew.
     pub(super) fn reassign(&mut self, hashes: Vec<Hash>) {
         let mut cancels: BTreeMap<MemberId, Vec<Hash>> = BTreeMap::new();
         for hash in hashes {
@@ -123,7 +123,7 @@ impl Fetch {
         }
     }
 
-    /// A neighbor has a version, or a later one, whole: it is worth being asked again.
+    /// Takes in that a neighbor has a version or a later one whole: its refusals do not count any more.
     pub fn handle_held(&mut self, member: MemberId, namespace: &Namespace, now: Duration) {
         if let Some(peer) = self.peers.get_mut(&member)
             && !peer.is_shunned()
@@ -138,7 +138,7 @@ impl Fetch {
         self.ask(now);
     }
 
-    /// A neighbor lied: it is passed over, for longer each time. While it is, nothing more is said of it.
+    /// Shuns a neighbor that lied, for longer each time. While it is shunned, further faults are not reported.
     pub fn shun(&mut self, member: MemberId, why: Fault, now: Duration) {
         if self.shunned_until(member, now).is_some() {
             return;
@@ -157,17 +157,17 @@ impl Fetch {
         }
     }
 
-    /// Until when a neighbor is passed over because it lied.
+    /// Returns the time until which a neighbor is shunned.
     pub(super) fn shunned_until(&self, member: MemberId, now: Duration) -> Option<Duration> {
         self.shunned.get(&member).map(|it| it.until).filter(|it| now < *it)
     }
 
-    /// When [`Fetch::handle_timeout`] is to be called next.
+    /// Returns the time for the next call of [`Fetch::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Duration> {
         self.peers.values().filter_map(super::Peer::timeout).min()
     }
 
-    /// Passes over neighbors that stall, and tries those again that have rested.
+    /// Has stalled neighbors rest, and asks neighbors again whose rest has ended.
     pub fn handle_timeout(&mut self, now: Duration) {
         let is_due = |it: &super::Peer| it.timeout().is_some_and(|it| it <= now);
         let due = self.peers.iter().filter(|(_, peer)| is_due(peer));
@@ -176,7 +176,7 @@ impl Fetch {
         for member in due {
             let Some(peer) = self.peers.get_mut(&member) else { continue };
             if peer.rests() {
-                // Whatever has become of what it was asked for before: it is asked again.
+                // Its old requests may be lost: they are sent again.
                 peer.wake(now);
                 let chunks = peer.chunks();
                 self.reassign(chunks);
@@ -186,7 +186,7 @@ impl Fetch {
             peer.stall(now);
             let chunks = peer.chunks();
             self.faults.push((member, Fault::Stalls));
-            // Whoever had none may have some by now.
+            // Neighbors that refused may have the chunks by now.
             for hash in &chunks {
                 self.wants.forgive_all(hash);
             }

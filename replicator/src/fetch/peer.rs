@@ -1,4 +1,4 @@
-//! A neighbor, as one who sends chunks and as one who waits for some.
+//! A neighbor as a source of chunks, and its count of chunks that it waits for.
 //!
 //! Sans-I/O.
 
@@ -10,32 +10,32 @@ use super::{PACE_BYTES, REST, STALL, WAITING_MAX};
 use crate::message::CHUNKS_MAX;
 use crate::version::{Hash, Namespace};
 
-/// Priorities are below this; the smaller ones go first.
+/// Number of priorities, from 0; smaller ones go first.
 pub const PRIORITIES: u8 = 16;
-/// A rest is doubled so often at most.
+/// Most times that a rest is doubled.
 const DOUBLINGS_MAX: u32 = 2;
-/// Most requests that are remembered after they were taken back: as much as can be on its way.
-const CROSSING_MAX: usize = 2 * Window::MAX.chunks;
-/// It is asked for more once as much of the window is free, so that one message asks for several.
+/// Most canceled requests that are remembered: as many chunks as can be on their way.
+const CANCELED_MAX: usize = 2 * Window::MAX.chunks;
+/// The next request waits until this part of the window is free (1/8), so that a message asks for several chunks.
 const FREE_SHARE: u64 = 8;
 
-/// How much a neighbor may be asked for at once.
+/// Most bytes and chunks that may be requested from a neighbor at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// In bytes.
+    /// Bytes.
     pub bytes: u64,
-    /// In chunks.
+    /// Chunks.
     pub chunks: usize,
 }
 
 impl Window {
-    /// For a link of which nothing is known.
+    /// The window of a link that is not measured.
     pub const DEFAULT: Self = Self { bytes: 1 << 20, chunks: 512 };
-    /// The widest.
+    /// The greatest window.
     pub const MAX: Self = Self { bytes: 8 << 20, chunks: 1_024 };
 
-    /// What fills a link for two round trips and a second more, so that a source which gets the chunks itself
-    /// just then finds them asked for.
+    /// Returns the window that fills a link for two round trips and one second. With the second, a source that gets
+    /// a chunk only then has the request already. `bandwidth` is in bytes a second.
     pub fn of(round_trip: Duration, bandwidth: u64) -> Self {
         let millis = 2 * round_trip.as_millis() + 1_000;
         let bytes = u128::from(bandwidth) * millis / 1_000;
@@ -52,8 +52,9 @@ pub(super) struct Batch {
     pub chunks: Vec<Hash>,
 }
 
+/// The state of a request to a neighbor.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum RequestState {
     Queued { priority: u8, order: u64 },
     Asked { priority: u8, bytes: u32 },
 }
@@ -61,22 +62,22 @@ enum Place {
 #[derive(Debug)]
 pub(super) struct Peer {
     window: Window,
-    /// What is to be asked of it, the most urgent first.
+    /// Chunks to request, the most urgent first.
     queue: BTreeMap<(u8, u64), Hash>,
-    chunks: BTreeMap<Hash, Place>,
-    /// What it was asked for, by priority: chunks and bytes.
+    chunks: BTreeMap<Hash, RequestState>,
+    /// Requested chunks and bytes, by priority.
     asked: [(usize, u64); PRIORITIES as usize],
-    /// When it last had sent [`PACE_BYTES`] more or all that it was asked for, or was asked after that.
+    /// Begin of the pace: when it last completed [`PACE_BYTES`] or all requests, or got the first request after that.
     mark: Duration,
-    /// Bytes that it has sent since.
+    /// Bytes sent since the mark.
     came: u64,
     rests_until: Option<Duration>,
     is_shunned: bool,
     stalls: u32,
-    /// For how many chunks it waits here.
+    /// Number of chunks that it waits for here.
     waiting: usize,
-    /// What it was asked for until that was taken back: it may be on its way.
-    crossing: VecDeque<Hash>,
+    /// Chunks whose request was canceled, and which may be on their way.
+    canceled: VecDeque<Hash>,
     unasked: u32,
 }
 
@@ -93,7 +94,7 @@ impl Peer {
             is_shunned: false,
             stalls: 0,
             waiting: 0,
-            crossing: VecDeque::new(),
+            canceled: VecDeque::new(),
             unasked: 0,
         }
     }
@@ -102,9 +103,9 @@ impl Peer {
         self.window = window;
     }
 
-    /// What it has been asked for, and what it is to be asked for.
+    /// Returns the requested chunks, then the queued ones.
     pub(super) fn chunks(&self) -> Vec<Hash> {
-        let asked = self.chunks.iter().filter(|(_, it)| matches!(it, Place::Asked { .. }));
+        let asked = self.chunks.iter().filter(|(_, it)| matches!(it, RequestState::Asked { .. }));
         asked.map(|(hash, _)| *hash).chain(self.queue.values().copied()).collect()
     }
 
@@ -117,7 +118,7 @@ impl Peer {
     }
 
     pub(super) fn is_asked(&self, hash: &Hash) -> bool {
-        matches!(self.chunks.get(hash), Some(Place::Asked { .. }))
+        matches!(self.chunks.get(hash), Some(RequestState::Asked { .. }))
     }
 
     fn all_asked(&self) -> usize {
@@ -127,17 +128,17 @@ impl Peer {
     pub(super) fn queue(&mut self, hash: Hash, want: &Want) {
         let Want { priority, order, .. } = *want;
         self.queue.insert((priority, order), hash);
-        self.chunks.insert(hash, Place::Queued { priority, order });
+        self.chunks.insert(hash, RequestState::Queued { priority, order });
     }
 
-    /// It is not to send this one any more; returns whether it had been asked for it.
-    fn take_back(&mut self, hash: &Hash) -> bool {
+    /// Removes a chunk. Returns whether it was requested.
+    fn remove(&mut self, hash: &Hash) -> bool {
         match self.chunks.remove(hash) {
-            Some(Place::Queued { priority, order }) => {
+            Some(RequestState::Queued { priority, order }) => {
                 self.queue.remove(&(priority, order));
                 false
             }
-            Some(Place::Asked { priority, bytes }) => {
+            Some(RequestState::Asked { priority, bytes }) => {
                 if let Some((chunks, all)) = self.asked.get_mut(usize::from(priority)) {
                     *chunks = chunks.saturating_sub(1);
                     *all = all.saturating_sub(u64::from(bytes));
@@ -148,23 +149,23 @@ impl Peer {
         }
     }
 
-    /// As [`Peer::take_back`], and it is told so: the chunk may be on its way.
+    /// Removes a chunk that may be on its way, and remembers it. Returns whether it was requested: send a cancel.
     pub(super) fn cancel(&mut self, hash: &Hash) -> bool {
-        let was_asked = self.take_back(hash);
+        let was_asked = self.remove(hash);
         if was_asked {
-            if CROSSING_MAX <= self.crossing.len() {
-                self.crossing.pop_front();
+            if CANCELED_MAX <= self.canceled.len() {
+                self.canceled.pop_front();
             }
-            self.crossing.push_back(*hash);
+            self.canceled.push_back(*hash);
         }
         was_asked
     }
 
-    /// What may be asked of it now, if anything.
+    /// Returns the next chunks to request, if the window has room.
     pub(super) fn next_batch(&mut self, wants: &Wants, now: Duration) -> Option<Batch> {
         let (&(priority, _), first) = self.queue.first_key_value()?;
         let namespace = wants.get(first)?.namespaces.first()?.clone();
-        // What is less urgent does not count.
+        // Less urgent requests do not fill the window.
         let urgent = self.asked.iter().take(usize::from(priority) + 1);
         let (mut chunks, mut bytes) = urgent.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
         let is_filled = |free: u64, of: u64| 0 < of && free < of.div_ceil(FREE_SHARE);
@@ -188,7 +189,7 @@ impl Peer {
                 break;
             }
             self.queue.remove(&key);
-            self.chunks.insert(hash, Place::Asked { priority, bytes: want.bytes });
+            self.chunks.insert(hash, RequestState::Asked { priority, bytes: want.bytes });
             (chunks, bytes) = (chunks + 1, bytes + u64::from(want.bytes));
             if let Some(asked) = self.asked.get_mut(usize::from(priority)) {
                 *asked = (asked.0 + 1, asked.1 + u64::from(want.bytes));
@@ -203,11 +204,11 @@ impl Peer {
         self.came = 0;
     }
 
-    /// It sent this; returns whether it had been asked for it.
+    /// Takes in that it sent a chunk. Returns whether the chunk was requested.
     pub(super) fn handle_chunk(&mut self, hash: &Hash, now: Duration) -> bool {
-        let Some(Place::Asked { bytes, .. }) = self.chunks.get(hash) else { return false };
+        let Some(RequestState::Asked { bytes, .. }) = self.chunks.get(hash) else { return false };
         self.came = self.came.saturating_add(u64::from(*bytes));
-        self.take_back(hash);
+        self.remove(hash);
         if PACE_BYTES <= self.came || self.all_asked() == 0 {
             self.stalls = 0;
             if !self.is_shunned {
@@ -219,55 +220,56 @@ impl Peer {
     }
 
     pub(super) fn handle_gone(&mut self, hash: &Hash, now: Duration) {
-        self.take_back(hash);
+        self.remove(hash);
         if self.all_asked() == 0 {
             self.set_mark(now);
         }
     }
 
-    /// It sent what it is not asked for now; if it never was, returns how often it did so.
+    /// Takes in a chunk that is not requested now. Returns the number of such chunks so far, or `None` if the request
+    /// for this one was canceled.
     pub(super) fn count_unasked(&mut self, hash: &Hash) -> Option<u32> {
-        if let Some(at) = self.crossing.iter().position(|it| it == hash) {
-            self.crossing.remove(at);
+        if let Some(at) = self.canceled.iter().position(|it| it == hash) {
+            self.canceled.remove(at);
             return None;
         }
         self.unasked = self.unasked.saturating_add(1);
         Some(self.unasked)
     }
 
-    /// When it counts as stalled, or has rested.
+    /// Returns when it counts as stalled, or when its rest ends.
     pub(super) fn timeout(&self) -> Option<Duration> {
         let stalls_at = (0 < self.all_asked()).then_some(self.mark + STALL);
         self.rests_until.or(stalls_at)
     }
 
-    /// It stalls, and rests from now on.
+    /// Notes that it stalls, and begins its rest.
     pub(super) fn stall(&mut self, now: Duration) {
         self.rests_until = Some(now + REST * 2_u32.pow(self.stalls.min(DOUBLINGS_MAX)));
         self.stalls = self.stalls.saturating_add(1);
     }
 
-    /// It lied, and is passed over until then.
+    /// Notes that it lied; it rests until then.
     pub(super) fn shun(&mut self, until: Duration) {
         self.rests_until = Some(until);
         self.is_shunned = true;
     }
 
-    /// It has rested.
+    /// Ends its rest.
     pub(super) fn wake(&mut self, now: Duration) {
         self.rests_until = None;
         self.is_shunned = false;
         self.set_mark(now);
     }
 
-    /// Whether it may wait for one more chunk; counts it.
+    /// Returns whether it may wait for one more chunk, and counts that.
     pub(super) fn may_wait(&mut self) -> bool {
         let may = self.waiting < WAITING_MAX;
         self.waiting += usize::from(may);
         may
     }
 
-    pub(super) fn waits_no_more(&mut self) {
+    pub(super) fn end_wait(&mut self) {
         self.waiting = self.waiting.saturating_sub(1);
     }
 

@@ -27,10 +27,10 @@ fn chunks(numbers: impl IntoIterator<Item = u8>) -> Vec<(Hash, u32)> {
 }
 
 fn sure(sources: &[MemberId]) -> Sources {
-    Sources { sure: sources.to_vec(), hopes: Vec::new() }
+    Sources { sure: sources.to_vec(), possible: Vec::new() }
 }
 
-/// Fetches one tree from these, all of them up.
+/// Begins to fetch one tree from these sources, all of them up.
 fn fetch(sources: &[MemberId]) -> Fetch {
     let mut fetch = Fetch::default();
     for source in sources {
@@ -40,27 +40,27 @@ fn fetch(sources: &[MemberId]) -> Fetch {
     fetch
 }
 
-/// What was sent since the last time: `+` for what is asked for, `-` for what is taken back.
+/// Takes the messages since the last call, as text: `+` for requests, `-` for cancels.
 fn sent(fetch: &mut Fetch) -> Vec<String> {
     let list =
         |all: &[Hash]| all.iter().map(|it| it.0[0].to_string()).collect::<Vec<_>>().join(" ");
-    let say = |(to, message): (MemberId, Message)| match message {
+    let render = |(to, message): (MemberId, Message)| match message {
         Message::Request(Request { chunks, .. }) => format!("{}+{}", to.0, list(&chunks)),
         Message::Cancel(chunks) => format!("{}-{}", to.0, list(&chunks)),
         other => panic!("{other:?}"),
     };
-    fetch.take_messages().into_iter().map(say).collect()
+    fetch.take_messages().into_iter().map(render).collect()
 }
 
-/// Time goes on to when something is due.
-fn wait(fetch: &mut Fetch) -> Duration {
+/// Calls the next timeout. Returns its time.
+fn advance(fetch: &mut Fetch) -> Duration {
     let at = fetch.poll_timeout().expect("something is due");
     fetch.handle_timeout(at);
     at
 }
 
 #[test]
-fn the_first_source_is_asked_for_all_in_order() {
+fn the_first_source_is_asked_for_all_chunks_in_order() {
     let mut fetch = fetch(&[B, A]);
     fetch.want(&tree("a"), &chunks([3, 1, 2]), NONE);
     assert_eq!(sent(&mut fetch), ["2+3 1 2"]);
@@ -69,14 +69,14 @@ fn the_first_source_is_asked_for_all_in_order() {
     for number in [3, 1, 2, 4] {
         assert!(!fetch.is_done(&tree("a")));
         let came = fetch.handle_chunk(B, &hash(number), SECOND);
-        assert_eq!(came, Came::Wanted { namespaces: vec![tree("a")], waiting: Vec::new() });
+        assert_eq!(came, Arrival::Wanted { namespaces: vec![tree("a")], waiting: Vec::new() });
     }
     assert!(fetch.is_done(&tree("a")));
     assert_eq!(fetch.poll_timeout(), None);
 }
 
 #[test]
-fn a_window_bounds_what_is_on_its_way() {
+fn a_window_bounds_the_requested_chunks() {
     for (window, first) in [
         (Window { bytes: 2_000, chunks: 10 }, "1+1 2"),
         (Window { bytes: 2_500, chunks: 10 }, "1+1 2 3"),
@@ -92,7 +92,7 @@ fn a_window_bounds_what_is_on_its_way() {
 }
 
 #[test]
-fn what_is_urgent_waits_for_no_window() {
+fn urgent_chunks_do_not_wait_for_less_urgent_ones() {
     let mut fetch = fetch(&[A]);
     fetch.set_window(A, Window { bytes: 2_000, chunks: 10 });
     fetch.set_priority(&tree("a"), 3);
@@ -107,39 +107,39 @@ fn what_is_urgent_waits_for_no_window() {
 }
 
 #[test]
-fn what_two_trees_want_comes_once() {
+fn a_chunk_of_two_trees_is_requested_once() {
     let mut fetch = fetch(&[A]);
     fetch.begin(&tree("b"), ONE, sure(&[B]), 0);
     fetch.want(&tree("a"), &chunks([1, 2]), NONE);
     fetch.want(&tree("b"), &chunks([1]), NONE);
     assert_eq!(sent(&mut fetch), ["1+1 2"]);
-    // It is still wanted for the other.
+    // Chunk 1 is still wanted for the other tree.
     fetch.end(&tree("a"));
     assert_eq!(sent(&mut fetch), ["1-2"]);
     let came = fetch.handle_chunk(A, &hash(1), NONE);
-    assert_eq!(came, Came::Wanted { namespaces: vec![tree("b")], waiting: Vec::new() });
+    assert_eq!(came, Arrival::Wanted { namespaces: vec![tree("b")], waiting: Vec::new() });
 }
 
 #[test]
-fn who_waits_is_served_as_soon_as_a_chunk_comes() {
+fn waiting_neighbors_are_returned_as_soon_as_a_chunk_comes() {
     let mut fetch = fetch(&[A, B, C]);
     fetch.want(&tree("a"), &chunks([1]), NONE);
     let name = tree("a");
     assert!(fetch.wait(B, hash(1), 4, (&name, ONE), false, NONE), "it is on its way");
-    assert!(fetch.wait(B, hash(1), 4, (&name, ONE), false, NONE), "once more is no more");
+    assert!(fetch.wait(B, hash(1), 4, (&name, ONE), false, NONE), "asking twice changes nothing");
     assert!(fetch.wait(C, hash(1), 2, (&name, ONE), false, NONE));
-    assert!(fetch.wait(C, hash(2), 2, (&name, ONE), true, NONE), "it will be");
-    assert!(!fetch.wait(C, hash(3), 2, (&name, ONE), false, NONE), "it never will");
+    assert!(fetch.wait(C, hash(2), 2, (&name, ONE), true, NONE), "it is expected");
+    assert!(!fetch.wait(C, hash(3), 2, (&name, ONE), false, NONE), "it is not expected");
     assert!(!fetch.wait(MemberId(7), hash(1), 2, (&name, ONE), true, NONE), "it has no link");
     let waiting = vec![(B, 4), (C, 2)];
     let came = fetch.handle_chunk(A, &hash(1), NONE);
-    assert_eq!(came, Came::Wanted { namespaces: vec![tree("a")], waiting });
+    assert_eq!(came, Arrival::Wanted { namespaces: vec![tree("a")], waiting });
     fetch.handle_cancel(C, &[hash(2)]);
     assert_eq!(fetch.take_waiting(&name, ONE), []);
 }
 
 #[test]
-fn who_waits_for_a_version_that_is_over_is_told() {
+fn neighbors_that_wait_for_an_ended_version_are_taken_out() {
     let mut fetch = fetch(&[A, B]);
     let two = Number { epoch: 0, sequence: 2 };
     assert!(fetch.wait(B, hash(1), 0, (&tree("a"), ONE), true, NONE));
@@ -152,7 +152,7 @@ fn who_waits_for_a_version_that_is_over_is_told() {
 }
 
 #[test]
-fn nobody_waits_for_too_much() {
+fn a_neighbor_waits_for_a_bounded_number_of_chunks() {
     let mut fetch = fetch(&[A]);
     let name = tree("a");
     let number = |at: usize| Hash::of(&at.to_be_bytes());
@@ -164,7 +164,7 @@ fn nobody_waits_for_too_much() {
 }
 
 #[test]
-fn nothing_is_wanted_beyond_the_room() {
+fn wanted_chunks_are_bounded() {
     let mut fetch = fetch(&[A]);
     let all: Vec<(Hash, u32)> =
         (0..WANTED_MAX + 5).map(|it| (Hash::of(&it.to_be_bytes()), 1)).collect();
@@ -175,14 +175,14 @@ fn nothing_is_wanted_beyond_the_room() {
 }
 
 #[test]
-fn who_stalls_is_passed_over() {
+fn a_stalled_source_is_passed_over() {
     let mut fetch = fetch(&[A, B]);
     fetch.want(&tree("a"), &chunks([1, 2]), NONE);
     sent(&mut fetch);
-    // A little is not enough.
+    // One chunk is less than the pace.
     fetch.handle_chunk(A, &hash(1), SECOND * 9);
     assert_eq!(fetch.poll_timeout(), Some(STALL));
-    assert_eq!(wait(&mut fetch), STALL);
+    assert_eq!(advance(&mut fetch), STALL);
     assert_eq!(sent(&mut fetch), ["1-2", "2+2"]);
     assert_eq!(fetch.take_faults(), [(A, Fault::Stalls)]);
     fetch.want(&tree("a"), &chunks([3]), STALL);
@@ -190,11 +190,11 @@ fn who_stalls_is_passed_over() {
 }
 
 #[test]
-fn who_sends_as_much_as_it_should_does_not_stall() {
+fn a_source_that_keeps_the_pace_does_not_stall() {
     let mut fetch = fetch(&[A, B]);
     fetch.want(&tree("a"), &chunks(1..50), NONE);
     sent(&mut fetch);
-    // Chunks of 1,000 bytes: 9 are a pace.
+    // A pace is 9 chunks of 1,000 bytes.
     for number in 1..=45 {
         let now = SECOND * u32::from(number);
         assert!(fetch.poll_timeout() > Some(now), "{number}");
@@ -204,43 +204,43 @@ fn who_sends_as_much_as_it_should_does_not_stall() {
 }
 
 #[test]
-fn who_alone_has_a_chunk_is_asked_again_after_its_rest() {
+fn the_only_source_is_asked_again_after_its_rest() {
     let mut fetch = fetch(&[A]);
     fetch.want(&tree("a"), &chunks([1]), NONE);
     sent(&mut fetch);
     let mut last = NONE;
     for rest in [REST, REST * 2, REST * 4, REST * 4] {
-        let stalled = wait(&mut fetch);
+        let stalled = advance(&mut fetch);
         assert_eq!(stalled - last, STALL);
-        assert_eq!(sent(&mut fetch), Vec::<String>::new(), "what it was asked for stays asked");
-        last = wait(&mut fetch);
+        assert_eq!(sent(&mut fetch), Vec::<String>::new(), "requests to it stay");
+        last = advance(&mut fetch);
         assert_eq!(last - stalled, rest);
         assert_eq!(sent(&mut fetch), ["1-1", "1+1"]);
     }
-    assert!(matches!(fetch.handle_chunk(A, &hash(1), last), Came::Wanted { .. }));
+    assert!(matches!(fetch.handle_chunk(A, &hash(1), last), Arrival::Wanted { .. }));
     assert_eq!(fetch.poll_timeout(), None);
 }
 
 #[test]
-fn who_has_a_version_by_now_is_asked_again() {
+fn a_source_that_gets_the_version_is_asked_again() {
     let mut refused = fetch(&[A, B]);
     refused.want(&tree("a"), &chunks([1]), NONE);
     refused.handle_gone(A, &[hash(1)], NONE);
     refused.handle_held(A, &tree("a"), NONE);
-    assert_eq!(sent(&mut refused), ["1+1", "2+1"], "what is on its way stays so");
+    assert_eq!(sent(&mut refused), ["1+1", "2+1"], "requested chunks are not moved");
     refused.handle_gone(B, &[hash(1)], NONE);
     assert_eq!(sent(&mut refused), ["1+1"]);
     assert_eq!(refused.take_missing(), BTreeSet::new());
     let mut rests = fetch(&[A, B]);
     rests.want(&tree("a"), &chunks([1]), NONE);
-    wait(&mut rests);
+    advance(&mut rests);
     rests.handle_held(A, &tree("a"), STALL);
     rests.want(&tree("a"), &chunks([2]), STALL);
     assert_eq!(sent(&mut rests), ["1+1", "1-1", "2+1", "1+2"]);
 }
 
 #[test]
-fn what_all_refuse_is_missing() {
+fn a_chunk_that_all_sources_refuse_is_missing() {
     let mut fetch = fetch(&[A, B]);
     fetch.want(&tree("a"), &chunks([1, 2]), NONE);
     let asked = fetch.handle_gone(A, &[hash(1), hash(2)], NONE);
@@ -253,7 +253,7 @@ fn what_all_refuse_is_missing() {
 }
 
 #[test]
-fn what_is_lost_with_a_link_is_asked_of_others() {
+fn requests_on_a_lost_link_go_to_others() {
     let mut fetch = fetch(&[A, B]);
     fetch.want(&tree("a"), &chunks([1, 2]), NONE);
     fetch.handle_down(A, NONE);
@@ -266,7 +266,7 @@ fn what_is_lost_with_a_link_is_asked_of_others() {
 }
 
 #[test]
-fn other_sources_are_for_what_is_not_asked_for_yet() {
+fn new_sources_get_only_chunks_not_requested_yet() {
     let mut fetch = fetch(&[A, B]);
     fetch.set_window(A, Window { bytes: 2_000, chunks: 10 });
     fetch.want(&tree("a"), &chunks(1..5), NONE);
@@ -275,62 +275,62 @@ fn other_sources_are_for_what_is_not_asked_for_yet() {
 }
 
 #[test]
-fn whoever_only_may_come_to_have_it_is_asked_no_more_once_another_has_it() {
+fn requests_move_from_possible_to_sure_sources() {
     let mut fetch = fetch(&[]);
     for source in [A, B, C] {
         fetch.handle_up(source, WIDE, NONE);
     }
-    fetch.begin(&tree("a"), ONE, Sources { sure: vec![], hopes: vec![A, B] }, 0);
+    fetch.begin(&tree("a"), ONE, Sources { sure: vec![], possible: vec![A, B] }, 0);
     fetch.want(&tree("a"), &chunks(1..4), NONE);
     assert_eq!(sent(&mut fetch), ["1+1 2 3"]);
-    // Still nobody knows better.
-    fetch.set_sources(&tree("a"), Sources { sure: vec![], hopes: vec![B, A] }, NONE);
+    // There is still no sure source.
+    fetch.set_sources(&tree("a"), Sources { sure: vec![], possible: vec![B, A] }, NONE);
     assert_eq!(sent(&mut fetch), [""; 0]);
-    fetch.set_sources(&tree("a"), Sources { sure: vec![C], hopes: vec![B, A] }, NONE);
+    fetch.set_sources(&tree("a"), Sources { sure: vec![C], possible: vec![B, A] }, NONE);
     assert_eq!(sent(&mut fetch), ["1-1 2 3", "3+1 2 3"]);
-    // Where the one that has it stalls, others are hoped for again,
-    assert_eq!(wait(&mut fetch), STALL);
+    // If the sure source stalls, possible sources are asked again,
+    assert_eq!(advance(&mut fetch), STALL);
     assert_eq!(sent(&mut fetch), ["3-1 2 3", "2+1 2 3"]);
-    // until there is another that has it.
-    fetch.set_sources(&tree("a"), Sources { sure: vec![C, A], hopes: vec![B] }, STALL);
+    // until there is another sure source.
+    fetch.set_sources(&tree("a"), Sources { sure: vec![C, A], possible: vec![B] }, STALL);
     assert_eq!(sent(&mut fetch), ["2-1 2 3", "1+1 2 3"]);
 }
 
 #[test]
-fn who_has_it_is_asked_once_there_is_a_link() {
+fn a_sure_source_is_asked_once_its_link_is_up() {
     let mut fetch = Fetch::default();
     for source in [A, B] {
         fetch.handle_up(source, WIDE, NONE);
     }
-    fetch.begin(&tree("a"), ONE, Sources { sure: vec![], hopes: vec![A, B] }, 0);
+    fetch.begin(&tree("a"), ONE, Sources { sure: vec![], possible: vec![A, B] }, 0);
     fetch.want(&tree("a"), &chunks(1..4), NONE);
     assert_eq!(sent(&mut fetch), ["1+1 2 3"]);
-    // A new topology has a way, and its link is yet to be made.
-    fetch.set_sources(&tree("a"), Sources { sure: vec![C], hopes: vec![A, B] }, NONE);
+    // A new topology has a route, but its link is not up yet.
+    fetch.set_sources(&tree("a"), Sources { sure: vec![C], possible: vec![A, B] }, NONE);
     assert_eq!(sent(&mut fetch), [""; 0]);
     fetch.handle_up(C, WIDE, NONE);
     assert_eq!(sent(&mut fetch), ["1-1 2 3", "3+1 2 3"]);
-    // It goes before another is known to have it.
+    // It goes down before there is another sure source.
     fetch.handle_down(C, NONE);
     assert_eq!(sent(&mut fetch), ["1+1 2 3"]);
-    fetch.set_sources(&tree("a"), Sources { sure: vec![C, B], hopes: vec![A] }, NONE);
+    fetch.set_sources(&tree("a"), Sources { sure: vec![C, B], possible: vec![A] }, NONE);
     assert_eq!(sent(&mut fetch), ["1-1 2 3", "2+1 2 3"]);
 }
 
 #[test]
-fn two_that_wait_for_each_other_do_not_ask_again_and_again() {
-    // It is the best source still: the other has to go elsewhere.
+fn two_neighbors_that_wait_for_each_other_do_not_repeat_requests() {
+    // A is still the best source: A has to choose another one.
     let mut first = fetch(&[A, B]);
     first.want(&tree("a"), &chunks([1]), NONE);
     assert!(first.wait(A, hash(1), 0, (&tree("a"), ONE), true, NONE));
     assert_eq!(sent(&mut first), ["1+1"]);
-    // It is not any more.
+    // A is not the best source any more.
     let mut second = fetch(&[A, B]);
     second.want(&tree("a"), &chunks([1]), NONE);
     second.set_sources(&tree("a"), sure(&[B, A]), NONE);
     assert!(second.wait(A, hash(1), 0, (&tree("a"), ONE), true, NONE));
     assert_eq!(sent(&mut second), ["1+1", "1-1", "2+1"]);
-    // There is nobody else.
+    // There is no other source.
     let mut third = fetch(&[A, B]);
     third.want(&tree("a"), &chunks([1]), NONE);
     third.handle_down(B, NONE);
@@ -342,43 +342,44 @@ fn two_that_wait_for_each_other_do_not_ask_again_and_again() {
 }
 
 #[test]
-fn who_sends_what_it_was_not_asked_for_is_shunned() {
+fn a_neighbor_that_sends_unrequested_chunks_is_shunned() {
     let mut fetch = fetch(&[A, B]);
     fetch.want(&tree("a"), &chunks([1]), NONE);
     sent(&mut fetch);
     for number in 0..UNASKED_SHUNNED {
         assert_eq!(fetch.take_faults(), []);
-        assert_eq!(fetch.handle_chunk(A, &Hash::of(&number.to_be_bytes()), NONE), Came::Unwanted);
+        let chunk = Hash::of(&number.to_be_bytes());
+        assert_eq!(fetch.handle_chunk(A, &chunk, NONE), Arrival::Unwanted);
     }
     assert_eq!(fetch.take_faults(), [(A, Fault::Unasked)]);
     assert_eq!(sent(&mut fetch), ["1-1", "2+1"]);
-    // A new link makes no other of it.
+    // A new link does not end the shunning.
     fetch.handle_down(A, NONE);
     fetch.handle_up(A, WIDE, NONE);
     fetch.want(&tree("a"), &chunks([2]), NONE);
     assert_eq!(sent(&mut fetch), ["2+2"]);
     let came =
         (0..=UNASKED_MAX).map(|it| fetch.handle_chunk(A, &Hash::of(&it.to_le_bytes()), NONE));
-    assert_eq!(came.last(), Some(Came::Flooded));
+    assert_eq!(came.last(), Some(Arrival::Flooded));
     assert_eq!(
         fetch.handle_chunk(MemberId(7), &hash(1), NONE),
-        Came::Wanted { namespaces: vec![tree("a")], waiting: Vec::new() }
+        Arrival::Wanted { namespaces: vec![tree("a")], waiting: Vec::new() }
     );
 }
 
 #[test]
-fn what_crosses_with_its_cancel_is_nobodys_fault() {
+fn chunks_that_cross_with_their_cancel_are_no_fault() {
     let mut fetch = fetch(&[A, B]);
     fetch.want(&tree("a"), &chunks(1..50), NONE);
     fetch.end(&tree("a"));
     for number in 1..50 {
-        assert_eq!(fetch.handle_chunk(A, &hash(number), NONE), Came::Unwanted);
+        assert_eq!(fetch.handle_chunk(A, &hash(number), NONE), Arrival::Unwanted);
     }
     assert_eq!(fetch.take_faults(), []);
     for number in 1..50 {
         fetch.handle_chunk(A, &hash(number), NONE);
     }
-    assert_eq!(fetch.take_faults(), [(A, Fault::Unasked)], "it comes once");
+    assert_eq!(fetch.take_faults(), [(A, Fault::Unasked)], "each chunk may cross only once");
 }
 
 #[test]
@@ -390,15 +391,15 @@ fn a_liar_is_shunned_for_longer_each_time() {
         fetch.shun(A, Fault::Lacks, now);
         assert_eq!(fetch.take_faults(), [(A, Fault::Lacks)]);
         assert_eq!(fetch.poll_timeout(), Some(now + expected));
-        now = wait(&mut fetch);
+        now = advance(&mut fetch);
     }
-    // Long after, it is as if nothing had happened.
+    // After a long time its past is forgotten.
     now += SHUN_MAX;
     fetch.shun(A, Fault::Lacks, now);
     assert_eq!(fetch.poll_timeout(), Some(now + SHUN));
 }
 
-/// Something that happens to a member that fetches.
+/// An event at a member that fetches.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Want(u8),
@@ -429,7 +430,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever happens, no chunk is asked of two at once, and none is asked for that is not wanted.
+    /// In no order of events is a chunk requested from two neighbors at once, or requested without being wanted.
     #[test]
     fn there_is_one_request_for_a_chunk(steps in prop::collection::vec(step(), 1..60)) {
         let name = tree("a");
@@ -468,9 +469,9 @@ proptest! {
                     fetch.handle_timeout(now);
                 }
                 Step::Sources(sure) => {
-                    let mut hopes = vec![C, B, A];
-                    let sure = hopes.drain(..usize::from(sure)).collect();
-                    fetch.set_sources(&name, Sources { sure, hopes }, now);
+                    let mut possible = vec![C, B, A];
+                    let sure = possible.drain(..usize::from(sure)).collect();
+                    fetch.set_sources(&name, Sources { sure, possible }, now);
                 }
                 Step::End => {
                     fetch.end(&name);
@@ -479,7 +480,7 @@ proptest! {
             }
             let messages = fetch.take_messages();
             let takes = |it: &&(MemberId, Message)| matches!(it.1, Message::Cancel(_));
-            // Whoever is asked instead is asked in the same breath.
+            // A cancel and the new request come together.
             for (from, message) in messages.iter().filter(takes) {
                 let Message::Cancel(hashes) = message else { unreachable!() };
                 for hash in hashes {

@@ -1,4 +1,4 @@
-//! The chunks that are wanted.
+//! The wanted chunks, by hash and by namespace.
 //!
 //! Sans-I/O.
 
@@ -7,24 +7,24 @@ use std::collections::BTreeMap;
 use crate::id::MemberId;
 use crate::version::{Hash, Namespace};
 
-/// A chunk that is wanted.
+/// A wanted chunk.
 #[derive(Debug)]
 pub(super) struct Want {
-    /// Those that were wanted first go first.
+    /// Number of the chunk; smaller ones go first.
     pub order: u64,
     pub bytes: u32,
     pub priority: u8,
-    /// For which it is wanted, at least one.
+    /// The namespaces that want it, at least one.
     pub namespaces: Vec<Namespace>,
-    /// Of whom it is or will be asked.
+    /// The neighbor that is or will be asked for it.
     pub assigned: Option<MemberId>,
-    /// Who said that it has none.
+    /// The neighbors that do not have it.
     pub refused: Vec<MemberId>,
-    /// Who was asked while it waited for it here.
+    /// The neighbors that were asked for it while they waited for it here.
     pub avoided: Vec<MemberId>,
 }
 
-/// All of them.
+/// All wanted chunks.
 #[derive(Debug, Default)]
 pub(super) struct Wants {
     all: BTreeMap<Hash, Want>,
@@ -41,7 +41,7 @@ impl Wants {
         self.all.get(hash)
     }
 
-    /// Those of a namespace, in order.
+    /// Returns the chunks of a namespace, in order.
     pub(super) fn of(&self, namespace: &Namespace) -> Vec<Hash> {
         self.by_namespace.get(namespace).into_iter().flat_map(|it| it.values().copied()).collect()
     }
@@ -50,7 +50,7 @@ impl Wants {
         !self.by_namespace.contains_key(namespace)
     }
 
-    /// All of them, in order.
+    /// Returns all chunks, in order.
     pub(super) fn hashes(&self) -> Vec<Hash> {
         let mut all: Vec<(u64, Hash)> =
             self.all.iter().map(|(hash, it)| (it.order, *hash)).collect();
@@ -58,7 +58,7 @@ impl Wants {
         all.into_iter().map(|(_, hash)| hash).collect()
     }
 
-    /// Adds one; returns whether it was not wanted before for anything.
+    /// Adds a chunk. Returns whether no namespace wanted it before.
     pub(super) fn insert(
         &mut self,
         hash: Hash,
@@ -87,7 +87,7 @@ impl Wants {
         is_new
     }
 
-    /// Takes one out: for which it was wanted, and of whom it was to be asked.
+    /// Removes a chunk. Returns its namespaces and its assigned neighbor.
     pub(super) fn remove(&mut self, hash: &Hash) -> Option<(Vec<Namespace>, Option<MemberId>)> {
         let want = self.all.remove(hash)?;
         for namespace in &want.namespaces {
@@ -96,8 +96,7 @@ impl Wants {
         Some((want.namespaces, want.assigned))
     }
 
-    /// It is not wanted for this namespace any more. Returns of whom it was to be asked if it is wanted for nothing
-    /// now.
+    /// Removes a namespace from a chunk. If it was the last, removes the chunk and returns its assigned neighbor.
     pub(super) fn remove_for(
         &mut self,
         hash: &Hash,
@@ -129,12 +128,12 @@ impl Wants {
         }
     }
 
-    /// Returns to whom it was assigned.
+    /// Returns the neighbor to which it was assigned.
     pub(super) fn unassign(&mut self, hash: &Hash) -> Option<MemberId> {
         self.all.get_mut(hash)?.assigned.take()
     }
 
-    /// Somebody is not to be asked for it while there are others.
+    /// Notes that a neighbor is the last choice for a chunk.
     pub(super) fn avoid(&mut self, hash: &Hash, source: MemberId) {
         if let Some(want) = self.all.get_mut(hash)
             && !want.avoided.contains(&source)
@@ -143,7 +142,7 @@ impl Wants {
         }
     }
 
-    /// Somebody may have it after all.
+    /// Notes that a neighbor may have a chunk after all.
     pub(super) fn forgive(&mut self, hash: &Hash, source: MemberId) {
         if let Some(want) = self.all.get_mut(hash) {
             want.avoided.retain(|it| *it != source);
@@ -151,7 +150,7 @@ impl Wants {
         }
     }
 
-    /// Everybody may have it after all.
+    /// Notes that all neighbors may have a chunk after all.
     pub(super) fn forgive_all(&mut self, hash: &Hash) {
         if let Some(want) = self.all.get_mut(hash) {
             want.avoided.clear();
@@ -159,16 +158,12 @@ impl Wants {
         }
     }
 
-    /// Somebody has none; returns whether it is to be asked of another now.
+    /// Notes that a neighbor does not have a chunk. Returns whether it was assigned to that neighbor.
     pub(super) fn refuse(&mut self, hash: &Hash, by: MemberId) -> bool {
         let Some(want) = self.all.get_mut(hash) else { return false };
         if !want.refused.contains(&by) {
             want.refused.push(by);
         }
-        let was_theirs = want.assigned == Some(by);
-        if was_theirs {
-            want.assigned = None;
-        }
-        was_theirs
+        want.assigned.take_if(|it| *it == by).is_some()
     }
 }

@@ -1,26 +1,27 @@
-//! Finds what flooding lost: two neighbors compare what they know, when their link comes up and now and then.
+//! Reconciliation: two neighbors compare the versions that they know, when their link comes up and now and then, to
+//! find what a flood lost.
 //!
 //! Source: anti-entropy, as TR §8 cites it of Clearinghouse (Demers et al. 1987).
 //!
-//! One says a digest of all it knows of a group; if the other's differs, it says all that it knows, asks for the
-//! same in return, and each announces what the other lacks.
+//! One sends a digest of its list for a group. If the other's digest differs, it sends its own list and asks for the
+//! first one's. Each then announces the versions that the other lacks.
 //!
 //! Sans-I/O.
 
 use super::Flood;
 use crate::id::{GroupId, MemberId};
-use crate::message::{Known, Message};
+use crate::message::{Message, VersionSummary};
 use crate::version::Namespace;
 
 impl Flood {
-    /// What is known of a group's namespaces, in order.
-    pub fn known(&self, group: GroupId) -> Vec<Known> {
+    /// Returns the newest version of each of a group's namespaces, in order.
+    pub fn known(&self, group: GroupId) -> Vec<VersionSummary> {
         let writers = self.groups.get(&group).into_iter().flat_map(|it| it.writers.keys());
         writers
             .filter_map(|namespace| {
                 let space = self.spaces.get(namespace)?;
                 let newest = space.newest.as_ref()?;
-                Some(Known {
+                Some(VersionSummary {
                     namespace: namespace.clone(),
                     number: newest.number,
                     root: newest.root.half(),
@@ -39,9 +40,9 @@ impl Flood {
         digest
     }
 
-    /// Compares with a neighbor: in all groups that one shares with it.
+    /// Begins the comparison with a neighbor, in all groups shared with it.
     pub fn compare(&mut self, with: MemberId) {
-        let shared = self.groups.iter().filter(|(_, it)| it.place(with).is_some());
+        let shared = self.groups.iter().filter(|(_, it)| it.position(with).is_some());
         let groups: Vec<GroupId> = shared.map(|(group, _)| *group).collect();
         for group in groups {
             let digest = self.digest(group);
@@ -57,13 +58,13 @@ impl Flood {
         }
     }
 
-    /// Takes in what a neighbor knows, and says what it lacks.
+    /// Takes in a neighbor's list of versions, and announces those that it lacks.
     pub fn handle_versions(
         &mut self,
         from: MemberId,
         group: GroupId,
         asks: bool,
-        theirs: &[Known],
+        theirs: &[VersionSummary],
     ) {
         if !self.shares(from, group) {
             return;
@@ -72,11 +73,11 @@ impl Flood {
         for known in &mine {
             let at = theirs.binary_search_by(|it| it.namespace.cmp(&known.namespace));
             let theirs = at.ok().and_then(|at| theirs.get(at));
-            let lacks = |it: &Known| {
+            let lacks = |it: &VersionSummary| {
                 it.number < known.number || it.number == known.number && it.root != known.root
             };
             if theirs.is_none_or(lacks) {
-                self.tell(from, group, &known.namespace);
+                self.announce_to(from, group, &known.namespace);
             }
             if theirs.is_none_or(|it| it.contradicted < known.contradicted) {
                 self.show_evidence(from, group, &known.namespace);
@@ -88,10 +89,10 @@ impl Flood {
     }
 
     fn shares(&self, with: MemberId, group: GroupId) -> bool {
-        self.groups.get(&group).is_some_and(|it| it.place(with).is_some())
+        self.groups.get(&group).is_some_and(|it| it.position(with).is_some())
     }
 
-    /// The namespaces of all groups, in order.
+    /// Returns the namespaces of all groups, in order.
     pub fn namespaces(&self) -> Vec<Namespace> {
         let mut all: Vec<Namespace> =
             self.groups.values().flat_map(|it| it.writers.keys().cloned()).collect();

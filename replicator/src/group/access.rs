@@ -1,10 +1,10 @@
-//! Who may join a group.
+//! The access list: rules on who may join a group.
 //!
-//! Source: TR §8, where the list resides at the leader alone.
+//! Source: TR §8, where only the leader has the list.
 //!
 //! # Differences from the paper
 //!
-//! The list is in the charter, so that a deputy goes by it too.
+//! The list is in the charter, so that deputies apply it too.
 //!
 //! Sans-I/O.
 
@@ -20,12 +20,12 @@ use crate::id::MemberId;
 /// Most rules of a list.
 pub const RULES_MAX: usize = 512;
 
-/// Whom a rule is about.
+/// Subject of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
-    /// Whoever has this id.
+    /// The member with this id.
     Member(MemberId),
-    /// Whoever calls from these addresses.
+    /// All that call from these addresses.
     Prefix(IpNet),
 }
 
@@ -100,28 +100,28 @@ impl Rule {
     }
 }
 
-/// Who asks to join.
+/// A member that asks to join.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Caller {
     pub(super) member: MemberId,
-    /// Under which it says that it is reached, if that is no name.
+    /// The address at which it says that it is reached, if that is an IP address.
     pub(super) claimed: Option<IpAddr>,
-    /// From which it calls, by the word of whom it called.
+    /// The address from which it calls, as reported by the member that it called.
     pub(super) seen: Option<IpAddr>,
-    /// Whether the leader was called itself.
+    /// Whether it called the leader itself.
     pub(super) is_direct: bool,
-    /// Whose invitation it has, and has proved to have.
+    /// The key of its invitation, once it has proved to have it.
     pub(super) invitation: Option<[u8; 32]>,
 }
 
-/// Who may join: whom a rule of `deny` is about may not; of the others those that a rule of `allow` is about, and
-/// those who have been invited ([`super::invited`]).
+/// The access list. Members that match a rule of `deny` may not join. Of the others, those that match a rule
+/// of `allow` may join, and those who have been invited ([`super::invited`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Who may. Addresses count only for who calls the leader itself: of who calls another member, the leader
-    /// has only that one's word.
+    /// Rules on who may join. Address rules apply only to members that call the leader itself: for others,
+    /// the leader has only the report of the member that was called.
     pub allow: Vec<Rule>,
-    /// Who may not, by the address from which it calls and by that under which it wants to be reached.
+    /// Rules on who may not join, by the address of the call and by that at which a member wants to be reached.
     pub deny: Vec<Rule>,
 }
 
@@ -130,7 +130,7 @@ impl Access {
         self.deny.iter().any(|it| it.is_about(who))
     }
 
-    /// The members that rules deny by their ids.
+    /// Returns the members that rules deny by their ids.
     pub(crate) fn denied_members(&self) -> impl Iterator<Item = MemberId> {
         self.deny.iter().filter_map(|it| match it {
             Rule::Member(member) => Some(*member),
@@ -138,15 +138,15 @@ impl Access {
         })
     }
 
-    /// Whether a rule denies whoever has this id, wherever it is.
+    /// Returns whether a rule denies this id, at any address.
     pub(super) fn denies_member(&self, member: MemberId) -> bool {
         self.deny.contains(&Rule::Member(member))
     }
 
-    /// Whether a rule lets somebody in who has no invitation.
+    /// Returns whether a rule admits a caller that has no invitation.
     pub(super) fn allows(&self, who: &Caller) -> bool {
         let counts = |it: &Rule| who.is_direct || matches!(it, Rule::Member(_));
-        // What it says of its address is its own word, which opens nothing.
+        // The address that a caller claims is unproved, so it admits nobody.
         let seen = Caller { claimed: None, ..*who };
         !self.denies(who) && self.allow.iter().any(|it| counts(it) && it.is_about(&seen))
     }
@@ -212,7 +212,7 @@ mod tests {
         check("00000000000000ab", "", false, true);
         check("00000000000000ac", "", true, false);
         check("10.0.0.0/8", "", true, true);
-        // Somebody else says from where it calls, or it says so itself.
+        // Another member reports the address, or the caller claims it.
         check("10.0.0.0/8", "", false, false);
         check("192.0.2.9", "", true, false);
         check("0.0.0.0/0 00000000000000ab", "00000000000000ab", true, false);

@@ -1,4 +1,4 @@
-//! How one asks to be in the charter, and how requests of others go toward the leader.
+//! Admission: a member's requests to be in the charter, and the way of others' requests to the leader.
 //!
 //! Sans-I/O.
 
@@ -8,29 +8,29 @@ use std::time::Duration;
 
 use super::access::{Access, Caller};
 use super::charter::{Charter, trees};
-use super::join::{HOPS_MAX, Passed, Reason, Refused, Request, Wish};
+use super::join::{Forwarded, HOPS_MAX, Reason, Refused, Request, Wish};
 use super::{Action, Group, Message};
 use crate::id::MemberId;
 
-/// Pause before one asks again, doubled each time.
+/// Shortest pause before the next request, doubled each time.
 const ASK_PAUSE_MIN: Duration = Duration::from_secs(5);
 /// See [`ASK_PAUSE_MIN`].
 const ASK_PAUSE_MAX: Duration = Duration::from_mins(5);
-/// Requests that are looked at at once, and so many a second.
+/// Burst of requests that are handled, and the rate after it.
 const REQUESTS_MAX: u32 = 64;
 /// See [`REQUESTS_MAX`].
 const REQUESTS_A_SECOND: u32 = 8;
-/// Requests that were passed on and not answered.
+/// Most requests that were passed on and wait for an answer.
 const PASSED_MAX: usize = 64;
 
-/// Requests, one's own and those of others.
+/// Requests: the own ones and those of others.
 #[derive(Debug)]
 pub(super) struct Admission {
-    /// Before one asks again.
+    /// Pause before the next own request.
     pause: Duration,
-    /// Whose request came from where, and when.
+    /// By requester: the member that sent the request, and when.
     passed: BTreeMap<MemberId, (MemberId, Duration)>,
-    /// How many more are looked at, and since when that is counted.
+    /// How many more requests are handled, and since when that is counted.
     budget: (u32, Duration),
 }
 
@@ -40,7 +40,7 @@ impl Admission {
         Self { pause: ASK_PAUSE_MIN, passed: BTreeMap::new(), budget }
     }
 
-    /// Has one ask soon again.
+    /// Makes the next request come soon.
     pub(super) fn reset(&mut self) {
         self.pause = ASK_PAUSE_MIN;
     }
@@ -65,12 +65,12 @@ impl Admission {
 }
 
 impl Group {
-    /// Whether the charter is to say something else of oneself, and another leads.
+    /// Returns whether this member wants its charter entry changed, and another member leads.
     pub(super) fn is_asking(&self) -> bool {
         self.charter.as_ref().is_none_or(|it| !self.is_leader() && !self.is_as_wished(it))
     }
 
-    /// What the charter is to say of oneself, as far as the group's access list lets it.
+    /// Returns the charter entry that this member wants, as far as the group's access list admits it.
     pub(super) fn wish(&self, access: &Access) -> Wish {
         let mut wish = self.settings.wish(&self.identity.public());
         wish.carried.retain(|it| !access.denies_member(MemberId::of(&it.tree.writer)));
@@ -86,7 +86,7 @@ impl Group {
             && trees::are_settled(&body.trees, self.me, wish.listed(*member.key()))
     }
 
-    /// Asks to be in the charter as one wishes.
+    /// Asks the leader for the wanted charter entry.
     pub(super) fn ask(&mut self, now: Duration) {
         if !self.is_asking() {
             self.due.ask = now + ASK_PAUSE_MAX;
@@ -94,9 +94,9 @@ impl Group {
         }
         self.due.ask = now + self.admission.pause;
         self.admission.pause = (self.admission.pause * 2).min(ASK_PAUSE_MAX);
-        let to = self.whom();
+        let to = self.next_to_ask();
         let is_lacking = to.is_none() || self.charter.is_none();
-        // The founder may have been given its own.
+        // The founder may have been given its own invitation.
         let invitation = self.invitation.as_ref().filter(|it| MemberId::of(&it.key) != self.me);
         if let Some(it) = invitation.filter(|_| is_lacking) {
             let (key, address) = (it.key, it.address.clone());
@@ -112,13 +112,13 @@ impl Group {
         let invitation = self.invitation.as_ref();
         let request = Request::sign(&self.identity, self.group, sequence, wish, invitation);
         let request = request.to_bytes();
-        let bytes = Passed { hops: 0, seen: None, request: &request }.to_bytes();
+        let bytes = Forwarded { hops: 0, seen: None, request: &request }.to_bytes();
         self.send(to, Message::Join(bytes.into()));
     }
 
-    /// Whom to ask: on the way to the leader, one member after another, whoever has the invitation, or, since those
-    /// that know one that has lost its disk may reach it where it does not reach them, anybody.
-    fn whom(&self) -> Option<MemberId> {
+    /// Returns whom to ask: the neighbor toward the leader, else each linked member in turn, else the maker of the
+    /// invitation. A member that has lost its disk asks all that have reached it: it may not reach the others.
+    fn next_to_ask(&self) -> Option<MemberId> {
         let in_turn = |all: Vec<MemberId>| all.get(self.turn % all.len().max(1)).copied();
         let is_peer = |it: &&MemberId| self.peers.contains_key(it);
         let peer = || in_turn(self.linked.keys().filter(is_peer).copied().collect());
@@ -126,18 +126,18 @@ impl Group {
         let any = || in_turn(self.linked.keys().filter(|_| is_lost).copied().collect());
         let entry = self.invitation.as_ref().map(|it| MemberId::of(&it.key));
         let entry = entry.filter(|it| self.linked.contains_key(it));
-        self.way().or_else(peer).or(entry).or_else(any)
+        self.next_hop().or_else(peer).or(entry).or_else(any)
     }
 
-    /// The neighbor toward the leader; none if there is no link, or if one leads.
-    pub(super) fn way(&self) -> Option<MemberId> {
+    /// Returns the neighbor toward the leader. There is none without a link, and none if this member leads.
+    pub(super) fn next_hop(&self) -> Option<MemberId> {
         let charter = self.charter.as_ref()?;
         let leader = charter.leader();
         if self.linked.contains_key(&leader) {
             return Some(leader);
         }
         let body = charter.body();
-        let next = *body.topology.toward(body.place(leader)?).get(body.place(self.me)?)?;
+        let next = *body.topology.toward(body.position(leader)?).get(body.position(self.me)?)?;
         let next = body.members.get(next?)?.id();
         self.linked.contains_key(&next).then_some(next)
     }
@@ -150,7 +150,7 @@ impl Group {
         bytes: &[u8],
         now: Duration,
     ) {
-        let Some(mut passed) = Passed::from_bytes(bytes) else { return self.lied(from) };
+        let Some(mut passed) = Forwarded::from_bytes(bytes) else { return self.lied(from) };
         let is_first = passed.hops == 0;
         if is_first {
             passed.seen = seen;
@@ -168,14 +168,14 @@ impl Group {
             return self.refuse(from, request.member(), Reason::Group);
         };
         if is_first {
-            // It may have lost what it had.
-            self.tell(from);
+            // It may have lost its copy.
+            self.offer_charter(from);
             let body = charter.body();
             let is_old = body.gone(from).is_some_and(|it| request.sequence <= it);
             let may = |it: &Caller| self.admission(body, &body.access, it, now).is_ok();
             if is_old && may(&request.caller(&passed)) {
-                // From that it learns what it has to go on above.
-                return self.show(&charter, from);
+                // The charter tells the requester which sequence it has to exceed.
+                return self.send_charter(&charter, from);
             }
         }
         if charter.leader() == self.me {
@@ -184,12 +184,12 @@ impl Group {
             }
             return;
         }
-        let way = self.way().filter(|it| *it != from && passed.hops < HOPS_MAX);
+        let way = self.next_hop().filter(|it| *it != from && passed.hops < HOPS_MAX);
         let Some(to) = way else {
             return self.refuse(from, request.member(), Reason::Leader);
         };
         self.admission.remember(request.member(), from, now);
-        let bytes = Passed { hops: passed.hops + 1, ..passed }.to_bytes();
+        let bytes = Forwarded { hops: passed.hops + 1, ..passed }.to_bytes();
         self.send(to, Message::Join(bytes.into()));
     }
 
@@ -198,7 +198,7 @@ impl Group {
         self.send(from, Message::Refused(bytes.into()));
     }
 
-    /// Takes in that a request was refused: one's own, or one that was passed on.
+    /// Takes in the refusal of a request: an own one, or one that was passed on.
     pub fn handle_refused(&mut self, from: MemberId, bytes: &[u8], _now: Duration) {
         let Some(refused) = Refused::from_bytes(bytes) else { return self.lied(from) };
         if refused.member == self.me {

@@ -1,10 +1,10 @@
-//! Which trees a member of two groups brings from one into the other.
+//! Carried trees: those that a member of two groups brings from one into the other.
 //!
 //! # Differences from the paper
 //!
-//! A flood-d of two groups passes on all that comes. Here a tree is listed in the group into which it is brought, with how
-//! far it has come (`charter/trees.rs`): what nobody publishes any more in the group where it began, and only goes round
-//! between others, is soon too far for any of them.
+//! A flood-d of two groups passes on everything. Here a tree is listed in the group into which it is brought,
+//! with its distance from its writer (`charter/trees.rs`). A tree that nobody publishes any more in its first
+//! group, and that only circulates between others, soon exceeds the greatest distance.
 //!
 //! Sans-I/O.
 
@@ -14,9 +14,9 @@ use crate::flood::DISTANCE_MAX;
 use crate::id::MemberId;
 
 impl Group {
-    /// The trees of another group, in which this member is as well, that it brings into this one: all but those of
-    /// members of this one, who list them themselves, or do not any more; those that it alone has brought there; and
-    /// those that have come too far.
+    /// Returns the trees that this member brings into this group from `other`, another group of it. These are
+    /// all trees except: those of members of this group, which list their trees themselves; those that this
+    /// member alone has brought there; and those beyond the greatest distance.
     pub fn brought_from<'a>(&self, other: &'a Self) -> impl Iterator<Item = Carried> + 'a {
         let (me, into) = (self.me, self.charter.clone());
         let is_theirs = move |it: &Listed| {

@@ -1,14 +1,13 @@
-//! What all members of a group know of it: who is in it, who leads it, whose trees it carries and along which links
-//! they go; signed by the leader.
+//! The charter: a group's members, leader, trees and links, signed by the leader.
 //!
 //! Source: TR §8 (the group leader's list of members, and the topology that it floods).
 //!
 //! # Differences from the paper
 //!
-//! * It is signed, from the founder's key on (`mandate`), so that it may come from anybody.
-//! * The access list and the deputies are in it: who takes over has all that the leader had.
-//! * A member that is silent stays in it, without links, for a month, with the sequence of the last that
-//!   was heard of it: so nothing older revives it; and so has one that has gone, as one of the last 256.
+//! * It is signed, in a chain from the founder's key on (`mandate`), so that any member may pass it on.
+//! * The access list and the deputies are in it, so that a new leader has all that the old one had.
+//! * A silent member stays in it for a month, without links, with the sequence of its last message, so that
+//!   no older message revives it. The same holds for the last 256 members that left.
 //!
 //! Sans-I/O.
 
@@ -27,57 +26,57 @@ use crate::message::GROUP_BYTES_MAX;
 use crate::version::Hash;
 
 pub use address::{ADDRESS_BYTES_MAX, Address, ParseAddressError};
-pub use body::{Body, GONE_MAX, Gone, LINKS_MAX, MEMBERS_MAX, Member};
-pub use trees::{Carried, LISTERS_MAX, Listed, Lister, TREES_MAX, Tree};
+pub use body::{Body, Former, GONE_MAX, LINKS_MAX, MEMBERS_MAX, Member};
+pub use trees::{Carried, GroupTree, LISTERS_MAX, Listed, Lister, TREES_MAX};
 
-/// Longest charter, in bytes: with what a link puts in front of it, it is a message.
+/// Longest charter, in bytes: with the link's header it fits a message.
 pub const CHARTER_BYTES_MAX: usize = GROUP_BYTES_MAX - 64;
 
-/// Of the wire form.
+/// Version of the wire form.
 const FORMAT: u8 = 4;
-/// Of that of before, without invitations that are for one member and end.
+/// Version before it: invitations have no member and no end.
 const FORMAT_3: u8 = 3;
 
-/// A group's charter. Made by signing and by [`Charter::from_bytes`] alone, so that what there is has been signed by
-/// somebody who may lead the group.
+/// A group's charter. Only signing and [`Charter::from_bytes`] make one, so every charter is signed by a
+/// member that may lead the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charter {
     chain: Vec<Mandate>,
-    /// The last of the chain.
+    /// The last one of the chain.
     mandate: Mandate,
     body: Body,
     bytes: Arc<[u8]>,
 }
 
-/// Why bytes are no charter.
+/// Reason why bytes are no charter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ParseError {
-    /// They have another form or length, or say what cannot be.
+pub enum CharterError {
+    /// Their form or length is wrong, or their content is invalid.
     #[error("these {bytes} bytes are no charter of format {FORMAT}")]
     Form {
-        /// How many there are.
+        /// Count of bytes.
         bytes: usize,
     },
-    /// Of another group than was asked for.
+    /// The charter is of another group.
     #[error("a charter of another group, {0}")]
     Foreign(GroupId),
-    /// Somebody made it up, or changed it on its way, or signed it without being a deputy.
+    /// It was made up, or changed on its way, or its signer is no deputy.
     #[error("a charter is not signed by {0} or it may not lead the group")]
     Forged(MemberId),
 }
 
-/// Why a charter is not signed.
+/// Reason why a charter is not signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignError {
-    /// Only who has led the group and deputies may.
+    /// Only former leaders and deputies may sign.
     #[error("{0} is neither a leader nor a deputy of the group")]
     Rank(MemberId),
-    /// What it says cannot be, or is too much.
-    #[error("a charter of {members} members and {trees} trees cannot be")]
+    /// The content is invalid or too large.
+    #[error("a charter of {members} members and {trees} trees is invalid or too large")]
     Form {
-        /// How many members it has.
+        /// Count of its members.
         members: usize,
-        /// How many trees it has.
+        /// Count of its trees.
         trees: usize,
     },
 }
@@ -87,16 +86,16 @@ impl Charter {
     ///
     /// # Errors
     ///
-    /// The body cannot be, or lacks its founder.
+    /// The body is invalid, or lacks its founder.
     pub fn found(identity: &Identity, body: Body) -> Result<Self, SignError> {
         Self::sign(identity, &[], (1, 0), &[], body)
     }
 
-    /// Signs the charter that comes after this one, in this epoch or a greater one.
+    /// Signs the next charter, in this epoch or a greater one.
     ///
     /// # Errors
     ///
-    /// The identity may not lead the group, or the body cannot be.
+    /// The identity may not lead the group, or the body is invalid.
     pub fn amend(
         &self,
         identity: &Identity,
@@ -143,32 +142,32 @@ impl Charter {
         }
     }
 
-    /// Writes it: format, count of mandates, mandates, then name, connectivity, access lists, invitations, members, those that
-    /// have gone, trees, links of the tree and links beside it (docs/groups.md).
+    /// Returns its bytes: format, count of mandates, mandates, then name, connectivity, access lists, invitations,
+    /// members, members that left, trees, links of the tree and links beside it (docs/groups.md).
     #[must_use]
     pub fn to_bytes(&self) -> Arc<[u8]> {
         Arc::clone(&self.bytes)
     }
 
-    /// Reads what [`Charter::to_bytes`] writes, or wrote in format 3, and nothing else, and checks all signatures but those that `known`,
-    /// an earlier charter of the group, has as well. Takes 0.1 ms for each that is checked, and as
-    /// long for 100 members.
+    /// Reads the output of [`Charter::to_bytes`], also that of format 3, and nothing else. Checks all
+    /// signatures except those that `known`, an earlier charter of the group, has as well. Takes 0.1 ms for
+    /// each checked signature, and as long for 100 members.
     ///
     /// # Errors
     ///
-    /// The bytes are no charter of that group: whoever sent them is broken, or lies.
+    /// The bytes are no charter of that group: their sender is broken or lies.
     pub fn from_bytes(
         bytes: &[u8],
         group: GroupId,
         known: Option<&Self>,
-    ) -> Result<Self, ParseError> {
-        let charter = Self::parse(bytes).ok_or(ParseError::Form { bytes: bytes.len() })?;
+    ) -> Result<Self, CharterError> {
+        let charter = Self::parse(bytes).ok_or(CharterError::Form { bytes: bytes.len() })?;
         if charter.group() != group {
-            return Err(ParseError::Foreign(charter.group()));
+            return Err(CharterError::Foreign(charter.group()));
         }
         let is_known = |it: &Mandate| known.is_some_and(|known| known.chain.contains(it));
         match charter.chain.iter().find(|it| !is_known(it) && !it.is_signed()) {
-            Some(forged) => Err(ParseError::Forged(forged.leader())),
+            Some(forged) => Err(CharterError::Forged(forged.leader())),
             None => Ok(charter),
         }
     }
@@ -193,7 +192,7 @@ impl Charter {
         (is_named && charter.is_sound()).then_some(charter)
     }
 
-    /// Whether who leads it is a member, deputies too, and each in the chain may be.
+    /// Returns whether leader and deputies are members, and each mandate of the chain is allowed.
     fn is_sound(&self) -> bool {
         let is_member = |it: &[u8; 32]| {
             self.body.member(MemberId::of(it)).is_some_and(|member| member.key() == it)
@@ -205,72 +204,72 @@ impl Charter {
             && mandate.deputies.iter().all(is_member)
     }
 
-    /// The mandates from the founder's on, at least one.
+    /// Returns the mandates from the founder's on, at least one.
     pub(super) fn chain(&self) -> &[Mandate] {
         &self.chain
     }
 
-    /// That of who signed it: the last of the chain.
+    /// Returns the signer's mandate: the last one of the chain.
     pub(super) fn mandate(&self) -> &Mandate {
         &self.mandate
     }
 
-    /// The group.
+    /// Returns the group.
     #[must_use]
     pub fn group(&self) -> GroupId {
         self.mandate().group
     }
 
-    /// The public key of who founded the group.
+    /// Returns the founder's public key.
     #[must_use]
     pub fn founder(&self) -> [u8; 32] {
         self.chain.first().map_or([0; 32], |it| it.leader)
     }
 
-    /// Rises when another takes the lead.
+    /// Returns the epoch. It rises when another member takes the lead.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.mandate().epoch
     }
 
-    /// Rises with each charter of an epoch.
+    /// Returns the revision. It rises with each charter of an epoch.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.mandate().revision
     }
 
-    /// Who leads the group.
+    /// Returns the leader.
     #[must_use]
     pub fn leader(&self) -> MemberId {
         self.mandate().leader()
     }
 
-    /// The keys of those who take over, one after another.
+    /// Returns the keys of the deputies, in the order in which they take over.
     #[must_use]
     pub fn deputies(&self) -> &[[u8; 32]] {
         &self.mandate().deputies
     }
 
-    /// All else that it says.
+    /// Returns the rest of the content.
     #[must_use]
     pub fn body(&self) -> &Body {
         &self.body
     }
 
-    /// The hash of its bytes.
+    /// Returns the hash of its bytes.
     #[must_use]
     pub fn hash(&self) -> Hash {
         Hash::of(&self.bytes)
     }
 
-    /// The members to which a member has links, those of the tree first. None of a member that is not in it.
+    /// Returns the members to which a member has links, those of the tree first; none for an id that is no member.
     pub fn neighbors(&self, member: MemberId) -> impl Iterator<Item = &Member> {
-        let place = self.body.place(member).unwrap_or(usize::MAX);
-        self.body.topology.neighbors(place).filter_map(|it| self.body.members.get(it))
+        let position = self.body.position(member).unwrap_or(usize::MAX);
+        self.body.topology.neighbors(position).filter_map(|it| self.body.members.get(it))
     }
 }
 
-/// Of which group these bytes claim to have a charter.
+/// Returns the group that the mandate in these bytes claims.
 pub(super) fn group_of(bytes: &[u8]) -> Option<GroupId> {
     let mut from = Reader(bytes);
     from.u16()?;

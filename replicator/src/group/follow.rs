@@ -1,4 +1,4 @@
-//! How a member goes by a charter, and passes it on.
+//! Adoption of charters: a member follows a new one and passes it on.
 //!
 //! Sans-I/O.
 
@@ -13,7 +13,7 @@ use crate::estimate::Estimate;
 use crate::id::MemberId;
 
 impl Group {
-    /// Makes a charter the one to go by, and passes it on.
+    /// Adopts a charter and passes it on.
     pub(super) fn adopt(&mut self, charter: Charter, from: Option<MemberId>, now: Duration) {
         let charter = Arc::new(charter);
         let old = self.charter.replace(Arc::clone(&charter));
@@ -41,18 +41,18 @@ impl Group {
         self.watch_invitations(now);
         self.persist(now);
         self.queue.push_back(Action::NewCharter);
-        self.part(old.as_deref(), body);
+        self.close_denied(old.as_deref(), body);
         if let Some(old) = &old {
             self.note_leader(old, &charter);
         }
         self.note_self(old.as_deref(), &charter, now);
         if let Some(from) = from.and_then(|it| self.linked.get_mut(&it)) {
-            from.told = Some(charter.hash());
+            from.charter_sent = Some(charter.hash());
         }
         let linked: Vec<MemberId> = self.linked.keys().copied().collect();
         for member in linked {
-            self.tell(member);
-            // Who is new knows nothing yet.
+            self.offer_charter(member);
+            // A new member knows nothing yet.
             if old.as_ref().is_none_or(|it| it.body().member(member).is_none()) {
                 self.compare(member, false);
             }
@@ -60,10 +60,10 @@ impl Group {
         self.due.review = now;
     }
 
-    /// Has the links to those closed who are denied now.
-    fn part(&mut self, old: Option<&Charter>, body: &Body) {
+    /// Closes the links to members that are denied now.
+    fn close_denied(&mut self, old: Option<&Charter>, body: &Body) {
         let was = |id: MemberId| old.and_then(|it| it.body().member(id));
-        // Who was denied before and has a link is here for another group.
+        // A member that was denied before and has a link is here for another group.
         let was_denied = |id: MemberId| old.is_some_and(|it| it.body().access.denies_member(id));
         let is_denied = |id: &MemberId| {
             let by_id = body.access.denies_member(*id) && !was_denied(*id);
@@ -71,7 +71,7 @@ impl Group {
             body.member(*id).is_none() && (by_id || by_address())
         };
         let denied: Vec<MemberId> = self.linked.keys().copied().filter(is_denied).collect();
-        self.queue.extend(denied.into_iter().map(Action::Part));
+        self.queue.extend(denied.into_iter().map(Action::CloseLink));
     }
 
     fn note_leader(&mut self, old: &Charter, new: &Charter) {
@@ -84,14 +84,14 @@ impl Group {
         }
     }
 
-    /// Looks what a new charter says of oneself.
+    /// Checks the new charter's entry of this member.
     fn note_self(&mut self, old: Option<&Charter>, new: &Charter, now: Duration) {
         let was_in = old.is_some_and(|it| it.body().member(self.me).is_some());
         match new.body().member(self.me) {
             Some(member) => {
                 if !was_in {
                     self.queue.push_back(Action::Admitted);
-                    self.due.say = now;
+                    self.due.announce = now;
                 }
                 let known = member.silent.unwrap_or_default().max(member.request);
                 if self.sequence() < known {
@@ -100,9 +100,9 @@ impl Group {
                 self.jump(known, now);
                 let own = self.own.as_ref().map(|it| it.row.sequence);
                 if member.silent.is_some_and(|it| own.is_some_and(|own| own <= it)) {
-                    // Only a newer row says that one is alive.
+                    // Only a newer row shows that this member is alive.
                     self.own = None;
-                    self.due.say = now;
+                    self.due.announce = now;
                 }
             }
             None if was_in => self.queue.push_back(Action::Alarm(Alarm::Missing)),
@@ -113,7 +113,7 @@ impl Group {
         self.due.ask = now;
     }
 
-    /// Goes on above what others knew before one had gone, so that one is let in again.
+    /// Jumps above the sequence at which others saw this member leave, so that they admit it again.
     fn note_gone(&mut self, charter: &Charter, now: Duration) {
         let gone = charter.body().gone(self.me).unwrap_or_default();
         if self.sequence() < gone {
@@ -125,17 +125,17 @@ impl Group {
     }
 
     /// Sends the charter to a member that may not have it.
-    pub(super) fn tell(&mut self, member: MemberId) {
+    pub(super) fn offer_charter(&mut self, member: MemberId) {
         let Some(charter) = self.charter.clone() else { return };
         if charter.body().member(member).is_some() {
-            self.show(&charter, member);
+            self.send_charter(&charter, member);
         }
     }
 
-    pub(super) fn show(&mut self, charter: &Charter, to: MemberId) {
+    pub(super) fn send_charter(&mut self, charter: &Charter, to: MemberId) {
         let hash = Some(charter.hash());
-        if let Some(linked) = self.linked.get_mut(&to).filter(|it| it.told != hash) {
-            linked.told = hash;
+        if let Some(linked) = self.linked.get_mut(&to).filter(|it| it.charter_sent != hash) {
+            linked.charter_sent = hash;
             self.send(to, Message::Charter(charter.to_bytes()));
         }
     }
@@ -154,13 +154,13 @@ impl Group {
         let known = self.charter.clone();
         if known.as_ref().is_some_and(|it| *it.to_bytes() == *bytes) {
             let hash = known.map(|it| it.hash());
-            self.linked.entry(from).and_modify(|it| it.told = hash);
+            self.linked.entry(from).and_modify(|it| it.charter_sent = hash);
             return;
         }
         let charter = match Charter::from_bytes(bytes, self.group, known.as_deref()) {
             Ok(charter) => charter,
-            // Somebody may be in two groups.
-            Err(charter::ParseError::Foreign(_)) => return,
+            // The sender may be in two groups.
+            Err(charter::CharterError::Foreign(_)) => return,
             Err(_) => return self.lied(from),
         };
         let Some(known) = known else {
@@ -189,12 +189,12 @@ impl Group {
     ) {
         let Some(known) = self.charter.clone() else { return };
         match refusal {
-            // Whoever was a member by the word of another leader has to learn who leads.
+            // A member under another leader's charter has to learn who leads.
             Refusal::Stale { .. } => {
                 let is_denied = |it: &Member| known.body().access.denies(&lead::caller(it));
                 match charter.body().member(from).map(is_denied) {
                     Some(true) => self.refuse(from, from, Reason::Denied),
-                    Some(false) => self.show(&known, from),
+                    Some(false) => self.send_charter(&known, from),
                     None => {}
                 }
             }

@@ -1,22 +1,22 @@
-//! Which versions the members of a group hold: each says it of itself, signed, and it goes to all as rows do.
+//! Holdings: the versions that each member of a group holds, signed by it and flooded as rows are.
 //!
-//! So every member's administrator sees how far all the others are, not only its neighbors, and members see to which
-//! sites something is on its way, and do not measure the line meanwhile. Nothing of the data goes by it: whom to ask for
-//! chunks is said by the messages of `replica`.
+//! So every member's administrator sees how far all members are, not only its neighbors. Members see to which
+//! sites a transfer is under way, and do not measure the line meanwhile. No data depends on it: the messages
+//! of `replica` decide whom to ask for chunks.
 //!
-//! A member says all that it holds at once, when it says that it is there, if anything has changed since, and no more
-//! often than every [`PAUSE`] (in a large group [`PAUSE_EACH`] for each member) and a second for each tree: so that it
-//! takes no more than some 30 bytes a second, whatever it publishes, and nothing while no version changes. Of one that
-//! holds more than [`ENTRIES_MAX`] trees those that have changed last are named, and the others counted. Since what
-//! changes is said, the last that is known of a member holds for as long as it is heard of.
+//! A member sends all its holdings at once, together with its beat, if anything has changed. It waits at
+//! least [`PAUSE`] (in a large group [`PAUSE_EACH`] for each member) and a second for each tree. So it sends
+//! at most some 30 bytes a second however much it publishes, and nothing while no version changes. If it
+//! holds more than [`ENTRIES_MAX`] trees, the message names those that changed last and counts the others.
+//! Since every change is sent, the last known message of a member is valid as long as its beats arrive.
 //!
 //! # Differences from the paper
 //!
-//! A mirror-d knows what its neighbors have.
+//! A mirror-d knows only what its neighbors have.
 //!
 //! Sans-I/O.
 
-mod said;
+mod message;
 
 #[cfg(test)]
 mod tests;
@@ -27,77 +27,77 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::charter::Charter;
-use super::rows::{Budgets, Taken};
+use super::rows::{Budgets, Intake};
 use super::{Action, Alarm, Group};
 use crate::id::{GroupId, MemberId};
 use crate::version::{Namespace, Number};
 
-pub(super) use said::Signed;
-pub use said::Tag;
-use said::{ENTRY_BYTES, Entry};
+pub(super) use message::Signed;
+pub use message::Tag;
+use message::{ENTRY_BYTES, HeldVersion};
 
-/// Most trees of which a member says which version it holds.
+/// Most trees whose version a member names.
 pub const ENTRIES_MAX: usize = 256;
-/// Longest message of what a member holds, in bytes.
+/// Longest message on holdings, in bytes.
 pub const HELD_BYTES_MAX: usize = 1 + 8 + 8 + 2 + ENTRIES_MAX * ENTRY_BYTES + 64;
-/// For so long who holds less than somebody has said is taken to be about to fetch it.
+/// A member that is behind a known version for less than this is assumed to fetch it soon.
 const BEHIND_MAX: Duration = Duration::from_hours(24);
-/// What a member holds is said no more often; and a second later for each tree that was named the last time.
+/// Shortest pause between two messages on holdings; plus a second for each tree named the last time.
 pub const PAUSE: Duration = Duration::from_secs(15);
-/// Nor is it in a group of many members, after so long for each: what all say goes over each link.
+/// The same for each member of the group, if that is longer: every message goes over every link.
 pub const PAUSE_EACH: Duration = Duration::from_millis(200);
 
-/// What a member says that it holds.
+/// Holdings of a member, as it reports them.
 #[derive(Clone, Copy, Debug)]
 pub struct Held<'a> {
     signed: &'a Signed,
-    /// When it was heard first.
-    heard: Duration,
+    /// Time at which they first arrived.
+    received: Duration,
 }
 
 impl Held<'_> {
-    /// The version of a tree or a collection; none if it has none, or does not say so.
+    /// Returns the version of a tree or a collection; none if the member has or names none.
     #[must_use]
     pub fn number(&self, of: Tag) -> Option<Number> {
         self.signed.number(of)
     }
 
-    /// How many trees it holds of which it does not say the version, since they are too many.
+    /// Returns how many trees it holds whose version it does not name, because they are too many.
     #[must_use]
     pub fn left_out(&self) -> u16 {
         self.signed.left_out
     }
 
-    /// How long ago it was heard; it may be older, if it was said before one came.
+    /// Returns the time since they arrived. They may be older, if they were sent before this member came.
     #[must_use]
     pub fn age(&self, now: Duration) -> Duration {
-        now.saturating_sub(self.heard)
+        now.saturating_sub(self.received)
     }
 }
 
-/// What is held, here and at others.
+/// Holdings, own and of others.
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
-    /// How many members the group has, and its trees.
+    /// Count of the group's members, and its trees.
     members: u32,
     listed: BTreeSet<Tag>,
-    /// Those that are held here: which version, and since when.
+    /// Trees that are held here: the version, and since when.
     own: BTreeMap<Tag, (Number, Duration)>,
-    /// What was said of that last, and when.
-    told: Option<(Signed, Duration)>,
-    /// What others have said, and when it came.
-    heard: BTreeMap<MemberId, (Signed, Duration)>,
+    /// The last own message, and when it was sent.
+    sent: Option<(Signed, Duration)>,
+    /// The last message of each other member, and when it came.
+    received: BTreeMap<MemberId, (Signed, Duration)>,
     budgets: Budgets,
 }
 
 impl Holdings {
-    /// Goes by another charter.
+    /// Follows another charter.
     pub(super) fn handle_charter(&mut self, charter: &Charter) {
         let body = charter.body();
         self.members = u32::try_from(body.members.len()).unwrap_or(u32::MAX);
         let namespaces = body.trees.iter().map(|it| it.tree.namespace());
         self.listed = namespaces.map(|it| Tag::of(&it)).collect();
-        self.heard.retain(|it, _| body.member(*it).is_some());
+        self.received.retain(|it, _| body.member(*it).is_some());
         self.budgets.keep(|it| body.member(it).is_some());
     }
 
@@ -110,22 +110,23 @@ impl Holdings {
         }
     }
 
-    /// What there is to say, in the order of tags, and of how many trees nothing is said.
-    fn entries(&self) -> (Vec<Entry>, u16) {
+    /// Returns the entries to send, in the order of tags, and how many trees they leave out.
+    fn entries(&self) -> (Vec<HeldVersion>, u16) {
         let is_listed = |it: &(&Tag, &(Number, Duration))| self.listed.contains(it.0);
         let mut all: Vec<(&Tag, &(Number, Duration))> = self.own.iter().filter(is_listed).collect();
         all.sort_by_key(|(_, (_, since))| Reverse(*since));
         let left_out = all.len().saturating_sub(ENTRIES_MAX);
         all.truncate(ENTRIES_MAX);
-        let entry = |(tag, (number, _)): (&Tag, &(Number, _))| Entry { tag: *tag, number: *number };
-        let mut entries: Vec<Entry> = all.into_iter().map(entry).collect();
+        let entry =
+            |(tag, (number, _)): (&Tag, &(Number, _))| HeldVersion { tag: *tag, number: *number };
+        let mut entries: Vec<HeldVersion> = all.into_iter().map(entry).collect();
         entries.sort_unstable_by_key(|it| it.tag);
         // A group has at most 1,024 trees.
         (entries, u16::try_from(left_out).unwrap_or(u16::MAX))
     }
 
-    /// Who of these, `me` being oneself, holds less than another says. What was said longer than [`BEHIND_MAX`] ago
-    /// does not count: whoever has not come to have it by then may never.
+    /// Returns those of `there` that hold less than another one reports; `me` is this member. Reports older
+    /// than [`BEHIND_MAX`] do not count: a member that has not caught up by then may never do so.
     pub(super) fn behind(
         &self,
         me: MemberId,
@@ -133,11 +134,11 @@ impl Holdings {
         now: Duration,
     ) -> BTreeSet<MemberId> {
         let is_news = |since: Duration| now < since + BEHIND_MAX;
-        let heard = || self.heard.iter().filter(|it| there.contains(it.0)).map(|it| it.1);
-        let said = heard().filter(|it| is_news(it.1)).flat_map(|it| &it.0.entries);
+        let received = || self.received.iter().filter(|it| there.contains(it.0)).map(|it| it.1);
+        let reported = received().filter(|it| is_news(it.1)).flat_map(|it| &it.0.entries);
         let own = self.own.iter().filter(|it| is_news(it.1.1)).map(|(tag, it)| (*tag, it.0));
         let mut newest: BTreeMap<Tag, Number> = own.collect();
-        for it in said.filter(|it| self.listed.contains(&it.tag)) {
+        for it in reported.filter(|it| self.listed.contains(&it.tag)) {
             let number = newest.entry(it.tag).or_insert(it.number);
             *number = it.number.max(*number);
         }
@@ -151,43 +152,43 @@ impl Holdings {
         let has_less =
             |(tag, newest): (&Tag, &Number)| self.own.get(tag).is_none_or(|it| it.0 < *newest);
         let own = newest.iter().any(has_less).then_some(me);
-        heard().filter(|it| is_behind(&it.0)).map(|it| it.0.from).chain(own).collect()
+        received().filter(|it| is_behind(&it.0)).map(|it| it.0.from).chain(own).collect()
     }
 
-    /// What is to be said now; none if it was said, or if it is too soon.
-    fn poll(&self, now: Duration) -> Option<(Vec<Entry>, u16)> {
+    /// Returns the entries to send now; none if they were sent already, or if it is too soon.
+    fn poll(&self, now: Duration) -> Option<(Vec<HeldVersion>, u16)> {
         let news = self.entries();
-        match &self.told {
+        match &self.sent {
             None => Some(news),
-            Some((told, at)) => {
-                let trees = Duration::from_secs(told.entries.len() as u64);
+            Some((sent, at)) => {
+                let trees = Duration::from_secs(sent.entries.len() as u64);
                 let pause = PAUSE.max(PAUSE_EACH * self.members) + trees;
-                let is_news = (&told.entries, told.left_out) != (&news.0, news.1);
+                let is_news = (&sent.entries, sent.left_out) != (&news.0, news.1);
                 (is_news && *at + pause <= now).then_some(news)
             }
         }
     }
 
-    /// Has all be said once more, since others know something newer.
-    pub(super) fn forget_told(&mut self) {
-        self.told = None;
+    /// Has all entries sent again, because others have a newer message.
+    pub(super) fn forget_sent(&mut self) {
+        self.sent = None;
     }
 
-    /// The sequence of what is known of a member, oneself included; 0 if nothing is.
+    /// Returns the sequence of a member's last known message, this member included; 0 if there is none.
     pub(super) fn sequence(&self, member: MemberId) -> u64 {
-        let told = self.told.iter().map(|it| &it.0).find(|it| it.from == member);
-        let heard = || self.heard.get(&member).map(|it| &it.0);
-        told.or_else(heard).map_or(0, |it| it.sequence)
+        let sent = self.sent.iter().map(|it| &it.0).find(|it| it.from == member);
+        let received = || self.received.get(&member).map(|it| &it.0);
+        sent.or_else(received).map_or(0, |it| it.sequence)
     }
 
-    /// What to send to somebody who is as far as that.
+    /// Returns the messages that a member lacks which has these sequences.
     pub(super) fn after(&self, known: &BTreeMap<MemberId, u64>) -> impl Iterator<Item = Arc<[u8]>> {
-        let all = self.told.iter().chain(self.heard.values()).map(|it| &it.0);
+        let all = self.sent.iter().chain(self.received.values()).map(|it| &it.0);
         let is_new = |it: &&Signed| known.get(&it.from).copied().unwrap_or_default() < it.sequence;
         all.filter(is_new).map(|it| Arc::clone(&it.bytes))
     }
 
-    /// Whether somebody knows more of any of the members.
+    /// Returns whether `known` has a newer message of any member.
     pub(super) fn lacks(
         &self,
         known: &BTreeMap<MemberId, u64>,
@@ -196,27 +197,27 @@ impl Holdings {
         known.iter().any(|(id, sequence)| self.sequence(*id) < *sequence && is_member(*id))
     }
 
-    /// Takes in what another holds.
+    /// Takes in the holdings of another member.
     pub(super) fn take(
         &mut self,
         signed: Signed,
         (group, key): (GroupId, &[u8; 32]),
         now: Duration,
-    ) -> Taken {
+    ) -> Intake {
         let from = signed.from;
         if signed.sequence <= self.sequence(from) {
-            return Taken::Old;
+            return Intake::Old;
         }
         let taken = self.budgets.take(from, now, || signed.is_signed(group, key));
-        if taken == Taken::New {
-            self.heard.insert(from, (signed, now));
+        if taken == Intake::New {
+            self.received.insert(from, (signed, now));
         }
         taken
     }
 }
 
 impl Group {
-    /// Takes over which versions readers see here: of all namespaces, also of other groups. Call it before
+    /// Takes over the versions that readers see here: of all namespaces, also of other groups. Call it before
     /// [`Group::handle_timeout`].
     pub fn handle_held<'a>(
         &mut self,
@@ -226,8 +227,8 @@ impl Group {
         self.held.set_own(all, now);
     }
 
-    /// Says what one holds, if that is due.
-    pub(super) fn say_held(&mut self, now: Duration) {
+    /// Sends the own holdings, if that is due.
+    pub(super) fn announce_held(&mut self, now: Duration) {
         if !self.is_member() {
             return;
         }
@@ -235,11 +236,11 @@ impl Group {
         let sequence = self.next_sequence(now);
         let signed = Signed::sign(&self.identity, self.group, sequence, news);
         self.flood(&signed.bytes, None);
-        self.held.told = Some((signed, now));
+        self.held.sent = Some((signed, now));
     }
 
-    /// Takes in what one is said to hold oneself: if that is newer than all that one has said, it was said before the disk
-    /// was lost.
+    /// Takes in a message on the own holdings. If it is newer than all own messages, it was sent before the
+    /// disk was lost.
     pub(super) fn handle_own_held(&mut self, signed: &Signed, now: Duration) {
         let is_newer = self.sequence() < signed.sequence;
         if is_newer && signed.is_signed(self.group, &self.identity.public()) {
@@ -248,13 +249,13 @@ impl Group {
         }
     }
 
-    /// What a member has said last of what it holds; none as long as nothing was heard of that since it started.
+    /// Returns the last reported holdings of a member; none until a message arrives after its start.
     #[must_use]
     pub fn held_by(&self, member: MemberId) -> Option<Held<'_>> {
-        let (signed, heard) = self.held.heard.get(&member)?;
+        let (signed, received) = self.held.received.get(&member)?;
         let incarnation = |sequence: u64| sequence >> 32;
-        let row = self.heard(member).map_or(0, |it| it.0);
+        let row = self.row_mark(member).map_or(0, |it| it.0);
         let is_of_now = incarnation(row) <= incarnation(signed.sequence);
-        is_of_now.then_some(Held { signed, heard: *heard })
+        is_of_now.then_some(Held { signed, received: *received })
     }
 }

@@ -1,11 +1,11 @@
-//! The invitations of a group: each is for one member, and ends.
+//! The invitations of a group: each is for one member and has an end.
 //!
-//! They are in the charter, so that whoever takes over knows which are open and who came by which; of each only the
-//! public half of a key that was made for it. Whoever leads makes and withdraws them.
+//! They are in the charter, so that a new leader knows which are open and who came by which. The charter has
+//! only the public half of each invitation's key. The leader makes and withdraws them.
 //!
-//! When they end is said in seconds since 1970, by the clock of who leads. A clock that jumps ahead ends them early, until
-//! it is right again. One that goes back prolongs none: what has been seen to be open for as long as it was left then
-//! has ended, whatever the clock says, and nothing counts before it was made.
+//! Their ends are in seconds since 1970, by the leader's clock. A clock that jumps ahead ends them early,
+//! until it is right again. A clock that goes back prolongs none: an invitation also ends once the time that
+//! was left when it was first seen has passed, and it is not valid before it was made.
 //!
 //! Sans-I/O.
 
@@ -20,44 +20,44 @@ use super::join::Reason;
 use super::wire::Reader;
 use crate::id::{InvitationId, MemberId};
 
-/// Most invitations that a group keeps in mind: of too many, the oldest goes that is not open any more.
+/// Most invitations on record. Above it, the oldest one that is no longer open goes.
 pub const INVITATIONS_MAX: usize = 256;
-/// For how long an invitation is valid if nothing else is said.
+/// Default validity of an invitation.
 pub const VALID: Duration = Duration::from_hours(24);
-/// For how long one may be valid.
+/// Allowed validity of an invitation.
 pub const VALID_RANGE: RangeInclusive<Duration> =
     Duration::from_mins(1)..=Duration::from_hours(24 * 30);
 
-/// So much, in seconds, the clock of one that takes over may be behind that of who made an invitation.
+/// Most seconds by which a new leader's clock may be behind that of the maker of an invitation.
 const BEHIND_MAX: u64 = 600;
 const USED: u8 = 1;
 const WITHDRAWN: u8 = 2;
 
-/// An invitation, as its group knows it.
+/// An invitation in the charter of its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invited {
-    /// The public half of its key; who has the secret half may join.
+    /// Public half of its key; the owner of the secret half may join.
     pub key: [u8; 32],
-    /// When it was made, in seconds since 1970 (UTC).
+    /// Time of its making, in seconds since 1970 (UTC).
     pub made: u64,
-    /// When it ends, in the same.
+    /// Its end, in the same unit.
     pub ends: u64,
-    /// Who came by it: nobody else may.
+    /// The member that came by it: no other may use it.
     pub used_by: Option<MemberId>,
-    /// Whether it was withdrawn, by an admin or with the denial of who came by it.
+    /// Whether it was withdrawn, by an administrator or with the denial of the member that used it.
     pub is_withdrawn: bool,
 }
 
-/// Why there is no invitation, or it is not withdrawn.
+/// Reason why an invitation is not made or not withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InviteError {
     /// Another member leads the group.
     #[error("{0} leads the group, which alone makes and withdraws invitations: ask there")]
     Elsewhere(MemberId),
-    /// One is not in the group.
+    /// This member is not in the group.
     #[error("this member is not in the group yet")]
     Nowhere,
-    /// There are too many.
+    /// Too many are open.
     #[error(
         "{INVITATIONS_MAX} invitations are open, as many as there may be: withdraw some (`invite --revoke ID`)"
     )]
@@ -71,13 +71,13 @@ pub enum InviteError {
 }
 
 impl Invited {
-    /// Its id.
+    /// Returns its id.
     #[must_use]
     pub fn id(&self) -> InvitationId {
         InvitationId::of(&self.key)
     }
 
-    /// Why it lets a member in no more, if so.
+    /// Returns why it no longer admits a member, if it does not.
     fn refusal(&self, member: MemberId, is_over: bool) -> Option<Reason> {
         match self {
             Self { used_by: Some(by), .. } if *by != member => Some(Reason::Used),
@@ -106,14 +106,14 @@ impl Invited {
     }
 }
 
-/// Whether there are no more invitations than may be, and each once.
+/// Returns whether there are not too many invitations, each one once.
 pub(super) fn are_sound(all: &[Invited]) -> bool {
     let mut ids: Vec<InvitationId> = all.iter().map(Invited::id).collect();
     ids.sort_unstable();
     ids.len() <= INVITATIONS_MAX && ids.array_windows().all(|[one, next]| one != next)
 }
 
-/// The time of day, as far as it is known, and when invitations end whatever becomes of that.
+/// The time of day, as far as known, and the latest ends of invitations by the monotonic clock.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     unix: u64,
@@ -122,12 +122,12 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// In seconds since 1970.
+    /// Returns the seconds since 1970.
     fn unix(&self, now: Duration) -> u64 {
         self.unix.saturating_add(now.saturating_sub(self.at).as_secs())
     }
 
-    /// Notes how long invitations that are seen for the first time are left.
+    /// Records the remaining time of invitations that are seen for the first time.
     pub(super) fn watch(&mut self, all: &[Invited], now: Duration) {
         self.ends.retain(|id, _| all.iter().any(|it| it.id() == *id));
         let unix = self.unix(now);
@@ -145,20 +145,20 @@ impl Clock {
 }
 
 impl Group {
-    /// Says what time of day it is, in seconds since 1970 (UTC). Say it again whenever something is handed in: a clock
-    /// may be set meanwhile. One that is never said goes on from 0.
+    /// Takes in the time of day, in seconds since 1970 (UTC). Call it again before other input: the clock may
+    /// be set meanwhile. Without it the time starts at 0.
     pub fn handle_clock(&mut self, unix: u64, now: Duration) {
         (self.clock.unix, self.clock.at) = (unix, now);
     }
 
-    /// Whether an invitation has ended, by the clock here.
+    /// Returns whether an invitation has ended, by the clock here.
     #[must_use]
     pub fn is_over(&self, invited: &Invited, now: Duration) -> bool {
         self.clock.is_over(invited, now)
     }
 
-    /// Makes the invitation that has this public key, for one member and so long, within [`VALID_RANGE`]. It is in the
-    /// charter at once.
+    /// Makes an invitation for one member with this public key. It is valid for this long, within
+    /// [`VALID_RANGE`], and is in the charter at once.
     ///
     /// # Errors
     ///
@@ -177,7 +177,7 @@ impl Group {
         Ok(invited)
     }
 
-    /// Takes up an invitation that was made before the group was there.
+    /// Takes up an invitation that was made before the group existed.
     ///
     /// # Errors
     ///
@@ -201,7 +201,7 @@ impl Group {
         })
     }
 
-    /// Withdraws an invitation. Who came by it stays.
+    /// Withdraws an invitation. The member that came by it stays.
     ///
     /// # Errors
     ///
@@ -241,7 +241,7 @@ impl Group {
         }
     }
 
-    /// Whether somebody who is no member may be one: by an invitation, if any is returned, or by the access list.
+    /// Decides whether a caller may become a member: by the returned invitation, or else by the access list.
     pub(super) fn admission(
         &self,
         body: &Body,
@@ -259,7 +259,7 @@ impl Group {
         let id = InvitationId::of(&key);
         let refusal = match body.invitations.iter().find(|it| it.key == key) {
             None => Some(Reason::Withdrawn),
-            // Of two that come at once the first is granted, and in the charter soon.
+            // Of two simultaneous requests the first is granted, and will be in the charter soon.
             Some(_) if self.lead.has_granted(id, who.member) => Some(Reason::Used),
             Some(it) => it.refusal(who.member, self.clock.is_over(it, now)),
         };
@@ -272,7 +272,7 @@ impl Group {
 }
 
 impl Body {
-    /// Notes that a member comes by an invitation; says whether it still may.
+    /// Records that a member comes by an invitation. Returns whether it still may.
     pub(super) fn use_up(&mut self, id: InvitationId, by: MemberId) -> bool {
         let found = self.invitations.iter_mut().find(|it| it.id() == id);
         let Some(it) = found.filter(|it| it.refusal(by, false).is_none()) else { return false };
@@ -280,7 +280,7 @@ impl Body {
         true
     }
 
-    /// Withdraws the invitations by which those came who are denied now.
+    /// Withdraws the invitations of members that are denied now.
     pub(super) fn withdraw_denied(&mut self, is_denied: impl Fn(MemberId) -> bool) {
         let Self { members, invitations, .. } = self;
         let denied = members.iter().filter(|it| is_denied(it.id()));
@@ -321,14 +321,14 @@ mod tests {
     fn a_clock_that_goes_back_prolongs_nothing() {
         let (it, mut clock) = (invited(1_000_000), clock(1_000_000, at(0)));
         clock.watch(std::slice::from_ref(&it), at(0));
-        // By twelve hours, again and again.
+        // By twelve hours, repeatedly.
         for hours in [12, 18, 23] {
             (clock.unix, clock.at) = (1_000_000, at(hours * 3_600));
             clock.watch(std::slice::from_ref(&it), at(hours * 3_600));
             assert!(!clock.is_over(&it, at(hours * 3_600)));
         }
         assert!(clock.is_over(&it, at(DAY)));
-        // Before it was made it does not count, but for what the clocks of two members may differ.
+        // It is not valid before it was made, except for the difference that two members' clocks may have.
         clock.ends.clear();
         (clock.unix, clock.at) = (1_000_000 - BEHIND_MAX, at(0));
         assert!(!clock.is_over(&it, at(0)));

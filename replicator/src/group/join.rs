@@ -1,7 +1,7 @@
-//! How one comes into a group: an invitation, a request that goes toward the leader, and its answer.
+//! Joining: the invitation, the request on its way to the leader, and the leader's answer.
 //!
-//! A member that is in the group asks in the same way when its address, its site or its trees are others than the
-//! charter says, and when it finds itself missing from it.
+//! A member of the group sends the same request when its address, site or trees differ from the charter, and
+//! when it is missing from the charter.
 //!
 //! Sans-I/O.
 
@@ -13,40 +13,40 @@ use net::identity::{Identity, verify_raw};
 
 use super::access::{Caller, hex, unhex};
 use super::charter::trees::{are_in_order, put_kind, read_kind};
-use super::charter::{Address, Carried, Tree};
+use super::charter::{Address, Carried, GroupTree};
 use super::wire::{Reader, put_list, put_text};
 use crate::id::{GroupId, MemberId};
 use crate::version::{Kind, Name};
 
-/// Most trees to which one member writes.
+/// Most trees that one member writes.
 pub const MEMBER_TREES_MAX: usize = 64;
 /// Most trees of other groups that one member brings in.
 pub const CARRIED_MAX: usize = 128;
-/// Longest request with what is in front of it, in bytes.
+/// Longest forwarded request, in bytes.
 pub const REQUEST_BYTES_MAX: usize = 14 << 10;
-/// A request is passed on no more often.
+/// Most times that a request is forwarded.
 pub const HOPS_MAX: u8 = 16;
 
 const FORMAT: u8 = 3;
-/// What invitations begin with.
+/// Prefix of invitations.
 const PREFIX: &str = "harvest-group-1";
-/// What is signed begins with these, so that no signature serves for anything else.
+/// Prefixes of signed bytes, so that no signature serves for anything else.
 const DOMAIN: &[u8] = b"harvest replicator join\0";
 const DOMAIN_INVITED: &[u8] = b"harvest replicator invited\0";
 
-/// What somebody who is to join has to know: the line that `init` and `invite` print. The first who has it with its
-/// secret may join, until it ends or is withdrawn ([`super::invited`]).
+/// An invitation: the line that `init` and `invite` print. The first member that has it with its secret may
+/// join, until it ends or is withdrawn ([`super::invited`]).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Invitation {
     /// The name of the group.
     pub name: Name,
-    /// The key of who founded it. No charter of anybody else's group is taken for this one's.
+    /// The founder's key: only charters of its group are accepted.
     pub founder: [u8; 32],
-    /// Where to ask: the leader, or another member.
+    /// Address of the member to ask: the leader, or another one.
     pub address: Address,
-    /// The key of who is asked.
+    /// Key of the member to ask.
     pub key: [u8; 32],
-    /// The secret half of an invitation's key; who is on the access list needs none.
+    /// Secret half of the invitation's key; members on the access list need none.
     pub secret: Option<[u8; 32]>,
 }
 
@@ -89,19 +89,19 @@ impl FromStr for Invitation {
 }
 
 impl Invitation {
-    /// The group that it is to.
+    /// Returns the group that it is for.
     #[must_use]
     pub fn group(&self) -> GroupId {
         GroupId::of(&self.founder, self.name.as_str())
     }
 
-    /// The key that has to be on the leader's list for it to hold.
+    /// Returns the public key that has to be in the charter for the invitation to hold.
     #[must_use]
     pub fn public(&self) -> Option<[u8; 32]> {
         Some(Identity::of(&self.secret?)?.public())
     }
 
-    /// What a request of this member has to have to prove that it was invited.
+    /// Returns the proof, for the request of the member with this key, that it was invited.
     fn proof(&self, group: GroupId, key: &[u8; 32]) -> Option<Proof> {
         let identity = Identity::of(&self.secret?)?;
         let signature = identity.sign_raw(&invited(group, key));
@@ -119,29 +119,29 @@ struct Proof {
     signature: [u8; 64],
 }
 
-/// What a member wants the charter to say of it.
+/// The charter entry that a member asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wish {
     pub(super) address: Address,
     pub(super) site: Name,
-    /// Its own, in order of their names.
+    /// Its own trees, in the order of names.
     pub(super) trees: Vec<(Name, Kind)>,
-    /// Those of others that it brings in, in order of writer and name.
+    /// Trees of others that it brings in, in the order of writer and name.
     pub(super) carried: Vec<Carried>,
 }
 
 impl Wish {
-    /// All trees that it is to list, if it has this key, and how far they are.
-    pub(super) fn listed(&self, key: [u8; 32]) -> impl Iterator<Item = (Tree, u8)> {
+    /// Returns all trees to list for a member with this key, with their distances.
+    pub(super) fn listed(&self, key: [u8; 32]) -> impl Iterator<Item = (GroupTree, u8)> {
         let own = move |(name, kind): &(Name, Kind)| {
-            (Tree { writer: key, name: name.clone(), kind: *kind }, 0)
+            (GroupTree { writer: key, name: name.clone(), kind: *kind }, 0)
         };
         let carried = self.carried.iter().map(|it| (it.tree.clone(), it.distance));
         self.trees.iter().map(own).chain(carried)
     }
 }
 
-/// That a member asks to be in the charter as it says.
+/// A member's signed request for its charter entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) group: GroupId,
@@ -171,7 +171,7 @@ impl Request {
         MemberId::of(&self.key)
     }
 
-    pub(super) fn caller(&self, passed: &Passed<'_>) -> Caller {
+    pub(super) fn caller(&self, passed: &Forwarded<'_>) -> Caller {
         Caller {
             member: self.member(),
             claimed: self.wish.address.ip(),
@@ -209,7 +209,7 @@ impl Request {
         bytes
     }
 
-    /// Reads what [`Request::to_bytes`] writes, and nothing else, and checks its signatures.
+    /// Reads the output of [`Request::to_bytes`], and nothing else, and checks its signatures.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut from = Reader(bytes);
         (from.u8()? == FORMAT).then_some(())?;
@@ -239,16 +239,16 @@ impl Request {
 
 /// A request on its way to the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Passed<'a> {
-    /// By how many members it was passed on.
+pub(super) struct Forwarded<'a> {
+    /// How many members have forwarded it.
     pub(super) hops: u8,
-    /// From where its member called the first of them.
+    /// Address from which its member called the first of them.
     pub(super) seen: Option<IpAddr>,
     pub(super) request: &'a [u8],
 }
 
-impl<'a> Passed<'a> {
-    /// Writes how often it was passed on, 0, 4 or 6 and the address, and the request.
+impl<'a> Forwarded<'a> {
+    /// Writes the count of hops, 0, 4 or 6 and the address, and the request.
     pub(super) fn to_bytes(self) -> Vec<u8> {
         let mut bytes = vec![self.hops];
         match self.seen {
@@ -282,51 +282,51 @@ impl<'a> Passed<'a> {
     }
 }
 
-/// Why a request is refused.
+/// Reason why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    /// The leader's list does not have the member. Its admin adds the id to `allow`, or sends an invitation.
+    /// The leader's list does not admit the member. Its administrator adds the id to `allow`, or invites it.
     #[error("the leader's access list does not let this member in: add its id to `allow` there")]
     Access,
-    /// The group has as many members, or trees, as it may have.
+    /// The group has as many members or trees as it may have.
     #[error("the group is full: found another that shares a member with it")]
     Full,
-    /// The leader cannot be reached from the member that was asked. It is asked again.
+    /// The leader cannot be reached from the member that was asked. The request is repeated.
     #[error("the leader cannot be reached now")]
     Leader,
-    /// Whoever was asked is not in this group. Ask another member, or take the invitation's line anew.
+    /// The member that was asked is not in this group. Ask another member, or copy the invitation's line again.
     #[error(
-        "who was asked is no member of it: see that the invitation is the whole line as it was printed"
+        "the member that was asked is not in it: check that the invitation is the whole line as it was printed"
     )]
     Group,
-    /// It was a member, and the leader's list denies it now. Its admin asks that of the leader.
+    /// The leader's list denies the member now. Its administrator asks the leader's for admission.
     #[error(
-        "its access list denies this member, and what is shown of the group here is of before that"
+        "its access list denies this member now, and the group is shown here as it was before that"
     )]
     Denied,
-    /// Another came by its invitation before. Its admin asks for another.
+    /// Another member used its invitation before. Its administrator asks for a new one.
     #[error(
-        "its invitation was used by another member, and each is for one: ask for a new one where the group is led (`invite`)"
+        "its invitation was used by another member, and each is for one: ask for a new one at the group's leader (`invite`)"
     )]
     Used,
-    /// Its invitation has ended. Its admin asks for another.
+    /// Its invitation has ended. Its administrator asks for a new one.
     #[error(
-        "its invitation has ended, by the clock of who leads the group: ask for a new one there (`invite`)"
+        "its invitation has ended by the leader's clock: ask for a new one at the group's leader (`invite`)"
     )]
     Ended,
-    /// Its invitation was withdrawn, or who leads has never heard of it. Its admin asks for another.
+    /// Its invitation was withdrawn, or is unknown to the leader. Its administrator asks for a new one.
     #[error(
-        "its invitation was withdrawn, or is not known to who leads the group: ask for a new one there (`invite`)"
+        "its invitation was withdrawn, or the leader does not know it: ask for a new one at the group's leader (`invite`)"
     )]
     Withdrawn,
 }
 
-/// The answer to a member that asks to be in a group that is not here.
+/// Returns the answer to a member that asks for a group that is not here.
 pub(crate) fn not_here(member: MemberId) -> super::Message {
     super::Message::Refused(Refused { member, reason: Reason::Group }.to_bytes().into())
 }
 
-/// That a member's request is refused, on its way back.
+/// The refusal of a member's request, on its way back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) member: MemberId,
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invitation_serves_who_it_was_used_by_and_nobody_else() {
+    fn a_request_with_an_invitation_cannot_be_signed_for_another_member() {
         let (one, two) = (Identity::of(&[1; 32]).unwrap(), Identity::of(&[2; 32]).unwrap());
         let invitation = invitation(Some([9; 32]));
         let group = invitation.group();
@@ -408,17 +408,17 @@ mod tests {
         };
         let request = Request::sign(&one, group, 1, wish, Some(&invitation));
         assert_eq!(Request::from_bytes(&request.to_bytes()), Some(request.clone()));
-        // Whoever has seen it has not the secret.
+        // A member that has seen the request does not have the secret.
         let mut stolen = Request { key: two.public(), ..request };
         stolen.signature = two.sign_raw(&[DOMAIN, &stolen.unsigned()].concat());
         assert_eq!(Request::from_bytes(&stolen.to_bytes()), None);
     }
 
     #[test]
-    fn nobody_carries_its_own_trees_or_one_twice() {
+    fn requests_with_own_or_repeated_carried_trees_are_rejected() {
         let identity = Identity::of(&[4; 32]).unwrap();
         let tree = |writer: [u8; 32], name: &str| Carried {
-            tree: Tree { writer, name: Name::new(name).unwrap(), kind: Kind::Tree },
+            tree: GroupTree { writer, name: Name::new(name).unwrap(), kind: Kind::Tree },
             distance: 2,
         };
         let is_read = |carried: &[Carried]| {
@@ -434,7 +434,7 @@ mod tests {
         let [a, b] = ["a", "b"].map(|it| tree([7; 32], it));
         assert!(is_read(&[a.clone(), b.clone()]));
         assert!(!is_read(&[b.clone(), a.clone()]));
-        let other = Tree { kind: Kind::Collection, ..a.tree.clone() };
+        let other = GroupTree { kind: Kind::Collection, ..a.tree.clone() };
         assert!(!is_read(&[a.clone(), Carried { tree: other, distance: 1 }]));
         for distance in [0, 17] {
             assert!(!is_read(&[Carried { distance, ..a.clone() }]));
@@ -446,7 +446,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
         #[test]
-        fn requests_come_as_they_were_signed(
+        fn requests_are_read_as_they_were_signed(
             sequence: u64, trees in prop::collection::btree_map("[a-z][a-z0-9.]{0,20}", any::<bool>(), 0..9),
             carried in prop::collection::btree_map(
                 (any::<[u8; 32]>(), "[a-z][a-z0-9.]{0,20}"), any::<bool>(), 0..9
@@ -456,24 +456,24 @@ mod tests {
         ) {
             let kind = |is_tree: bool| if is_tree { Kind::Tree } else { Kind::Collection };
             let tree = |(name, is_tree): (String, bool)| (Name::new(&name).unwrap(), kind(is_tree));
-            let brought = |((writer, name), is_tree): (([u8; 32], String), bool)| {
+            let carried_tree = |((writer, name), is_tree): (([u8; 32], String), bool)| {
                 let name = Name::new(&name).unwrap();
-                Carried { tree: Tree { writer, name, kind: kind(is_tree) }, distance: hops % 16 + 1 }
+                Carried { tree: GroupTree { writer, name, kind: kind(is_tree) }, distance: hops % 16 + 1 }
             };
             let invitation = invitation(is_invited.then_some([9; 32]));
             let wish = Wish {
                 address: invitation.address.clone(),
                 site: invitation.name.clone(),
                 trees: trees.into_iter().map(tree).collect(),
-                carried: carried.into_iter().map(brought).collect(),
+                carried: carried.into_iter().map(carried_tree).collect(),
             };
             let identity = Identity::of(&[4; 32]).unwrap();
             let request =
                 Request::sign(&identity, invitation.group(), sequence, wish, Some(&invitation));
             let mut bytes = request.to_bytes();
-            let passed = Passed { hops, seen, request: &bytes };
+            let passed = Forwarded { hops, seen, request: &bytes };
             let wire = passed.to_bytes();
-            prop_assert_eq!(Passed::from_bytes(&wire), Some(passed));
+            prop_assert_eq!(Forwarded::from_bytes(&wire), Some(passed));
             prop_assert_eq!(Request::from_bytes(&bytes), Some(request));
             let at = at.index(bytes.len());
             bytes[at] ^= flip;
@@ -481,7 +481,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_refusal_or_none(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
+        fn refusals_are_written_as_they_were_read(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
             if let Some(refused) = Refused::from_bytes(&bytes) {
                 prop_assert_eq!(refused.to_bytes(), bytes);
             }
@@ -492,7 +492,7 @@ mod tests {
     fn the_longest_request_is_within_its_bound() {
         let name = |it: usize| Name::new(&format!("{it:0>40}")).unwrap();
         let carried = |it: usize| {
-            let tree = Tree { writer: [1; 32], name: name(it), kind: Kind::Tree };
+            let tree = GroupTree { writer: [1; 32], name: name(it), kind: Kind::Tree };
             Carried { tree, distance: 16 }
         };
         let invitation = invitation(Some([9; 32]));
@@ -506,7 +506,7 @@ mod tests {
         let request =
             Request::sign(&identity, invitation.group(), 1, wish, Some(&invitation)).to_bytes();
         let seen = Some("::1".parse().unwrap());
-        let all = Passed { hops: 1, seen, request: &request }.to_bytes();
+        let all = Forwarded { hops: 1, seen, request: &request }.to_bytes();
         assert!(all.len() <= REQUEST_BYTES_MAX, "{}", all.len());
     }
 }

@@ -1,4 +1,4 @@
-//! What a leader does, and a deputy whose leader is silent.
+//! Leading: the tasks of a leader, and of a deputy whose leader is silent.
 //!
 //! Sans-I/O.
 
@@ -7,47 +7,47 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::access::Caller;
-use super::charter::{Body, Charter, Gone, MEMBERS_MAX, Member, SignError, Tree, trees};
-use super::join::{Passed, Reason, Request};
+use super::charter::{Body, Charter, Former, GroupTree, MEMBERS_MAX, Member, SignError, trees};
+use super::join::{Forwarded, Reason, Request};
 use super::mandate::{self, DEPUTIES_MAX};
 use super::rows::GAP_MAX;
 use super::succession::EPOCHS_MAX;
 use super::{Action, Alarm, DROP, EXPIRE, Group, Message, TAKEOVER, links};
 use crate::id::{InvitationId, MemberId};
 
-/// So often a leader looks whether anything has changed, and a deputy whether its leader is silent.
+/// Interval at which a leader checks for changes, and a deputy checks whether its leader is silent.
 const REVIEW: Duration = Duration::from_secs(5);
-/// Charters follow one another no faster: who joins at once is in one.
+/// Shortest pause between two charters: all that join within it are in one.
 const CHARTER_PAUSE: Duration = Duration::from_secs(2);
-/// The topology is computed no more often, as long as its members are the same.
+/// Shortest pause between two computations of the topology while its members are the same.
 const TOPOLOGY_PAUSE: Duration = Duration::from_secs(15);
-/// A deputy that is none any more is answered no more often, and reported no more often to the leader.
+/// Shortest pause between two answers to a former deputy, or two reports of it to the leader.
 const ANSWER_PAUSE: Duration = Duration::from_secs(30);
-/// So often it is kept on disk how long members are silent.
+/// Interval at which the members' silences are saved.
 const PERSIST_PAUSE: Duration = Duration::from_hours(1);
-/// Deputies that are there are as many, unless the admin has listed others.
+/// Count of present deputies, unless the administrator has listed others.
 const DEPUTIES: usize = 2;
 
-/// What a leader has to do, and what else counts once one leads.
+/// State of leading: granted requests and pauses.
 #[derive(Debug)]
 pub(super) struct Lead {
     /// How long members had been silent before the start.
     pub(super) silences: BTreeMap<MemberId, Duration>,
-    /// The epoch of the charter, and since when it is known here: before, its leader had nothing to say.
+    /// Epoch of the charter, and the time since when it is known here. Before, its leader had nothing to announce.
     epoch: (u64, Duration),
-    /// Requests that were granted, until they are in the charter, or are not to be after all.
+    /// Granted requests, until they are in the charter or are dropped.
     requests: BTreeMap<MemberId, Granted>,
-    /// The greatest epoch in which one that is no deputy any more claims to lead.
+    /// Greatest epoch in which a former deputy claims to lead.
     usurped: u64,
-    /// When that was last answered, or reported.
+    /// Time of the last answer to it, or report of it.
     answered: Option<Duration>,
-    /// Whether the admin wants this member to lead.
+    /// Whether the administrator wants this member to lead.
     is_wanted: bool,
-    /// Whether any row is new since the topology was computed.
+    /// Whether any row is new since the last computation of the topology.
     is_changed: bool,
     last_topology: Option<Duration>,
     last_charter: Option<Duration>,
-    /// Why the last charter was not signed, said once.
+    /// Why the last charter was not signed; reported once.
     failed: Option<SignError>,
 }
 
@@ -55,14 +55,14 @@ pub(super) struct Lead {
 #[derive(Debug)]
 struct Granted {
     request: Request,
-    /// Who asked, as it was asked.
+    /// The requester at the time of the request.
     caller: Caller,
-    /// By which invitation it comes if it is new.
+    /// Invitation by which a new member comes.
     by: Option<InvitationId>,
 }
 
 impl Granted {
-    /// Puts its member into a charter; says whether that still may be: the admin may have changed its mind since.
+    /// Enters its member in a charter. Returns whether that is still allowed: settings may have changed since.
     fn enter(&self, body: &mut Body) -> bool {
         let Request { key, sequence, wish, .. } = &self.request;
         let id = self.request.member();
@@ -101,7 +101,7 @@ impl Lead {
         }
     }
 
-    /// Whether another member's request was granted by an invitation.
+    /// Returns whether a request of another member was granted by an invitation.
     pub(super) fn has_granted(&self, id: InvitationId, but: MemberId) -> bool {
         self.requests.iter().any(|(member, it)| *member != but && it.by == Some(id))
     }
@@ -110,7 +110,7 @@ impl Lead {
         self.is_changed = true;
     }
 
-    /// Lets go of what a new charter has settled.
+    /// Drops the requests that a new charter has settled.
     pub(super) fn handle_charter(&mut self, charter: &Charter, now: Duration) {
         if self.epoch.0 != charter.epoch() {
             self.epoch = (charter.epoch(), now);
@@ -124,7 +124,7 @@ impl Lead {
     }
 }
 
-/// A member as one that asks to join, by the word of the charter.
+/// Returns a member as a caller, with the data of the charter.
 pub(super) fn caller(member: &Member) -> Caller {
     Caller {
         member: member.id(),
@@ -136,11 +136,11 @@ pub(super) fn caller(member: &Member) -> Caller {
 }
 
 impl Group {
-    /// Leads the group from now on, in a greater epoch: for the founder, for those who have led it and for deputies.
+    /// Leads the group from now on, in a greater epoch. Founders, former leaders and deputies may do so.
     ///
     /// # Errors
     ///
-    /// One is none of these, or no member.
+    /// This member is none of these, or is not in the group.
     pub fn lead(&mut self, now: Duration) -> Result<(), SignError> {
         let key = self.identity.public();
         let charter = self.charter.as_ref().filter(|_| self.is_member());
@@ -152,23 +152,23 @@ impl Group {
         Ok(())
     }
 
-    /// Decides about a request.
+    /// Decides on a request.
     pub(super) fn decide(
         &mut self,
         request: &Request,
-        passed: &Passed<'_>,
+        passed: &Forwarded<'_>,
         now: Duration,
     ) -> Result<(), Reason> {
         let Some(charter) = self.charter.clone() else { return Err(Reason::Group) };
         let (body, id) = (charter.body(), request.member());
-        // What the admin has settled just now counts already.
+        // New settings of the administrator count at once.
         let access = self.settings.access.as_ref().unwrap_or(&body.access);
         let caller = request.caller(passed);
         let known = body.member(id);
         if known.is_some_and(|it| request.sequence <= it.request) || id == self.me {
             return Ok(());
         }
-        // It was signed before its member went: whoever sends it once more brings nobody back.
+        // It was signed before its member left: a repeated copy brings nobody back.
         if body.gone(id).is_some_and(|it| request.sequence <= it) {
             return Ok(());
         }
@@ -192,7 +192,7 @@ impl Group {
         Ok(())
     }
 
-    /// Takes in the charter of one that is no deputy any more: the leader answers it, others tell the leader.
+    /// Takes in the charter of a former deputy: the leader answers it, others report it to the leader.
     pub(super) fn handle_revoked(&mut self, by: MemberId, charter: &Charter, now: Duration) {
         let epoch = charter.epoch();
         let may_say = self.lead.answered.is_none_or(|it| it + ANSWER_PAUSE <= now);
@@ -202,13 +202,13 @@ impl Group {
         }
         if self.is_leader() {
             self.due.review = self.due.review.min(now);
-        } else if may_say && let Some(way) = self.way() {
+        } else if may_say && let Some(way) = self.next_hop() {
             self.lead.answered = Some(now);
             self.send(way, Message::Charter(charter.to_bytes()));
         }
     }
 
-    /// Looks whether there is anything to lead.
+    /// Checks whether there is anything to do as leader or deputy.
     pub(super) fn review(&mut self, now: Duration) {
         self.due.review = now + REVIEW;
         let Some(charter) = self.charter.clone() else { return };
@@ -235,26 +235,26 @@ impl Group {
         }
     }
 
-    /// Whether the leader is silent for so long that it is on this deputy.
+    /// Returns whether the leader has been silent so long that this deputy has to take over.
     fn is_heir(&self, charter: &Charter, now: Duration) -> bool {
         let key = self.identity.public();
         let rank = charter.deputies().iter().position(|it| *it == key);
         let rank = rank.and_then(|it| u32::try_from(it).ok());
-        // Who hears of nobody has nobody to lead.
+        // A deputy without links has nobody to lead.
         let has_link = self.linked.keys().any(|it| self.peers.contains_key(it));
         let silence =
             self.unheard(charter.leader(), now).min(now.saturating_sub(self.lead.epoch.1));
         has_link && rank.is_some_and(|it| TAKEOVER * (it + 1) <= silence)
     }
 
-    /// Signs what comes after a charter, if it is another one.
+    /// Signs the next charter, if it differs from this one.
     fn sign(&mut self, charter: &Arc<Charter>, number: (u64, u64), now: Duration) {
         let mut body = charter.body().clone();
         self.settle(&mut body);
-        // Who is not taken in has to ask again: what is against it may not always be.
+        // A member that is not entered has to ask again: the obstacle may be temporary.
         self.lead.requests.retain(|_, it| it.enter(&mut body));
         self.expire(&mut body, now);
-        self.bury(charter.body(), &mut body);
+        self.record_former(charter.body(), &mut body);
         Self::prune(&mut body);
         self.connect(charter, &mut body, now);
         let deputies = self.deputies(charter, &body);
@@ -277,7 +277,7 @@ impl Group {
         }
     }
 
-    /// Does what the admin has settled.
+    /// Applies the administrator's settings.
     fn settle(&self, body: &mut Body) {
         if let Some(access) = &self.settings.access {
             body.access = access.clone();
@@ -300,14 +300,14 @@ impl Group {
         body.members.retain(|it| !denied.contains(&it.id()));
     }
 
-    /// Marks who is silent, and who is there again; who is silent for a month goes.
+    /// Marks members that are silent or back, and removes those that were silent for a month.
     fn expire(&self, body: &mut Body, now: Duration) {
         let is_gone = |it: &Member| {
             it.id() != self.me && it.silent.is_some() && DROP <= self.silence(it.id(), now)
         };
         body.members.retain(|it| !is_gone(it));
         for member in body.members.iter_mut().filter(|it| it.id() != self.me) {
-            let sequence = self.heard(member.id()).map_or(0, |it| it.0);
+            let sequence = self.row_mark(member.id()).map_or(0, |it| it.0);
             let last = self.rows.advanced(member.id());
             let is_there = last.is_some_and(|it| now.saturating_sub(it) <= GAP_MAX);
             member.silent = match member.silent {
@@ -318,28 +318,28 @@ impl Group {
         }
     }
 
-    /// Keeps in mind how far those were known that go now.
-    fn bury(&self, before: &Body, body: &mut Body) {
+    /// Records the last known sequences of the members that leave now.
+    fn record_former(&self, before: &Body, body: &mut Body) {
         let is_gone = |it: &&Member| body.member(it.id()).is_none();
         let gone = before.members.iter().filter(is_gone).map(|it| {
-            let heard = self.heard(it.id()).map_or(0, |it| it.0);
-            let heard = heard.max(self.held.sequence(it.id()));
-            let sequence = heard.max(it.request).max(it.silent.unwrap_or_default());
-            Gone { member: it.id(), sequence }
+            let known = self.row_mark(it.id()).map_or(0, |it| it.0);
+            let known = known.max(self.held.sequence(it.id()));
+            let sequence = known.max(it.request).max(it.silent.unwrap_or_default());
+            Former { member: it.id(), sequence }
         });
         let gone = gone.collect();
-        body.bury(gone);
+        body.record_former(gone);
     }
 
-    /// Leaves out trees that no member lists any more, and those of writers that are denied.
+    /// Removes trees that no member lists any more, and those of denied writers.
     fn prune(body: &mut Body) {
         let Body { access, members, trees, .. } = body;
         let is_member = |it: MemberId| members.binary_search_by_key(&it, Member::id).is_ok();
-        let is_denied = |it: &Tree| access.denies_member(MemberId::of(&it.writer));
+        let is_denied = |it: &GroupTree| access.denies_member(MemberId::of(&it.writer));
         trees::keep(trees, |member, tree| is_member(member) && !is_denied(tree));
     }
 
-    /// Computes the topology, if the members are others, or what is known of their links.
+    /// Computes the topology, if the members have changed, or the estimates of their links.
     fn connect(&mut self, charter: &Charter, body: &mut Body, now: Duration) {
         let old = charter.body();
         let same = |(one, other): (&Member, &Member)| {
@@ -358,14 +358,14 @@ impl Group {
         body.topology = links::next(body, &self.all_rows());
     }
 
-    /// Who takes over: whom the admin has listed, or those that did before, filled up with those that have the most
-    /// links.
+    /// Returns the next deputies: those that the administrator has listed, or the present ones, completed by
+    /// the members with the most links.
     fn deputies(&self, charter: &Charter, body: &Body) -> Vec<[u8; 32]> {
         let member = |it: MemberId| body.member(it).filter(|it| it.id() != self.me);
         let listed = self.settings.deputies.iter();
         let mut all: Vec<&Member> = listed.filter_map(|it| member(*it)).collect();
         if all.is_empty() {
-            // Who has led before may again.
+            // The last leader may lead again.
             let before = [charter.mandate().leader()].into_iter();
             let before = before.chain(charter.deputies().iter().map(MemberId::of));
             let (there, silent): (Vec<_>, Vec<_>) =
@@ -377,7 +377,7 @@ impl Group {
                     && there.iter().all(|old| old.id() != it.id())
             };
             let links = |it: &Member| {
-                body.place(it.id()).map_or(0, |it| body.topology.neighbors(it).count())
+                body.position(it.id()).map_or(0, |it| body.topology.neighbors(it).count())
             };
             let mut new: Vec<&Member> = body.members.iter().filter(is_new).collect();
             new.sort_by_key(|it| (usize::MAX - links(it), it.id()));

@@ -1,11 +1,11 @@
-//! Who may lead a group: what each leader has signed of itself and of its deputies, from the founder on.
+//! Mandates: the signed statements of each leader, from the founder on, of its lead and its deputies.
 //!
-//! A charter begins with the mandates of those who have led, each a deputy of the one before, the last one that
-//! of who signs it. The first is the founder, whose key is in the group's id: so whoever knows that id can
-//! tell a charter from a forged one, whatever it has missed.
+//! A charter begins with the mandates of those who have led, each a deputy of the one before. The last one is
+//! that of its signer, the first one that of the founder, whose key is in the group's id. So a member that
+//! knows the id can tell a charter from a forged one, whatever charters it has missed.
 //!
-//! Nobody leads twice in a chain: who does again goes on from its first place, and what came in between is
-//! left out. So a chain is no longer than the number of those who ever led.
+//! Nobody is twice in a chain: a leader that leads again resumes at its first place, and the mandates in
+//! between are left out. So a chain is no longer than the number of members that ever led.
 //!
 //! Sans-I/O.
 
@@ -21,10 +21,10 @@ pub const DEPUTIES_MAX: usize = 7;
 pub const MANDATES_MAX: usize = 64;
 
 const SIGNATURE_BYTES: usize = 64;
-/// What is signed begins with this, so that no signature serves for anything else.
+/// Prefix of the signed bytes, so that no signature serves for anything else.
 const DOMAIN: &[u8] = b"harvest replicator charter\0";
 
-/// That somebody leads a group, and who may after it.
+/// The statement that a member leads a group, and who may lead after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mandate {
     pub(super) group: GroupId,
@@ -32,12 +32,12 @@ pub struct Mandate {
     pub(super) revision: u64,
     pub(super) leader: [u8; 32],
     pub(super) deputies: Vec<[u8; 32]>,
-    /// Of the charter's other bytes.
+    /// Hash of the charter's other bytes.
     pub(super) body: Hash,
     signature: [u8; SIGNATURE_BYTES],
 }
 
-/// What a mandate says, before it is signed.
+/// The content of a mandate, before it is signed.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
     pub(super) group: GroupId,
@@ -56,13 +56,13 @@ impl Mandate {
         mandate
     }
 
-    /// Who leads.
+    /// Returns the leader.
     #[must_use]
     pub fn leader(&self) -> MemberId {
         MemberId::of(&self.leader)
     }
 
-    /// How far a member is from leading: 0 for the leader, then its deputies in their order.
+    /// Returns a member's distance from the lead: 0 for the leader, then its deputies in their order.
     pub(super) fn rank(&self, key: &[u8; 32]) -> Option<usize> {
         if *key == self.leader {
             return Some(0);
@@ -70,7 +70,7 @@ impl Mandate {
         self.deputies.iter().position(|it| it == key).map(|it| it + 1)
     }
 
-    /// Which of the same leader's words is the newer: the greater.
+    /// Returns the number of this mandate: of one leader's mandates, the newer one has the greater number.
     pub(super) fn number(&self) -> (u64, u64) {
         (self.epoch, self.revision)
     }
@@ -117,7 +117,7 @@ impl Mandate {
     }
 }
 
-/// Returns the mandates before that of whoever leads next with this key: none if it may not.
+/// Returns the mandates before that of the next leader with this key; none if it may not lead.
 pub(super) fn before<'a>(chain: &'a [Mandate], key: &[u8; 32]) -> Option<&'a [Mandate]> {
     if let Some(at) = chain.iter().position(|it| it.leader == *key) {
         return chain.get(..at);
@@ -126,7 +126,7 @@ pub(super) fn before<'a>(chain: &'a [Mandate], key: &[u8; 32]) -> Option<&'a [Ma
     (is_deputy && chain.len() < MANDATES_MAX).then_some(chain)
 }
 
-/// Whether each of them is a deputy of the one before, in a greater epoch, and leads for the first time.
+/// Returns whether each leader is a deputy of the one before, in a greater epoch, and leads for the first time.
 pub(super) fn is_chain(chain: &[Mandate]) -> bool {
     let follows = |[one, next]: &[Mandate; 2]| {
         one.epoch < next.epoch && one.deputies.contains(&next.leader) && one.group == next.group

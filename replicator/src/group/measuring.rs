@@ -1,4 +1,4 @@
-//! Whom a member measures, and what is known of links by what all say.
+//! Measuring: which links a member measures and when, and the bandwidths that all members report.
 //!
 //! Sans-I/O.
 
@@ -12,22 +12,22 @@ use crate::estimate::{self, Candidate, Estimate, Line, Lines, Measure, Row, Site
 use crate::id::MemberId;
 use crate::version::{Hash, Name};
 
-/// Up to so much later than at its pause a member measures, so that not all go on in step.
+/// Longest random delay of a measurement after its pause, so that members do not stay in step.
 const MEASURE_SPREAD_MS: u64 = 2_000;
-/// Who does not answer although a link is up is called no more often.
+/// Shortest pause between two calls of a member that does not answer although a link is up.
 const RECALL: Duration = Duration::from_mins(1);
-/// So long after something came or went nothing is probed.
+/// Time without probes after a transfer.
 const QUIET: Duration = Duration::from_secs(10);
-/// Who has wanted to probe for so long does all the same: without a bandwidth a link is not used.
+/// A probe that has waited so long is done even during transfers: without a bandwidth a link is not used.
 const QUIET_WAIT_MAX: Duration = Duration::from_mins(5);
-/// Where there is a bandwidth, after so long.
+/// The same where there is a bandwidth.
 const QUIET_WAIT_AGAIN_MAX: Duration = Duration::from_hours(1);
 
 fn sites(charter: &Charter) -> Sites<'_> {
     Sites::new(charter.body().members.iter().map(|it| (it.id().0, it.site.as_str())))
 }
 
-/// The bandwidth of the link to `me` that a member says, in bytes a second.
+/// Returns the bandwidth of the link to `me` that a member reports, in bytes a second.
 fn theirs(rows: &Rows, member: MemberId, me: MemberId) -> Option<u64> {
     rows.get(member)?.signed.row.entries.iter().find(|it| it.to == me.0)?.bandwidth()
 }
@@ -37,8 +37,8 @@ fn is_recent(busy: Option<Duration>, now: Duration) -> bool {
 }
 
 impl Group {
-    /// What all members that are not silent say of their links, oneself included. Where a member has not measured a
-    /// bandwidth itself, it is that of the line between the two sites, if that is known.
+    /// Returns the rows of all members that are not silent, this one included. Where a member has not
+    /// measured a bandwidth itself, its row gets that of the line between the two sites, if known.
     #[must_use]
     pub fn all_rows(&self) -> Vec<Row> {
         let Some(charter) = &self.charter else { return Vec::new() };
@@ -57,8 +57,8 @@ impl Group {
     }
 
     fn live_rows(&self) -> impl Iterator<Item = &Row> {
-        let heard = self.rows.iter().map(|(_, it)| &it.signed.row);
-        heard.chain(self.own.iter().map(|it| &it.row)).filter(|it| self.is_live(it))
+        let others = self.rows.iter().map(|(_, it)| &it.signed.row);
+        others.chain(self.own.iter().map(|it| &it.row)).filter(|it| self.is_live(it))
     }
 
     fn is_live(&self, row: &Row) -> bool {
@@ -66,21 +66,21 @@ impl Group {
         member.is_some_and(|it| it.silent.is_none_or(|it| it < row.sequence))
     }
 
-    /// What is known of the link to a member.
+    /// Returns the estimate of the link to a member.
     #[must_use]
     pub fn estimate(&self, member: MemberId) -> Option<&Estimate> {
         self.peers.get(&member).map(|it| &it.estimate)
     }
 
-    /// What the link to a member carries, in bytes a second: what was read, or what members say of the line that it
-    /// shares with others.
+    /// Returns the bandwidth of the link to a member, in bytes a second: the measured one, or the reported
+    /// one of the line that it shares with others.
     #[must_use]
     pub fn bandwidth(&self, member: MemberId) -> Option<u64> {
         let peer = self.peers.get(&member)?;
         peer.estimate.bandwidth().or_else(|| peer.line.map(Line::bandwidth))
     }
 
-    /// Has the member measured whose turn it is.
+    /// Starts the measurement of the member whose turn it is.
     pub(super) fn measure(&mut self, now: Duration) {
         let Some(charter) = self.charter.clone() else {
             self.due.measure = now + estimate::PAUSE_YOUNG;
@@ -97,7 +97,7 @@ impl Group {
         }
         let is_there = |id: &MemberId, peer: &Peer| {
             let member = charter.body().member(*id);
-            // Calls to one that a link is up to will be answered again some time.
+            // Calls to a linked member will be answered again at some time.
             let is_called = peer.called.is_some_and(|it| now < it + RECALL);
             let is_worth_it = self.linked.contains_key(id) && !is_called;
             let is_failing = FAILURES_MAX <= peer.failures;
@@ -109,7 +109,7 @@ impl Group {
             .filter(|(id, it)| is_there(id, it))
             .map(|(id, it)| (*id, it))
             .collect();
-        // Each begins with the one after it, so that not all call the same member at once.
+        // Each member begins with the one after it, so that not all call the same one at once.
         let before = there.partition_point(|(id, _)| *id < self.me);
         there.rotate_left(before);
         let busy = self.busy_sites(&charter, now);
@@ -144,7 +144,7 @@ impl Group {
         };
     }
 
-    /// The sites to which something is likely to be on its way: somebody there holds less than others do.
+    /// Returns the sites with probable transfers: a member there holds less than others do.
     fn busy_sites<'a>(&self, charter: &'a Charter, now: Duration) -> BTreeSet<&'a Name> {
         let members = || charter.body().members.iter().filter(|it| it.silent.is_none());
         let there = members().map(|it| it.id()).collect();
@@ -152,13 +152,13 @@ impl Group {
         members().filter(|it| behind.contains(&it.id())).map(|it| &it.site).collect()
     }
 
-    /// Whether something else is likely to be on the line to a member.
+    /// Returns whether something else is probably on the line to a member.
     pub(super) fn is_busy(&self, member: MemberId, now: Duration) -> bool {
         let Some(charter) = &self.charter else { return false };
         is_recent(self.busy_at(charter, &self.busy_sites(charter, now), member, now), now)
     }
 
-    /// When something else was last likely to be on the line to a member; `busy` are the sites to which it is now.
+    /// Returns the last time when something else was probably on the line to a member; `busy` are the busy sites.
     fn busy_at(
         &self,
         charter: &Charter,
@@ -170,8 +170,8 @@ impl Group {
         if is_busy(member) || is_busy(self.me) { Some(now) } else { self.last_busy }
     }
 
-    /// A member that others measure, too: each in its turn. `busy` is when something was last brought over the line to
-    /// it.
+    /// Returns the candidate for measuring a member, in its turn among the members that measure it too.
+    /// `busy` is the time of the last transfer over the line to it.
     fn candidate<'a>(
         &self,
         sites: &Sites<'_>,
@@ -192,7 +192,7 @@ impl Group {
         Candidate { estimate: &peer.estimate, theirs, line, probe_from }
     }
 
-    /// By how much the next measurement after this one is late: as good as by chance.
+    /// Returns the delay of the next measurement: practically random.
     fn measure_spread(&self, member: MemberId) -> Duration {
         let last = self.last_measure.unwrap_or_default().as_nanos().to_le_bytes();
         let hash =

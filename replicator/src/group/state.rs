@@ -1,4 +1,4 @@
-//! What a member keeps on disk of a group: the charter, and how often it has started.
+//! The saved state of a group: the charter, and how often the member has started.
 //!
 //! Sans-I/O.
 
@@ -13,19 +13,19 @@ pub const STATE_BYTES_MAX: usize = 1 + 4 + 2 + MEMBERS_MAX * 12 + CHARTER_BYTES_
 
 const FORMAT: u8 = 1;
 
-/// What is kept of a group.
+/// The saved state of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct SavedGroup {
     /// Rises with each start, before anything is signed.
     pub(super) incarnation: u32,
-    /// For how many minutes members have been silent.
+    /// Minutes for which members have been silent.
     pub(super) silences: BTreeMap<MemberId, u32>,
-    /// The charter's bytes; none of them before there is one.
+    /// Bytes of the charter; empty if there is none.
     pub(super) charter: Vec<u8>,
 }
 
-impl State {
-    /// Writes format, incarnation, count of silent members, of each id and minutes, and the charter.
+impl SavedGroup {
+    /// Writes format, incarnation, count of silent members, id and minutes of each, and the charter.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![FORMAT];
         bytes.extend(self.incarnation.to_be_bytes());
@@ -57,14 +57,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn states_are_read_as_they_were_written(
+        fn saved_states_are_read_as_they_were_written(
             incarnation: u32, silences in prop::collection::btree_map(any::<u64>(), any::<u32>(), 0..9),
             charter: Vec<u8>, bytes: Vec<u8>,
         ) {
             let silences = silences.into_iter().map(|(id, it)| (MemberId(id), it)).collect();
-            let state = State { incarnation, silences, charter };
-            prop_assert_eq!(State::from_bytes(&state.to_bytes()), Some(state));
-            State::from_bytes(&bytes);
+            let state = SavedGroup { incarnation, silences, charter };
+            prop_assert_eq!(SavedGroup::from_bytes(&state.to_bytes()), Some(state));
+            SavedGroup::from_bytes(&bytes);
         }
     }
 }

@@ -1,25 +1,25 @@
-//! What a member can say of its group.
+//! The status of a group: silences, charter, neighbors, trees.
 //!
 //! Sans-I/O.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::charter::{Charter, Member, Tree};
+use super::charter::{Charter, GroupTree, Member};
 use super::join::Invitation;
 use super::{Counts, Group, links};
 use crate::id::{GroupId, MemberId};
 use crate::topology::Topology;
 
 impl Group {
-    /// For how long nothing was heard of a member, as far as this one was there.
+    /// Returns for how long no sign of life of a member came, counted while this member ran.
     pub(super) fn unheard(&self, member: MemberId, now: Duration) -> Duration {
         let since = self.peers.get(&member).map_or(now, |it| it.since);
-        let heard = self.rows.advanced(member).unwrap_or_default();
-        now.saturating_sub(since.max(heard))
+        let last = self.rows.advanced(member).unwrap_or_default();
+        now.saturating_sub(since.max(last))
     }
 
-    /// For how long a member has been silent, earlier runs and watches included; none for oneself.
+    /// Returns for how long a member has been silent, earlier runs included; zero for this member.
     #[must_use]
     pub fn silence(&self, member: MemberId, now: Duration) -> Duration {
         let Some(peer) = self.peers.get(&member) else { return Duration::ZERO };
@@ -28,57 +28,57 @@ impl Group {
         before + self.unheard(member, now)
     }
 
-    /// One's own id.
+    /// Returns this member's id.
     #[must_use]
     pub fn me(&self) -> MemberId {
         self.me
     }
 
-    /// The group.
+    /// Returns the group's id.
     #[must_use]
     pub fn id(&self) -> GroupId {
         self.group
     }
 
-    /// The charter to go by; none before one has been admitted.
+    /// Returns the charter in force; none before this member has been admitted.
     #[must_use]
     pub fn charter(&self) -> Option<&Arc<Charter>> {
         self.charter.as_ref()
     }
 
-    /// Whether one leads the group.
+    /// Returns whether this member leads the group.
     #[must_use]
     pub fn is_leader(&self) -> bool {
         self.charter.as_ref().is_some_and(|it| it.leader() == self.me)
     }
 
-    /// Whether one is in the group.
+    /// Returns whether this member is in the group.
     #[must_use]
     pub fn is_member(&self) -> bool {
         self.charter.as_ref().is_some_and(|it| it.body().member(self.me).is_some())
     }
 
-    /// To whom the shell keeps links up, those of the tree first.
+    /// Returns the members to which the shell keeps links up, those of the tree first.
     pub fn neighbors(&self) -> impl Iterator<Item = &Member> {
         self.charter.iter().flat_map(|it| it.neighbors(self.me))
     }
 
-    /// The topology that this member would choose, from what it has heard. Where it differs from the charter's, the
-    /// leader has heard something else, or waits.
+    /// Returns the topology that this member would choose. Where it differs from the charter's, the leader
+    /// has other rows, or waits.
     #[must_use]
     pub fn computed(&self) -> Option<Topology> {
         let charter = self.charter.as_ref()?;
         Some(links::next(charter.body(), &self.all_rows()))
     }
 
-    /// What was done with what came.
+    /// Returns the counts of received messages.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// The invitation to print, for who is to join: with the secret of a key that is on the access list, or none for
-    /// who is on that list itself.
+    /// Returns the invitation to print for a new member: with the secret of an invitation's key, or without
+    /// one for a member on the access list.
     #[must_use]
     pub fn invitation(&self, secret: Option<[u8; 32]>) -> Option<Invitation> {
         let charter = self.charter.as_ref()?;
@@ -92,8 +92,8 @@ impl Group {
         })
     }
 
-    /// The trees of the group, with their writers.
-    pub fn trees(&self) -> impl Iterator<Item = &Tree> {
+    /// Returns the trees of the group, with their writers.
+    pub fn trees(&self) -> impl Iterator<Item = &GroupTree> {
         self.charter.iter().flat_map(|it| &it.body().trees).map(|it| &it.tree)
     }
 }

@@ -1,11 +1,11 @@
-//! Which of two charters counts.
+//! Succession: the order of a group's charters.
 //!
-//! All charters of a group stand in one order ([`Standing`]), and everybody goes by the greatest that they have seen:
-//! so it does not matter in which order they come, and two parts of a group that each had a leader of
-//! their own agree as soon as they meet.
+//! All charters of a group have one order ([`Standing`]), and each member follows the greatest one it has seen. So the
+//! order of their arrival does not matter, and two parts of a group with a leader each agree as soon as they meet.
 //!
-//! One thing is not in that order: who was a deputy once may be none any more. Whoever knows that it is none
-//! ([`Refusal::Revoked`]) does not follow it, and the leader answers with a greater epoch, which all follow.
+//! One fact is outside that order: a deputy may have been removed. A member that knows of the removal
+//! ([`Refusal::Revoked`]) does not follow the former deputy, and the leader answers with a greater epoch,
+//! which all follow.
 //!
 //! # Differences from the paper
 //!
@@ -15,35 +15,35 @@
 
 use std::cmp::Reverse;
 
-use super::charter::{Charter, ParseError};
+use super::charter::{Charter, CharterError};
 use crate::id::{GroupId, MemberId};
 use crate::version::Hash;
 
-/// By how much an epoch may rise at once: so nobody can use up all that there are.
+/// Most by which an epoch may rise at once, so that nobody can use up all epochs.
 pub const EPOCHS_MAX: u64 = 1 << 32;
 
-/// Where a charter stands among all of its group: the greater counts.
+/// Position of a charter in the order of its group: the greatest one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Standing {
     epoch: u64,
-    /// Its leader's place among the deputies of the one before it; the founder has 0.
+    /// Its leader's rank among the deputies of the one before it; the founder has 0.
     rank: Reverse<usize>,
     leader: Reverse<MemberId>,
     revision: u64,
-    /// Of a leader that has lost its disk there may be two of one number.
+    /// A leader that has lost its disk may sign two charters of one number.
     hash: Hash,
 }
 
-/// Why a charter is not followed.
+/// Reason why a charter is not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// It has a wrong form, or a forged signature.
     #[error(transparent)]
-    Parse(#[from] ParseError),
-    /// Of another group.
+    Parse(#[from] CharterError),
+    /// It is of another group.
     #[error("a charter of another group, {0}")]
     Foreign(GroupId),
-    /// One that counts more is known.
+    /// A greater one is known.
     #[error("an old charter: epoch {epoch}, revision {revision}")]
     Stale {
         /// Its epoch.
@@ -51,16 +51,16 @@ pub enum Refusal {
         /// Its revision.
         revision: u64,
     },
-    /// Its signer, or somebody before it, was a deputy once and is none any more.
+    /// Its signer, or a leader before it, is a former deputy.
     #[error("a charter of {0}, which is no deputy any more")]
     Revoked(MemberId),
-    /// So many changes of leaders cannot have been.
+    /// There cannot have been so many changes of leaders.
     #[error("a charter of epoch {0}, which is too far ahead")]
     Epoch(u64),
 }
 
 impl Charter {
-    /// Where it stands.
+    /// Returns its position in that order.
     #[must_use]
     pub fn standing(&self) -> Standing {
         let mandate = self.mandate();
@@ -77,11 +77,11 @@ impl Charter {
         }
     }
 
-    /// Whether this one is followed by who knows `known`.
+    /// Checks whether a member that follows `known` follows this charter next.
     ///
     /// # Errors
     ///
-    /// It is not, and why: stay with what is known.
+    /// The reason why not: stay with `known`.
     pub fn succeeds(&self, known: &Self) -> Result<(), Refusal> {
         let (epoch, revision) = (self.epoch(), self.revision());
         if (self.group(), self.founder()) != (known.group(), known.founder()) {
@@ -95,7 +95,7 @@ impl Charter {
         }
         let both = || self.chain().iter().zip(known.chain());
         let shared = both().take_while(|(new, old)| new.leader == old.leader);
-        // The founder at least is in both.
+        // At least the founder is in both.
         let Some((new, old)) = shared.clone().last() else {
             return Err(Refusal::Foreign(self.group()));
         };

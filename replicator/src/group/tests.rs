@@ -1,4 +1,4 @@
-//! A few members on links that never fail: no more than that the machines work together.
+//! Tests of a group: a few members on links that never fail.
 
 mod carried;
 mod circle;
@@ -13,29 +13,29 @@ use super::join::Reason;
 use super::*;
 use crate::group::access::{Access, Rule};
 use crate::group::charter::Address;
-use crate::group::charter::Tree;
+use crate::group::charter::GroupTree;
 use crate::version::{Namespace, Number};
 
-/// Members that reach each other at once, but for those that are cut off.
-struct World {
+/// Members that reach each other at once, unless they are cut off.
+struct TestNet {
     now: Duration,
     groups: BTreeMap<MemberId, Group>,
-    kept: BTreeMap<MemberId, Vec<u8>>,
+    saved: BTreeMap<MemberId, Vec<u8>>,
     links: Vec<(MemberId, MemberId)>,
     alarms: Vec<Alarm>,
-    /// Who is cut off from all others, but not from each other.
+    /// Members that are cut off from all others, but not from each other.
     cut: Vec<MemberId>,
-    /// Who has links, but does not answer calls.
-    deaf: Vec<MemberId>,
-    /// Who has probed whom, and when.
+    /// Members that have links, but do not answer calls.
+    mute: Vec<MemberId>,
+    /// Probes: by whom, of whom, and when.
     probes: Vec<(MemberId, MemberId, Duration)>,
-    /// What readers see at each.
+    /// Versions that readers see at each member.
     held: BTreeMap<MemberId, BTreeMap<Namespace, Number>>,
-    /// All requests of members, as they have sent them.
+    /// All requests of members, as sent.
     joins: Vec<(MemberId, Arc<[u8]>)>,
-    /// Who was refused, and why.
+    /// Refused members, with the reasons.
     refused: Vec<(MemberId, Reason)>,
-    /// Whose links were to be closed, and by whom.
+    /// Links to close: by whom, and to whom.
     parted: Vec<(MemberId, MemberId)>,
 }
 
@@ -59,18 +59,18 @@ fn settings(seed: u8, access: Option<Access>) -> Settings {
     }
 }
 
-impl World {
+impl TestNet {
     /// Member 1 founds a group, and the others up to `count` join it.
     fn new(count: u8) -> Self {
         Self::of(&(1..=count).collect::<Vec<u8>>(), 1)
     }
 
-    /// The same, with members by turns in so many sites.
+    /// The same, with the members spread over so many sites.
     fn in_sites(count: u8, sites: u8) -> Self {
         Self::of(&(1..=count).collect::<Vec<u8>>(), sites)
     }
 
-    /// The first founds a group, and the others join it.
+    /// The first member founds a group, and the others join it.
     fn of(seeds: &[u8], sites: u8) -> Self {
         let settings = |seed: u8, access: Option<Access>| Settings {
             site: Name::new(&format!("site-{}", seed % sites)).unwrap(),
@@ -92,11 +92,11 @@ impl World {
         Self {
             now: Duration::ZERO,
             groups,
-            kept: BTreeMap::new(),
+            saved: BTreeMap::new(),
             links: Vec::new(),
             alarms: Vec::new(),
             cut: Vec::new(),
-            deaf: Vec::new(),
+            mute: Vec::new(),
             probes: Vec::new(),
             held: BTreeMap::new(),
             joins: Vec::new(),
@@ -153,7 +153,7 @@ impl World {
             let now = self.now;
             while let Some(action) = self.groups.get_mut(&member).and_then(Group::poll_action) {
                 match action {
-                    Action::Persist(state) => drop(self.kept.insert(member, state)),
+                    Action::Persist(state) => drop(self.saved.insert(member, state)),
                     Action::Send { to, message } => {
                         if let Message::Join(bytes) = &message
                             && bytes.first() == Some(&0)
@@ -173,7 +173,7 @@ impl World {
                     Action::Measure { member: to, probe } => {
                         let is_there = self.groups.contains_key(&to)
                             && !self.is_cut(member, to)
-                            && !self.deaf.contains(&to);
+                            && !self.mute.contains(&to);
                         let group = self.groups.get_mut(&member).unwrap();
                         if is_there {
                             group.handle_round_trip(to, Duration::from_millis(10), now);
@@ -187,7 +187,7 @@ impl World {
                     }
                     Action::Alarm(alarm) => self.alarms.push(alarm),
                     Action::Refused(reason) => self.refused.push((member, reason)),
-                    Action::Part(other) => self.parted.push((member, other)),
+                    Action::CloseLink(other) => self.parted.push((member, other)),
                     Action::NewCharter | Action::Admitted => {}
                 }
             }
@@ -216,8 +216,8 @@ impl World {
     }
 
     fn break_links(&mut self, is_broken: impl Fn(&Self, MemberId, MemberId) -> bool) {
-        let (gone, kept) = self.links.iter().partition(|it| is_broken(self, it.0, it.1));
-        self.links = kept;
+        let (gone, saved) = self.links.iter().partition(|it| is_broken(self, it.0, it.1));
+        self.links = saved;
         let gone: Vec<(MemberId, MemberId)> = gone;
         for (a, b) in gone {
             for (from, to) in [(a, b), (b, a)] {
@@ -228,7 +228,7 @@ impl World {
         }
     }
 
-    /// The charter that all members have.
+    /// Returns the charter that all members have.
     #[track_caller]
     fn charter(&self) -> Arc<Charter> {
         let members = self.groups.values().filter(|it| it.is_member());
@@ -245,39 +245,39 @@ impl World {
 const MINUTE: Duration = Duration::from_mins(1);
 
 #[test]
-fn who_is_allowed_joins_and_all_know_the_same() {
-    let mut world = World::new(6);
-    world.run(3 * MINUTE);
-    let charter = world.charter();
+fn allowed_members_join_and_all_have_the_same_charter() {
+    let mut net = TestNet::new(6);
+    net.run(3 * MINUTE);
+    let charter = net.charter();
     assert_eq!((charter.body().members.len(), charter.body().trees.len()), (6, 6));
     assert_eq!(charter.body().topology.tree().len(), 5);
     assert_eq!(charter.deputies().len(), 2);
-    for group in world.groups.values() {
+    for group in net.groups.values() {
         assert!(group.is_member() && 2 <= group.neighbors().count());
         assert_eq!(group.computed().as_ref(), Some(&charter.body().topology));
     }
-    assert_eq!(world.alarms, []);
+    assert_eq!(net.alarms, []);
 }
 
 #[test]
-fn a_deputy_takes_over_and_who_is_dead_loses_its_links() {
-    let mut world = World::new(6);
-    world.run(3 * MINUTE);
-    let before = world.charter();
-    world.kill(id(1));
-    world.run(6 * MINUTE);
-    let charter = world.charter();
+fn a_deputy_takes_over_and_a_dead_member_loses_its_links() {
+    let mut net = TestNet::new(6);
+    net.run(3 * MINUTE);
+    let before = net.charter();
+    net.kill(id(1));
+    net.run(6 * MINUTE);
+    let charter = net.charter();
     assert_eq!(charter.leader(), MemberId::of(&before.deputies()[0]));
     assert_eq!(charter.epoch(), before.epoch() + 1);
     assert!(charter.body().member(id(1)).unwrap().silent.is_some());
     assert_eq!(charter.neighbors(id(1)).count(), 0);
     assert_eq!(charter.body().topology.tree().len(), 4);
-    // It comes back with what it had kept: it follows, and has links again.
-    let kept = world.kept[&id(1)].clone();
-    let back = Group::open(identity(1), settings(1, None), Some(&kept), None, world.now).unwrap();
-    world.groups.insert(id(1), back);
-    world.run(4 * MINUTE);
-    let charter = world.charter();
+    // It comes back with its saved state: it follows, and has links again.
+    let saved = net.saved[&id(1)].clone();
+    let back = Group::open(identity(1), settings(1, None), Some(&saved), None, net.now).unwrap();
+    net.groups.insert(id(1), back);
+    net.run(4 * MINUTE);
+    let charter = net.charter();
     assert_eq!(charter.leader(), MemberId::of(&before.deputies()[0]));
     assert_eq!(charter.body().member(id(1)).unwrap().silent, None);
     assert!(2 <= charter.neighbors(id(1)).count());
@@ -285,49 +285,49 @@ fn a_deputy_takes_over_and_who_is_dead_loses_its_links() {
 
 #[test]
 fn incarnations_rise_when_all_restart_at_once() {
-    let mut world = World::new(5);
-    world.run(3 * MINUTE);
-    world.links.clear();
-    let (kept, now) = (world.kept.clone(), world.now);
+    let mut net = TestNet::new(5);
+    net.run(3 * MINUTE);
+    net.links.clear();
+    let (saved, now) = (net.saved.clone(), net.now);
     for seed in 1..=5 {
-        let kept = Some(kept[&id(seed)].as_slice());
-        let group = Group::open(identity(seed), settings(seed, None), kept, None, now).unwrap();
-        world.groups.insert(id(seed), group);
+        let saved = Some(saved[&id(seed)].as_slice());
+        let group = Group::open(identity(seed), settings(seed, None), saved, None, now).unwrap();
+        net.groups.insert(id(seed), group);
     }
-    world.run(6 * MINUTE);
-    let charter = world.charter();
+    net.run(6 * MINUTE);
+    let charter = net.charter();
     assert!(charter.body().members.iter().all(|it| it.silent.is_none()));
-    let heard = |seed: u8| world.groups[&id(1)].heard(id(seed)).unwrap();
+    let heard = |seed: u8| net.groups[&id(1)].row_mark(id(seed)).unwrap();
     assert!((2..=5).all(|it| 2 << 32 <= heard(it).0));
-    assert!(!world.alarms.iter().any(|it| matches!(it, Alarm::Lied(_))));
+    assert!(!net.alarms.iter().any(|it| matches!(it, Alarm::Lied(_))));
 }
 
 #[test]
-fn parts_that_were_both_led_merge_again() {
-    let mut world = World::new(7);
-    world.run(3 * MINUTE);
-    let before = world.charter();
-    // Both deputies and a third lose the others, the leader among them; and one more joins the leader's part.
+fn parts_with_a_leader_each_merge_again() {
+    let mut net = TestNet::new(7);
+    net.run(3 * MINUTE);
+    let before = net.charter();
+    // Both deputies and a third lose the others, including the leader, and one more joins the leader's part.
     let deputies: Vec<MemberId> = before.deputies().iter().map(MemberId::of).collect();
     let third = (2..=7).map(id).find(|it| !deputies.contains(it)).unwrap();
-    world.cut = [deputies, vec![third]].concat();
-    world.break_links(World::is_cut);
+    net.cut = [deputies, vec![third]].concat();
+    net.break_links(TestNet::is_cut);
     let mut opened = settings(1, before.body().access.clone().into());
     opened.access.as_mut().unwrap().allow.push(Rule::Member(id(8)));
-    let now = world.now;
-    let founder = world.groups.get_mut(&id(1)).unwrap();
+    let now = net.now;
+    let founder = net.groups.get_mut(&id(1)).unwrap();
     founder.handle_settings(opened, now);
     let invitation = founder.invitation(None);
     let new = Group::open(identity(8), settings(8, None), None, invitation, now).unwrap();
-    world.groups.insert(id(8), new);
-    world.run(10 * MINUTE);
-    let leader = |it: &World, member: MemberId| it.groups[&member].charter().unwrap().leader();
-    assert_eq!(leader(&world, id(1)), id(1));
-    assert!(world.groups[&id(8)].is_member());
-    assert_ne!(leader(&world, third), id(1));
-    world.cut.clear();
-    world.run(4 * MINUTE);
-    let charter = world.charter();
+    net.groups.insert(id(8), new);
+    net.run(10 * MINUTE);
+    let leader = |it: &TestNet, member: MemberId| it.groups[&member].charter().unwrap().leader();
+    assert_eq!(leader(&net, id(1)), id(1));
+    assert!(net.groups[&id(8)].is_member());
+    assert_ne!(leader(&net, third), id(1));
+    net.cut.clear();
+    net.run(4 * MINUTE);
+    let charter = net.charter();
     assert_eq!(
         (charter.leader(), charter.epoch()),
         (MemberId::of(&before.deputies()[0]), before.epoch() + 1)
@@ -337,43 +337,43 @@ fn parts_that_were_both_led_merge_again() {
         (silent, charter.body().topology.tree().len()),
         (0, charter.body().members.len() - 1)
     );
-    // What the one that stepped down had settled is to be settled again: then the last is in, too.
-    assert!(!world.groups[&id(8)].is_member());
-    let now = world.now;
-    let founder = world.groups.get_mut(&id(1)).unwrap();
+    // The old leader's settings no longer count, until it leads again: then the last member is in, too.
+    assert!(!net.groups[&id(8)].is_member());
+    let now = net.now;
+    let founder = net.groups.get_mut(&id(1)).unwrap();
     founder.lead(now).unwrap();
-    world.run(6 * MINUTE);
-    assert_eq!(world.charter().leader(), id(1));
-    assert!(world.groups[&id(8)].is_member());
+    net.run(6 * MINUTE);
+    assert_eq!(net.charter().leader(), id(1));
+    assert!(net.groups[&id(8)].is_member());
 }
 
 #[test]
-fn who_did_not_answer_is_called_again_while_a_link_is_up() {
-    let mut world = World::new(3);
-    world.deaf = vec![id(2)];
-    world.run(5 * MINUTE);
-    assert!(world.groups[&id(1)].linked.contains_key(&id(2)));
-    let round_trip = |it: &World| it.groups[&id(1)].estimate(id(2)).unwrap().round_trip();
-    assert_eq!(round_trip(&world), None);
-    // Nobody else is called less often for that.
-    assert!(world.groups[&id(1)].estimate(id(3)).unwrap().round_trip().is_some());
-    world.deaf.clear();
-    world.run(2 * MINUTE);
-    assert!(round_trip(&world).is_some());
+fn a_member_that_did_not_answer_is_called_again_while_its_link_is_up() {
+    let mut net = TestNet::new(3);
+    net.mute = vec![id(2)];
+    net.run(5 * MINUTE);
+    assert!(net.groups[&id(1)].linked.contains_key(&id(2)));
+    let round_trip = |it: &TestNet| it.groups[&id(1)].estimate(id(2)).unwrap().round_trip();
+    assert_eq!(round_trip(&net), None);
+    // Others are called as often as before.
+    assert!(net.groups[&id(1)].estimate(id(3)).unwrap().round_trip().is_some());
+    net.mute.clear();
+    net.run(2 * MINUTE);
+    assert!(round_trip(&net).is_some());
 }
 
 #[test]
-fn who_has_lost_its_disk_asks_whoever_connects_with_it() {
-    let mut world = World::new(4);
-    world.run(2 * MINUTE);
-    // Who has invited it is not there any more.
-    let mut invitation = world.groups[&id(1)].invitation(None).unwrap();
+fn a_member_that_has_lost_its_disk_asks_any_linked_member() {
+    let mut net = TestNet::new(4);
+    net.run(2 * MINUTE);
+    // The maker of its invitation is no longer there.
+    let mut invitation = net.groups[&id(1)].invitation(None).unwrap();
     invitation.key = identity(99).public();
-    world.kill(id(3));
-    let now = world.now;
+    net.kill(id(3));
+    let now = net.now;
     let new = Group::open(identity(3), settings(3, None), None, Some(invitation), now).unwrap();
-    world.groups.insert(id(3), new);
-    world.run(2 * MINUTE);
-    assert!(world.groups[&id(3)].is_member());
-    assert_eq!(world.charter().body().member(id(3)).unwrap().silent, None);
+    net.groups.insert(id(3), new);
+    net.run(2 * MINUTE);
+    assert!(net.groups[&id(3)].is_member());
+    assert_eq!(net.charter().body().member(id(3)).unwrap().silent, None);
 }

@@ -1,10 +1,10 @@
-//! Takes numbers, keys and short texts off the front of foreign bytes; numbers have the greatest byte first.
+//! The wire reader: takes numbers, keys and short texts off the front of foreign bytes, in network byte order.
 //!
 //! Sans-I/O.
 
 use crate::version::Name;
 
-/// What is left of some bytes. Whatever it cannot give is none.
+/// The rest of some bytes. Its methods return `None` for what is not there.
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -36,7 +36,7 @@ impl<'a> Reader<'a> {
         Some(first)
     }
 
-    /// Takes text behind its length, of a byte.
+    /// Takes text after its length of one byte.
     pub(super) fn text(&mut self) -> Option<&'a str> {
         let count = self.u8()?;
         std::str::from_utf8(self.bytes(count.into())?).ok()
@@ -46,7 +46,7 @@ impl<'a> Reader<'a> {
         Name::new(self.text()?).ok()
     }
 
-    /// Takes a count of two bytes, at most `max`, and as many things.
+    /// Takes a count of two bytes, at most `max`, and as many items.
     pub(super) fn list<T>(
         &mut self,
         max: usize,
@@ -59,13 +59,13 @@ impl<'a> Reader<'a> {
         (0..count).map(|_| one(self)).collect()
     }
 
-    /// Whether nothing is left.
+    /// Returns `None` if bytes are left.
     pub(super) fn end(&self) -> Option<()> {
         self.0.is_empty().then_some(())
     }
 }
 
-/// Writes text behind its length. What is written is checked to have at most 255 bytes where it is made.
+/// Writes text after its length. All text is checked where it is made: it has at most 255 bytes.
 pub(super) fn put_text(bytes: &mut Vec<u8>, text: &str) {
     let text = text.as_bytes();
     let text = text.get(..usize::from(u8::MAX)).unwrap_or(text);
@@ -73,7 +73,7 @@ pub(super) fn put_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend(text);
 }
 
-/// Writes a list behind its count of two bytes; what is beyond as many is left out.
+/// Writes a list after its count of two bytes. Items beyond that count are left out.
 pub(super) fn put_list<T>(bytes: &mut Vec<u8>, list: &[T], mut one: impl FnMut(&mut Vec<u8>, &T)) {
     let list = list.get(..usize::from(u16::MAX)).unwrap_or(list);
     bytes.extend(u16::try_from(list.len()).unwrap_or(u16::MAX).to_be_bytes());

@@ -1,19 +1,19 @@
-//! The null call: how long it takes to a member and back, over UDP on the port of the links.
+//! The null call: the round trip to a member over UDP, on the port of the links.
 //!
-//! A call and its answer are 64 bytes each, so that nobody can make a member send more than it is sent.
-//! Both are authenticated by a key that the two members took from a link between them; whoever has none is
-//! not answered, and nothing is remembered of it. The key outlives the link.
+//! A call and its answer are 64 bytes each, so that no member can be made to send more than it is sent. Both
+//! are authenticated by a key that the two members took from a link between them. Callers without a key are
+//! neither answered nor remembered. The key outlives the link.
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 0..4 | `hvc` and the version, 1 |
 //! | 4 | 1 a call, 2 an answer |
-//! | 5 | 1 if the one who calls has dialed the link, else 0 |
+//! | 5 | 1 if the caller has dialed the link, else 0 |
 //! | 6..8 | 0 |
-//! | 8..16 | which key: the first eight bytes of a digest of it |
+//! | 8..16 | key id: the first eight bytes of a digest of the key |
 //! | 16..24 | the number of the call, little-endian |
 //! | 24..48 | 0 |
-//! | 48..64 | the first 16 bytes of the keyed BLAKE3 of all before |
+//! | 48..64 | the first 16 bytes of the keyed BLAKE3 of all bytes before |
 //!
 //! Source: TR §8 (round trips by null UDP calls).
 //!
@@ -31,9 +31,9 @@ use crate::limit::Bucket;
 
 /// Bytes of a call, and of an answer.
 pub const PACKET_BYTES: usize = 64;
-/// A call that is not answered in this time is lost.
+/// Time after which an unanswered call is lost.
 pub const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// Most members that can be called; of more, those whose key is the oldest are forgotten.
+/// Most members that can be called; above it, the oldest key is forgotten.
 pub const MEMBERS_MAX: usize = 1_024;
 /// Calls of one member that are answered in a second.
 pub const ANSWERS_PER_SECOND: u64 = 8;
@@ -46,9 +46,9 @@ const SIGNED_BYTES: usize = 48;
 pub struct Packet {
     /// Whether it is an answer.
     pub is_answer: bool,
-    /// Whether the one who calls has dialed the link that the key is from.
+    /// Whether the caller has dialed the link that the key is from.
     pub by_dialer: bool,
-    /// Which key.
+    /// Id of the key.
     pub key_id: [u8; 8],
     /// The number of the call.
     pub number: u64,
@@ -71,7 +71,7 @@ impl Packet {
         out
     }
 
-    /// Reads a packet, without knowing whether it is genuine. `None` if it is none.
+    /// Reads a packet without checking whether it is genuine. `None` if it is malformed.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; PACKET_BYTES] = bytes.try_into().ok()?;
@@ -92,7 +92,7 @@ impl Packet {
     }
 }
 
-/// Whether whoever wrote the packet has the key. Takes as long whatever is wrong.
+/// Returns whether the writer of the packet has the key. Takes the same time for all errors.
 fn is_genuine(bytes: &[u8], key: &[u8; 32]) -> bool {
     let Some((signed, mac)) = bytes.split_at_checked(SIGNED_BYTES) else { return false };
     let Ok(mac) = <[u8; 16]>::try_from(mac) else { return false };
@@ -101,7 +101,7 @@ fn is_genuine(bytes: &[u8], key: &[u8; 32]) -> bool {
     wrong == 0
 }
 
-/// Which key this is, for all to see.
+/// Returns the public id of a key.
 fn key_id(key: &[u8; 32]) -> [u8; 8] {
     let digest = blake3::derive_key("harvest replicator null call key id", key);
     digest.first_chunk::<8>().copied().unwrap_or_default()
@@ -112,22 +112,22 @@ struct Peer {
     key: [u8; 32],
     is_dialer: bool,
     since: Duration,
-    /// The last call that was made to it, and when, as long as it is not answered.
+    /// The last call made to it, and its time, while it is not answered.
     calls: u64,
     asked: Option<(u64, Duration)>,
-    /// The greatest number of its calls that were answered: no other is answered again.
+    /// Greatest number of its answered calls: only greater ones are answered.
     answered: u64,
     answers: Bucket,
 }
 
-/// What is to be done with a packet.
+/// What to do with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Send this back to where it came from.
+    /// Send this back to its sender.
     Answer([u8; PACKET_BYTES]),
-    /// The way to this member and back takes so long.
+    /// Report the round trip of this member.
     RoundTrip(MemberId, Duration),
-    /// Nothing.
+    /// Do nothing.
     Ignore,
 }
 
@@ -139,14 +139,14 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Returns calls to nobody yet.
+    /// Returns a set without members.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes in the key that a link to this member has brought, and whether this end had dialed it. The one
-    /// before is of no further use.
+    /// Takes in the key from a link to this member, and whether this end had dialed the link. The key
+    /// replaces the one before.
     pub fn handle_key(&mut self, member: MemberId, key: [u8; 32], is_dialer: bool, now: Duration) {
         self.forget(member);
         if MEMBERS_MAX <= self.peers.len() {
@@ -166,14 +166,14 @@ impl Calls {
         }
     }
 
-    /// Whether a member can be called. If not, a link to it has to come up first.
+    /// Returns whether a member can be called. If not, a link to it has to come up first.
     #[must_use]
     pub fn has(&self, member: MemberId) -> bool {
         self.peers.contains_key(&member)
     }
 
-    /// Returns the packet that calls a member, to be sent at once; `None` if it has no key. An earlier call that is
-    /// not answered yet is given up.
+    /// Returns the packet that calls a member, to be sent at once; `None` if there is no key. An earlier
+    /// unanswered call is given up.
     pub fn call(&mut self, member: MemberId, now: Duration) -> Option<[u8; PACKET_BYTES]> {
         let peer = self.peers.get_mut(&member)?;
         peer.calls += 1;
@@ -187,12 +187,12 @@ impl Calls {
         Some(packet.encode(&peer.key))
     }
 
-    /// Handles a packet, from wherever it came.
+    /// Handles a packet from any sender.
     pub fn handle_packet(&mut self, bytes: &[u8], now: Duration) -> Outcome {
         let Some(packet) = Packet::parse(bytes) else { return Outcome::Ignore };
         let Some(&member) = self.by_key.get(&packet.key_id) else { return Outcome::Ignore };
         let Some(peer) = self.peers.get_mut(&member) else { return Outcome::Ignore };
-        // What is sent back to us as it was is ours, and no call of theirs.
+        // An own packet that was sent back is not a call of the other member.
         let is_ours = packet.by_dialer == peer.is_dialer;
         if packet.is_answer != is_ours || !is_genuine(bytes, &peer.key) {
             return Outcome::Ignore;
@@ -213,7 +213,7 @@ impl Calls {
 
 impl Peer {
     fn answer(&mut self, call: Packet, now: Duration) -> Outcome {
-        // One that is sent again, from who knows where.
+        // A repeated packet, from an unknown sender.
         if call.number <= self.answered {
             return Outcome::Ignore;
         }
@@ -259,7 +259,7 @@ mod tests {
             let call = a.call(B, now).unwrap();
             let back = answer(b.handle_packet(&call, ms(9_000_000)));
             assert_eq!(a.handle_packet(&back, now + ms(40)), Outcome::RoundTrip(B, ms(40)));
-            // What comes once more does not count, and is not answered.
+            // Repeated packets do not count, and are not answered.
             assert_eq!(a.handle_packet(&back, now + ms(41)), Outcome::Ignore);
             assert_eq!(b.handle_packet(&call, ms(9_000_000)), Outcome::Ignore);
             let call = b.call(A, now).unwrap();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_back_as_it_was_or_comes_too_late_does_not_count() {
+    fn reflected_and_late_packets_do_not_count() {
         let (mut a, mut b) = two();
         let call = a.call(B, ms(0)).unwrap();
         assert_eq!(a.handle_packet(&call, ms(1)), Outcome::Ignore);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_are_answered_and_remembered() {
+    fn answers_and_remembered_members_are_bounded() {
         let (mut a, mut b) = two();
         let mut answered = 0;
         for turn in 0..1_000 {
@@ -324,7 +324,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn packets_come_as_they_were_sent(
+        fn packets_are_read_as_they_were_written(
             flags in any::<(bool, bool)>(),
             key_id in any::<[u8; 8]>(),
             number in any::<u64>(),
@@ -337,7 +337,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_comes_is_ignored(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        fn random_bytes_are_ignored(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             let (mut a, _) = two();
             prop_assert_eq!(a.handle_packet(&bytes, ms(0)), Outcome::Ignore);
         }

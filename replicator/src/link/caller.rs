@@ -1,4 +1,4 @@
-//! Null calls on a socket: see [`call`](super::call) for what is said.
+//! Null calls on a socket; [`call`](super::call) has the protocol.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use super::call::{Calls, Outcome, PACKET_BYTES};
 use super::{Event, Link};
 use crate::id::MemberId;
 
-/// After the system could not receive.
+/// Pause after a receive failed.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Calls members, and answers them.
@@ -25,34 +25,34 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Returns a caller on this socket, whose port is that of the links; `started` is what times count from.
+    /// Returns a caller on this socket, whose port is that of the links; times count from `started`.
     #[must_use]
     pub fn new(socket: UdpSocket, started: Instant) -> Self {
         Self { socket, calls: Mutex::new(Calls::new()), started }
     }
 
-    /// Takes in a link that is up: from now on its member can be called, even when it is down again.
+    /// Takes in a link that is up: from now on its member can be called, even after the link is down.
     pub fn handle_up(&self, link: &Link) {
         if let Some(key) = link.call_key() {
             self.calls().handle_key(link.member(), key, link.is_dialed(), self.now());
         }
     }
 
-    /// Calls a member at this address; the answer, if one comes, is an [`Event::RoundTrip`]. Returns whether there
-    /// was a key to call it with; if not, a link has to come up first.
+    /// Calls a member at this address; an answer becomes an [`Event::RoundTrip`]. Returns whether there was a
+    /// key for the call; if not, a link has to come up first.
     ///
     /// # Errors
     ///
-    /// The system does not send there, as there is no way. Call again later.
+    /// The system cannot send there, as there is no route. Call again later.
     pub async fn call(&self, member: MemberId, address: SocketAddr) -> io::Result<bool> {
         let Some(packet) = self.calls().call(member, self.now()) else { return Ok(false) };
         self.socket.send_to(&packet, address).await?;
         Ok(true)
     }
 
-    /// Answers, and hands on what is answered, until it is dropped.
+    /// Answers calls and reports answers, until it is dropped.
     pub async fn run(&self, events: &mpsc::Sender<Event>) {
-        // One byte more than a packet: what is longer is none.
+        // One byte more than a packet: longer ones are invalid.
         let mut packet = [0; PACKET_BYTES + 1];
         loop {
             let (bytes, from) = match self.socket.recv_from(&mut packet).await {
@@ -67,11 +67,11 @@ impl Caller {
             let outcome = self.calls().handle_packet(came, self.now());
             match outcome {
                 Outcome::Answer(answer) => {
-                    // Who hears nothing calls again.
+                    // A caller without an answer calls again.
                     let _ = self.socket.try_send_to(&answer, from);
                 }
                 Outcome::RoundTrip(member, took) => {
-                    // Nor is one round trip worth a wait.
+                    // A round trip may be lost as well.
                     let _ = events.try_send(Event::RoundTrip(member, took));
                 }
                 Outcome::Ignore => {}

@@ -1,7 +1,7 @@
-//! Who connects to whom, when, and which of two connections stays.
+//! Dialing: the times of connection attempts, and the choice between two connections.
 //!
-//! Both ends of a link may connect, as only one may be able to. Where both do, the connection that the smaller
-//! [`MemberId`] has dialed stays: both see it so without a word.
+//! Both ends of a link may connect, as only one may be able to. If both do, the connection that the smaller
+//! [`MemberId`] has dialed stays: both ends decide so without a message.
 //!
 //! Sans-I/O.
 
@@ -11,34 +11,34 @@ use std::time::Duration;
 
 use crate::id::MemberId;
 
-/// Before the second attempt.
+/// Pause before the second attempt.
 pub const BACKOFF_MIN: Duration = Duration::from_secs(1);
-/// Between attempts that always fail.
+/// Longest pause between attempts.
 pub const BACKOFF_MAX: Duration = Duration::from_mins(2);
-/// A link that was up for so long has done no harm: the next attempt is the first one.
+/// A link that was up for so long resets the pauses.
 pub const SETTLED: Duration = Duration::from_secs(30);
 /// Most connections of one address (of one /64 for IPv6) that have not shown a key yet, or are being closed.
 pub const STRANGERS_PER_ADDRESS_MAX: usize = 16;
-/// Most of all addresses.
+/// Most such connections of all addresses.
 pub const STRANGERS_MAX: usize = 256;
 
-/// Whether a new connection to a member takes the place of the one that is there. Each is given by whether this
+/// Returns whether a new connection to a member replaces the present one. Each is given by whether this
 /// member has dialed it.
 #[must_use]
 pub fn replaces(me: MemberId, other: MemberId, old_is_ours: bool, new_is_ours: bool) -> bool {
-    // Who dials again has lost the one before, or we would have been told by the keep-alive.
+    // An end that dials again has lost its old connection, though this end has not noticed yet.
     old_is_ours == new_is_ours || new_is_ours == (me < other)
 }
 
-/// How long until the next attempt to connect.
+/// Pauses between attempts to connect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backoff {
     failures: u32,
 }
 
 impl Backoff {
-    /// Takes note of a failure, and returns how long to wait: twice as long each time, and between half of that
-    /// and all of it, by `lot`, so that those who lost a link at one time do not all come back at one.
+    /// Records a failure, and returns the pause. It doubles each time; `lot` picks a value between half of it
+    /// and all of it, so that members that lost their links at one time do not all come back at one time.
     pub fn handle_failed(&mut self, lot: u64) -> Duration {
         let wait = BACKOFF_MIN * 2u32.saturating_pow(self.failures.min(16));
         self.failures += 1;
@@ -47,21 +47,21 @@ impl Backoff {
         half + Duration::from_micros(lot % part)
     }
 
-    /// Takes note that a link was up for so long.
+    /// Records that a link was up for so long.
     pub fn handle_lasted(&mut self, lasted: Duration) {
         if SETTLED <= lasted {
             self.failures = 0;
         }
     }
 
-    /// How many attempts have failed in a row.
+    /// Returns how many attempts have failed in a row.
     #[must_use]
     pub fn failures(&self) -> u32 {
         self.failures
     }
 }
 
-/// Counts those who have come in and not shown who they are.
+/// Counts incoming connections that have not shown a key.
 #[derive(Clone, Debug, Default)]
 pub struct Strangers {
     by_address: HashMap<IpAddr, usize>,
@@ -69,7 +69,7 @@ pub struct Strangers {
 }
 
 impl Strangers {
-    /// Lets one in, if there is room.
+    /// Admits a connection, if there is room.
     pub fn enter(&mut self, address: IpAddr) -> bool {
         let address = network(address);
         let here = self.by_address.get(&address).copied().unwrap_or_default();
@@ -81,7 +81,7 @@ impl Strangers {
         true
     }
 
-    /// Takes note that one who was let in is no stranger any more, or has gone.
+    /// Records that an admitted connection has shown its key, or has gone.
     pub fn leave(&mut self, address: IpAddr) {
         let address = network(address);
         if let Some(here) = self.by_address.get_mut(&address) {
@@ -94,7 +94,7 @@ impl Strangers {
     }
 }
 
-/// What counts as one address.
+/// Returns the network that counts as one address.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(it) => {
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ends_keep_the_same_one() {
+    fn both_ends_keep_the_same_connection() {
         let (small, large) = (MemberId(3), MemberId(8));
         for first_is_of_small in [true, false] {
             // Each end sees them in either order, and from its own side.

@@ -1,8 +1,8 @@
-//! What goes over a link: messages, and what the two ends tell each other about the link itself.
+//! Frames of a link: messages, and what the two ends report about the link itself.
 //!
-//! A frame is four bytes and a body. Of the four, little-endian, the lower 24 bits are the length of the
-//! body in bytes; the upper eight say what it is: 0 a message, whose body is nobody's business here. So
-//! messages are framed by their length as a u32, as long as the link says nothing of its own.
+//! A frame is a header of four bytes and a body. The header is little-endian: its lower 24 bits are the
+//! length of the body in bytes, its upper eight the kind. Kind 0 is a message, whose body is opaque here. So
+//! messages are framed by their length as a u32, as long as the link adds no frames of its own.
 //!
 //! Sans-I/O.
 
@@ -12,47 +12,47 @@ use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 pub const MESSAGE_BYTES_MAX: usize = (272 << 10) + (4 << 10);
 /// The longest piece of a block, in bytes.
 pub const PIECE_BYTES_MAX: usize = 16 << 10;
-/// Bytes before a body.
+/// Bytes of the header.
 pub const HEADER_BYTES: usize = 4;
-/// Room that is made for what comes next, in bytes.
+/// Bytes of room made for the next read.
 const SPACE_BYTES: usize = 64 << 10;
 
-/// Marks a frame that was ready as soon as the one before had gone: between the two the link was never idle.
+/// Marks a frame that was ready as soon as the one before had been sent: in between the link was never idle.
 const PRESSED: u8 = 0x80;
 
-/// What comes over a link.
+/// A frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// Something for those above.
+    /// A message, for the modules above.
     Message(Bytes),
-    /// Wants to come back as [`Pong`](Self::Pong), to show that the link lives.
+    /// A ping, to be answered by [`Pong`](Self::Pong) to show that the link lives.
     Ping(u64),
     /// See [`Ping`](Self::Ping).
     Pong(u64),
     /// A piece of a block of a probe.
     Piece {
-        /// Bytes of the block that are still to come after this piece.
+        /// Bytes of the block that come after this piece.
         left: u32,
-        /// Bytes of this piece, its first four included; they say nothing else.
+        /// Bytes of this piece, with the four of `left`; the others have no meaning.
         bytes: u32,
     },
-    /// The last piece of a block is there.
+    /// The last piece of a block has been received.
     Taken,
-    /// So many bytes of pressed frames took so many microseconds to come.
+    /// A goodput sample.
     Goodput {
-        /// How many.
+        /// Bytes of pressed frames.
         bytes: u64,
-        /// How long.
+        /// Microseconds in which they came.
         micros: u64,
     },
     /// The other end closes the link.
     Bye(Reason),
 }
 
-/// Why an end closes a link.
+/// Reason why an end closes a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It has no use for it any more.
+    /// It no longer needs the link.
     Unwanted,
     /// It does not know the key.
     Unknown,
@@ -62,9 +62,9 @@ pub enum Reason {
     Stopping,
     /// It has too many links.
     Full,
-    /// What came was no frame.
+    /// It received an invalid frame or message.
     Malformed,
-    /// Who leads a group of it denies the other.
+    /// The leader of one of its groups denies the other end.
     Denied,
 }
 
@@ -91,43 +91,43 @@ impl Reason {
         }
     }
 
-    /// In words, from the end that closes.
+    /// Returns the reason as text, from the view of the end that closes.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
-            Self::Unwanted => "it has no use for the link",
+            Self::Unwanted => "it no longer needs the link",
             Self::Unknown => "it does not know this member's key",
             Self::Duplicate => "it has another link to this member",
             Self::Stopping => "it stops",
             Self::Full => "it has too many links",
-            Self::Malformed => "what came was no frame",
-            Self::Denied => "its group's access list denies this member: ask who leads the group",
+            Self::Malformed => "it received an invalid message",
+            Self::Denied => "its group's access list denies this member: ask the group's leader",
         }
     }
 }
 
-/// What came was no frame. The link is of no further use.
+/// The bytes are no frame. The link is of no further use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The body would be longer than anything that is sent.
-    #[error("a frame of {bytes} bytes, where {bytes_max} are the most")]
+    /// The body is longer than any that is sent.
+    #[error("a frame of {bytes} bytes is longer than the most, {bytes_max}")]
     TooLong {
-        /// How long.
+        /// Its length.
         bytes: usize,
-        /// What may be.
+        /// The greatest length.
         bytes_max: usize,
     },
-    /// No such kind is known.
+    /// The kind is unknown.
     #[error("a frame of an unknown kind, {0}")]
     Kind(u8),
-    /// The body is not what its kind says.
-    #[error("a frame of kind {0} with a body that it cannot have")]
+    /// The body does not fit its kind.
+    #[error("the body of a frame of kind {0} is invalid")]
     Body(u8),
 }
 
 impl Frame {
     /// Appends the frame. A message of more than [`MESSAGE_BYTES_MAX`] bytes, or a piece of more than
-    /// [`PIECE_BYTES_MAX`], is cut there; who makes them sees to it that none is.
+    /// [`PIECE_BYTES_MAX`], is cut there; callers must not make such ones.
     pub fn encode(&self, pressed: bool, out: &mut BytesMut) {
         match self {
             Self::Message(body) => {
@@ -190,13 +190,13 @@ impl Frame {
 
 fn header(kind: u8, pressed: bool, length: usize, out: &mut BytesMut) {
     let kind = if pressed { kind | PRESSED } else { kind };
-    // Nothing that is longer than 2^24 bytes comes here.
+    // Bodies are shorter than 2^24 bytes.
     let length = u32::try_from(length).unwrap_or(0);
     out.reserve(HEADER_BYTES + usize::try_from(length).unwrap_or(0));
     out.put_u32_le(length | u32::from(kind) << 24);
 }
 
-/// The least and the most bytes that a body of this kind has.
+/// Returns the least and the greatest length of a body of this kind.
 fn lengths(kind: u8) -> Result<(usize, usize), Error> {
     Ok(match kind {
         0 => (0, MESSAGE_BYTES_MAX),
@@ -209,7 +209,7 @@ fn lengths(kind: u8) -> Result<(usize, usize), Error> {
     })
 }
 
-/// Finds frames in what comes.
+/// Finds frames in received bytes.
 #[derive(Debug, Default)]
 pub struct Decoder {
     buffer: BytesMut,
@@ -222,12 +222,12 @@ impl Decoder {
         Self::default()
     }
 
-    /// Takes in what came.
+    /// Takes in received bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Where what comes can be appended without a copy; with room for 16 KiB at least.
+    /// Returns the buffer for reading without a copy, with room for at least 16 KiB.
     pub fn space(&mut self) -> &mut BytesMut {
         if self.buffer.capacity() - self.buffer.len() < SPACE_BYTES / 4 {
             self.buffer.reserve(SPACE_BYTES);
@@ -235,12 +235,12 @@ impl Decoder {
         &mut self.buffer
     }
 
-    /// Returns the next frame that is whole, and whether it was pressed. The bodies of messages share the memory
-    /// in which they came: who keeps a short one for long copies it.
+    /// Returns the next whole frame, and whether it was pressed. Bodies of messages share the memory in which
+    /// they came: copy a short one to keep it for long.
     ///
     /// # Errors
     ///
-    /// What came is no frame, which is seen as soon as its first four bytes are there. Close the link.
+    /// The bytes are no frame, which shows with the first four of them. Close the link.
     pub fn next_frame(&mut self) -> Result<Option<(Frame, bool)>, Error> {
         let Some(first) = self.buffer.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
         let [a, b, c, kind] = *first;
@@ -261,7 +261,7 @@ impl Decoder {
         Frame::parse(kind, body).map(|frame| Some((frame, pressed)))
     }
 
-    /// Bytes of the frame that has been begun, as far as that is known; `None` between two frames.
+    /// Returns the length of the frame that has been begun, as far as known; `None` between two frames.
     #[must_use]
     pub fn begun(&self) -> Option<usize> {
         if self.buffer.is_empty() {
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_refused_by_its_first_bytes() {
+    fn too_long_frames_are_refused_by_their_first_bytes() {
         let bytes_max = MESSAGE_BYTES_MAX;
         let long = u32::try_from(bytes_max + 1).unwrap().to_le_bytes();
         check_error(&long, Error::TooLong { bytes: bytes_max + 1, bytes_max });
@@ -340,7 +340,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_come_as_they_were_sent(
+        fn frames_are_read_as_they_were_sent(
             sent in prop::collection::vec((frames(), any::<bool>()), 0..9),
             step in 1usize..5_000,
         ) {
@@ -352,11 +352,11 @@ mod tests {
         }
 
         #[test]
-        fn whatever_comes_is_frames_or_an_error(
+        fn random_bytes_are_frames_or_an_error(
             bytes in prop::collection::vec(any::<u8>(), 0..2_000),
             step in 1usize..100,
         ) {
-            // However it is cut, it means the same.
+            // The result does not depend on how the bytes are cut.
             prop_assert_eq!(decode(&bytes, step), decode(&bytes, 2_000));
         }
     }

@@ -1,48 +1,48 @@
-//! How fast a link is, from what comes over it anyway.
+//! Goodput: the rate of a link, measured by its ordinary traffic.
 //!
-//! Who sends marks the frames that were ready as soon as the ones before had gone. As long as such frames come,
-//! the link alone holds them back, and how fast they come is how fast it is. The one who receives measures,
-//! since what is sent may still lie about in buffers, and tells the other.
+//! The sender marks frames that were ready as soon as the ones before had been sent. While such frames come,
+//! only the link limits the rate, so their rate is that of the link. The receiver measures, since sent bytes
+//! may still be in buffers, and reports to the sender.
 //!
 //! # Differences from the paper
 //!
-//! * TR §8 sends a block of 64 KB to measure. Here nothing is sent for it.
+//! * TR §8 sends a block of 64 KB to measure. Here no extra data is sent.
 //!
 //! Sans-I/O.
 
 use std::time::Duration;
 
-/// What comes before is left out: the window was still opening.
+/// Time that is left out at the beginning, while the window is still opening.
 pub const OPENING: Duration = Duration::from_millis(250);
 /// The shortest sample, in bytes.
 pub const SAMPLE_BYTES_MIN: u64 = 128 << 10;
-/// The shortest sample that ends while more comes: so long that a reader which was late for a while, and then finds
-/// much at once, does not make the link look much faster.
+/// Shortest sample that ends while more comes. A reader that was late and then finds many bytes at once must
+/// not make the link look much faster.
 pub const SAMPLE_MIN: Duration = Duration::from_secs(2);
 
-/// So many bytes came in so long, while the link alone held them back.
+/// Bytes and time of a transfer that only the link limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// With what frames them, without what TLS adds.
+    /// With frame headers, without TLS.
     pub bytes: u64,
-    /// How long.
+    /// Time that it took.
     pub took: Duration,
 }
 
-/// Watches what comes.
+/// Measures the received frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Goodput {
     /// Since when the link has not been idle.
     busy: Option<Duration>,
-    /// Since when bytes are counted, and how many have come.
+    /// Start of the count, and the bytes since then.
     begun: Option<(Duration, u64)>,
-    /// The sample as it was when the last frame came to its end.
+    /// The sample at the end of the last frame.
     whole: Option<Sample>,
 }
 
 impl Goodput {
-    /// Takes in what one read has brought, and of the frames that it has finished, whether all were pressed;
-    /// `None` if there were none.
+    /// Takes in the bytes of one read, and whether all frames that it finished were pressed; `None` if it
+    /// finished none.
     pub fn handle_read(
         &mut self,
         bytes: u64,
@@ -73,7 +73,7 @@ impl Goodput {
         None
     }
 
-    /// Takes note that for a while something else held back what comes.
+    /// Ends the sample because something else than the link held back bytes.
     pub fn interrupt(&mut self) -> Option<Sample> {
         let sample = self.whole.filter(|it| SAMPLE_BYTES_MIN <= it.bytes);
         *self = Self::default();
@@ -91,7 +91,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// What reads of 16 KiB each 10 ms, 1.6 MiB a second, make of these.
+    /// Checks the samples of reads of 16 KiB each 10 ms, which are 1.6 MiB a second.
     fn check(reads: &[Option<bool>], expected: &[(u64, u64)]) {
         let mut goodput = Goodput::default();
         let samples: Vec<_> = reads
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_link_holds_back_counts() {
+    fn only_transfers_limited_by_the_link_count() {
         let reads = |pressed: usize| {
             let mut reads = vec![Some(false)];
             reads.extend(vec![Some(true); pressed]);
@@ -121,12 +121,12 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_a_pause_ends_the_sample_before_it() {
+    fn a_frame_after_a_pause_ends_the_sample_before_it() {
         let mut goodput = Goodput::default();
         goodput.handle_read(KIB, Some(false), ms(0));
         goodput.handle_read(KIB, Some(true), ms(250));
         goodput.handle_read(300 * KIB, Some(true), ms(350));
-        // The head of a frame that was not pressed comes long before its end.
+        // The header of a frame that was not pressed comes long before its end.
         assert_eq!(goodput.handle_read(KIB, None, ms(5_000)), None);
         let sample = Sample { bytes: 300 * KIB, took: ms(100) };
         assert_eq!(goodput.handle_read(KIB, Some(false), ms(5_001)), Some(sample));

@@ -1,4 +1,4 @@
-//! All links of a member: it connects and accepts, and keeps one link to each member.
+//! The hub: it connects and accepts, and keeps one link to each member.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -21,52 +21,52 @@ use super::run::linger;
 use super::{Event, Link};
 use crate::id::MemberId;
 
-/// Most events that wait for whoever decides; then nothing more is read from any link.
+/// Most events that wait for the receiver; beyond it nothing more is read from any link.
 pub const EVENTS_MAX: usize = 128;
 /// Most links of one member.
 pub const LINKS_MAX: usize = 512;
 /// Most connections that are being made at once.
 const DIALS_MAX: usize = 32;
-/// After the system could not accept: it has run out of something.
+/// Pause after an accept failed because the system lacks some resource.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Nothing is due before this.
+/// Longest wait while nothing is due.
 const IDLE: Duration = Duration::from_hours(1);
-/// At the end all links get so long to say goodbye.
+/// Time for goodbyes on all links at the end.
 const GOODBYES: Duration = Duration::from_millis(1_500);
 
-/// Somebody to be connected with.
+/// A member to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Neighbor {
     /// Host and port.
     pub address: String,
-    /// The public key, where it is known: nobody else will do.
+    /// Its public key, if known: then no other key is accepted.
     pub key: Option<[u8; 32]>,
 }
 
-/// What a hub is told.
+/// A command to the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Keep a link to each of these, and try to connect with no others. Links that are up stay up.
+    /// Keep a link to each of these, and connect to no others. Links that are up stay up.
     Want(Vec<Neighbor>),
     /// Connect once, if there is no link.
     Once(Neighbor),
 }
 
-/// Whether who has a key may come in, and if not, why.
-pub type Known = Arc<dyn Fn(&[u8; 32]) -> Result<(), Reason> + Send + Sync>;
+/// Checks whether the owner of a key may connect, and if not, why.
+pub type KeyCheck = Arc<dyn Fn(&[u8; 32]) -> Result<(), Reason> + Send + Sync>;
 
-/// Somebody who is wanted.
+/// A wanted neighbor.
 #[derive(Debug, Default)]
 struct Wanted {
     backoff: Backoff,
-    /// When to connect; `None` while there is a link, or no hope.
+    /// Time of the next attempt; `None` while there is a link, or no hope.
     due: Option<Duration>,
     is_dialing: bool,
-    /// Who was there the last time.
+    /// The member that was there the last time.
     member: Option<MemberId>,
 }
 
-/// A task has ended.
+/// Result of a task.
 enum Done {
     Accepted { from: IpAddr, outcome: Result<Stream, net::peer::Error> },
     Dialed { neighbor: Neighbor, outcome: Result<Stream, net::peer::Error> },
@@ -74,11 +74,11 @@ enum Done {
     Left { from: IpAddr },
 }
 
-/// Keeps a member's links.
+/// The links of a member.
 pub struct Hub {
     endpoint: Endpoint,
     me: MemberId,
-    known: Known,
+    key_check: KeyCheck,
     started: Instant,
     events: mpsc::Sender<Event>,
     wanted: HashMap<Neighbor, Wanted>,
@@ -95,12 +95,12 @@ impl std::fmt::Debug for Hub {
 }
 
 impl Hub {
-    /// Returns a hub without links. `known` says who may come in, and is asked once for each connection;
-    /// `started` is what the times of links count from; `events` are to be taken without long pauses.
+    /// Returns a hub without links. `key_check` checks the key of each incoming connection once. Times of links
+    /// count from `started`. The receiver of `events` must take them without long pauses.
     #[must_use]
     pub fn new(
         endpoint: Endpoint,
-        known: Known,
+        key_check: KeyCheck,
         started: Instant,
         events: mpsc::Sender<Event>,
     ) -> Self {
@@ -108,7 +108,7 @@ impl Hub {
         Self {
             endpoint,
             me,
-            known,
+            key_check,
             started,
             events,
             wanted: HashMap::new(),
@@ -119,8 +119,7 @@ impl Hub {
         }
     }
 
-    /// Connects and accepts until the shutdown starts or nobody commands any more; then all links are
-    /// closed, within 1.5 s.
+    /// Connects and accepts until the shutdown starts or the commands end. Then it closes all links within 1.5 s.
     pub async fn run(
         mut self,
         listener: TcpListener,
@@ -234,7 +233,7 @@ impl Hub {
 
     fn handle_done(&mut self, done: Done) {
         match done {
-            Done::Accepted { from, outcome: Ok(stream) } => match (self.known)(&stream.key()) {
+            Done::Accepted { from, outcome: Ok(stream) } => match (self.key_check)(&stream.key()) {
                 Ok(()) => {
                     self.strangers.leave(from);
                     self.admit(stream);
@@ -273,7 +272,7 @@ impl Hub {
             wanted.due = (error.retry() != Retry::No).then(|| now + wait);
             wanted.due.map(|_| wait)
         });
-        self.say(Event::Unreachable { neighbor, error, again });
+        self.report(Event::Unreachable { neighbor, error, again });
     }
 
     /// Makes a link of a connection, unless there is a better one.
@@ -289,7 +288,7 @@ impl Hub {
         }
         let link = Link::new(&stream, self.started);
         self.links.insert(member, link.clone());
-        // Where one answers again, others may: a line between two sites is mended for all of them.
+        // A line between two sites may be repaired, so other members are tried at once as well.
         let now = self.now();
         for wanted in self.wanted.values_mut() {
             wanted.due = wanted.due.map(|it| it.min(now));
@@ -330,11 +329,11 @@ impl Hub {
         }
     }
 
-    /// Tells the other end why not, and closes.
+    /// Sends the reason of a refusal, and closes.
     fn refuse(&mut self, mut stream: Stream, reason: Reason, stranger: Option<IpAddr>) {
         let (address, key) = (stream.address(), stream.key());
         tracing::info!(%address, member = %MemberId::of(&key), reason = reason.text(), "link refused");
-        self.say(Event::Refused { address, key, reason });
+        self.report(Event::Refused { address, key, reason });
         let from = stranger.unwrap_or_else(|| address.ip());
         let counts = stranger.is_some();
         if !counts && !self.strangers.enter(from) {
@@ -343,24 +342,24 @@ impl Hub {
         self.tasks.spawn(async move {
             let mut goodbye = BytesMut::new();
             Frame::Bye(reason).encode(false, &mut goodbye);
-            let said = async {
+            let sending = async {
                 stream.write_all(&goodbye).await?;
                 stream.flush().await?;
                 stream.shutdown().await
             };
-            if let Ok(Ok(())) = timeout(GOODBYES, said).await {
+            if let Ok(Ok(())) = timeout(GOODBYES, sending).await {
                 linger(&mut stream).await;
             }
             Done::Left { from }
         });
     }
 
-    /// Says what need not be heard: if too much waits, it is dropped.
-    fn say(&self, event: Event) {
+    /// Reports an event that may be lost: it is dropped if too many wait.
+    fn report(&self, event: Event) {
         let _ = self.events.try_send(event);
     }
 
-    /// Another number for each pair of members and each attempt.
+    /// Returns a random-looking number for a pair of members and an attempt.
     fn lot(&self, neighbor: &Neighbor) -> u64 {
         let failures = self.wanted.get(neighbor).map_or(0, |it| it.backoff.failures());
         let mut hasher = blake3::Hasher::new();

@@ -1,6 +1,6 @@
-//! A probe of a link's bandwidth, as pieces of blocks that go where nothing else is to be sent.
+//! A probe of a link's bandwidth: pieces of blocks, sent while nothing else waits.
 //!
-//! See [`Probe`] for when it doubles and ends. A block on whose way much else was sent says nothing.
+//! [`Probe`] decides when blocks double and end. A block beside which much else was sent gives no result.
 //!
 //! Sans-I/O.
 
@@ -9,29 +9,29 @@ use std::time::Duration;
 use super::frame::{Frame, PIECE_BYTES_MAX};
 use crate::estimate::{Probe, Step};
 
-/// A block that is not there after so long will say nothing any more.
+/// A block that is not acknowledged after so long gives no result.
 pub const BLOCK_MAX: Duration = Duration::from_secs(30);
-/// What else may be sent meanwhile: of so many bytes of a block one.
+/// Bytes of a block for each byte of other data that is allowed beside it.
 const OTHERS: u64 = 16;
 
-/// A probe that is under way.
+/// A probe under way.
 #[derive(Clone, Debug)]
 pub struct Probing {
     probe: Probe,
     block: u64,
-    /// Bytes of the block that are still to be sent.
+    /// Bytes of the block that remain to be sent.
     left: u64,
     began: Option<Duration>,
-    /// Bytes of other things that were sent since.
+    /// Bytes of other data sent since then.
     others: u64,
 }
 
-/// Where a probe is.
+/// Progress of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// There is more to send.
     Goes,
-    /// It is over: bytes a second, or nothing that could be said.
+    /// It has ended: bytes a second, or no result.
     Done(Option<u64>),
 }
 
@@ -47,7 +47,7 @@ impl Probing {
         Self { probe, block, left: block, began: None, others: 0 }
     }
 
-    /// The next piece to send, if one is to be sent now.
+    /// Returns the next piece to send, if one is to be sent now.
     pub fn next_piece(&mut self, now: Duration) -> Option<Frame> {
         if self.left == 0 {
             return None;
@@ -62,15 +62,15 @@ impl Probing {
         Some(Frame::Piece { left: narrow(self.left), bytes: narrow(bytes) })
     }
 
-    /// Takes note that so many bytes of something else were sent.
+    /// Records that so many bytes of other data were sent.
     pub fn handle_others(&mut self, bytes: usize) {
         self.others = self.others.saturating_add(bytes as u64);
     }
 
-    /// Takes in that the other end has the block.
+    /// Takes in that the other end has received the block.
     pub fn handle_taken(&mut self, now: Duration) -> Progress {
         let Some(began) = self.began.filter(|_| self.left == 0) else {
-            // It takes what was not sent.
+            // It acknowledges a block that was not sent.
             return Progress::Done(None);
         };
         if self.block < self.others * OTHERS {
@@ -85,7 +85,7 @@ impl Probing {
         }
     }
 
-    /// Whether the block has taken too long to say anything.
+    /// Returns whether the block has taken too long to give a result.
     #[must_use]
     pub fn is_late(&self, now: Duration) -> bool {
         self.began.is_some_and(|it| it + BLOCK_MAX <= now)
@@ -99,7 +99,7 @@ mod tests {
     const ROUND_TRIP: Duration = Duration::from_millis(40);
     const RATE: u64 = 6_250_000;
 
-    /// Probes a link of this rate on which so many other bytes go with each block.
+    /// Probes a link of this rate with so many other bytes beside each block.
     fn probe(others: usize) -> Option<u64> {
         let mut probing = Probing::new(ROUND_TRIP);
         let mut now = Duration::from_secs(9);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_read_off_its_blocks() {
+    fn the_rate_of_a_link_is_found() {
         let found = probe(0).unwrap();
         assert!((RATE - RATE / 20..=RATE + RATE / 20).contains(&found), "{found}");
         assert_eq!(probe(1 << 10), Some(found));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_sent_cannot_be_taken() {
+    fn an_acknowledgment_of_an_unsent_block_ends_the_probe() {
         let mut probing = Probing::new(ROUND_TRIP);
         assert_eq!(probing.handle_taken(ROUND_TRIP), Progress::Done(None));
         probing.next_piece(ROUND_TRIP);

@@ -1,17 +1,17 @@
-//! Whether a link lives: pings while nothing else shows it, and bounds on how slow it may be.
+//! The pulse of a link: pings while nothing else shows that it lives, and bounds on its slowness.
 //!
-//! The other end may be far away and its line thin, but not endlessly so: what has been begun, either way, gets
-//! [`SLOW`] for each [`SLOW_BYTES`].
+//! The other end may be far away on a thin line, but not endlessly slow. A frame that was begun, in either
+//! direction, gets [`SLOW`] for each [`SLOW_BYTES`].
 //!
 //! Sans-I/O.
 
 use std::time::Duration;
 
-/// Between two pings.
+/// Interval of pings.
 pub const PING: Duration = Duration::from_secs(5);
 /// A link over which nothing came for so long is dead.
 pub const DEAD: Duration = Duration::from_secs(15);
-/// What [`SLOW_BYTES`] may take.
+/// Time allowed for [`SLOW_BYTES`].
 pub const SLOW: Duration = Duration::from_secs(60);
 /// See [`SLOW`].
 pub const SLOW_BYTES: usize = 16 << 10;
@@ -19,36 +19,36 @@ pub const SLOW_BYTES: usize = 16 << 10;
 /// What is to be done about a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Send a ping of this number.
+    /// Send a ping with this number.
     Ping(u64),
-    /// Nothing came for [`DEAD`]: give it up.
+    /// Nothing came for [`DEAD`]: close the link.
     Dead,
-    /// The other end sends or takes too slowly: give it up.
+    /// The other end sends or reads too slowly: close the link.
     Slow,
-    /// Nothing before then.
+    /// Wait until this time.
     Wait(Duration),
 }
 
-/// When what happened on a link. Times are on the member's own clock since its start.
+/// Times of events on a link, on the member's own clock since its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pulse {
-    heard: Duration,
+    received: Duration,
     pinged: Duration,
     pings: u64,
-    /// Until when what has begun to come has to be there.
+    /// Deadline for the frame that has begun to come.
     reading: Option<Duration>,
-    /// Until when what is being sent has to have gone.
+    /// Deadline for the bytes being sent.
     writing: Option<Duration>,
-    /// Whether what came is not taken off our hands yet: as long as that is so, nothing is read.
+    /// Whether received events wait for the receiver: then nothing more is read.
     is_delivering: bool,
 }
 
 impl Pulse {
-    /// Begins with a link that has just come up.
+    /// Returns the pulse of a link that has just come up.
     #[must_use]
     pub fn new(now: Duration) -> Self {
         Self {
-            heard: now,
+            received: now,
             pinged: now,
             pings: 0,
             reading: None,
@@ -57,10 +57,9 @@ impl Pulse {
         }
     }
 
-    /// Takes note that something came: whether frames were finished by it, and how long the one is that has been
-    /// begun.
-    pub fn handle_heard(&mut self, finished: bool, begun: Option<usize>, now: Duration) {
-        self.heard = now;
+    /// Records that bytes came: whether they finished frames, and the length of the frame that has been begun.
+    pub fn handle_received(&mut self, finished: bool, begun: Option<usize>, now: Duration) {
+        self.received = now;
         self.reading = match begun {
             None => None,
             Some(bytes) if finished || self.reading.is_none() => Some(now + allowance(bytes)),
@@ -68,31 +67,31 @@ impl Pulse {
         };
     }
 
-    /// Takes note that what came is being handed on, or has been.
+    /// Records that received events begin or cease to wait for the receiver.
     pub fn handle_delivering(&mut self, is_delivering: bool, now: Duration) {
         if self.is_delivering && !is_delivering {
-            let took = now.saturating_sub(self.heard);
-            self.heard = now;
+            let took = now.saturating_sub(self.received);
+            self.received = now;
             self.reading = self.reading.map(|it| it + took);
         }
         self.is_delivering = is_delivering;
     }
 
-    /// Takes note that so many bytes are being sent.
+    /// Records that so many bytes are being sent.
     pub fn handle_writing(&mut self, bytes: usize, now: Duration) {
         self.writing = Some(now + allowance(bytes));
     }
 
-    /// Takes note that they have gone.
+    /// Records that the bytes have been sent.
     pub fn handle_written(&mut self) {
         self.writing = None;
     }
 
-    /// Says what is to be done now.
+    /// Returns what is to be done now.
     pub fn poll(&mut self, now: Duration) -> Verdict {
         let reading = self.reading.filter(|_| !self.is_delivering);
         let slow = [reading, self.writing].into_iter().flatten().min();
-        let dead = (!self.is_delivering).then_some(self.heard + DEAD);
+        let dead = (!self.is_delivering).then_some(self.received + DEAD);
         if dead.is_some_and(|it| it <= now) {
             return Verdict::Dead;
         }
@@ -123,7 +122,7 @@ mod tests {
         START + Duration::from_secs(seconds)
     }
 
-    /// What a pulse says until it says this, and when it does.
+    /// Polls a pulse until a final verdict; returns it and its time.
     fn last(pulse: &mut Pulse, mut each: impl FnMut(&mut Pulse, Duration)) -> (Verdict, Duration) {
         let mut now = START;
         loop {
@@ -136,12 +135,12 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_is_idle_is_pinged() {
+    fn an_idle_link_is_pinged() {
         let mut pulse = Pulse::new(START);
         assert_eq!(pulse.poll(at(0)), Verdict::Wait(at(5)));
         assert_eq!(pulse.poll(at(5)), Verdict::Ping(1));
         assert_eq!(pulse.poll(at(5)), Verdict::Wait(at(10)));
-        pulse.handle_heard(true, None, at(6));
+        pulse.handle_received(true, None, at(6));
         assert_eq!(pulse.poll(at(10)), Verdict::Ping(2));
         assert_eq!(pulse.poll(at(15)), Verdict::Ping(3));
         assert_eq!(pulse.poll(at(20)), Verdict::Ping(4));
@@ -150,49 +149,49 @@ mod tests {
     }
 
     #[test]
-    fn whoever_sends_a_byte_now_and_then_is_given_up() {
+    fn a_member_that_sends_a_byte_now_and_then_is_given_up() {
         for (bytes, seconds) in [(8, 60), (16 << 10, 60), (64 << 10, 240)] {
             let mut pulse = Pulse::new(START);
-            pulse.handle_heard(false, Some(bytes), START);
-            let drip = |it: &mut Pulse, now| it.handle_heard(false, Some(bytes), now);
+            pulse.handle_received(false, Some(bytes), START);
+            let drip = |it: &mut Pulse, now| it.handle_received(false, Some(bytes), now);
             assert_eq!(last(&mut pulse, drip), (Verdict::Slow, at(seconds)), "{bytes}");
         }
     }
 
     #[test]
-    fn whoever_finishes_in_time_may_go_on() {
+    fn a_member_that_finishes_frames_in_time_may_go_on() {
         let mut pulse = Pulse::new(START);
-        pulse.handle_heard(false, Some(100), START);
+        pulse.handle_received(false, Some(100), START);
         let mut turns = 0;
         let verdict = last(&mut pulse, |it, now| {
             turns += 1;
-            // Each 50 s one frame ends and the next begins, until they do no more.
-            it.handle_heard(turns % 10 == 0 && turns < 100, Some(100), now);
+            // Each 50 s one frame ends and the next begins, until they no longer end.
+            it.handle_received(turns % 10 == 0 && turns < 100, Some(100), now);
         });
         assert_eq!(verdict, (Verdict::Slow, at(90 * 5 + 60)));
     }
 
     #[test]
-    fn whoever_takes_nothing_is_given_up() {
+    fn a_member_that_reads_nothing_is_given_up() {
         let mut pulse = Pulse::new(START);
         pulse.handle_writing(64 << 10, START);
-        let heard = |it: &mut Pulse, now| it.handle_heard(true, None, now);
-        assert_eq!(last(&mut pulse, heard), (Verdict::Slow, at(240)));
+        let received = |it: &mut Pulse, now| it.handle_received(true, None, now);
+        assert_eq!(last(&mut pulse, received), (Verdict::Slow, at(240)));
         pulse.handle_written();
         assert_eq!(pulse.poll(at(241)), Verdict::Ping(48));
     }
 
     #[test]
-    fn what_we_do_not_take_is_not_their_fault() {
+    fn delays_at_this_end_do_not_count() {
         let mut pulse = Pulse::new(START);
-        pulse.handle_heard(false, Some(100), START);
+        pulse.handle_received(false, Some(100), START);
         pulse.handle_delivering(true, START);
         assert_eq!(pulse.poll(at(1_000)), Verdict::Ping(1));
         pulse.handle_delivering(false, at(1_000));
         assert_eq!(pulse.poll(at(1_004)), Verdict::Wait(at(1_005)));
-        pulse.handle_heard(false, Some(100), at(1_010));
-        pulse.handle_heard(false, Some(100), at(1_020));
-        pulse.handle_heard(false, Some(100), at(1_059));
+        pulse.handle_received(false, Some(100), at(1_010));
+        pulse.handle_received(false, Some(100), at(1_020));
+        pulse.handle_received(false, Some(100), at(1_059));
         pulse.poll(at(1_059));
         assert_eq!(pulse.poll(at(1_059)), Verdict::Wait(at(1_060)));
         assert_eq!(pulse.poll(at(1_060)), Verdict::Slow);

@@ -1,11 +1,10 @@
-//! What one link sends next.
+//! The send queue of one link.
 //!
-//! Messages that steer go first, then chunks, the more urgent class before the less urgent one, and in a
-//! class in the order in which they were asked for. So a small update that comes later overtakes a large
-//! one that is under way, with at most one chunk in between.
+//! Control messages go first, then chunks: more urgent classes before less urgent ones, and each class in the order of
+//! requests. So a small update that comes later overtakes a large one under way, with at most one chunk in between.
 //!
-//! Nobody starves: of each [`TURNS`] chunks one is of a less urgent class, if there is any, and each of these
-//! classes in turn; and after [`STEERING_BYTES_MAX`] of messages in a row goes one chunk.
+//! Nothing starves. Of each [`TURNS`] chunks one is of a less urgent class, if there is any, and these
+//! classes take turns. After [`STEERING_BYTES_MAX`] of messages in a row one chunk goes.
 //!
 //! Sans-I/O.
 
@@ -13,23 +12,23 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// How many classes there are; what is of a greater one counts as the last.
+/// Count of classes; greater class numbers count as the last one.
 pub const CLASSES: usize = 4;
-/// Most bytes of chunks that wait in a class and all more urgent ones. In all, then, [`CLASSES`] times as
-/// many.
+/// Most bytes of chunks that wait in a class and all more urgent ones. The whole queue is then bounded by
+/// [`CLASSES`] times as many.
 pub const CHUNK_BYTES_MAX: usize = 1 << 20;
 /// Most chunks that wait in one class.
 pub const CHUNKS_MAX: usize = 1_024;
-/// Most bytes of messages that wait, chunks aside.
+/// Most bytes of waiting messages, without chunks.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
-/// Most messages that wait, chunks aside.
+/// Most waiting messages, without chunks.
 pub const MESSAGES_MAX: usize = 8_192;
 /// Of so many chunks one is of a less urgent class.
 pub const TURNS: u32 = 8;
-/// After so many bytes of messages in a row goes one chunk.
+/// Bytes of messages in a row after which one chunk goes.
 pub const STEERING_BYTES_MAX: usize = 256 << 10;
 
-/// There is no room. Try again when something has gone.
+/// There is no room. Try again when something has been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the link has more to send than it can hold")]
 pub struct Full;
@@ -40,32 +39,32 @@ struct Class {
     bytes: usize,
 }
 
-/// What waits to be sent over one link.
+/// The messages and chunks that wait to be sent over one link.
 #[derive(Debug, Default)]
 pub struct Queue {
     messages: VecDeque<Bytes>,
     message_bytes: usize,
     classes: [Class; CLASSES],
-    /// Bytes of messages that went since a chunk did.
+    /// Bytes of messages sent since the last chunk.
     steering: usize,
-    /// Chunks that went since one of a less urgent class did, while there were some.
+    /// Chunks sent since the last one of a less urgent class, while there were some.
     passed: u32,
-    /// The class that had the last turn of the less urgent ones.
+    /// The less urgent class that had the last turn.
     turn: usize,
 }
 
 impl Queue {
-    /// Returns a queue in which nothing waits.
+    /// Returns an empty queue.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a message that is no chunk.
+    /// Adds a message that is not a chunk.
     ///
     /// # Errors
     ///
-    /// There is no room: the other end takes nothing. Drop what can be said again, or give the link up.
+    /// There is no room: the other end reads nothing. Drop messages that can be repeated, or close the link.
     pub fn push(&mut self, message: Bytes) -> Result<(), Full> {
         let bytes = self.message_bytes + message.len();
         if MESSAGE_BYTES_MAX < bytes || MESSAGES_MAX <= self.messages.len() {
@@ -76,11 +75,11 @@ impl Queue {
         Ok(())
     }
 
-    /// Adds the message that brings the chunk of this hash.
+    /// Adds a message with the chunk of this hash.
     ///
     /// # Errors
     ///
-    /// There is no room in this class. Try again when something has gone.
+    /// There is no room in this class. Try again when something has been sent.
     pub fn push_chunk(&mut self, class: u8, hash: [u8; 32], message: Bytes) -> Result<(), Full> {
         let class = usize::from(class).min(CLASSES - 1);
         let before: usize = self.classes.iter().take(class + 1).map(|it| it.bytes).sum();
@@ -93,7 +92,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes back the chunk of this hash. Returns whether it was still there.
+    /// Cancels the chunk of this hash. Returns whether it was still there.
     pub fn cancel(&mut self, hash: &[u8; 32]) -> bool {
         for class in &mut self.classes {
             let place = class.chunks.iter().position(|it| it.0 == *hash);
@@ -105,8 +104,8 @@ impl Queue {
         false
     }
 
-    /// Takes what is to be sent next.
-    #[expect(clippy::should_implement_trait, reason = "it is not over when there is nothing now")]
+    /// Takes the next message to send.
+    #[expect(clippy::should_implement_trait, reason = "None does not end it: more may come")]
     pub fn next(&mut self) -> Option<Bytes> {
         if (self.steering < STEERING_BYTES_MAX || !self.has_chunks())
             && let Some(message) = self.messages.pop_front()
@@ -123,11 +122,11 @@ impl Queue {
         Some(message)
     }
 
-    /// Returns the class of which a chunk is to go.
+    /// Returns the class of the next chunk.
     fn next_class(&mut self) -> Option<usize> {
         let waits = |it: &usize| self.classes.get(*it).is_some_and(|it| !it.chunks.is_empty());
         let first = (0..CLASSES).find(waits)?;
-        // The next one after the last that had its turn, and around.
+        // The next waiting class after the last one that had a turn, cyclically.
         let mut others = (self.turn + 1..CLASSES).chain(0..=self.turn);
         let Some(other) = others.find(|it| first < *it && waits(it)) else {
             self.passed = 0;
@@ -146,13 +145,13 @@ impl Queue {
         self.classes.iter().any(|it| !it.chunks.is_empty())
     }
 
-    /// Whether nothing waits.
+    /// Returns whether nothing waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty() && !self.has_chunks()
     }
 
-    /// Whether half of what may wait does not: in none of the classes, nor in all of them.
+    /// Returns whether at least half of each bound is free.
     #[must_use]
     pub fn has_room(&self) -> bool {
         let bytes: usize = self.classes.iter().map(|it| it.bytes).sum();
@@ -162,7 +161,7 @@ impl Queue {
             && self.messages.len() <= MESSAGES_MAX / 2
     }
 
-    /// Bytes that wait.
+    /// Returns how many bytes wait.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.message_bytes + self.classes.iter().map(|it| it.bytes).sum::<usize>()
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cancelled_does_not_go() {
+    fn canceled_chunks_are_not_sent() {
         let mut queue = Queue::new();
         for number in 0..3 {
             queue.push_chunk(2, hash(number.into()), chunk(2, number)).unwrap();
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_less_urgent_get_their_turns() {
+    fn less_urgent_classes_get_their_turns() {
         let mut queue = Queue::new();
         for number in 0..100 {
             queue.push_chunk(0, hash(number), chunk(0, 0)).unwrap();
@@ -236,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_without_end_leave_chunks_a_turn() {
+    fn endless_messages_leave_chunks_a_turn() {
         let mut queue = Queue::new();
         queue.push_chunk(0, hash(0), chunk(0, 0)).unwrap();
         let message = Bytes::from(vec![0; 1_000]);
@@ -281,8 +280,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever waits, and whatever went before: of what is most urgent and comes now, the next
-        /// goes after at most one chunk of another.
+        /// A most urgent chunk that comes now is sent after at most one other chunk, whatever waits and was
+        /// sent before.
         #[test]
         fn a_small_update_overtakes(
             classes in prop::collection::vec(0u8..4, 1..200),
@@ -301,7 +300,7 @@ mod tests {
             prop_assert!(next.contains(&Some(urgent)), "{next:?}");
         }
 
-        /// All that is pushed goes once or is cancelled, in a class in order, and the bytes are right.
+        /// Everything pushed is sent once or canceled, each class in order, and the count of bytes is right.
         #[test]
         fn nothing_is_lost(steps in prop::collection::vec((0u8..6, 0usize..400), 0..300)) {
             let mut queue = Queue::new();

@@ -1,4 +1,4 @@
-//! The work of one link: what comes is handed on, what waits is sent, and somebody looks at the clock.
+//! The tasks of one link: reading, writing, and watching the clock.
 
 use std::convert::Infallible;
 use std::io;
@@ -17,29 +17,29 @@ use super::frame::{Decoder, Frame, HEADER_BYTES, Reason};
 use super::goodput::{Goodput, Sample};
 use super::probing::Progress;
 use super::pulse::Verdict;
-use super::{End, Event, Link, State};
+use super::{End, Event, Link, LinkState};
 
-/// Small frames are sent together, up to so many bytes: one record of TLS.
+/// Most bytes of small frames that are sent together: one record of TLS.
 const BATCH_BYTES: usize = 16 << 10;
-/// To say goodbye may take so long.
+/// Longest time for a goodbye.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// And so many reads.
+/// Most reads after a goodbye.
 const GOODBYE_READS_MAX: usize = 1_024;
 
-/// What is to be written next.
+/// The next step of writing.
 enum Next {
-    /// What is in the buffer.
+    /// Write the buffer.
     Write,
-    /// A goodbye, which is in the buffer, and then nothing.
+    /// Write the goodbye in the buffer, and end.
     Close(Reason),
-    /// Nothing before something is to be sent.
+    /// Wait until something is to be sent.
     Sleep,
-    /// Nothing before this: the limits do not allow it.
+    /// Wait until this time: the limits do not allow more.
     Pay(Duration),
 }
 
 impl Link {
-    /// Does the work of the link until it is down. Whoever drops this cuts it off.
+    /// Does the work of the link until it is down. Dropping the future cuts the link off.
     pub(super) async fn run(&self, stream: Stream, events: &mpsc::Sender<Event>) -> End {
         let (mut from, mut to) = tokio::io::split(stream);
         let end = {
@@ -92,7 +92,7 @@ impl Link {
             if held {
                 sample = sample.or_else(|| goodput.interrupt());
             }
-            self.state().pulse.handle_heard(pressed.is_some(), decoder.begun(), self.now());
+            self.state().pulse.handle_received(pressed.is_some(), decoder.begun(), self.now());
             if let Some(Sample { bytes, took }) = sample {
                 let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
                 self.reply(Frame::Goodput { bytes, micros });
@@ -101,7 +101,7 @@ impl Link {
         }
     }
 
-    /// Handles one frame. Returns whether it was not taken off our hands at once.
+    /// Handles one frame. Returns whether its event had to wait.
     async fn handle(&self, frame: Frame, events: &mpsc::Sender<Event>) -> Result<bool, End> {
         let event = match frame {
             Frame::Message(message) => Event::Message(self.clone(), message),
@@ -127,12 +127,12 @@ impl Link {
         Ok(self.hand_on(event, events).await)
     }
 
-    /// Hands an event on. Returns whether that had to wait.
+    /// Passes an event to the receiver. Returns whether it had to wait.
     async fn hand_on(&self, event: Event, events: &mpsc::Sender<Event>) -> bool {
         let event = match events.try_send(event) {
             Ok(()) => return false,
             Err(mpsc::error::TrySendError::Full(event)) => event,
-            // Whoever wanted to know has gone, and will drop this link too.
+            // The receiver has gone, and will drop this link too.
             Err(mpsc::error::TrySendError::Closed(_)) => return false,
         };
         self.state().pulse.handle_delivering(true, self.now());
@@ -141,7 +141,7 @@ impl Link {
         true
     }
 
-    /// Takes in that the other end has a block. Returns what is found, if that was the last one.
+    /// Takes in that the other end has received a block. Returns the result if that was the last one.
     fn take(&self) -> Option<Option<u64>> {
         let now = self.now();
         let mut state = self.state();
@@ -188,7 +188,7 @@ impl Link {
         }
     }
 
-    /// Fills the buffer with what is to be sent next.
+    /// Fills the buffer with the next frames.
     fn next(&self, buffer: &mut BytesMut, pressed: bool) -> Next {
         let now = self.now();
         let mut state = self.state();
@@ -196,7 +196,7 @@ impl Link {
             Frame::Bye(reason).encode(false, buffer);
             return Next::Close(reason);
         }
-        // What is said of the link itself is little, and is not held back.
+        // Replies about the link itself are small, and are not held back.
         for reply in std::mem::take(&mut state.replies) {
             reply.encode(pressed || !buffer.is_empty(), buffer);
         }
@@ -215,7 +215,7 @@ impl Link {
         Next::Write
     }
 
-    /// Takes note of what has gone. Returns whether somebody waits for the room that there is now.
+    /// Records sent bytes. Returns whether a sender waits for the room that there is now.
     fn written(&self, bytes: usize) -> bool {
         self.shared.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
         let mut state = self.state();
@@ -225,7 +225,7 @@ impl Link {
         has_room
     }
 
-    /// Looks at the clock.
+    /// Watches the clock.
     async fn watch(&self, events: &mpsc::Sender<Event>) -> End {
         let member = self.member();
         loop {
@@ -252,8 +252,8 @@ impl Link {
     }
 }
 
-impl State {
-    /// Pays for what was sent. Returns until when to wait, if it is to be waited.
+impl LinkState {
+    /// Pays for sent bytes. Returns the time until which to wait, if necessary.
     fn pay(&mut self, now: Duration) -> Option<Duration> {
         let until = self.limits.iter_mut().filter_map(|(bucket, share)| {
             share.poll(&mut bucket.lock().unwrap_or_else(PoisonError::into_inner), now)
@@ -261,7 +261,7 @@ impl State {
         until.max()
     }
 
-    /// Appends what is to be sent, a little more than [`BATCH_BYTES`] at most, or one long message.
+    /// Appends messages, a little more than [`BATCH_BYTES`] at most, or one long message.
     fn fill(&mut self, buffer: &mut BytesMut, pressed: bool, now: Duration) {
         while buffer.len() < BATCH_BYTES {
             let Some(message) = self.queue.next() else { break };
@@ -279,7 +279,7 @@ impl State {
     }
 }
 
-/// Reads on for a while, so that the goodbye is not lost: what is closed with bytes unread is reset.
+/// Reads on for a while, so that the goodbye is not lost: closing a socket with unread bytes resets it.
 pub(super) async fn linger(from: &mut (impl AsyncRead + Unpin)) {
     let mut unread = vec![0; BATCH_BYTES];
     let rest = async {

@@ -40,7 +40,7 @@ fn message() -> impl Strategy<Value = Message> {
         (group, any::<bool>(), known).prop_map(|(group, asks, known)| {
             let known = known
                 .into_iter()
-                .map(|(namespace, (number, root, contradicted))| Known {
+                .map(|(namespace, (number, root, contradicted))| VersionSummary {
                     namespace,
                     number,
                     root,
@@ -65,7 +65,7 @@ const VERSION: usize = crate::version::VERSION_BYTES_MAX;
 
 proptest! {
     #[test]
-    fn messages_come_as_they_were_sent(message in message()) {
+    fn messages_are_read_as_they_were_written(message in message()) {
         let bytes = message.to_bytes();
         prop_assert_eq!(Message::from_bytes(&bytes), Ok(message));
     }
@@ -93,7 +93,7 @@ fn an_announcement_takes_at_most_200_bytes() {
 }
 
 #[test]
-fn what_is_too_long_is_refused() {
+fn wrong_lengths_and_kinds_are_refused() {
     let hash = [0; 32];
     let cases = [
         vec![9; CHUNK_BYTES_MAX + 2],
@@ -112,8 +112,8 @@ fn what_is_too_long_is_refused() {
 }
 
 #[test]
-fn namespaces_come_in_order_and_once() {
-    let known = |name: &str| Known {
+fn namespaces_out_of_order_or_repeated_are_refused() {
+    let known = |name: &str| VersionSummary {
         namespace: Namespace { origin: MemberId(1), name: Name::new(name).unwrap() },
         number: Number::default(),
         root: [0; 16],

@@ -1,10 +1,10 @@
-//! The forms of messages, byte by byte.
+//! Wire forms of messages, byte by byte.
 //!
 //! Sans-I/O.
 
 use super::{
-    Announcement, CHUNK_BYTES_MAX, CHUNKS_MAX, GROUP_BYTES_MAX, Known, Message, NAMESPACES_MAX,
-    Request, Route,
+    Announcement, CHUNK_BYTES_MAX, CHUNKS_MAX, GROUP_BYTES_MAX, Message, NAMESPACES_MAX, Request,
+    Route, VersionSummary,
 };
 use crate::id::{GroupId, MemberId};
 use crate::version::{Hash, Name, Namespace, Number, VERSION_BYTES_MAX};
@@ -20,15 +20,15 @@ const CANCEL: u8 = 8;
 const CHUNK: u8 = 9;
 const GONE: u8 = 10;
 
-/// Bytes that are no message.
+/// Bytes that are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{bytes} bytes of kind {kind} are no message: they are wrong at byte {at}")]
-pub struct ParseError {
-    /// How many there are.
+pub struct MessageError {
+    /// How many bytes there are.
     pub bytes: usize,
-    /// The first of them; 0 if there is none.
+    /// The first byte; 0 if there is none.
     pub kind: u8,
-    /// Up to where they were read.
+    /// Position of the error.
     pub at: usize,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn write(message: &Message) -> Vec<u8> {
         Message::Versions { group, asks, known } => {
             head(&mut to, VERSIONS, *group);
             to.push(u8::from(*asks));
-            known.iter().take(NAMESPACES_MAX).for_each(|it| write_known(&mut to, it));
+            known.iter().take(NAMESPACES_MAX).for_each(|it| write_summary(&mut to, it));
         }
         Message::Held { namespace, number } => {
             to.push(HELD);
@@ -111,7 +111,7 @@ fn write_namespace(to: &mut Vec<u8>, namespace: &Namespace) {
     to.extend(name.as_bytes());
 }
 
-fn write_known(to: &mut Vec<u8>, known: &Known) {
+fn write_summary(to: &mut Vec<u8>, known: &VersionSummary) {
     write_namespace(to, &known.namespace);
     write_number(to, known.number);
     to.extend(known.root);
@@ -125,12 +125,12 @@ fn write_hashes(to: &mut Vec<u8>, hashes: &[Hash]) {
     to.extend(hashes.iter().take(CHUNKS_MAX).flat_map(|it| it.0));
 }
 
-pub(super) fn read(bytes: &[u8]) -> Result<Message, ParseError> {
+pub(super) fn read(bytes: &[u8]) -> Result<Message, MessageError> {
     let mut rest = bytes;
     let message = parse(&mut rest).filter(|_| rest.is_empty());
     message.ok_or_else(|| {
         let kind = bytes.first().copied().unwrap_or_default();
-        ParseError { bytes: bytes.len(), kind, at: bytes.len() - rest.len() }
+        MessageError { bytes: bytes.len(), kind, at: bytes.len() - rest.len() }
     })
 }
 
@@ -155,8 +155,8 @@ fn parse(rest: &mut &[u8]) -> Option<Message> {
             let (group, asks) = (read_group(rest)?, flag(rest)?);
             let mut known = Vec::new();
             while !rest.is_empty() {
-                let next = read_known(rest)?;
-                let follows = |last: &Known| last.namespace < next.namespace;
+                let next = read_summary(rest)?;
+                let follows = |last: &VersionSummary| last.namespace < next.namespace;
                 if NAMESPACES_MAX <= known.len() || !known.last().is_none_or(follows) {
                     return None;
                 }
@@ -206,7 +206,7 @@ fn long(rest: &mut &[u8]) -> Option<u64> {
     array(rest).map(u64::from_be_bytes)
 }
 
-/// Takes what is left if it is as long as that.
+/// Takes all the rest if its length is in `lengths`.
 fn all(rest: &mut &[u8], lengths: std::ops::RangeInclusive<usize>) -> Option<Vec<u8>> {
     let length = rest.len();
     lengths.contains(&length).then(|| take(rest, length))?.map(<[u8]>::to_vec)
@@ -227,13 +227,13 @@ fn read_namespace(rest: &mut &[u8]) -> Option<Namespace> {
     Some(Namespace { origin, name: Name::new(name).ok()? })
 }
 
-fn read_known(rest: &mut &[u8]) -> Option<Known> {
+fn read_summary(rest: &mut &[u8]) -> Option<VersionSummary> {
     let (namespace, number, root) = (read_namespace(rest)?, read_number(rest)?, array(rest)?);
     let contradicted = if flag(rest)? { Some(read_number(rest)?) } else { None };
-    Some(Known { namespace, number, root, contradicted })
+    Some(VersionSummary { namespace, number, root, contradicted })
 }
 
-/// Hashes up to the end, at least one.
+/// Reads hashes up to the end, at least one.
 fn read_hashes(rest: &mut &[u8]) -> Option<Vec<Hash>> {
     let (hashes, odd) = rest.as_chunks::<32>();
     if !odd.is_empty() || hashes.is_empty() || CHUNKS_MAX < hashes.len() {

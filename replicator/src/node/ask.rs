@@ -1,45 +1,45 @@
-//! What a running member is asked for from outside.
+//! Commands to a running member from outside.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::invitations::Printed;
+use super::invitations::InvitationLine;
 use crate::config::Config;
 use crate::error::Error;
 use crate::id::InvitationId;
 use crate::status::{Published, Report, Status};
 use crate::version::Name;
 
-/// Most questions that wait.
+/// Most commands that wait.
 pub(super) const ASKS_MAX: usize = 64;
 
-/// Where questions come from.
+/// The receiver of commands.
 pub(crate) type Asks = mpsc::Receiver<Ask>;
 
-/// A question, and where its answer goes.
+/// A command, with the sender of its answer.
 pub(crate) enum Ask {
-    /// How is it?
+    /// Return the status.
     Status(oneshot::Sender<Box<Status>>),
     /// Publish a tree.
     Publish {
         /// Its name or its directory.
         tree: String,
-        /// Whether much of it may be gone.
+        /// Whether to publish it even if much of it is gone.
         accepts_loss: bool,
         reply: oneshot::Sender<Result<Published, String>>,
     },
-    /// Read a tree, or all of them.
+    /// Verify a tree, or all of them.
     Verify(Option<String>, oneshot::Sender<Result<Vec<Report>, String>>),
-    /// A line by which somebody can join a group, for so long.
-    Invite(Option<Name>, Option<Duration>, oneshot::Sender<Result<Printed, String>>),
+    /// Make an invitation to a group, valid for so long.
+    Invite(Option<Name>, Option<Duration>, oneshot::Sender<Result<InvitationLine, String>>),
     /// Withdraw an invitation.
     Revoke(Option<Name>, InvitationId, oneshot::Sender<Result<InvitationId, String>>),
-    /// Note something.
+    /// Add a note.
     Note(String, oneshot::Sender<()>),
     /// Take over other settings.
     Reload(Arc<Config>, oneshot::Sender<Result<(), Error>>),
-    /// Lead a group, whoever does now.
+    /// Lead a group, whoever leads it now.
     Lead(Option<Name>, oneshot::Sender<Result<String, String>>),
 }

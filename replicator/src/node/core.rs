@@ -1,7 +1,7 @@
-//! What decides: one loop, on a thread of its own, that has the machines of the groups and of the content.
+//! The core: one loop on a thread of its own, which drives the machines of the groups and of the content.
 //!
-//! Signatures are checked and topologies computed here, and small files synced, so it may block for
-//! milliseconds; what takes longer (chunks, switching, publishing) is done by jobs.
+//! It checks signatures, computes topologies and syncs small files, so it may block for milliseconds. Slower
+//! work (chunks, switching, publishing) is done by jobs.
 
 mod asking;
 mod content;
@@ -9,7 +9,7 @@ mod grouping;
 mod linking;
 mod opening;
 mod publishing;
-mod telling;
+mod reporting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,16 +31,16 @@ use super::sources::Sources;
 use super::spaces::Spaces;
 use crate::config::Config;
 use crate::id::MemberId;
-use crate::link::{Event, Known};
+use crate::link::{Event, KeyCheck};
 use crate::replica::Replica;
 use crate::version::Version;
 
-/// Beyond so many bytes that came and are not on disk yet nothing more is read from links.
+/// Most bytes that have come and are not on disk yet; beyond it nothing more is read from links.
 const FRESH_BYTES_MAX: usize = 64 << 20;
-/// So often it is looked whether something is left to do.
+/// Interval of the regular check for work.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A member that runs.
+/// A running member.
 pub(crate) struct Core {
     own: Own,
     groups: Groups,
@@ -79,16 +79,16 @@ impl Core {
         self.feeding.feeds().clone()
     }
 
-    /// Says whose links are let in.
-    pub(crate) fn known(&self) -> Known {
-        self.links.known()
+    /// Returns the check of keys that may connect.
+    pub(crate) fn key_check(&self) -> KeyCheck {
+        self.links.key_check()
     }
 
     /// Runs until the shutdown starts, or the links are gone.
     pub(crate) async fn run(mut self, mut events: mpsc::Receiver<Event>, shutdown: Shutdown) {
         self.renew_all_feeds();
         self.remove_old(self.spaces.removing_all());
-        let heard = self.sources.heard();
+        let tree_changes = self.sources.tree_changes();
         loop {
             self.settle().await;
             let wait = self.poll_timeout().saturating_sub(self.now());
@@ -101,10 +101,10 @@ impl Core {
                     None => break,
                 },
                 Some(ask) = self.asks.recv() => self.handle_ask(ask),
-                () = heard.notified() => {}
+                () = tree_changes.notified() => {}
                 () = sleep(wait) => {}
             }
-            // What waits is taken in before anything is done about it: it may be much that comes at once.
+            // All waiting events are taken in before anything is done about them: many may come at once.
             for _ in 0..crate::link::EVENTS_MAX {
                 if !self.has_room() {
                     break;
@@ -127,7 +127,7 @@ impl Core {
         self.spaces.fresh_bytes() < FRESH_BYTES_MAX
     }
 
-    /// Does all that the machines want done, until there is nothing more.
+    /// Does all actions of the machines, until there are none.
     async fn settle(&mut self) {
         loop {
             let mut has_done = false;
@@ -146,7 +146,7 @@ impl Core {
             }
         }
         self.start_jobs();
-        self.links.tell_hub().await;
+        self.links.send_commands().await;
     }
 
     fn poll_timeout(&self) -> Duration {
@@ -191,8 +191,8 @@ impl Core {
             }
             Done::Drafted(drafted) => self.handle_drafted(drafted, now),
             Done::Committed(committed) => self.handle_committed(committed, now),
-            Done::Heard(heard) => {
-                self.sources.following.handle_heard(heard, now, &mut self.notes);
+            Done::Pulled(pulled) => {
+                self.sources.following.handle_pulled(pulled, now, &mut self.notes);
             }
             Done::Renewed(renewed) => self.handle_renewed(renewed, now),
             Done::Verified(verified) => {
@@ -205,10 +205,10 @@ impl Core {
         }
     }
 
-    /// Keeps a version in mind; if it cannot be kept, it is asked for again after a restart.
+    /// Saves a version. If that fails, the version is requested again after a restart.
     fn remember(&mut self, version: &Version, now: Duration) {
-        if let Err(error) = self.own.kept.put_version(&version.namespace, &version.to_bytes()) {
-            self.notes.add(format!("a version is not kept: {error}"), now);
+        if let Err(error) = self.own.files.put_version(&version.namespace, &version.to_bytes()) {
+            self.notes.add(format!("a version cannot be saved: {error}"), now);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The feeds of the collections that are here: those that this member publishes, and replicas of others.
+//! Feeds of the collections here: own ones and replicas of others.
 //!
-//! They are found by the name of the collection, with that of its origin behind it if several have one of that name.
+//! A feed is found by the name of its collection, followed by its origin if several have that name.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,40 +22,40 @@ pub(crate) struct Feeds {
     all: Arc<RwLock<BTreeMap<Namespace, Feed>>>,
 }
 
-/// A collection's.
+/// The feed of a collection.
 #[derive(Clone, Debug)]
 struct Feed {
     replica: Replica,
     server: FeedServer,
 }
 
-/// Why there is no feed of a name.
+/// Reason why there is no feed of a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoFeed {
     /// There is no such collection, or nothing of it has come yet.
     #[error("no collection {0} is here; /status lists those that are")]
     Unknown(String),
-    /// Several origins have one of this name.
+    /// Several origins have a collection of this name.
     #[error("there are several collections of this name: ask for one of {}", .0.join(", "))]
     Several(Vec<String>),
 }
 
-/// How far a collection has come, and what its feed has done here.
+/// How far a collection has come, and its feed's counters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reached {
     pub(super) version: Version,
     pub(super) objects: u64,
     pub(super) counters: Counters,
-    /// Whether its files may have what was purged at the origin.
+    /// Whether its files may hold data that was purged at the origin.
     pub(super) holds_purged: bool,
 }
 
 impl Feeds {
-    /// The feed of `NAME@ORIGIN`, or of `NAME` while only one origin has a collection of that name.
+    /// Returns the feed of `NAME@ORIGIN`, or of `NAME` while only one origin has a collection of that name.
     ///
     /// # Errors
     ///
-    /// There is none, or there are several: tell who asks.
+    /// There is none, or there are several: tell the caller.
     pub(crate) fn find(&self, text: &str) -> Result<FeedServer, NoFeed> {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(feed) = Namespace::parse(text).and_then(|it| all.get(&it)) {
@@ -80,7 +80,7 @@ impl Feeds {
         Some(Reached { version, objects, counters, holds_purged })
     }
 
-    /// Has a feed say what is in this directory from now on. Blocks.
+    /// Makes a feed serve the log in this directory from now on. Blocks.
     fn renew(
         &self,
         of: &Namespace,
@@ -91,8 +91,8 @@ impl Feeds {
             let before = replica.purged();
             replica.renew(directory)?;
             if replica.purged() != before {
-                // Snapshots of before keep what was purged on disk, though under no name.
-                server.let_go();
+                // Older snapshots keep purged data on disk, though under no name.
+                server.drop_old_states();
             }
             return Ok(());
         }
@@ -105,16 +105,16 @@ impl Feeds {
     }
 }
 
-/// The feeds, and which are being renewed: one thing at a time for each.
+/// The feeds, and which of them are being renewed, one renewal at a time for each.
 #[derive(Debug, Default)]
 pub(super) struct Feeding {
     feeds: Feeds,
-    /// Whether there is something newer already.
+    /// Whether a still newer generation waits.
     busy: BTreeMap<Namespace, bool>,
     stop: Shutdown,
 }
 
-/// The feed of a collection is to say what readers of its directory see now.
+/// Job: make the feed of a collection serve what readers of its directory see now.
 #[derive(Debug)]
 pub(super) struct Renewing {
     of: Namespace,
@@ -123,7 +123,7 @@ pub(super) struct Renewing {
     stop: Shutdown,
 }
 
-/// A feed has been renewed, or not.
+/// Result of a [`Renewing`].
 #[derive(Debug)]
 pub(super) struct Renewed {
     of: Namespace,
@@ -131,7 +131,7 @@ pub(super) struct Renewed {
 }
 
 impl Renewing {
-    /// Has it do so. Blocks.
+    /// Renews the feed. Blocks.
     pub(super) fn run(self) -> Renewed {
         let Self { of, store, feeds, stop } = self;
         let present = store.current();
@@ -141,7 +141,7 @@ impl Renewing {
 }
 
 impl Feeding {
-    /// Feeds that end with `stop`.
+    /// Returns feeds that end with `stop`.
     pub(super) fn new(stop: Shutdown) -> Self {
         Self { stop, ..Self::default() }
     }
@@ -150,7 +150,7 @@ impl Feeding {
         &self.feeds
     }
 
-    /// Has the feed of a collection say what readers of its directory see now; trees have none.
+    /// Returns the job that renews the feed of a collection; trees have none.
     pub(super) fn renew(&mut self, of: &Namespace, store: &Arc<Store>) -> Option<Renewing> {
         if store.kind() != Kind::Collection {
             return None;
@@ -164,7 +164,7 @@ impl Feeding {
         Some(Renewing { of: of.clone(), store, feeds, stop })
     }
 
-    /// Takes in that a feed was renewed; returns which, if there is something newer already.
+    /// Takes in a renewal; returns its namespace if a still newer generation waits.
     pub(super) fn handle_renewed(
         &mut self,
         renewed: Renewed,

@@ -1,13 +1,12 @@
-//! How a collection of this member's own becomes versions: its feed is followed into a folder, which is published
-//! whenever it has grown.
+//! Following: a collection's feed is followed into a log folder, which is published whenever it has grown.
 //!
 //! ```text
 //! the feed of a gatherer or broker ─▶ DATA/logs/NAME ─publish─▶ DATA/collections/NAME@ORIGIN
 //! ```
 //!
-//! For each collection one thing is done at a time: while its folder is published nothing is written to it.
+//! Each collection does one thing at a time: while its folder is being published, nothing is written to it.
 
-mod hearing;
+mod pulling;
 #[cfg(test)]
 mod tests;
 
@@ -22,45 +21,45 @@ use net::client::Client;
 use net::shutdown::Shutdown;
 use tokio::sync::{Notify, oneshot};
 
-use self::hearing::Outcome;
-pub(super) use self::hearing::{Heard, Hearing};
+use self::pulling::PullOutcome;
+pub(super) use self::pulling::{Pulled, Pulling};
 use super::notes::Notes;
-use super::publishing::Source;
+use super::publishing::OwnSource;
 use crate::config::CollectionConfig;
 use crate::id::MemberId;
 use crate::status::{FailureStatus, Published};
 use crate::version::{Name, Namespace};
 
-/// What failed is tried again after so long; twice as long each time after, up to [`RETRY_MAX`].
+/// Pause after a failure, doubled after each further one, up to [`RETRY_MAX`].
 const RETRY: Duration = Duration::from_secs(1);
-/// The longest pause before something is tried again.
+/// Longest pause after failures.
 const RETRY_MAX: Duration = Duration::from_mins(5);
-/// A feed that was there a moment ago is asked again after so long; twice as long each time after, up to
-/// [`BACK_SOON_MAX`], or to a share of the time that it has been away: mostly it was started anew.
+/// Pause before a feed that answered recently is pulled again, doubled each time. Its bound is
+/// [`BACK_SOON_MAX`], or a share of the time since the last answer: most such feeds are only being restarted.
 const BACK_SOON: Duration = Duration::from_millis(200);
 const BACK_SOON_MAX: Duration = Duration::from_secs(5);
 const AWAY_SHARE: u32 = 24;
-/// A feed is asked, and a version published, once in so long.
+/// Shortest interval of pulls, and of published versions.
 const PACE: Duration = Duration::from_secs(1);
-/// So long a feed holds its answer while there is nothing new.
+/// Time for which a feed holds its answer while there is nothing new.
 const WAIT: Duration = Duration::from_secs(10);
-/// Most who wait for a version of one collection.
+/// Most callers that wait for a version of one collection.
 const ASKED_MAX: usize = 64;
 
-/// Who waits for a version.
-type Asked = oneshot::Sender<Result<Published, String>>;
+/// A caller that waits for a version.
+type Waiter = oneshot::Sender<Result<Published, String>>;
 
-/// Where the log of a collection of this member's own is.
+/// Returns the folder of the log of an own collection.
 fn log_dir(data: &Path, name: &Name) -> PathBuf {
     data.join("logs").join(name.as_str())
 }
 
-/// What is done about a collection.
+/// Phase of a followed collection.
 #[derive(Debug)]
-enum State {
-    /// Something is to be done next.
+enum Phase {
+    /// A step is planned.
     Due(Step),
-    /// A job follows the feed; whoever wants it to end says so.
+    /// A job follows the feed; the notification ends it early.
     Following(Arc<Notify>),
     /// The folder is being published.
     Publishing,
@@ -72,36 +71,36 @@ enum Step {
     Publish,
 }
 
-/// A collection that is followed.
+/// A followed collection.
 #[derive(Debug)]
 struct Followed {
     config: CollectionConfig,
     /// None before the folder is open, and while a job has it.
     follower: Option<Follower>,
-    state: State,
+    state: Phase,
     due: Duration,
     failures: u32,
-    /// When the feed answered last.
+    /// Time of the feed's last answer.
     answered_at: Option<Duration>,
-    /// What was wrong the last time.
+    /// The last problem.
     problem: Option<String>,
-    /// What there is to say of a log that could not be folded.
-    unfolded: Option<Unfolded>,
-    /// Whose version needs the feed to be asked once more, and who gets that which comes next.
-    asked: Vec<Asked>,
-    answered: Vec<Asked>,
-    /// Whether what was published is damaged, and is to be published once more.
+    /// The log's last failed folding.
+    unfolded: Option<FoldFailure>,
+    /// Callers for whose version the feed has to be pulled again, and callers that get the next version.
+    asked: Vec<Waiter>,
+    answered: Vec<Waiter>,
+    /// Whether the published version is damaged and has to be published again.
     is_damaged: bool,
-    /// Whether it is no more in the settings.
+    /// Whether it is no longer in the settings.
     is_over: bool,
 }
 
-/// A log could not be folded; it is followed and published as it is.
+/// A failed folding of a log; the log is followed and published unfolded.
 #[derive(Clone, Debug)]
-struct Unfolded {
+struct FoldFailure {
     why: String,
     failures: u32,
-    /// When it failed last, and when it is tried again.
+    /// Time of the last failure, and of the next try.
     at: Duration,
     due: Duration,
 }
@@ -111,7 +110,7 @@ impl Followed {
         Self {
             config,
             follower: None,
-            state: State::Due(Step::Follow),
+            state: Phase::Due(Step::Follow),
             due: now,
             failures: 0,
             answered_at: None,
@@ -124,67 +123,67 @@ impl Followed {
         }
     }
 
-    /// Plans what is next.
+    /// Plans the next step.
     fn plan(&mut self, step: Step, due: Duration) {
-        (self.state, self.due) = (State::Due(step), due);
+        (self.state, self.due) = (Phase::Due(step), due);
     }
 
-    /// Has the job that follows the feed end.
+    /// Makes the job that follows the feed end early.
     fn hurry(&self) {
-        if let State::Following(hurry) = &self.state {
+        if let Phase::Following(hurry) = &self.state {
             hurry.notify_one();
         }
     }
 
-    /// Has its feed asked.
-    fn hear(
+    /// Returns the job that pulls its feed.
+    fn pull_job(
         &mut self,
         dir: PathBuf,
         client: Client,
         me: MemberId,
         stop: Shutdown,
         now: Duration,
-    ) -> Hearing {
+    ) -> Pulling {
         let hurry = Arc::new(Notify::new());
-        self.state = State::Following(hurry.clone());
+        self.state = Phase::Following(hurry.clone());
         self.answered.append(&mut self.asked);
-        // Whether it is back is wanted to be known at once.
+        // A pull that someone waits for, or after a failure, does not wait for news.
         let is_awaited = self.failures != 0 || !self.answered.is_empty();
         let wait = if is_awaited { Duration::ZERO } else { WAIT };
         let may_fold = self.unfolded.as_ref().is_none_or(|it| it.due <= now);
         let (config, follower) = (self.config.clone(), self.follower.take());
-        Hearing { config, follower, dir, client, me, wait, may_fold, hurry, stop }
+        Pulling { config, follower, dir, client, me, wait, may_fold, hurry, stop }
     }
 
     fn handle_success(&mut self, now: Duration) {
         (self.failures, self.answered_at, self.problem) = (0, Some(now), None);
     }
 
-    /// Takes in whether the log could be folded; returns what is wrong if that is new.
+    /// Takes in whether the log could be folded; returns a new problem.
     fn handle_fold(&mut self, fold: Result<(), String>, now: Duration) -> Option<String> {
         let before = self.unfolded.take();
         let why = fold.err()?;
         let is_known = before.as_ref().is_some_and(|it| it.why == why);
         let failures = before.map_or(0, |it| it.failures.saturating_add(1));
         let due = now + pause(failures);
-        self.unfolded = Some(Unfolded { why: why.clone(), failures, at: now, due });
+        self.unfolded = Some(FoldFailure { why: why.clone(), failures, at: now, due });
         (!is_known).then(|| format!("the log cannot be folded: {why}"))
     }
 
-    /// Answers who waits for what was begun.
+    /// Answers the callers whose pull has ended.
     fn answer(&mut self, answer: &Result<Published, String>) {
         for it in self.answered.drain(..) {
-            // Who has gone away need not know.
+            // The caller may have gone away.
             drop(it.send(answer.clone()));
         }
     }
 
-    /// How long to leave a feed alone that does not answer.
+    /// Returns the pause before a silent feed is pulled again.
     fn feed_pause(&self, now: Duration) -> Duration {
         feed_pause(self.failures, self.answered_at.map(|it| now.saturating_sub(it)))
     }
 
-    /// Plans another try, which nobody waits for; returns the problem if it is another than before.
+    /// Plans another try and answers the callers with the problem; returns the problem if it is new.
     fn handle_failure(&mut self, why: String, pause: Duration, now: Duration) -> Option<String> {
         self.plan(Step::Follow, now + pause);
         self.failures = self.failures.saturating_add(1);
@@ -196,12 +195,12 @@ impl Followed {
     }
 }
 
-/// How long to wait after so many failures before.
+/// Returns the pause after so many failures.
 fn pause(failures: u32) -> Duration {
     RETRY.saturating_mul(2_u32.saturating_pow(failures)).min(RETRY_MAX)
 }
 
-/// The same for a feed; `away`: since when it has not answered, `None` if it never has.
+/// Returns the same for a feed; `away` is the time since its last answer, `None` if it never answered.
 fn feed_pause(failures: u32, away: Option<Duration>) -> Duration {
     let Some(away) = away else { return pause(failures) };
     let most = (away / AWAY_SHARE).clamp(BACK_SOON_MAX, RETRY_MAX);
@@ -214,53 +213,53 @@ pub(super) struct Following {
     all: BTreeMap<Name, Followed>,
     client: Client,
     data: PathBuf,
-    /// The member's id: by that feeds know who asks.
+    /// This member's id, which tells feeds who pulls.
     me: MemberId,
     stop: Shutdown,
 }
 
-/// What is due for a collection.
+/// A due task of a collection.
 #[derive(Debug)]
-pub(super) enum Due {
-    /// Its feed is to be asked.
-    Hear(Box<Hearing>),
-    /// The folder with its log is to be published.
-    Publish(Source),
+pub(super) enum FollowTask {
+    /// Pull its feed.
+    Pull(Box<Pulling>),
+    /// Publish its log folder.
+    Publish(OwnSource),
 }
 
-/// What is told of a followed collection.
+/// Status of a followed collection.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
+pub(super) struct FeedReport {
     pub(super) feed: String,
     pub(super) problem: Option<String>,
     pub(super) unfolded: Option<FailureStatus>,
 }
 
 impl Following {
-    /// None yet; `stop` ends what is done for any.
+    /// Returns an empty set; `stop` ends all its jobs.
     pub(super) fn new(me: MemberId, client: Client, data: PathBuf, stop: Shutdown) -> Self {
         Self { all: BTreeMap::new(), client, data, me, stop }
     }
 
-    /// Takes over which collections there are.
+    /// Takes over the collections of the settings.
     pub(super) fn set(&mut self, collections: &[CollectionConfig], now: Duration) {
         for followed in self.all.values_mut() {
             let config = collections.iter().find(|it| it.name == followed.config.name);
             followed.is_over = config.is_none();
             let changed = config.filter(|it| **it != followed.config).cloned();
             if followed.is_over || changed.is_some() {
-                // It is opened anew, once whoever has it has ended.
+                // It is opened anew once its job has ended.
                 followed.follower = None;
                 followed.hurry();
             }
             if let Some(config) = changed {
                 followed.config = config;
-                if let State::Due(_) = followed.state {
+                if let Phase::Due(_) = followed.state {
                     followed.due = now;
                 }
             }
         }
-        self.all.retain(|_, it| !it.is_over || !matches!(it.state, State::Due(_)));
+        self.all.retain(|_, it| !it.is_over || !matches!(it.state, Phase::Due(_)));
         for config in collections {
             let new = || Followed::new(config.clone(), now);
             self.all.entry(config.name.clone()).or_insert_with(new);
@@ -268,18 +267,18 @@ impl Following {
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Duration> {
-        let is_due = |it: &&Followed| matches!(it.state, State::Due(_));
+        let is_due = |it: &&Followed| matches!(it.state, Phase::Due(_));
         self.all.values().filter(is_due).map(|it| it.due).min()
     }
 
-    /// What to tell of one.
-    pub(super) fn told(&self, name: &Name, now: Duration) -> Option<Told> {
+    /// Returns the status of a collection.
+    pub(super) fn report(&self, name: &Name, now: Duration) -> Option<FeedReport> {
         let followed = self.all.get(name)?;
         let again = followed.due.saturating_sub(now).as_secs();
         let problem = followed.problem.as_ref();
         let problem = problem.map(|it| match followed.state {
-            State::Due(_) => format!("{it}; next try in {again} s"),
-            State::Following(_) | State::Publishing => format!("{it}; being tried again"),
+            Phase::Due(_) => format!("{it}; next try in {again} s"),
+            Phase::Following(_) | Phase::Publishing => format!("{it}; being tried again"),
         });
         let unfolded = followed.unfolded.as_ref().map(|it| {
             let again = it.due.saturating_sub(now).as_secs();
@@ -287,18 +286,18 @@ impl Following {
             let text = format!("{}; {remedy}; next try in {again} s or so", it.why);
             FailureStatus { text, ago: now.saturating_sub(it.at).as_secs() }
         });
-        Some(Told { feed: followed.config.feed.to_string(), problem, unfolded })
+        Some(FeedReport { feed: followed.config.feed.to_string(), problem, unfolded })
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
         self.all.keys()
     }
 
-    /// What is due.
-    pub(super) fn poll(&mut self, now: Duration) -> Vec<Due> {
+    /// Returns the due tasks.
+    pub(super) fn poll(&mut self, now: Duration) -> Vec<FollowTask> {
         let mut due = Vec::new();
         for (name, followed) in &mut self.all {
-            let State::Due(step) = followed.state else { continue };
+            let Phase::Due(step) = followed.state else { continue };
             if now < followed.due {
                 continue;
             }
@@ -306,19 +305,19 @@ impl Following {
             due.push(match step {
                 Step::Follow => {
                     let (client, me, stop) = (self.client.clone(), self.me, self.stop.clone());
-                    Due::Hear(Box::new(followed.hear(dir, client, me, stop, now)))
+                    FollowTask::Pull(Box::new(followed.pull_job(dir, client, me, stop, now)))
                 }
                 Step::Publish => {
-                    followed.state = State::Publishing;
-                    Due::Publish(Source::log(name.clone(), dir))
+                    followed.state = Phase::Publishing;
+                    FollowTask::Publish(OwnSource::log(name.clone(), dir))
                 }
             });
         }
         due
     }
 
-    pub(super) fn handle_heard(&mut self, heard: Heard, now: Duration, notes: &mut Notes) {
-        let Heard { config, follower, fold, outcome } = heard;
+    pub(super) fn handle_pulled(&mut self, pulled: Pulled, now: Duration, notes: &mut Notes) {
+        let Pulled { config, follower, fold, outcome } = pulled;
         let name = config.name.clone();
         let Some(followed) = self.all.get_mut(&name) else { return };
         if followed.is_over {
@@ -329,19 +328,19 @@ impl Following {
         if let Some(why) = unfolded {
             notes.add(format!("collection {name}: {why}"), now);
         }
-        // Otherwise it is opened anew, by the settings as they are now.
+        // Otherwise it is opened anew by the present settings.
         followed.follower = follower.filter(|_| config == followed.config);
         let is_held = followed.follower.as_ref().is_some_and(|it| it.version().is_some());
         let (is_new, pause) = match outcome {
-            // What is in the folder may not have been published before the last end.
-            Outcome::Opened => (true, Duration::ZERO),
-            Outcome::Interrupted => (std::mem::take(&mut followed.is_damaged), Duration::ZERO),
-            Outcome::Followed(is_new) => {
+            // The folder's content may not have been published before the last stop.
+            PullOutcome::Opened => (true, Duration::ZERO),
+            PullOutcome::Interrupted => (std::mem::take(&mut followed.is_damaged), Duration::ZERO),
+            PullOutcome::Followed(is_new) => {
                 followed.handle_success(now);
                 (is_new || !followed.answered.is_empty(), PACE)
             }
-            Outcome::Failed(error) => {
-                // Somebody else may have been in the folder.
+            PullOutcome::Failed(error) => {
+                // Another process may have been in the folder.
                 let is_ours = matches!(error, Error::Io { .. } | Error::LogFolder { .. });
                 followed.follower.take_if(|_| is_ours);
                 let pause = match error {
@@ -353,7 +352,7 @@ impl Following {
             }
         };
         if pause.is_zero() || !is_held {
-            // Who waits for what the feed says now waits on.
+            // Callers that wait for the feed's present state keep waiting.
             followed.asked.append(&mut followed.answered);
         }
         if is_new && is_held {
@@ -363,7 +362,7 @@ impl Following {
         }
     }
 
-    /// The folder of a collection has been published, or not.
+    /// Takes in the result of publishing a collection's folder.
     pub(super) fn handle_published(
         &mut self,
         name: &Name,
@@ -386,7 +385,7 @@ impl Following {
                 followed.plan(Step::Follow, if is_asked { now } else { now + PACE });
             }
             Err(why) => {
-                // It is opened as it is then: somebody may have removed it meanwhile.
+                // It is opened anew then: somebody may have removed it meanwhile.
                 followed.follower = None;
                 let pause = pause(followed.failures);
                 let problem = followed.handle_failure(why, pause, now);
@@ -395,9 +394,9 @@ impl Following {
         }
     }
 
-    /// Has the feed of a collection asked at once, and what is new published, for who waits for that; hands them back if
+    /// Pulls the feed of a collection at once for this caller, and publishes the news. Returns the caller if
     /// there is no such collection.
-    pub(super) fn ask(&mut self, name: &str, reply: Asked, now: Duration) -> Option<Asked> {
+    pub(super) fn ask(&mut self, name: &str, reply: Waiter, now: Duration) -> Option<Waiter> {
         let found = self.all.iter_mut().find(|it| it.0.as_str() == name && !it.1.is_over);
         let Some((_, followed)) = found else { return Some(reply) };
         if ASKED_MAX <= followed.asked.len() {
@@ -406,24 +405,24 @@ impl Following {
         }
         followed.asked.push(reply);
         match &followed.state {
-            State::Due(Step::Follow) => followed.due = now,
-            // What comes without a wait is let come: it may be a long snapshot.
-            State::Following(hurry) if followed.answered.is_empty() => hurry.notify_one(),
-            // The feed is asked after that.
-            State::Following(_) | State::Due(Step::Publish) | State::Publishing => {}
+            Phase::Due(Step::Follow) => followed.due = now,
+            // A pull that does not wait is not interrupted: it may be a long snapshot.
+            Phase::Following(hurry) if followed.answered.is_empty() => hurry.notify_one(),
+            // The feed is pulled after that.
+            Phase::Following(_) | Phase::Due(Step::Publish) | Phase::Publishing => {}
         }
         None
     }
 
-    /// Has the log of a collection published once more, since what was published is damaged; says whether it is one.
+    /// Publishes the log of a damaged collection again; returns whether there is such a collection.
     pub(super) fn publish_again(&mut self, of: &Namespace, now: Duration) -> bool {
         let Some(followed) = self.all.get_mut(&of.name) else { return false };
         match followed.state {
-            // Otherwise what is wrong is known already.
+            // Otherwise the problem is known already.
             _ if followed.failures != 0 => {}
-            State::Due(_) if followed.follower.is_some() => followed.plan(Step::Publish, now),
-            State::Due(_) | State::Publishing => {}
-            State::Following(_) => {
+            Phase::Due(_) if followed.follower.is_some() => followed.plan(Step::Publish, now),
+            Phase::Due(_) | Phase::Publishing => {}
+            Phase::Following(_) => {
                 followed.is_damaged = true;
                 followed.hurry();
             }

@@ -1,14 +1,14 @@
-//! The groups of a member: what all of them say of others, and what is said to them.
+//! The groups of a member: their common answers, and their common input.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
 
 use net::identity::Identity;
 
-use super::invitations::{Printed, forget_first, invite_first};
+use super::invitations::{InvitationLine, forget_first, invite_first};
 use super::notes::Notes;
 use super::own::Own;
-use crate::config::{Config, Entry, GroupConfig};
+use crate::config::{Config, GroupConfig, GroupEntry};
 use crate::error::Error;
 use crate::estimate::Estimate;
 use crate::fetch::Window;
@@ -25,13 +25,13 @@ use crate::message::Message;
 use crate::replica::Replica;
 use crate::version::{Kind, Name, Namespace};
 
-/// What a message to the machine of a group begins with.
+/// First byte of a message to the machine of a group.
 const CHARTER: u8 = 0;
 const ROW: u8 = 1;
 const JOIN: u8 = 2;
 const REFUSED: u8 = 3;
 
-/// A message to the machine of a group, as it goes over links.
+/// Returns a message of a group's machine as it goes over links.
 pub(super) fn to_message(group: GroupId, message: &group::Message) -> Message {
     let (tag, bytes) = match message {
         group::Message::Charter(bytes) => (CHARTER, bytes),
@@ -46,16 +46,16 @@ pub(super) fn to_message(group: GroupId, message: &group::Message) -> Message {
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     all: BTreeMap<GroupId, Group>,
-    /// What is brought from one group into another, of each group that wants some.
+    /// By group with such settings: the trees that are brought into it from others.
     carrying: Vec<Vec<Carried>>,
 }
 
 impl Groups {
-    /// Opens those that are kept, and founds those that are to be. Blocks.
+    /// Opens the saved groups, and founds new ones. Blocks.
     ///
     /// # Errors
     ///
-    /// One cannot be gone on with.
+    /// One of them cannot be resumed.
     pub(super) fn open(own: &Own, notes: &mut Notes) -> Result<Self, Error> {
         let mut groups = Self::default();
         for group in &own.config.groups {
@@ -88,7 +88,7 @@ impl Groups {
         }
     }
 
-    /// Has all groups know what time of day it is: somebody may have set the clock.
+    /// Gives all groups the time of day: the clock may have been set.
     pub(super) fn set_clocks(&mut self, now: Duration) {
         let unix = net::clock::now_ms() / 1_000;
         self.all.values_mut().for_each(|it| it.handle_clock(unix, now));
@@ -120,7 +120,7 @@ impl Groups {
         self.all.values_mut().for_each(|it| it.handle_busy(now));
     }
 
-    /// Takes in a round trip for those that wanted to know; returns the shortest that is known.
+    /// Takes in a round trip for the groups that measured it; returns the shortest known one.
     pub(super) fn handle_round_trip(
         &mut self,
         of: &BTreeSet<GroupId>,
@@ -137,7 +137,7 @@ impl Groups {
         shortest
     }
 
-    /// Takes in for those that wanted to know that somebody did not answer.
+    /// Takes in for the groups that measured it that a member did not answer.
     pub(super) fn handle_unanswered(
         &mut self,
         of: &BTreeSet<GroupId>,
@@ -149,7 +149,7 @@ impl Groups {
         }
     }
 
-    /// Takes in what came for a group; returns what is to be answered at once.
+    /// Takes in a message to a group; returns the immediate answer, if any.
     pub(super) fn handle_message(
         &mut self,
         link: &Link,
@@ -175,8 +175,8 @@ impl Groups {
         None
     }
 
-    /// Lets go of the secret of the first invitation, once the charter that has it is on disk: state ends with that.
-    pub(super) fn handle_kept(&self, id: GroupId, state: &[u8], own: &Own, notes: &mut Notes) {
+    /// Deletes the secret of the first invitation once its charter is on disk: the saved state ends with the charter.
+    pub(super) fn handle_saved(&self, id: GroupId, state: &[u8], own: &Own, notes: &mut Notes) {
         let charter = self.get(id).and_then(Group::charter);
         if charter.is_some_and(|it| state.ends_with(&it.to_bytes())) {
             forget_first(id, own, notes);
@@ -191,22 +191,22 @@ impl Groups {
         self.bodies().find_map(|it| it.member(member))
     }
 
-    /// Whether somebody is in one of the groups.
+    /// Returns whether a member is in one of the groups.
     pub(super) fn is_member(&self, member: MemberId) -> bool {
         self.member(member).is_some()
     }
 
-    /// The site of a member.
+    /// Returns the site of a member.
     pub(super) fn site(&self, member: MemberId) -> Option<&Name> {
         self.member(member).map(|it| &it.site)
     }
 
-    /// Where a member is reached.
+    /// Returns the address and key of a member.
     pub(super) fn neighbor(&self, member: MemberId) -> Option<Neighbor> {
         self.member(member).map(to_neighbor)
     }
 
-    /// With whom to have links.
+    /// Returns the members to have links with.
     pub(super) fn neighbors(&self) -> Vec<Neighbor> {
         let mut neighbors = Vec::new();
         for neighbor in self.all.values().flat_map(Group::neighbors).map(to_neighbor) {
@@ -217,17 +217,17 @@ impl Groups {
         neighbors
     }
 
-    /// The same, by their ids.
+    /// Returns their ids.
     pub(super) fn needed(&self) -> HashSet<MemberId> {
         self.all.values().flat_map(Group::neighbors).map(Member::id).collect()
     }
 
-    /// The keys of all members.
+    /// Returns the keys of all members.
     pub(super) fn keys(&self) -> HashSet<[u8; 32]> {
         self.bodies().flat_map(|it| &it.members).map(|it| *it.key()).collect()
     }
 
-    /// Whom all groups deny.
+    /// Returns the members that all groups deny.
     pub(super) fn denied(&self) -> HashSet<MemberId> {
         let denied = |it: &Group| -> HashSet<MemberId> {
             let bodies = it.charter().into_iter().map(|it| it.body());
@@ -236,17 +236,17 @@ impl Groups {
         self.all.values().map(denied).reduce(|all, it| &all & &it).unwrap_or_default()
     }
 
-    /// The writers of all that the groups list.
+    /// Returns the writers of all listed trees.
     pub(super) fn writers(&self) -> BTreeMap<Namespace, [u8; 32]> {
         self.all.values().flat_map(|it| neighborhood(it).writers).collect()
     }
 
-    /// This member's place in a group, as its charter says; none if it is not in it.
+    /// Returns this member's neighborhood in a group by its charter; none if it is not in it.
     pub(super) fn neighborhood(&self, id: GroupId) -> Option<Neighborhood> {
         self.get(id).filter(|it| it.is_member()).map(neighborhood)
     }
 
-    /// How many chunks may be on their way from a member.
+    /// Returns how many chunks may be on their way from a member.
     pub(super) fn window(&self, member: MemberId) -> Window {
         let known = self.all.values().filter_map(|it| {
             Some(Window::of(it.estimate(member)?.round_trip()?, it.bandwidth(member)?))
@@ -254,7 +254,7 @@ impl Groups {
         known.max_by_key(|it| it.bytes).unwrap_or(Window::DEFAULT)
     }
 
-    /// Brings trees of one group into others, if they are not those that were.
+    /// Brings trees of one group into others, if they have changed.
     pub(super) fn carry(&mut self, own: &Own, now: Duration) {
         let carried = own.config.groups.iter().filter(|it| !it.carry.is_empty());
         let carried: Vec<Vec<Carried>> = carried.map(|it| self.carried(it, own)).collect();
@@ -264,7 +264,7 @@ impl Groups {
         }
     }
 
-    /// The trees that this member brings into a group from others. Its own come in by themselves.
+    /// Returns the trees that this member brings into a group from others, without its own, which it lists itself.
     fn carried(&self, group: &GroupConfig, own: &Own) -> Vec<Carried> {
         let machine = |it: &GroupConfig| self.get(it.entry.group(&own.key()));
         let from = own.config.groups.iter().filter(|it| group.carry.contains(it.entry.name()));
@@ -278,15 +278,15 @@ impl Groups {
             let settings = settings(&own.config, group, self.carried(group, own));
             let id = group.entry.group(&own.key());
             let Some(machine) = self.all.get_mut(&id) else { continue };
-            if let Entry::Join(invitation) = &group.entry {
+            if let GroupEntry::Join(invitation) = &group.entry {
                 machine.handle_invitation(invitation.clone());
             }
             machine.handle_settings(settings, now);
         }
     }
 
-    fn named(&mut self, name: Option<&Name>, own: &Own) -> Result<(&mut Group, Name), String> {
-        let (id, name) = own.group_named(name)?;
+    fn by_name(&mut self, name: Option<&Name>, own: &Own) -> Result<(&mut Group, Name), String> {
+        let (id, name) = own.group_by_name(name)?;
         let group = self.all.get_mut(&id).ok_or_else(|| format!("{name} is not open"))?;
         Ok((group, name))
     }
@@ -296,10 +296,10 @@ impl Groups {
         name: Option<&Name>,
         valid: Option<Duration>,
         own: &Own,
-    ) -> Result<Printed, String> {
-        let (group, name) = self.named(name, own)?;
+    ) -> Result<InvitationLine, String> {
+        let (group, name) = self.by_name(name, own)?;
         let (mut secret, mut ends) = (None, None);
-        // Elsewhere the line says whom to ask, and lets in those that the access list has.
+        // Without a secret, the line names the member to ask, and admits members on the access list.
         if group.is_leader() || valid.is_some() {
             let made = net::identity::random_secret().map_err(|error| error.to_string())?;
             let key = Identity::of(&made).ok_or("the secret is no key: try again")?.public();
@@ -309,7 +309,7 @@ impl Groups {
         }
         let invitation = group.invitation(secret);
         let invitation = invitation.ok_or_else(|| format!("this member is not in {name} yet"))?;
-        Ok(Printed { invitation, ends })
+        Ok(InvitationLine { invitation, ends })
     }
 
     pub(super) fn revoke(
@@ -318,14 +318,14 @@ impl Groups {
         id: InvitationId,
         own: &Own,
     ) -> Result<InvitationId, String> {
-        let (group, _) = self.named(name, own)?;
+        let (group, _) = self.by_name(name, own)?;
         group.revoke(id, own.now()).map_err(|error| error.to_string())?;
         Ok(id)
     }
 
-    /// Has this member lead a group; returns what that is called.
+    /// Makes this member lead a group; returns the group's name.
     pub(super) fn lead(&mut self, name: Option<&Name>, own: &Own) -> Result<String, String> {
-        let (group, name) = self.named(name, own)?;
+        let (group, name) = self.by_name(name, own)?;
         group.lead(own.now()).map_err(|error| error.to_string())?;
         Ok(name.to_string())
     }
@@ -336,24 +336,24 @@ fn open(id: GroupId, group: &GroupConfig, own: &Own, notes: &mut Notes) -> Resul
     let now = own.now();
     let settings = settings(&own.config, group, Vec::new());
     let (identity, name) = (own.identity.clone(), group.entry.name().clone());
-    let kept = own.kept.group(id)?;
+    let saved = own.files.group(id)?;
     let invitation = match &group.entry {
-        Entry::Found(_) if kept.is_none() => {
+        GroupEntry::Found(_) if saved.is_none() => {
             let found = Group::found(identity, name.clone(), settings, now);
             let mut found = found.map_err(|source| Error::Found { group: name, source })?;
             found.handle_clock(net::clock::now_ms() / 1_000, now);
             invite_first(id, &mut found, own, notes)?;
             return Ok(found);
         }
-        Entry::Found(_) => None,
-        Entry::Join(invitation) => Some(invitation.clone()),
+        GroupEntry::Found(_) => None,
+        GroupEntry::Join(invitation) => Some(invitation.clone()),
     };
     forget_first(id, own, notes);
-    let opened = Group::open(identity, settings, kept.as_deref(), invitation, now);
+    let opened = Group::open(identity, settings, saved.as_deref(), invitation, now);
     opened.map_err(|source| Error::Open { group: name, source })
 }
 
-/// What the settings say of a group, as its machine takes it.
+/// Returns the settings of a group's machine.
 fn settings(config: &Config, group: &GroupConfig, carried: Vec<Carried>) -> group::Settings {
     let name = group.entry.name();
     let is_in = |groups: &BTreeSet<Name>| groups.is_empty() || groups.contains(name);
@@ -361,9 +361,9 @@ fn settings(config: &Config, group: &GroupConfig, carried: Vec<Carried>) -> grou
     let trees = trees.map(|it| (it.name.clone(), Kind::Tree));
     let collections = config.collections.iter().filter(|it| is_in(&it.groups));
     let collections = collections.map(|it| (it.name.clone(), Kind::Collection));
-    // Who has founded the group settles it by leaving the lists empty, too.
+    // The founder also clears the list by leaving it empty.
     let has_list = !group.allow.is_empty() || !group.deny.is_empty();
-    let is_settled = has_list || matches!(group.entry, Entry::Found(_));
+    let is_settled = has_list || matches!(group.entry, GroupEntry::Found(_));
     let access =
         is_settled.then(|| Access { allow: group.allow.clone(), deny: group.deny.clone() });
     group::Settings {
@@ -381,7 +381,7 @@ fn to_neighbor(member: &Member) -> Neighbor {
     Neighbor { address: member.address.to_string(), key: Some(*member.key()) }
 }
 
-/// This member's place in a group, as its charter says.
+/// Returns this member's neighborhood in a group by its charter.
 fn neighborhood(group: &Group) -> Neighborhood {
     let Some(charter) = group.charter() else { return Neighborhood::default() };
     let body = charter.body();

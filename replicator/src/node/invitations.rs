@@ -1,7 +1,7 @@
-//! Invitations: the one that `init` prints, which is made before its group is there, and those that are asked for.
+//! Invitations: the one that `init` prints before its group exists, and those made later.
 //!
-//! `DATA/groups/GROUP.invitation` has the first, its secret, when it was made and when it ends, until the group that is
-//! kept on disk has it. Of all others no secret is kept.
+//! `DATA/groups/GROUP.invitation` holds the first one, with its secret, its start and its end, until the
+//! saved group has it. No secret of the others is saved.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use net::identity::Identity;
 
-use super::kept::{self, Kept};
 use super::notes::Notes;
 use super::own::Own;
-use crate::config::Entry;
+use super::state_files::{StateFiles, read, replace};
+use crate::config::GroupEntry;
 use crate::error::Error;
 use crate::group::Group;
 use crate::group::charter::Address;
@@ -22,17 +22,17 @@ use crate::id::{GroupId, MemberId};
 use crate::status::{InvitationStanding, InvitationStatus};
 use crate::version::Name;
 
-/// The line by which somebody can join a group.
+/// An invitation to print.
 #[derive(Clone, Debug)]
-pub struct Printed {
+pub struct InvitationLine {
     /// The line.
     pub invitation: Invitation,
-    /// Until when it lets one member in, in seconds since 1970 (UTC); none if it lets in those alone that the access list
-    /// has.
+    /// End of its validity for one member, in seconds since 1970 (UTC); none if it only admits members on the
+    /// access list.
     pub ends: Option<u64>,
 }
 
-/// Makes the invitation that a member will have which founds a group, before it runs: for one member, and a day.
+/// Makes the first invitation of the group that this member will found: for one member, and for a day.
 ///
 /// # Errors
 ///
@@ -41,27 +41,27 @@ pub fn invitation(
     data: &Path,
     name: &Name,
     address: &Address,
-) -> Result<(MemberId, Printed), Error> {
-    let _kept = Kept::open(data)?;
+) -> Result<(MemberId, InvitationLine), Error> {
+    let _files = StateFiles::open(data)?;
     let key = Identity::load_or_create(data)?.public();
     let secret = net::identity::random_secret()?;
     let made = net::clock::now_ms() / 1_000;
     let ends = made.saturating_add(VALID.as_secs());
     let numbers = [made, ends].map(u64::to_be_bytes);
-    let group = Entry::Found(name.clone()).group(&key);
-    kept::replace(&path(data, group), &[secret.as_slice(), numbers.as_flattened()].concat())?;
+    let group = GroupEntry::Found(name.clone()).group(&key);
+    replace(&path(data, group), &[secret.as_slice(), numbers.as_flattened()].concat())?;
     let (name, address, secret) = (name.clone(), address.clone(), Some(secret));
     let invitation = Invitation { name, founder: key, address, key, secret };
-    Ok((MemberId::of(&key), Printed { invitation, ends: Some(ends) }))
+    Ok((MemberId::of(&key), InvitationLine { invitation, ends: Some(ends) }))
 }
 
 fn path(data: &Path, group: GroupId) -> PathBuf {
     data.join("groups").join(format!("{group}.invitation"))
 }
 
-/// Reads the invitation that `init` has printed to a group; none if there is none any more.
+/// Reads the invitation that `init` printed for a group; none if it is gone.
 fn first(data: &Path, group: GroupId) -> Result<Option<Invited>, Error> {
-    let Some(bytes) = kept::read(&path(data, group))? else { return Ok(None) };
+    let Some(bytes) = read(&path(data, group))? else { return Ok(None) };
     let parsed = || {
         let (secret, rest) = bytes.split_first_chunk::<32>()?;
         let (numbers, rest) = rest.as_chunks();
@@ -74,10 +74,10 @@ fn first(data: &Path, group: GroupId) -> Result<Option<Invited>, Error> {
     Ok(parsed())
 }
 
-/// What there is to tell of the invitations of a group.
-pub(super) fn told(group: &Group, all: &[Invited], now: Duration) -> Vec<InvitationStatus> {
+/// Returns the status of a group's invitations.
+pub(super) fn statuses(group: &Group, all: &[Invited], now: Duration) -> Vec<InvitationStatus> {
     let unix = net::clock::now_ms() / 1_000;
-    let told = all.iter().rev().map(|it| {
+    let status = all.iter().rev().map(|it| {
         let standing = match it {
             _ if it.is_withdrawn => InvitationStanding::Withdrawn,
             _ if it.used_by.is_some() => InvitationStanding::Used,
@@ -94,10 +94,10 @@ pub(super) fn told(group: &Group, all: &[Invited], now: Duration) -> Vec<Invitat
             used_by: it.used_by.map(|it| it.to_string()),
         }
     });
-    told.collect()
+    status.collect()
 }
 
-/// Has a group that was just founded take up the invitation to it.
+/// Adds the first invitation to a group that was just founded.
 pub(super) fn invite_first(
     id: GroupId,
     group: &mut Group,
@@ -107,21 +107,21 @@ pub(super) fn invite_first(
     let now = own.now();
     let Some(invited) = first(&own.config.daemon.data, id)? else { return Ok(()) };
     if let Err(error) = group.add_invited(invited, now) {
-        notes.add(format!("the invitation that `init` printed does not hold: {error}"), now);
+        notes.add(format!("the invitation that `init` printed is not valid: {error}"), now);
     }
     Ok(())
 }
 
-/// Lets go of the secret of an invitation that a group knows.
+/// Deletes the secret of an invitation that the group has.
 pub(super) fn forget_first(id: GroupId, own: &Own, notes: &mut Notes) {
     let path = path(&own.config.daemon.data, id);
     let is_of_before = fs::metadata(&path).is_ok_and(|it| it.len() == 32);
-    // If it stays, it is as good as the charter says.
+    // If it stays, it is valid as the charter says.
     let is_gone = fs::remove_file(path).is_ok();
     if is_gone && is_of_before {
-        let said = "the invitation of before, which was for anybody and had no end, is withdrawn; each is for one \
+        let text = "the old invitation, which was for anybody and had no end, is withdrawn; each is for one \
                     member now, and ends: `invite` prints a new one";
-        notes.add(said.to_owned(), own.now());
+        notes.add(text.to_owned(), own.now());
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_init_prints_is_kept_until_its_group_has_it() {
+    fn the_invitation_that_init_prints_is_kept_until_its_group_has_it() {
         let dir = tempfile::tempdir().unwrap();
         let (name, address) = (Name::new("g").unwrap(), Address::new("h:1").unwrap());
         let (_, printed) = invitation(dir.path(), &name, &address).unwrap();
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(Some(found.key), printed.invitation.public());
         assert_eq!((Some(found.ends), found.ends - found.made), (printed.ends, VALID.as_secs()));
         assert_eq!(first(dir.path(), GroupId(7)).unwrap(), None);
-        // One of before had no end.
+        // The older format had no end.
         fs::write(path(dir.path(), group), [7; 32]).unwrap();
         assert_eq!(first(dir.path(), group).unwrap(), None);
     }

@@ -1,6 +1,6 @@
-//! What takes long: jobs beside the core, each a value that has all it needs, and what comes of each, another value.
+//! Jobs: slow work beside the core. A job is a value with all it needs, and its result is another value.
 //!
-//! A job knows nothing of who started it; what it comes to waits until the core takes it in.
+//! A job does not know who started it; its result waits until the core takes it in.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use net::shutdown::Shutdown;
 use tokio::task::JoinSet;
 
 use super::feeds::{Renewed, Renewing};
-use super::following::{Heard, Hearing};
+use super::following::{Pulled, Pulling};
 use super::links::{Read, Reading};
 use super::measuring::Calling;
 use super::publishing::{Committed, Committing, Drafted, Drafting};
 use super::space::{Outcome, Work};
 use super::spaces::{Opened, Opening, Removing};
 use super::verifying::{Verified, Verifying};
-use super::watching::{Checking, Found};
+use super::watching::{CheckResult, Checking};
 use crate::id::MemberId;
 use crate::tree::publish::Draft;
 use crate::version::Namespace;
 
-/// At the end jobs get so long.
+/// Time that jobs get at the end.
 const END: Duration = Duration::from_secs(5);
 
-/// What is to be done.
+/// Work to do.
 #[derive(Debug)]
 pub(super) enum Job {
     /// Write chunks of a tree or collection, or switch to a version.
@@ -32,56 +32,56 @@ pub(super) enum Job {
     Read(Reading),
     /// Call a member.
     Call(Calling),
-    /// See whether changes of a tree are heard of.
+    /// Check whether a tree is watched.
     Check(Checking),
-    /// Make a draft.
+    /// Make a draft of a version.
     Draft(Drafting),
-    /// Give one up.
+    /// Discard a draft.
     Discard(Box<Draft>),
-    /// Have readers see one.
+    /// Make readers see a draft.
     Commit(Box<Committing>),
-    /// Ask the feed of a collection.
-    Hear(Box<Hearing>),
-    /// Have the feed that is served of one say what is new.
+    /// Pull the feed of a collection.
+    Pull(Box<Pulling>),
+    /// Renew the served feed of a collection.
     Renew(Renewing),
-    /// Read trees.
+    /// Verify trees.
     Verify(Verifying),
-    /// Remove what is old.
+    /// Remove old generations.
     Remove(Removing),
-    /// Let others at a tree, or no more.
+    /// Change others' access to a tree.
     Open(Opening),
 }
 
-/// What a job has come to.
+/// Result of a job.
 #[derive(Debug)]
 pub(super) enum Done {
     /// Of [`Job::Space`].
     Space(Namespace, Outcome),
     /// Of [`Job::Read`].
     Read(Read),
-    /// A call went out, or not.
+    /// Result of [`Job::Call`]: whether the call to this member was sent.
     Called(MemberId, bool),
     /// Of [`Job::Check`].
-    Checked(Found),
+    Checked(CheckResult),
     /// Of [`Job::Draft`].
     Drafted(Drafted),
     /// Of [`Job::Commit`].
     Committed(Committed),
-    /// Of [`Job::Hear`].
-    Heard(Heard),
+    /// Of [`Job::Pull`].
+    Pulled(Pulled),
     /// Of [`Job::Renew`].
     Renewed(Renewed),
     /// Of [`Job::Verify`].
     Verified(Verified),
-    /// What was old is gone, but for so many generations.
+    /// Result of [`Job::Remove`]: how many old generations are left.
     Removed(Namespace, usize),
-    /// What was begun is gone.
+    /// Result of [`Job::Discard`].
     Discarded,
     /// Of [`Job::Open`].
     Opened(Opened),
 }
 
-/// All jobs that are under way.
+/// All running jobs.
 #[derive(Debug)]
 pub(super) struct Jobs {
     all: JoinSet<Done>,
@@ -90,12 +90,12 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// None yet; `stop` is what jobs have that are to end early.
+    /// Returns an empty set; `stop` tells jobs to end early.
     pub(super) fn new(stop: Shutdown) -> Self {
         Self { all: JoinSet::new(), stop }
     }
 
-    /// Has a job done, beside all others.
+    /// Starts a job beside all others.
     pub(super) fn start(&mut self, job: Job) {
         match job {
             Job::Call(it) => {
@@ -104,8 +104,8 @@ impl Jobs {
                     Done::Called(member, is_sent)
                 });
             }
-            Job::Hear(it) => {
-                self.all.spawn(async { Done::Heard(it.run().await) });
+            Job::Pull(it) => {
+                self.all.spawn(async { Done::Pulled(it.run().await) });
             }
             Job::Space(of, work) => self.block(|| Done::Space(of, work.run())),
             Job::Read(it) => self.block(|| Done::Read(it.run())),
@@ -126,12 +126,12 @@ impl Jobs {
         }
     }
 
-    /// Does what blocks on a thread for that.
+    /// Runs blocking work on a thread for it.
     fn block(&mut self, job: impl FnOnce() -> Done + Send + 'static) {
         self.all.spawn_blocking(job);
     }
 
-    /// What the next one has come to; none while there is none.
+    /// Returns the result of the next job that ends; none if no job runs.
     pub(super) async fn next(&mut self) -> Option<Done> {
         loop {
             match self.all.join_next().await? {
@@ -141,12 +141,12 @@ impl Jobs {
         }
     }
 
-    /// Ends all of them, and waits for that for some seconds.
+    /// Ends all jobs, and waits for some seconds.
     pub(super) async fn end(&mut self) {
         self.stop.start();
         let ended = async { while self.all.join_next().await.is_some() {} };
         if tokio::time::timeout(END, ended).await.is_err() {
-            tracing::warn!("what is done on disk has not ended in time; it is done again");
+            tracing::warn!("work on disk has not ended in time; it is repeated at the next start");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The links that are up, what is to go over them, and whose are let in.
+//! The links that are up, the data to send over them, and the keys that may connect.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
@@ -14,31 +14,31 @@ use crate::id::MemberId;
 use crate::limit::Bucket;
 use crate::link::frame::Reason;
 use crate::link::queue::CLASSES;
-use crate::link::{Command, Known, Limit, Link, Neighbor, SendError};
+use crate::link::{Command, KeyCheck, Limit, Link, Neighbor, SendError};
 use crate::message::{Message, Request};
 use crate::status::LinkStatus;
 use crate::tree::generation::LastFile;
 use crate::tree::store::Store;
 use crate::version::{Hash, Name};
 
-/// A link to somebody who is no neighbor is kept so long.
+/// Time for which a link to a member that is no neighbor is kept.
 const SPARE: Duration = Duration::from_mins(2);
-/// Most links of those who are no members.
+/// Most links to others than members.
 const STRANGERS_MAX: usize = 32;
 
-/// Whose links are let in.
+/// The keys that may connect.
 #[derive(Debug, Default)]
 struct Door {
     /// The keys of all members.
     keys: HashSet<[u8; 32]>,
-    /// Whom all groups deny: who is denied by some may be about to join another.
+    /// The members that all groups deny: a member denied by some may be about to join another.
     denied: HashSet<MemberId>,
-    /// How many links there are to those who are no members.
+    /// Count of links to others than members.
     strangers: usize,
 }
 
 impl Door {
-    /// Lets in members, and so many strangers: who is to join comes as one.
+    /// Admits members, and a bounded count of strangers: new members come as such.
     fn check(&self, key: &[u8; 32]) -> Result<(), Reason> {
         if self.keys.contains(key) {
             Ok(())
@@ -52,18 +52,18 @@ impl Door {
     }
 }
 
-/// A link that is up, and what is to go over it.
+/// A link that is up, with its requests.
 #[derive(Debug)]
 struct Linked {
     link: Link,
     serving: Serving,
     since: Duration,
-    /// Whether it is to a member, so that the content goes over it.
+    /// Whether it is to a member, so that content goes over it.
     is_member: bool,
 }
 
 impl Linked {
-    /// Sends what is ready, as far as the link takes it; returns what is to be read then.
+    /// Sends ready chunks, as far as the link takes them; returns the next batch to read.
     fn next_batch(&mut self) -> Option<Batch> {
         while let Some(ready) = self.serving.pop() {
             let class = usize::from(ready.priority).min(CLASSES - 1);
@@ -81,7 +81,7 @@ impl Linked {
     }
 }
 
-/// Chunks that a neighbor has asked for, those at hand among them: the others are to be read.
+/// Job: read the chunks that a neighbor has requested and that are not in memory.
 #[derive(Debug)]
 pub(super) struct Reading {
     member: MemberId,
@@ -90,7 +90,7 @@ pub(super) struct Reading {
     chunks: Vec<(Hash, Option<Bytes>)>,
 }
 
-/// What came of a [`Reading`].
+/// Result of a [`Reading`].
 #[derive(Debug)]
 pub(super) struct Read {
     member: MemberId,
@@ -99,7 +99,7 @@ pub(super) struct Read {
 }
 
 impl Reading {
-    /// Reads what is not at hand, if there is anywhere to read it from. Blocks.
+    /// Reads the chunks that are not in memory, if there is a store. Blocks.
     pub(super) fn run(self) -> Read {
         let Self { member, batch, store, chunks } = self;
         let mut opened = LastFile::default();
@@ -121,9 +121,9 @@ impl Reading {
 pub(super) struct Links {
     all: BTreeMap<MemberId, Linked>,
     door: Arc<RwLock<Door>>,
-    /// Of each other site, what all links to it share.
+    /// By other site: the limit that all links to it share.
     site_limits: BTreeMap<Name, Limit>,
-    /// For the hub, in order.
+    /// Commands for the hub, in order.
     to_hub: VecDeque<Command>,
     commands: mpsc::Sender<Command>,
 }
@@ -139,8 +139,8 @@ impl Links {
         }
     }
 
-    /// Says whose links are let in.
-    pub(super) fn known(&self) -> Known {
+    /// Returns the check of keys that may connect.
+    pub(super) fn key_check(&self) -> KeyCheck {
         let door = self.door.clone();
         Arc::new(move |key| door.read().unwrap_or_else(PoisonError::into_inner).check(key))
     }
@@ -149,13 +149,13 @@ impl Links {
         self.door.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has others be let in from now on: those with these keys, and strangers but for those who are denied.
+    /// Sets the keys that may connect; strangers may too, unless they are denied.
     pub(super) fn let_in(&self, keys: HashSet<[u8; 32]>, denied: HashSet<MemberId>) {
         let mut door = self.door();
         (door.keys, door.denied) = (keys, denied);
     }
 
-    /// Counts those who may want to join.
+    /// Counts the links to others than members.
     fn count_strangers(&self) {
         self.door().strangers = self.all.values().filter(|it| !it.is_member).count();
     }
@@ -164,7 +164,7 @@ impl Links {
         self.all.contains_key(&member)
     }
 
-    /// Whether this is the link to its member: it may have been replaced by another.
+    /// Returns whether this is the present link to its member; another may have replaced it.
     pub(super) fn has(&self, link: &Link) -> bool {
         self.all.get(&link.member()).is_some_and(|it| it.link == *link)
     }
@@ -188,7 +188,7 @@ impl Links {
         self.count_strangers();
     }
 
-    /// Takes in that a link is down; returns whether it was the one to its member.
+    /// Takes in that a link is down; returns whether it was the present one to its member.
     pub(super) fn remove(&mut self, link: &Link) -> bool {
         let is_it = self.has(link);
         if is_it {
@@ -198,7 +198,7 @@ impl Links {
         is_it
     }
 
-    /// Takes in who is a member now; returns for whom that is new, or over.
+    /// Updates which links are to members; returns the changes.
     pub(super) fn set_members(
         &mut self,
         is_member: impl Fn(MemberId) -> bool,
@@ -214,7 +214,7 @@ impl Links {
         changed
     }
 
-    /// Sets all limits anew; `site` says whose is which.
+    /// Sets all limits anew; `site` returns the site of a member.
     pub(super) fn limit_all<'a>(
         &mut self,
         site: impl Fn(MemberId) -> Option<&'a Name>,
@@ -233,7 +233,7 @@ impl Links {
         linked.inspect(|it| it.link.close(reason)).is_some()
     }
 
-    /// Closes links that nobody needs.
+    /// Closes links that are not needed.
     pub(super) fn close_spare(&self, needed: &HashSet<MemberId>, now: Duration) {
         for (member, linked) in &self.all {
             if !needed.contains(member) && linked.since + SPARE <= now {
@@ -242,37 +242,37 @@ impl Links {
         }
     }
 
-    /// Finds out how much goes over a link.
+    /// Starts a probe of a link's bandwidth.
     pub(super) fn probe(&self, member: MemberId, round_trip: Duration) {
         if let Some(linked) = self.all.get(&member) {
             linked.link.probe(round_trip);
         }
     }
 
-    /// Has a link made, once.
+    /// Makes a link once.
     pub(super) fn connect(&mut self, neighbor: Neighbor) {
         self.to_hub.push_back(Command::Once(neighbor));
     }
 
-    /// Has there be links to these.
+    /// Sets the neighbors to keep links with.
     pub(super) fn want(&mut self, neighbors: Vec<Neighbor>) {
         self.to_hub.push_back(Command::Want(neighbors));
     }
 
-    /// Tells the hub.
-    pub(super) async fn tell_hub(&mut self) {
+    /// Sends the commands to the hub.
+    pub(super) async fn send_commands(&mut self) {
         while let Some(command) = self.to_hub.pop_front() {
-            // The hub ends only with this, or before it.
+            // The hub ends only with this member, or before it.
             let _ = self.commands.send(command).await;
         }
     }
 
-    /// Sends a message that is no chunk.
+    /// Sends a message that is not a chunk.
     pub(super) fn send(&self, to: MemberId, bytes: Bytes) {
         let Some(linked) = self.all.get(&to) else { return };
         match linked.link.send(bytes) {
             Ok(()) | Err(SendError::Down) => {}
-            // Whoever takes so little cannot be told anything; after a new link both begin anew.
+            // A member that reads so slowly misses messages; after a new link both begin anew.
             Err(error @ (SendError::Full | SendError::TooLong(_))) => {
                 tracing::warn!(member = %to, %error, "the link is closed");
                 linked.link.close(Reason::Full);
@@ -280,7 +280,7 @@ impl Links {
         }
     }
 
-    /// Takes in what a member asks for.
+    /// Takes in a request of a member.
     pub(super) fn handle_request(&mut self, from: MemberId, request: Request) {
         let Some(linked) = self.all.get_mut(&from) else { return };
         let over = linked.serving.ask(request);
@@ -289,7 +289,7 @@ impl Links {
         }
     }
 
-    /// Sends these chunks no more.
+    /// Cancels the sending of these chunks.
     pub(super) fn unsend(&mut self, to: MemberId, chunks: &[Hash]) {
         let Some(linked) = self.all.get_mut(&to) else { return };
         linked.serving.cancel(chunks);
@@ -298,7 +298,7 @@ impl Links {
         }
     }
 
-    /// Sends a chunk that has come on to those who wait for it.
+    /// Sends a chunk that has come on to the members that wait for it.
     pub(super) fn pass_on(&mut self, hash: Hash, bytes: &Bytes, waiting: Vec<(MemberId, u8)>) {
         self.all.values_mut().for_each(|it| it.serving.handle_came(&hash));
         for (to, priority) in waiting {
@@ -308,7 +308,7 @@ impl Links {
         }
     }
 
-    /// Sends what neighbors wait for, as far as their links take it; returns what is to be read for them.
+    /// Sends requested chunks, as far as links take them; returns the reads for the others.
     pub(super) fn serve(&mut self, spaces: &Spaces) -> Vec<Reading> {
         let mut readings = Vec::new();
         for (member, linked) in &mut self.all {
@@ -317,7 +317,7 @@ impl Links {
                 let fresh = |it: &Hash| spaces.fresh(of, it).cloned();
                 let chunks: Vec<(Hash, Option<Bytes>)> =
                     batch.chunks.iter().map(|it| (*it, fresh(it))).collect();
-                // What has come just now goes on as it is; a job would cost more than all else about it.
+                // Chunks in memory are sent at once: a job would cost more than the rest of the work.
                 if chunks.iter().all(|it| it.1.is_some()) {
                     linked.serving.handle_found(&batch, chunks);
                     continue;
@@ -329,7 +329,7 @@ impl Links {
         readings
     }
 
-    /// Takes in what was read for a neighbor; returns what of that is not here, and who asked for it.
+    /// Takes in the chunks read for a neighbor; returns the neighbor and the request for the absent ones.
     pub(super) fn handle_read(&mut self, read: Read) -> Option<(MemberId, Request)> {
         let Read { member, batch, chunks } = read;
         let absent = self.all.get_mut(&member)?.serving.handle_found(&batch, chunks);
@@ -352,7 +352,7 @@ impl Links {
     }
 }
 
-/// What a link to a member of this site is paid from; `shared` has what all links to a site share.
+/// Returns the limits of a link to a member of this site; `shared` has those that all links to a site share.
 fn limits(shared: &mut BTreeMap<Name, Limit>, site: Option<&Name>, config: &Config) -> Vec<Limit> {
     let bucket = |rate: u64| Arc::new(Mutex::new(Bucket::new(rate, (rate / 8).max(64 << 10))));
     let mut limits: Vec<Limit> = config.link_rate.map(bucket).into_iter().collect();

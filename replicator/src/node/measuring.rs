@@ -1,4 +1,4 @@
-//! Null calls that are under way: each is answered, or counts as not answered.
+//! Null calls under way: each is answered, or counts as unanswered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,50 +8,50 @@ use crate::id::{GroupId, MemberId};
 use crate::link::call::ANSWER_MAX;
 use crate::link::{Caller, Link};
 
-/// Calls, one after another, of which the shortest round trip counts: what is busy here or there adds to it.
+/// Calls for one measurement, of which the shortest round trip counts: load at either end lengthens the others.
 const CALLS: u32 = 3;
-/// Who has no link yet is connected to first; if that takes so long, it does not answer.
+/// Time to connect to a member without a link; after it, the member counts as not answering.
 const CONNECT_MAX: Duration = Duration::from_secs(15);
 
-/// A call that is under way.
+/// A call under way.
 #[derive(Debug)]
 struct Call {
     groups: BTreeSet<GroupId>,
     is_probing: bool,
     until: Duration,
-    /// How many are still to be answered.
+    /// How many answers are missing.
     left: u32,
     shortest: Duration,
 }
 
-/// All calls that are under way.
+/// All calls under way.
 #[derive(Debug)]
 pub(super) struct Measuring {
     caller: Arc<Caller>,
     calls: BTreeMap<MemberId, Call>,
 }
 
-/// What is to be done next about a member that is measured.
+/// Next step of a measurement.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// Make a link: a probe needs one, and so does a call that has no key yet.
+    /// Make a link: a probe needs one, and so does a call without a key.
     Connect,
-    /// Call it: see [`Measuring::calling`].
+    /// Call the member: see [`Measuring::calling`].
     Call,
-    /// Take in what was measured.
+    /// Take in the result.
     Take(Measured),
 }
 
-/// All calls to a member were answered.
+/// Result of a measurement, after the last answer.
 #[derive(Debug)]
 pub(super) struct Measured {
-    /// Who wanted to know.
+    /// The groups that measure it.
     pub(super) groups: BTreeSet<GroupId>,
     pub(super) is_probing: bool,
     pub(super) shortest: Duration,
 }
 
-/// A call that is to be made.
+/// Job: make a call.
 #[derive(Debug)]
 pub(super) struct Calling {
     caller: Arc<Caller>,
@@ -60,7 +60,7 @@ pub(super) struct Calling {
 }
 
 impl Calling {
-    /// Makes it, and returns to whom, and whether it went out. Where a name is to be looked up, that takes a while.
+    /// Makes the call; returns the member and whether the call was sent. Looking up a name takes a while.
     pub(super) async fn run(self) -> (MemberId, bool) {
         let found = tokio::net::lookup_host(&self.address).await;
         let address = found.ok().and_then(|mut it| it.next());
@@ -103,12 +103,12 @@ impl Measuring {
         if call.is_probing && !is_linked { Next::Connect } else { Next::Call }
     }
 
-    /// The call to a member at this address.
+    /// Returns the call to a member at this address.
     pub(super) fn calling(&self, member: MemberId, address: String) -> Calling {
         Calling { caller: self.caller.clone(), member, address }
     }
 
-    /// A call went out, or not.
+    /// Takes in whether a call was sent.
     pub(super) fn handle_called(
         &mut self,
         member: MemberId,
@@ -120,11 +120,11 @@ impl Measuring {
         if is_sent {
             call.until = now + ANSWER_MAX;
         }
-        // There is no key to call it with before there was a link.
+        // Without a link so far, there is no key to call with.
         (!is_sent && !is_linked).then_some(Next::Connect)
     }
 
-    /// There is a link to somebody who may be waited for.
+    /// Takes in a link to a member that may be waiting for its call.
     pub(super) fn handle_linked(&mut self, link: &Link, now: Duration) -> Option<Next> {
         self.caller.handle_up(link);
         let call = self.calls.get_mut(&link.member())?;
@@ -149,12 +149,12 @@ impl Measuring {
         Some(Next::Take(Measured { groups, is_probing, shortest }))
     }
 
-    /// No link could be made.
+    /// Takes in that no link could be made.
     pub(super) fn handle_unreachable(&mut self, member: MemberId) {
         self.calls.remove(&member);
     }
 
-    /// Gives up calls that were not answered; returns who wanted to know.
+    /// Drops unanswered calls; returns the groups that measured.
     pub(super) fn poll_late(&mut self, now: Duration) -> Vec<(MemberId, BTreeSet<GroupId>)> {
         let late = self.calls.extract_if(.., |_, it| it.until <= now);
         late.map(|(member, call)| (member, call.groups)).collect()

@@ -1,4 +1,4 @@
-//! What an administrator may want to read: the last few things that happened, and what is wrong.
+//! Notes for the administrator: the last events and problems.
 //!
 //! Sans-I/O.
 
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 /// Most notes that are kept.
 const NOTES_MAX: usize = 100;
-/// What is said again within this time is counted, and not noted anew.
+/// A note with the same text within this time is counted, and not added.
 const AGAIN: Duration = Duration::from_mins(10);
 
-/// Something that happened.
+/// An event or a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Note {
     pub(super) text: String,
-    /// When it happened first, and last.
+    /// First and last time of it.
     pub(super) first: Duration,
     pub(super) last: Duration,
     pub(super) count: u64,
@@ -28,7 +28,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// Notes and logs something.
+    /// Adds and logs a note.
     pub(super) fn add(&mut self, text: String, now: Duration) {
         self.total += 1;
         let known = self.all.iter().position(|it| it.text == text && now < it.first + AGAIN);
@@ -44,12 +44,12 @@ impl Notes {
         self.all.push_back(Note { text, first: now, last: now, count: 1 });
     }
 
-    /// The newest first.
+    /// Returns the notes, the newest first.
     pub(super) fn newest(&self) -> impl Iterator<Item = &Note> {
         self.all.iter().rev()
     }
 
-    /// How often something was noted since the start.
+    /// Returns how many notes were added since the start, repeated ones included.
     pub(super) fn total(&self) -> u64 {
         self.total
     }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_again_is_counted_and_what_is_old_goes() {
+    fn repeated_notes_are_counted_and_the_oldest_are_dropped() {
         let mut notes = Notes::default();
         let at = Duration::from_secs;
         notes.add("a".to_owned(), at(0));

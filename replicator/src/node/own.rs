@@ -1,28 +1,27 @@
-//! What a member is, whatever it is in: its key, its settings, its data directory, its clock.
+//! The member itself, apart from its groups and trees: its key, settings, data directory and clock.
 
-use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use net::identity::Identity;
 
-use super::kept::Kept;
+use super::state_files::StateFiles;
 use crate::config::Config;
 use crate::error::Error;
 use crate::id::{GroupId, MemberId};
 use crate::tree::passage::make_private;
 use crate::version::{Name, Namespace};
 
-/// A member, without all that it is about.
+/// The member's key, settings, data directory and clock.
 pub(super) struct Own {
-    /// One process has the data.
-    _lock: File,
+    /// Only one process may use the data.
+    _lock: disk::lock::Lock,
     pub(super) identity: Arc<Identity>,
     pub(super) me: MemberId,
     pub(super) config: Arc<Config>,
-    pub(super) kept: Kept,
+    pub(super) files: StateFiles,
     started: Instant,
-    /// In Unix milliseconds.
+    /// Unix time of the start, in milliseconds.
     pub(super) started_ms: u64,
 }
 
@@ -31,38 +30,38 @@ impl Own {
     ///
     /// # Errors
     ///
-    /// It cannot be used, or is in use.
+    /// The directory cannot be used, or is in use.
     pub(super) fn open(config: Config, started: Instant) -> Result<Self, Error> {
         let data = &config.daemon.data;
         if !data.exists() {
             make_private(data)?;
         }
-        // Two members of one key would contradict each other.
+        // Two members with one key would contradict each other.
         let lock = disk::lock::take(data).map_err(crate::tree::error::Error::from)?;
-        let kept = Kept::open(data)?;
+        let files = StateFiles::open(data)?;
         let identity = Arc::new(Identity::load_or_create(data)?);
         let (me, started_ms) = (MemberId::of(&identity.public()), net::clock::now_ms());
         let config = Arc::new(config);
-        Ok(Self { _lock: lock, identity, me, config, kept, started, started_ms })
+        Ok(Self { _lock: lock, identity, me, config, files, started, started_ms })
     }
 
-    /// How long it has run.
+    /// Returns the time since the start.
     pub(super) fn now(&self) -> Duration {
         net::clock::monotonic().saturating_duration_since(self.started)
     }
 
-    /// Its public key.
+    /// Returns its public key.
     pub(super) fn key(&self) -> [u8; 32] {
         self.identity.public()
     }
 
-    /// A tree or collection of its own.
+    /// Returns the namespace of an own tree or collection.
     pub(super) fn namespace(&self, name: &Name) -> Namespace {
         Namespace { origin: self.me, name: name.clone() }
     }
 
-    /// The group of this name; if none is said, the only one.
-    pub(super) fn group_named(&self, name: Option<&Name>) -> Result<(GroupId, Name), String> {
+    /// Returns the group of this name; without a name, the only one.
+    pub(super) fn group_by_name(&self, name: Option<&Name>) -> Result<(GroupId, Name), String> {
         let mut named = self.config.groups.iter().map(|it| &it.entry);
         let found = match name {
             Some(name) => named.find(|it| it.name() == name),
@@ -73,7 +72,7 @@ impl Own {
         Ok((entry.group(&self.key()), entry.name().clone()))
     }
 
-    /// What a group is called in the settings.
+    /// Returns the name of a group in the settings.
     pub(super) fn group_name(&self, id: GroupId) -> String {
         let key = self.key();
         let named = self.config.groups.iter().find(|it| it.entry.group(&key) == id);

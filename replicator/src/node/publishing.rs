@@ -1,5 +1,4 @@
-//! How a directory of this member's own becomes a version: a draft of it is made and, if that is anything new, signed
-//! and committed.
+//! Publishing: jobs that make a draft of an own directory and, if it is new, sign and commit it as a version.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,56 +15,56 @@ use crate::tree::publish::{Draft, Publishing};
 use crate::tree::store::Store;
 use crate::version::{Kind, Name, Namespace, Number, Version};
 
-/// Most problems that are answered by name.
+/// Most problems that are listed by name.
 const PROBLEMS_MAX: usize = 100;
 
-/// What is to be published.
+/// A source to publish.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct OwnSource {
     pub(super) name: Name,
     pub(super) kind: Kind,
     directory: PathBuf,
     publishing: Publishing,
 }
 
-impl Source {
+impl OwnSource {
     pub(super) fn tree(tree: TreeConfig, accepts_loss: bool) -> Self {
         let publishing = Publishing { leaves_out: tree.skip_problems, accepts_loss };
         Self { name: tree.name, kind: Kind::Tree, directory: tree.directory, publishing }
     }
 
-    /// The folder with the log of a collection.
+    /// Returns the source for the log folder of a collection.
     pub(super) fn log(name: Name, directory: PathBuf) -> Self {
-        // A log that is begun anew, or folded, has fewer files.
+        // A log that was restarted or folded has fewer files.
         let publishing = Publishing { leaves_out: false, accepts_loss: true };
         Self { name, kind: Kind::Collection, directory, publishing }
     }
 }
 
-/// What is answered to who waits for it.
+/// Answer to the waiting caller.
 pub(super) type Answer = Result<Published, String>;
 
-/// Who waits for it.
+/// Receiver of the answer.
 #[derive(Debug)]
 pub(super) enum Reply {
-    /// Nobody: it is looked at by itself.
+    /// Nobody: a change of the tree started it.
     Nobody,
-    /// Somebody asked.
-    Asked(oneshot::Sender<Answer>),
-    /// It is the log of a collection.
+    /// The caller of a command.
+    Caller(oneshot::Sender<Answer>),
+    /// The follower of the collection's feed.
     Follower,
 }
 
-/// A draft is to be made.
+/// Job: make a draft.
 #[derive(Debug)]
 pub(super) struct Drafting {
-    source: Source,
+    source: OwnSource,
     of: Namespace,
     store: Arc<Store>,
     reply: Reply,
 }
 
-/// A draft has been made, or not.
+/// Result of a [`Drafting`].
 #[derive(Debug)]
 pub(super) struct Drafted {
     of: Namespace,
@@ -73,18 +72,18 @@ pub(super) struct Drafted {
     reply: Reply,
 }
 
-/// What is to be done about a draft.
+/// Decision on a draft.
 #[derive(Debug)]
 pub(super) enum Judged {
-    /// It is new.
+    /// It is new: commit it.
     New(Box<Committing>),
-    /// It is what readers see.
+    /// Readers see the same already.
     Same(Box<Draft>, Published, Reply),
-    /// There is none.
+    /// There is no draft.
     Failed(String, Reply),
 }
 
-/// A draft is to become the version that readers see.
+/// Job: make a draft the version that readers see.
 #[derive(Debug)]
 pub(super) struct Committing {
     draft: Draft,
@@ -93,7 +92,7 @@ pub(super) struct Committing {
     reply: Reply,
 }
 
-/// A draft is what readers see, or not.
+/// Result of a [`Committing`].
 #[derive(Debug)]
 pub(super) struct Committed {
     pub(super) version: Version,
@@ -102,14 +101,14 @@ pub(super) struct Committed {
 }
 
 impl Drafting {
-    /// Of what is to be published in this store.
-    pub(super) fn new(source: Source, of: Namespace, store: Arc<Store>, reply: Reply) -> Self {
+    /// Returns the job for a source in this store.
+    pub(super) fn new(source: OwnSource, of: Namespace, store: Arc<Store>, reply: Reply) -> Self {
         Self { source, of, store, reply }
     }
 
-    /// Makes it. Blocks.
+    /// Makes the draft. Blocks.
     pub(super) fn run(self) -> Drafted {
-        let Self { source: Source { kind, directory, publishing, .. }, of, store, reply } = self;
+        let Self { source: OwnSource { kind, directory, publishing, .. }, of, store, reply } = self;
         let hidden = match kind {
             Kind::Tree => Ok(()),
             Kind::Collection => passage::hide(&directory, passage::FILE, true),
@@ -120,17 +119,17 @@ impl Drafting {
 }
 
 impl Drafted {
-    /// Of what.
+    /// Returns the namespace of the draft.
     pub(super) fn of(&self) -> &Namespace {
         &self.of
     }
 
-    /// Signs a version of it if it is not what readers see, which is `held`.
+    /// Signs a version of the draft if it differs from the version that readers see, which is `held`.
     pub(super) fn judge(self, held: Option<Number>, flood: &Flood, identity: &Identity) -> Judged {
         let Self { of, made, reply } = self;
         let draft = match made {
             Ok(draft) => draft,
-            Err(error) => return Judged::Failed(said(&error), reply),
+            Err(error) => return Judged::Failed(describe(&error), reply),
         };
         let present = held.filter(|_| !draft.is_changed());
         let number = present.unwrap_or_else(|| next_number(&of, held, flood));
@@ -156,21 +155,21 @@ impl Drafted {
 }
 
 impl Committing {
-    /// Commits it. Blocks.
+    /// Commits the draft. Blocks.
     pub(super) fn run(self) -> Committed {
         let Self { draft, version, answer, reply } = self;
-        let made = draft.commit(&version).map(|_| answer).map_err(|error| said(&error));
+        let made = draft.commit(&version).map(|_| answer).map_err(|error| describe(&error));
         Committed { version, made, reply }
     }
 }
 
-/// The number of the next version: above all that anybody knows of. What this member does not have itself any more was
-/// of an epoch that has ended.
+/// Returns the number of the next version, above all known ones. If this member no longer holds the newest
+/// version, a new epoch begins.
 fn next_number(of: &Namespace, held: Option<Number>, flood: &Flood) -> Number {
     let known = flood.newest(of).map(|it| it.number);
     let spoilt = flood.contradiction(of).map(|it| it.0.number);
     match known.max(held).max(spoilt) {
-        // Whoever has lost everything begins above what it had, unless its clock goes back.
+        // A member that has lost everything begins above its old numbers, unless its clock goes back.
         None => Number { epoch: net::clock::now_ms() / 1_000, sequence: 1 },
         Some(last) if Some(last) == held && spoilt.is_none_or(|it| it.epoch < last.epoch) => {
             Number { sequence: last.sequence + 1, ..last }
@@ -179,8 +178,8 @@ fn next_number(of: &Namespace, held: Option<Number>, flood: &Flood) -> Number {
     }
 }
 
-/// What is wrong, with the first few things that cannot be replicated.
-fn said(error: &Error) -> String {
+/// Describes an error, with the first entries that cannot be replicated.
+fn describe(error: &Error) -> String {
     let problems = match error {
         Error::Problems(problems) => problems,
         Error::Log(_) => {
@@ -188,10 +187,10 @@ fn said(error: &Error) -> String {
         }
         _ => return error.to_string(),
     };
-    let mut said = format!("{} things cannot be replicated:", problems.count);
+    let mut text = format!("{} entries cannot be replicated:", problems.count);
     for it in problems.listed.iter().take(PROBLEMS_MAX) {
-        said.push_str(&format!("\n  {}: {}", it.path.display(), it.reason));
+        text.push_str(&format!("\n  {}: {}", it.path.display(), it.reason));
     }
-    said.push_str("\nchange them, or say `skip_problems = true` in the settings' [[tree]] to publish without them");
-    said
+    text.push_str("\nchange them, or set `skip_problems = true` in the settings' [[tree]] to publish without them");
+    text
 }

@@ -1,7 +1,7 @@
-//! What one neighbor has asked for, and has not been sent yet.
+//! Serving: the requests of one neighbor that are not answered yet.
 //!
-//! Chunks are read a few at a time, as late as possible: the more urgent ones, also of those that were asked for
-//! later, go first.
+//! Chunks are read a few at a time, as late as possible, so that more urgent ones go first, even if they were
+//! requested later.
 //!
 //! Sans-I/O.
 
@@ -12,12 +12,12 @@ use bytes::Bytes;
 use crate::message::Request;
 use crate::version::{Hash, Namespace, Number};
 
-/// Most chunks that a neighbor may have asked for at once.
+/// Most chunks that a neighbor may request at once.
 pub(crate) const ASKED_MAX: usize = 4_096;
-/// So many chunks are read at once.
+/// Most chunks that are read at once.
 const READ_MAX: usize = 32;
 
-/// Chunks of one version that were asked for.
+/// Requested chunks of one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Batch {
     pub(crate) namespace: Namespace,
@@ -27,7 +27,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// The same as a request for these.
+    /// Returns the same request for these chunks.
     pub(crate) fn request(&self, chunks: &[Hash]) -> Request {
         let Self { namespace, number, priority, .. } = self.clone();
         Request { namespace, number, priority, chunks: chunks.to_vec() }
@@ -42,20 +42,20 @@ pub(crate) struct Ready {
     pub(crate) bytes: Bytes,
 }
 
-/// What a neighbor waits for from here.
+/// A neighbor's requests.
 #[derive(Debug, Default)]
 pub(crate) struct Serving {
     asked: BTreeMap<u8, VecDeque<(Namespace, Number, Hash)>>,
     count: usize,
     ready: VecDeque<Ready>,
-    /// What is being read.
+    /// Chunks that are being read.
     reading: Option<Vec<Hash>>,
-    /// What of it has come while it was being looked for.
+    /// Those of them that came while they were being read.
     came: Vec<Hash>,
 }
 
 impl Serving {
-    /// Takes in what is asked for; returns what is too much.
+    /// Takes in a request; returns the chunks above the bound.
     pub(crate) fn ask(&mut self, request: Request) -> Vec<Hash> {
         let Request { namespace, number, priority, mut chunks } = request;
         let room = ASKED_MAX.saturating_sub(self.count).min(chunks.len());
@@ -69,7 +69,7 @@ impl Serving {
         over
     }
 
-    /// Takes back what was asked for.
+    /// Cancels requested chunks.
     pub(crate) fn cancel(&mut self, chunks: &[Hash]) {
         let is_left = |it: &Hash| !chunks.contains(it);
         self.asked.retain(|_, queue| {
@@ -80,7 +80,7 @@ impl Serving {
         self.ready.retain(|it| is_left(&it.hash));
     }
 
-    /// Puts a chunk where it is sent next, behind those that wait already.
+    /// Queues a chunk for sending, after those that wait already.
     pub(crate) fn push(&mut self, ready: Ready) {
         self.ready.push_back(ready);
     }
@@ -90,12 +90,12 @@ impl Serving {
         self.ready.push_front(ready);
     }
 
-    /// The next chunk to send.
+    /// Returns the next chunk to send.
     pub(crate) fn pop(&mut self) -> Option<Ready> {
         self.ready.pop_front()
     }
 
-    /// What is to be read now: nothing while something is read, or waits to be sent.
+    /// Returns the next batch to read; none while one is read or waits to be sent.
     pub(crate) fn next_batch(&mut self) -> Option<Batch> {
         if self.reading.is_some() || !self.ready.is_empty() {
             return None;
@@ -117,14 +117,14 @@ impl Serving {
         Some(Batch { namespace, number, priority, chunks })
     }
 
-    /// A chunk has come to this member.
+    /// Takes in that a chunk has come to this member.
     pub(crate) fn handle_came(&mut self, hash: &Hash) {
         if self.reading.as_ref().is_some_and(|it| it.contains(hash)) {
             self.came.push(*hash);
         }
     }
 
-    /// What was to be read has been, as far as it is here; returns what of it is not.
+    /// Takes in the chunks of a batch; returns those that are not here.
     pub(crate) fn handle_found(
         &mut self,
         batch: &Batch,
@@ -140,8 +140,8 @@ impl Serving {
         self.handle_read(batch, absent)
     }
 
-    /// What was to be read has been, but for these; returns what of them is not here. What has come just then is
-    /// looked for once more.
+    /// Ends a batch with these absent chunks; returns those that are not here. Chunks that came during the
+    /// reading are requested again.
     pub(crate) fn handle_read(&mut self, batch: &Batch, absent: Vec<Hash>) -> Vec<Hash> {
         self.reading = None;
         let came = std::mem::take(&mut self.came);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_more_urgent_goes_first_and_one_batch_at_a_time() {
+    fn urgent_chunks_go_first_and_one_batch_at_a_time() {
         let mut serving = Serving::default();
         assert_eq!(serving.ask(request(3, 0..40)), []);
         assert_eq!(serving.ask(request(1, 100..102)), []);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_while_it_is_looked_for_is_looked_for_again() {
+    fn chunks_that_come_while_they_are_read_are_read_again() {
         let mut serving = Serving::default();
         serving.ask(request(0, 0..3));
         let batch = serving.next_batch().unwrap();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_said_and_what_is_taken_back_is_gone() {
+    fn chunks_above_the_bound_are_returned_and_canceled_ones_are_not_sent() {
         let mut serving = Serving::default();
         for _ in 0..ASKED_MAX / 64 {
             assert_eq!(serving.ask(request(0, 0..64)), []);

@@ -1,5 +1,5 @@
-//! What this member publishes: trees by command, or as soon as a look at them shows a change (`watching`); the logs of
-//! collections when they have grown (`following`).
+//! Sources of this member's versions: trees, published by command or when they change (`watching`), and logs
+//! of collections, published when they have grown (`following`).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,8 +14,8 @@ use super::following::{self, Following};
 use super::job::Job;
 use super::notes::Notes;
 use super::own::Own;
-use super::publishing::{Answer, Reply, Source};
-use super::watching::{Found, Watching};
+use super::publishing::{Answer, OwnSource, Reply};
+use super::watching::{CheckResult, Watching};
 use crate::config::{Config, TreeConfig};
 use crate::version::Name;
 
@@ -24,21 +24,21 @@ use crate::version::Name;
 pub(super) struct Sources {
     pub(super) watching: Watching,
     pub(super) following: Following,
-    /// What is being published.
+    /// Names of sources that are being published.
     busy: BTreeSet<Name>,
 }
 
-/// What is to be done about some of it.
+/// A due task of a source.
 #[derive(Debug)]
-pub(super) enum Due {
-    /// Start this.
+pub(super) enum SourceTask {
+    /// Start this job.
     Start(Job),
-    /// Publish this.
-    Publish(Source, Reply),
+    /// Publish this source.
+    Publish(OwnSource, Reply),
 }
 
 impl Sources {
-    /// What the settings say; `stop` ends what is done about any of it.
+    /// Returns the sources of the settings; `stop` ends all their tasks.
     pub(super) fn new(own: &Own, client: Client, started: Instant, stop: &Shutdown) -> Self {
         let data = own.config.daemon.data.clone();
         let mut sources = Self {
@@ -56,9 +56,9 @@ impl Sources {
         self.following.set(&config.collections, now);
     }
 
-    /// Is notified once something has been heard of a tree.
-    pub(super) fn heard(&self) -> Arc<Notify> {
-        self.watching.heard()
+    /// Returns the notification of tree changes.
+    pub(super) fn tree_changes(&self) -> Arc<Notify> {
+        self.watching.changes()
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Duration> {
@@ -66,49 +66,49 @@ impl Sources {
         all.into_iter().flatten().min()
     }
 
-    /// What is due.
-    pub(super) fn poll(&mut self, now: Duration, notes: &mut Notes) -> Vec<Due> {
+    /// Returns the due tasks.
+    pub(super) fn poll(&mut self, now: Duration, notes: &mut Notes) -> Vec<SourceTask> {
         let mut due = Vec::new();
         for checking in self.watching.poll(now, notes) {
             if checking.is_long() {
-                due.push(Due::Start(Job::Check(checking)));
+                due.push(SourceTask::Start(Job::Check(checking)));
             } else {
                 due.extend(self.handle_checked(checking.run(), now, notes));
             }
         }
         due.extend(self.following.poll(now).into_iter().map(|it| match it {
-            following::Due::Hear(hearing) => Due::Start(Job::Hear(hearing)),
-            following::Due::Publish(source) => Due::Publish(source, Reply::Follower),
+            following::FollowTask::Pull(pulling) => SourceTask::Start(Job::Pull(pulling)),
+            following::FollowTask::Publish(source) => SourceTask::Publish(source, Reply::Follower),
         }));
         due
     }
 
-    /// It has been seen whether a tree is watched; returns what is due then.
+    /// Takes in whether a tree is watched; returns the task that is then due.
     pub(super) fn handle_checked(
         &mut self,
-        found: Found,
+        found: CheckResult,
         now: Duration,
         notes: &mut Notes,
-    ) -> Option<Due> {
+    ) -> Option<SourceTask> {
         let busy = &self.busy;
-        let looks = self.watching.handle_checked(found, |it| busy.contains(it), now, notes);
-        Some(Due::Publish(Source::tree(looks?, false), Reply::Nobody))
+        let walks = self.watching.handle_checked(found, |it| busy.contains(it), now, notes);
+        Some(SourceTask::Publish(OwnSource::tree(walks?, false), Reply::Nobody))
     }
 
-    /// What to publish for who has asked for it: a tree, by its name or its directory, or a collection, by its name. That
-    /// may be for later, or nothing: then they are told why.
+    /// Returns the task of publishing a tree, by its name or its directory, or a collection, by its name. If
+    /// it is done later or not at all, there is no task, and `reply` tells why.
     pub(super) fn ask(
         &mut self,
         tree: &str,
         accepts_loss: bool,
         reply: oneshot::Sender<Answer>,
         own: &Own,
-    ) -> Option<Due> {
+    ) -> Option<SourceTask> {
         let is_it = |it: &&TreeConfig| it.name.as_str() == tree || it.directory == Path::new(tree);
         let (reply, refused) = match own.config.trees.iter().find(is_it) {
             Some(tree) if !self.busy.contains(&tree.name) => {
-                let source = Source::tree(tree.clone(), accepts_loss);
-                return Some(Due::Publish(source, Reply::Asked(reply)));
+                let source = OwnSource::tree(tree.clone(), accepts_loss);
+                return Some(SourceTask::Publish(source, Reply::Caller(reply)));
             }
             Some(tree) => (reply, format!("{} is being published just now: try again", tree.name)),
             None => {
@@ -117,22 +117,22 @@ impl Sources {
                 (left, format!("{why} {tree:?} in the settings"))
             }
         };
-        // Who has gone away need not know.
+        // The caller may have gone away.
         drop(reply.send(Err(refused)));
         None
     }
 
-    /// Something is being published.
+    /// Records that a source is being published.
     pub(super) fn begin(&mut self, name: &Name) {
         self.busy.insert(name.clone());
     }
 
-    /// It is no more.
+    /// Records that it is no longer being published.
     pub(super) fn end(&mut self, name: &Name) {
         self.busy.remove(name);
     }
 
-    /// Says what has come of it: to who waits for it, or to the admin if something is wrong.
+    /// Reports the result: to the caller, or as a note if something is wrong.
     pub(super) fn answer(
         &mut self,
         name: &Name,
@@ -142,10 +142,10 @@ impl Sources {
         notes: &mut Notes,
     ) {
         match reply {
-            // Who has gone away need not know.
-            Reply::Asked(reply) => drop(reply.send(answer)),
+            // The caller may have gone away.
+            Reply::Caller(reply) => drop(reply.send(answer)),
             Reply::Follower => self.following.handle_published(name, answer, now, notes),
-            Reply::Nobody => self.watching.handle_looked(name, answer.err(), now, notes),
+            Reply::Nobody => self.watching.handle_walked(name, answer.err(), now, notes),
         }
     }
 }

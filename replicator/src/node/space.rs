@@ -1,4 +1,4 @@
-//! What a member does on disk for one namespace: one thing at a time, off the thread that decides.
+//! The disk's side of one namespace: one piece of work at a time, off the core's thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,33 +11,33 @@ use crate::tree::levels::Wanted;
 use crate::tree::store::Store;
 use crate::version::{Hash, Number, Version};
 
-/// So much is written at once, in bytes.
+/// Bytes that are written at once.
 const WRITE_BYTES: usize = 256 << 10;
 
 /// The disk's side of a namespace.
 #[derive(Debug)]
 pub(super) struct Space {
     store: Arc<Store>,
-    /// What is being fetched.
+    /// The version being fetched.
     version: Option<Version>,
-    /// How far; none before it is begun, and while a job has it.
+    /// Its progress; none before it is begun, and while a job has it.
     fetch: Option<Fetch>,
     /// Chunks that came and are not on disk yet.
     fresh: BTreeMap<Hash, Bytes>,
     queue: Vec<Hash>,
     queue_bytes: usize,
-    /// What was said to be wanted and has not come, of so many.
+    /// Requested chunks that have not come, and the count of those requested.
     open: BTreeSet<Hash>,
-    said: usize,
+    requested: usize,
     is_asking: bool,
     is_switching: bool,
     is_busy: bool,
 }
 
-/// What is to be done on disk. Blocks.
+/// Work on disk. Blocks.
 #[derive(Debug)]
 pub(super) enum Work {
-    /// Keep these chunks, then say what is wanted.
+    /// Write these chunks, then find which are wanted.
     Keep {
         store: Arc<Store>,
         puts: Vec<(Hash, Bytes)>,
@@ -45,15 +45,15 @@ pub(super) enum Work {
         fetch: Option<Fetch>,
         is_asking: bool,
     },
-    /// Have readers see what was fetched.
+    /// Make readers see the fetched version.
     Switch(Fetch),
 }
 
-/// What came of a job.
+/// Outcome of work.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// Of [`Work::Keep`].
-    Kept {
+    Written {
         put: Vec<Hash>,
         version: Option<Version>,
         fetch: Option<Fetch>,
@@ -64,11 +64,11 @@ pub(super) enum Outcome {
 }
 
 impl Work {
-    /// Does it.
+    /// Does the work.
     pub(super) fn run(self) -> Outcome {
         match self {
             Self::Keep { store, puts, version, mut fetch, is_asking } => {
-                // Their hashes were taken as they came.
+                // Their hashes were computed as they came.
                 let kept = store.put_all(puts.iter().map(|(hash, bytes)| (hash, &bytes[..])));
                 let asked = version.as_ref().filter(|_| is_asking);
                 let wanted = kept.and_then(|()| match asked {
@@ -76,7 +76,7 @@ impl Work {
                     None => Ok(None),
                 });
                 let put = puts.into_iter().map(|it| it.0).collect();
-                Outcome::Kept { put, version, fetch, wanted }
+                Outcome::Written { put, version, fetch, wanted }
             }
             Self::Switch(mut fetch) => {
                 let switched = fetch.switch().map(|it| it.is_some());
@@ -98,16 +98,16 @@ fn wanted(
     begun.wanted(WANTED_MAX)
 }
 
-/// What the member has to know after a job.
+/// What work came to, for the core.
 #[derive(Debug)]
-pub(super) enum Said {
-    /// These are wanted, and perhaps more after them.
+pub(super) enum SpaceEvent {
+    /// These chunks are wanted, and perhaps more after them.
     Wanted(Vec<(Hash, u32)>),
-    /// All is there.
+    /// All chunks are there.
     Whole,
-    /// Readers see it.
+    /// Readers see the version.
     Switched,
-    /// It cannot be had.
+    /// The version cannot be taken.
     Failed(Error),
 }
 
@@ -121,7 +121,7 @@ impl Space {
             queue: Vec::new(),
             queue_bytes: 0,
             open: BTreeSet::new(),
-            said: 0,
+            requested: 0,
             is_asking: false,
             is_switching: false,
             is_busy: false,
@@ -132,7 +132,7 @@ impl Space {
         &self.store
     }
 
-    /// A chunk that is not on disk yet.
+    /// Returns a chunk that is not on disk yet.
     pub(super) fn fresh(&self, hash: &Hash) -> Option<&Bytes> {
         self.fresh.get(hash)
     }
@@ -141,7 +141,7 @@ impl Space {
         self.fresh.values().map(Bytes::len).sum()
     }
 
-    /// How many bytes of files are to come, as far as is known.
+    /// Returns how many bytes of files are missing, if known.
     pub(super) fn missing_bytes(&self) -> Option<u64> {
         self.fetch.as_ref()?.missing_bytes()
     }
@@ -153,7 +153,7 @@ impl Space {
         self.is_asking = true;
     }
 
-    /// Stops fetching; what has come is kept for a version to come.
+    /// Stops fetching; chunks that have come stay for a later version.
     pub(super) fn stop(&mut self) {
         (self.version, self.fetch) = (None, None);
         self.open.clear();
@@ -163,7 +163,7 @@ impl Space {
     /// Takes in a chunk.
     pub(super) fn keep(&mut self, hash: Hash, bytes: Bytes) {
         self.open.remove(&hash);
-        self.is_asking |= self.version.is_some() && self.open.len() <= self.said / 2;
+        self.is_asking |= self.version.is_some() && self.open.len() <= self.requested / 2;
         let length = bytes.len();
         if self.fresh.insert(hash, bytes).is_none() {
             self.queue.push(hash);
@@ -171,24 +171,24 @@ impl Space {
         }
     }
 
-    /// Looks again what is wanted.
+    /// Checks again which chunks are wanted.
     pub(super) fn look(&mut self) {
         self.is_asking |= self.version.is_some() && !self.is_switching;
     }
 
-    /// Has readers see what was fetched, next.
+    /// Makes readers see the fetched version, next.
     pub(super) fn switch(&mut self) {
         self.is_switching = true;
     }
 
-    /// Whether what came is to be written now: what is little waits for more, as long as more is to come and
-    /// nothing waits for it. With every look it is written in any case.
+    /// Returns whether chunks are to be written now. A few chunks wait for more, as long as more are expected
+    /// and nothing waits for these. With every regular check they are written in any case.
     fn has_to_write(&self) -> bool {
         let is_last = self.version.is_none() || self.open.is_empty() || self.is_switching;
         !self.queue.is_empty() && (is_last || WRITE_BYTES <= self.queue_bytes)
     }
 
-    /// What is to be done next, if anything can be.
+    /// Returns the next work, if any is possible.
     pub(super) fn next_work(&mut self) -> Option<Work> {
         if self.is_busy {
             return None;
@@ -210,47 +210,47 @@ impl Space {
         Some(work)
     }
 
-    /// Takes in what came of a job; returns of which version that says what.
-    pub(super) fn handle_outcome(&mut self, outcome: Outcome) -> Option<(Number, Said)> {
+    /// Takes in the outcome of work; returns the version's number and what it came to.
+    pub(super) fn handle_outcome(&mut self, outcome: Outcome) -> Option<(Number, SpaceEvent)> {
         self.is_busy = false;
         match outcome {
-            Outcome::Kept { put, version, fetch, wanted } => {
+            Outcome::Written { put, version, fetch, wanted } => {
                 put.iter().for_each(|it| drop(self.fresh.remove(it)));
                 let version = version.filter(|it| self.version.as_ref() == Some(it))?;
                 self.fetch = fetch;
-                let said = match wanted {
-                    Err(error) => Said::Failed(error),
+                let event = match wanted {
+                    Err(error) => SpaceEvent::Failed(error),
                     Ok(None) => return None,
-                    Ok(Some(wanted)) if wanted.is_empty() => Said::Whole,
-                    Ok(Some(wanted)) => self.say(&wanted),
+                    Ok(Some(wanted)) if wanted.is_empty() => SpaceEvent::Whole,
+                    Ok(Some(wanted)) => self.request_wanted(&wanted),
                 };
-                Some((version.number, said))
+                Some((version.number, event))
             }
             Outcome::Switched(fetch, switched) => {
                 let number = self.version.as_ref().filter(|it| *it == fetch.version())?.number;
                 match switched {
                     Ok(true) => {
                         self.stop();
-                        Some((number, Said::Switched))
+                        Some((number, SpaceEvent::Switched))
                     }
                     Ok(false) => {
                         self.fetch = Some(fetch);
                         (self.is_asking, self.is_switching) = (true, false);
                         None
                     }
-                    Err(error) => Some((number, Said::Failed(error))),
+                    Err(error) => Some((number, SpaceEvent::Failed(error))),
                 }
             }
         }
     }
 
-    fn say(&mut self, wanted: &[Wanted]) -> Said {
+    fn request_wanted(&mut self, wanted: &[Wanted]) -> SpaceEvent {
         let missing = wanted.iter().filter(|it| !self.fresh.contains_key(&it.hash));
         let chunks: Vec<(Hash, u32)> = missing.map(|it| (it.hash, it.bytes)).collect();
         self.open = chunks.iter().map(|it| it.0).collect();
-        self.said = chunks.len();
-        // What is missing on disk has come meanwhile.
+        self.requested = chunks.len();
+        // The chunks missing on disk have come meanwhile.
         self.is_asking |= chunks.is_empty();
-        Said::Wanted(chunks)
+        SpaceEvent::Wanted(chunks)
     }
 }

@@ -1,4 +1,4 @@
-//! What a member has on disk of trees and collections, and what it knew of them before it was started.
+//! Spaces: the trees and collections of a member on disk, and the versions that it knew before its start.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::directories::{note_closed, passage, spaces_dir, store_options};
 use super::notes::Notes;
 use super::own::Own;
-use super::places::{note_closed, passage, spaces_dir, store_options};
-use super::space::{Outcome, Said, Space, Work};
+use super::space::{Outcome, Space, SpaceEvent, Work};
 use crate::error::Error;
 use crate::tree;
 use crate::tree::generation::Generation;
@@ -18,10 +18,10 @@ use crate::tree::passage::{Passage, make_private};
 use crate::tree::store::Store;
 use crate::version::{Hash, Kind, Namespace, Number, Version};
 
-/// So often it is tried again to remove what readers had a lease on.
+/// Pause before generations that readers had a lease on are tried again.
 const OLD_AGAIN: Duration = Duration::from_secs(10);
 
-/// Generations that are to go, and cannot yet.
+/// Old generations that could not be removed yet.
 #[derive(Clone, Copy, Debug)]
 struct Old {
     left: usize,
@@ -32,15 +32,15 @@ struct Old {
 #[derive(Debug, Default)]
 pub(super) struct Spaces {
     all: BTreeMap<Namespace, Space>,
-    /// What of generations that nobody needs could not be removed.
+    /// Old generations that could not be removed.
     old: BTreeMap<Namespace, Old>,
-    /// Which versions could not be taken the last time, and why, until one is.
+    /// Versions that could not be taken the last time, with the reasons, until one is taken.
     failures: BTreeMap<Namespace, String>,
-    /// Versions that were known before the start, until a group lists them.
+    /// Versions known before the start, until a group lists them.
     restored: BTreeMap<Namespace, Vec<u8>>,
 }
 
-/// Generations that nobody needs any more are to go.
+/// Job: remove the generations that are no longer needed.
 #[derive(Debug)]
 pub(super) struct Removing {
     of: Namespace,
@@ -59,14 +59,14 @@ impl Removing {
     }
 }
 
-/// Others are to get at a tree, or no more.
+/// Job: give others access to a tree, or take it from them.
 #[derive(Debug)]
 pub(super) struct Opening {
     of: Namespace,
     store: Arc<Store>,
 }
 
-/// Others get at a tree now, or do not.
+/// Result of an [`Opening`].
 #[derive(Debug)]
 pub(super) struct Opened {
     of: Namespace,
@@ -74,25 +74,25 @@ pub(super) struct Opened {
 }
 
 impl Opening {
-    /// Lets them. Blocks, and takes a while for many files.
+    /// Changes the access. Blocks, and takes a while for many files.
     pub(super) fn run(self) -> Opened {
         Opened { opened: self.store.open_gate(), of: self.of }
     }
 }
 
 impl Spaces {
-    /// Opens all that is on disk. That may take long, and trees that others get at they get at meanwhile.
+    /// Opens all trees and collections on disk. That may take long; others keep their access meanwhile.
     ///
     /// # Errors
     ///
-    /// Something cannot be opened.
+    /// One of them cannot be opened.
     pub(super) fn open(own: &Own, notes: &mut Notes) -> Result<Self, Error> {
         let mut spaces = Self::default();
         for kind in [Kind::Tree, Kind::Collection] {
             spaces.open_all(kind, own, notes)?;
         }
         spaces.open_data(own, notes);
-        for bytes in own.kept.versions()? {
+        for bytes in own.files.versions()? {
             if let Some(namespace) = Version::namespace_of(&bytes) {
                 spaces.restored.insert(namespace, bytes);
             }
@@ -148,30 +148,30 @@ impl Spaces {
         Ok(store)
     }
 
-    /// Has the data directory let through those alone who get at a tree in it, by what came of opening the trees.
+    /// Opens the data directory to those that have access to a tree in it, as the trees were opened.
     fn open_data(&self, own: &Own, notes: &mut Notes) {
         let above = Passage::above(self.stores().map(|it| it.1.passage()));
         let data = &own.config.daemon.data;
         for dir in [data.clone(), spaces_dir(data, Kind::Tree)] {
             if let Err(error) = above.apply(&dir) {
                 let shown = dir.display();
-                let said = format!("who gets into {shown} is not as the settings say: {error}");
-                notes.add(format!("{said}; see whose it is, and chmod it"), own.now());
+                let text = format!("the access to {shown} differs from the settings: {error}");
+                notes.add(format!("{text}; check its owner, and chmod it"), own.now());
             }
         }
     }
 
-    /// Takes over from other settings who gets at which tree.
+    /// Takes over the access to trees from other settings.
     pub(super) fn set_passages(&self, own: &Own, notes: &mut Notes) -> Vec<Opening> {
         let wanted = self.stores().map(|(of, store)| {
-            // It takes a while for many files, and meanwhile other settings may come.
+            // The change takes a while for many files, and other settings may come meanwhile.
             store.want_passage(passage(of, own, notes));
             Opening { of: of.clone(), store: store.clone() }
         });
         wanted.collect()
     }
 
-    /// Who gets at a tree is as the settings say, or nobody does.
+    /// Takes in a change of access; if it failed, only the owner has access.
     pub(super) fn handle_opened(&self, opened: &Opened, own: &Own, notes: &mut Notes) {
         if let Err(error) = &opened.opened {
             note_closed(&opened.of, &error.to_string(), own, notes);
@@ -187,12 +187,12 @@ impl Spaces {
         self.all.get(of).map(Space::store)
     }
 
-    /// What readers see.
+    /// Returns the generation that readers see.
     pub(super) fn current(&self, of: &Namespace) -> Option<Arc<Generation>> {
         self.store(of)?.current()
     }
 
-    /// A chunk that is not on disk yet.
+    /// Returns a chunk that is not on disk yet.
     pub(super) fn fresh(&self, of: &Namespace, hash: &Hash) -> Option<&Bytes> {
         self.all.get(of)?.fresh(hash)
     }
@@ -201,20 +201,20 @@ impl Spaces {
         self.all.values().map(Space::fresh_bytes).sum()
     }
 
-    /// Those that are not as they were written.
+    /// Returns those with damaged files.
     pub(super) fn damaged(&self) -> Vec<Namespace> {
         let damaged = self.stores().filter(|it| !it.1.damaged().is_empty());
         damaged.map(|it| it.0.clone()).collect()
     }
 
-    /// Takes what was known before the start, or is held and was not heard of, of namespaces that groups list now.
+    /// Takes the versions of listed namespaces that were known before the start, or are held and new to the flood.
     pub(super) fn take_known(
         &mut self,
         is_listed: impl Fn(&Namespace) -> bool,
         is_heard: impl Fn(&Namespace) -> bool,
     ) -> Vec<(Namespace, Vec<u8>)> {
         let mut known: Vec<_> = self.restored.extract_if(.., |of, _| is_listed(of)).collect();
-        // Of what is held no file has to tell.
+        // A held version needs no file of its own.
         for (of, store) in self.stores() {
             let held = store.current().filter(|_| !is_heard(of) && is_listed(of));
             known.extend(held.map(|it| (of.clone(), it.meta().version.clone())));
@@ -236,42 +236,42 @@ impl Spaces {
         }
     }
 
-    /// Stops fetching; what has come is kept for a version to come.
+    /// Stops fetching; chunks that have come stay for a later version.
     pub(super) fn stop(&mut self, of: &Namespace) {
         if let Some(space) = self.all.get_mut(of) {
             space.stop();
         }
     }
 
-    /// Has readers see what was fetched, next.
+    /// Makes readers see the fetched version, next.
     pub(super) fn switch(&mut self, of: &Namespace) {
         if let Some(space) = self.all.get_mut(of) {
             space.switch();
         }
     }
 
-    /// Looks again what is wanted.
+    /// Checks again which chunks are wanted.
     pub(super) fn look(&mut self) {
         self.all.values_mut().for_each(Space::look);
     }
 
-    /// What is to be done on disk now.
+    /// Returns the next work on disk.
     pub(super) fn poll_work(&mut self) -> Vec<(Namespace, Work)> {
         let work = self.all.iter_mut().filter_map(|(of, it)| Some((of.clone(), it.next_work()?)));
         work.collect()
     }
 
-    /// Takes in what came of it; returns of which version that says what, and how many bytes are to come, as far as is
-    /// known.
+    /// Takes in the outcome of work; returns the version's number, what it came to, and how many bytes are
+    /// missing, if known.
     pub(super) fn handle_outcome(
         &mut self,
         of: &Namespace,
         outcome: Outcome,
-    ) -> Option<(Number, Said, Option<u64>)> {
+    ) -> Option<(Number, SpaceEvent, Option<u64>)> {
         let space = self.all.get_mut(of)?;
-        let said = space.handle_outcome(outcome);
+        let event = space.handle_outcome(outcome);
         let missing = space.missing_bytes();
-        said.map(|(number, said)| (number, said, missing))
+        event.map(|(number, event)| (number, event, missing))
     }
 
     /// Takes in that a version could not be taken.
@@ -284,22 +284,22 @@ impl Spaces {
         self.failures.remove(of);
     }
 
-    /// Which version could not be taken, and why.
+    /// Returns why the last version could not be taken.
     pub(super) fn failure(&self, of: &Namespace) -> Option<&String> {
         self.failures.get(of)
     }
 
-    /// The generations of one that nobody needs any more.
+    /// Returns the job that removes the old generations of one.
     pub(super) fn removing(&self, of: &Namespace) -> Option<Removing> {
         Some(Removing { of: of.clone(), store: self.store(of)?.clone() })
     }
 
-    /// Those of all: what a crash, or who read it, has left.
+    /// Returns these jobs for all: a crash or readers may have left generations.
     pub(super) fn removing_all(&self) -> Vec<Removing> {
         self.all.keys().filter_map(|it| self.removing(it)).collect()
     }
 
-    /// Some generations could not be removed: readers have leases on them.
+    /// Takes in how many old generations are left because readers have leases on them.
     pub(super) fn handle_old(&mut self, of: Namespace, left: usize, now: Duration) {
         if left == 0 {
             self.old.remove(&of);
@@ -308,7 +308,7 @@ impl Spaces {
         }
     }
 
-    /// Tries again to remove what was in use.
+    /// Returns the removals that are due again.
     pub(super) fn poll_old(&mut self, now: Duration) -> Vec<Removing> {
         let mut due = Vec::new();
         for (of, old) in self.old.iter_mut().filter(|it| it.1.again <= now) {
@@ -318,19 +318,19 @@ impl Spaces {
         due.iter().filter_map(|it| self.removing(it)).collect()
     }
 
-    /// How many generations of one should be gone.
+    /// Returns how many old generations of one are left.
     pub(super) fn old(&self, of: &Namespace) -> Option<usize> {
         self.old.get(of).map(|it| it.left)
     }
 
-    /// Ends what is being done.
+    /// Ends all work.
     pub(super) fn end(&self) {
         self.stores().for_each(|it| it.1.stop());
     }
 }
 
-/// Opens the directory of a tree or collection; it is closed to others if it cannot be opened to whom the settings
-/// say.
+/// Opens the directory of a tree or collection. If the access of the settings cannot be given, only the owner
+/// has access.
 fn open_store(
     of: &Namespace,
     kind: Kind,

@@ -1,4 +1,4 @@
-//! Reads trees to see whether they are as they were written.
+//! Verifying: jobs that read trees and compare them with their manifests.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::version::Namespace;
 
 type Reply = oneshot::Sender<Result<Vec<Report>, String>>;
 
-/// Trees are to be read, for who has asked.
+/// Job: verify trees for a caller.
 #[derive(Debug)]
 pub(super) struct Verifying {
     stores: Vec<(Namespace, Arc<Store>)>,
     reply: Reply,
 }
 
-/// What was found.
+/// Result of a [`Verifying`].
 #[derive(Debug)]
 pub(super) struct Verified {
     found: Vec<(Namespace, Result<verify::Verified, Error>)>,
@@ -27,8 +27,8 @@ pub(super) struct Verified {
 }
 
 impl Verifying {
-    /// Of all these, the one of this name, that of one writer (`NAME@WRITER`), or all of them; if there is none, who
-    /// asks is told so.
+    /// Returns the job for the tree of this name, for that of one writer (`NAME@WRITER`), or for all of them.
+    /// If there is none, tells the caller.
     pub(super) fn new<'a>(
         all: impl Iterator<Item = (&'a Namespace, &'a Arc<Store>)>,
         tree: Option<&str>,
@@ -40,16 +40,16 @@ impl Verifying {
         let meant = all.filter(|it| is_meant(it.0));
         let stores: Vec<_> = meant.map(|(of, store)| (of.clone(), store.clone())).collect();
         if stores.is_empty() {
-            // Who has gone away need not know.
+            // The caller may have gone away.
             drop(reply.send(Err(
-                "there is no such tree here yet; `status` has all there are".to_owned(),
+                "there is no such tree here yet; `status` lists all of them".to_owned(),
             )));
             return None;
         }
         Some(Self { stores, reply })
     }
 
-    /// Reads them. Blocks.
+    /// Reads the trees. Blocks.
     pub(super) fn run(self) -> Verified {
         let found = self.stores.into_iter().map(|(of, store)| (of, store.verify())).collect();
         Verified { found, reply: self.reply }
@@ -57,7 +57,7 @@ impl Verifying {
 }
 
 impl Verified {
-    /// Tells who has asked.
+    /// Answers the caller.
     pub(super) fn answer(self) {
         let mut reports = Vec::new();
         let mut failed = None;
@@ -74,7 +74,7 @@ impl Verified {
                 Err(error) => failed = Some(format!("{of}: {error}")),
             }
         }
-        // Who has gone away need not know.
+        // The caller may have gone away.
         drop(self.reply.send(failed.map_or(Ok(reports), Err)));
     }
 }

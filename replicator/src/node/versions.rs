@@ -1,4 +1,4 @@
-//! Which version of each tree and collection each member of a group has, as far as is known here.
+//! Versions of each member of a group: which one it has of each tree and collection, as far as known here.
 
 use std::time::Duration;
 
@@ -9,23 +9,23 @@ use crate::replica::Replica;
 use crate::status::{ListedStatus, Standing, Standings, VersionStatus, VersionsStatus};
 use crate::version::{Namespace, Number};
 
-/// Most versions that are named one by one in the status of a group; of each member at least as many as
-/// [`OF_ONE_MIN`]. The others are counted.
+/// Most versions that the status of a group names one by one, with at least [`OF_ONE_MIN`] of each member.
+/// The others are counted.
 const NAMED_MAX: usize = 4_096;
 /// See [`NAMED_MAX`].
 const OF_ONE_MIN: usize = 8;
 
-/// What somebody has of a tree; an error if that is not known.
+/// A member's version of a tree; an error if it is not known.
 type Version = Result<Option<Number>, Unheard>;
 
-/// Nothing was heard.
+/// No report of it has come.
 #[derive(Clone, Copy, Debug)]
 struct Unheard;
 
 fn standing(version: Version, newest: Option<Number>) -> Standing {
     match (version, newest) {
         (Err(Unheard), _) => Standing::Unknown,
-        // Of a tree that was never published all have the same: none.
+        // If a tree was never published, all members have its newest version: none.
         (Ok(held), newest) if held == newest => Standing::Newest,
         (Ok(None), _) => Standing::Nothing,
         (Ok(held), newest) if newest < held => Standing::Ahead,
@@ -43,7 +43,7 @@ struct Listed {
 }
 
 impl Listed {
-    fn named(&self, version: Version, standing: Standing) -> VersionStatus {
+    fn version_status(&self, version: Version, standing: Standing) -> VersionStatus {
         let version = version.ok().flatten();
         let behind = match (version, self.newest) {
             (Some(held), Some(newest)) if standing == Standing::Behind => {
@@ -56,8 +56,8 @@ impl Listed {
     }
 }
 
-/// What each member of a group has, in the order of `members`, and how many have the newest of each tree, as far as a
-/// member with such content knows.
+/// Returns the versions of a group's members, in the order of `members`, and how many have the newest of each
+/// tree, as far as the member with this content knows.
 pub(super) fn versions(
     group: &Group,
     members: &[MemberId],
@@ -100,11 +100,11 @@ fn versions_of(
         if member == me {
             return Ok(replica.held(&it.namespace).map(|it| it.number));
         }
-        // A neighbor says it at once.
+        // A neighbor reports it at once.
         let direct = replica.held_by(member, &it.namespace);
-        let said = held.as_ref().and_then(|held| held.number(it.tag));
+        let reported = held.as_ref().and_then(|held| held.number(it.tag));
         let is_all = held.as_ref().is_some_and(|it| it.left_out() == 0);
-        match direct.max(said) {
+        match direct.max(reported) {
             None if !is_all => Err(Unheard),
             version => Ok(version),
         }
@@ -120,7 +120,7 @@ fn versions_of(
     }
     found.sort_unstable_by_key(|it| (it.0, it.1));
     let named = found.iter().take(room).filter_map(|(_, at, version, standing)| {
-        trees.get(*at).map(|it| it.named(*version, *standing))
+        trees.get(*at).map(|it| it.version_status(*version, *standing))
     });
     let heard = held.map(|it| it.age(now).as_secs());
     VersionsStatus { heard, standings, named: named.collect() }
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_stand_to_the_newest_as_they_are() {
+    fn versions_are_compared_with_the_newest() {
         let number = |epoch, sequence| Some(Number { epoch, sequence });
         for (version, newest, expected) in [
             (Err(Unheard), number(1, 1), Standing::Unknown),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_behind_is_so_by_a_number() {
+    fn a_member_behind_has_a_count_of_versions() {
         let namespace = "t@0000000000000007";
         let (name, origin) = namespace.split_once('@').unwrap();
         let it = Namespace {
@@ -160,7 +160,7 @@ mod tests {
         let listed = Listed { namespace: it, tag, newest, standings };
         let named = |epoch, sequence| {
             let version = Ok(Some(Number { epoch, sequence }));
-            let named = listed.named(version, standing(version, newest));
+            let named = listed.version_status(version, standing(version, newest));
             assert_eq!(named.tree, namespace);
             (named.version.unwrap(), named.standing, named.behind)
         };

@@ -1,4 +1,4 @@
-//! What a member is to do next.
+//! Actions that a replica asks its shell to do.
 //!
 //! Sans-I/O.
 
@@ -8,71 +8,72 @@ use crate::id::MemberId;
 use crate::message::{Message, Request};
 use crate::version::{Hash, Namespace, Number, Version};
 
-/// What is to be done.
+/// An action to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Send this.
+    /// Send a message.
     Send {
-        /// To whom.
+        /// The receiver.
         to: MemberId,
-        /// What.
+        /// The message.
         message: Message,
     },
-    /// Look for these chunks and send those that are here, the others with [`super::Replica::handle_not_here`].
+    /// Look chunks up and send those that are here; pass the others to [`super::Replica::handle_not_here`].
     Lookup {
-        /// Who asks.
+        /// The member that asks.
         to: MemberId,
-        /// For what.
+        /// Its request.
         request: Request,
     },
-    /// Send these no more.
+    /// Drop these chunks from the queue to a member.
     Unsend {
-        /// To whom.
+        /// The receiver.
         to: MemberId,
-        /// Which.
+        /// The chunks.
         chunks: Vec<Hash>,
     },
-    /// A chunk has come, and its hash holds: send it on to those who wait, and keep it.
+    /// A chunk has come, and its hash is right: send it to the members that wait, and keep it.
     Keep {
-        /// Which.
+        /// The chunk's hash.
         hash: Hash,
         /// Its bytes.
         bytes: Vec<u8>,
-        /// What it is part of.
+        /// The namespaces that want it.
         namespaces: Vec<Namespace>,
-        /// To whom it goes on, and how urgently.
+        /// The members that wait, with their priorities.
         waiting: Vec<(MemberId, u8)>,
     },
-    /// Keep in mind that there is this version, over restarts, before anything else.
+    /// Store on disk that this version exists, before any later action.
     Remember(Version),
-    /// Find out which chunks of this version are not here, and say so with [`super::Replica::want`]; when there are none,
+    /// Find the missing chunks of this version and pass them to [`super::Replica::want`]; if there are none, call
     /// [`super::Replica::handle_whole`].
     Begin(Version),
-    /// Stop doing so; keep what has come, as it may be of use to the next version.
+    /// Stop fetching; keep the chunks that have come for the next version.
     Stop(Namespace),
-    /// Have readers see this version, then say [`super::Replica::handle_switched`].
+    /// Make this version visible to readers, then call [`super::Replica::handle_switched`].
     Switch(Version),
     /// Close the link.
     Close {
-        /// To whom.
+        /// The neighbor.
         member: MemberId,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
     /// For status and logs.
     Notice(Notice),
 }
 
-/// What an administrator may want to know.
+/// A report to the administrator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The origin of a namespace has signed two versions of one number: nothing of that epoch is taken any more.
+    /// The origin of a namespace has signed two versions of one number: no version of that epoch is taken any more.
     Contradiction(Namespace),
-    /// Somebody knows a version of one's own that one does not: go on in the epoch after it.
+    /// A neighbor knows a newer version of this member's namespace than the member itself: go on in the epoch after
+    /// it.
     Behind(Namespace, Number),
-    /// What a neighbor said was refused.
+    /// An announcement or evidence of a neighbor was refused.
     Refused(MemberId, Refusal),
-    /// A neighbor does what it should not, and is passed over for some time.
+    /// A neighbor is at fault, and is passed over for some time.
     Faulty(MemberId, Fault),
     /// No source has all of a version; it is tried again later, unless a newer one comes.
     Missing(Namespace, Number),

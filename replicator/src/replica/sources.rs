@@ -1,4 +1,4 @@
-//! Who has a version, and who says so and has not.
+//! Sources of a version: the neighbors that have it or will get it.
 //!
 //! Sans-I/O.
 
@@ -17,28 +17,28 @@ impl Replica {
         }
     }
 
-    /// Whom to ask for a version: first whoever is on the way to where it came from, then those that hold it. Where
-    /// there are none among the neighbors, whoever else of its groups there is a link to, until the topology has a
-    /// way: a part of a group that was cut off asks across more than once then. That is for some seconds; where the
-    /// writer is silent, and has no place in the topology, for as long as such links last.
+    /// Returns the sources of a version: first the neighbor toward its entry, then those that hold it. If no neighbor
+    /// is such a source, other members of its groups with a link count, until the topology has a route. A part of a
+    /// group that was cut off may then fetch a chunk more than once. That lasts some seconds; if the writer is silent
+    /// and not in the topology, it lasts as long as such links.
     pub(super) fn sources(&self, namespace: &Namespace, number: Number) -> Sources {
         let ways = self.flood.ways(namespace);
         let holds = |it: &MemberId| self.held_by(*it, namespace) >= Some(number);
         let all = self.flood.sources(namespace).into_iter();
-        let (mut sure, hopes): (Vec<_>, Vec<_>) =
+        let (mut sure, possible): (Vec<_>, Vec<_>) =
             all.partition(|it| ways.contains(it) || holds(it));
         if let Some((_, others)) = sure.split_first_mut() {
             others.sort_by_key(|it| !holds(it));
         }
-        // The topology may be in parts that have met again, and no neighbor have anything.
+        // Parts of the topology may just have met again, so that no neighbor has any chunk.
         if sure.is_empty() {
             let serves = |it: &MemberId| self.flood.serves(*it, namespace) && holds(it);
             sure = self.up.keys().copied().filter(serves).collect();
         }
-        Sources { sure, hopes }
+        Sources { sure, possible }
     }
 
-    /// A neighbor says that it holds a version.
+    /// Takes in that a neighbor holds a version.
     pub(super) fn handle_held(
         &mut self,
         from: MemberId,
@@ -62,12 +62,12 @@ impl Replica {
         self.space(namespace).handle_held(number);
     }
 
-    /// A neighbor says that it has none of these chunks.
+    /// Takes in that a neighbor has none of these chunks.
     pub(super) fn handle_gone(&mut self, from: MemberId, chunks: &[Hash], now: Duration) {
         for namespace in self.fetch.handle_gone(from, chunks, now) {
             let fetching = self.progress(&namespace).map(|it| it.version.number);
             let newest = self.flood.newest(&namespace).map(|it| it.number);
-            // It may have removed a version after a later one came: of that it would have said so before.
+            // Only the newest version counts: the neighbor may have removed an older one.
             if fetching == newest && self.held_by(from, &namespace) == fetching {
                 self.fetch.shun(from, Fault::Lacks, now);
             }

@@ -1,4 +1,4 @@
-//! Where a member stands with one namespace.
+//! The state of one namespace at a member: the held version, and the one being fetched.
 //!
 //! Sans-I/O.
 
@@ -7,42 +7,41 @@ use std::time::Duration;
 use crate::fetch::PRIORITIES;
 use crate::version::{Number, Version};
 
-/// Before a version is tried again that could not be had; twice as long each time after, up to
-/// [`RETRY_MAX`].
+/// Pause before a failed version is tried again; it doubles each time, up to [`RETRY_MAX`].
 const RETRY: Duration = Duration::from_secs(2);
 /// The longest pause before another try.
 const RETRY_MAX: Duration = Duration::from_mins(5);
-/// If nothing comes of a version for so long, it is given up for a newer one: those that have some of it may wait
-/// for each other, while its origin has removed it.
+/// A version of which no chunk comes for this time is given up for a newer one: members with parts of it may wait for
+/// each other after its origin has removed it.
 const GIVE_UP: Duration = Duration::from_secs(20);
-/// An update of so many bytes is the most urgent; one of four times as many is one class less so.
+/// Most bytes of an update of priority 0; each further priority has four times as many.
 const URGENT_BYTES: u64 = 256 << 10;
 
-/// A version that is being fetched.
+/// The progress of fetching a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Which.
+    /// The version.
     pub version: Version,
-    /// Bytes of it that have come.
+    /// Bytes that have come.
     pub came: u64,
-    /// Bytes of it that were not here when it was begun, as far as is known.
+    /// Known bytes that were missing at the beginning.
     pub missing: u64,
-    /// When a chunk of it came last, or it was begun.
+    /// When the last chunk came, or else the beginning.
     pub last: Duration,
     /// Whether all of it is here, and readers are about to see it.
     pub is_whole: bool,
-    /// Whether there is a newer one to go on with if no more comes of this.
+    /// Whether there is a newer version.
     pub is_outdated: bool,
 }
 
-/// Why a version could not be had.
+/// The reason why a version could not be fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// No source has all of it: it is tried again later.
     Missing,
-    /// The disk is full, or broken: it is tried again later.
+    /// The disk is full or faulty: it is tried again later.
     Disk,
-    /// Its content is not what may be replicated: it is never tried again.
+    /// Its content may not be replicated: it is never tried again.
     Content,
 }
 
@@ -50,17 +49,17 @@ pub enum Failure {
 pub(super) struct Space {
     pub held: Option<Version>,
     pub fetching: Option<Progress>,
-    /// Whether something has happened that it was not looked at after.
+    /// Whether an event happened since the last call of [`Space::next`].
     pub is_due: bool,
     pub failures: u32,
     retry_at: Option<Duration>,
-    /// Of which version no source had all: a newer one need not wait for [`Space::retry_at`].
+    /// The version of which no source had all chunks: a newer one need not wait for [`Space::retry_at`].
     missing: Option<Number>,
-    /// Versions up to this one cannot be taken.
-    spoilt: Option<Number>,
+    /// Versions up to this one have invalid content.
+    invalid_upto: Option<Number>,
 }
 
-/// What to do with a namespace.
+/// The next step for a namespace.
 #[derive(Debug)]
 pub(super) enum Next {
     Stay,
@@ -68,7 +67,7 @@ pub(super) enum Next {
     Begin(Version),
 }
 
-/// How urgent an update of so many bytes is.
+/// Returns the priority of an update of this many bytes.
 pub(super) fn priority(bytes: u64) -> u8 {
     let mut priority = 0;
     let mut bytes = bytes;
@@ -80,8 +79,8 @@ pub(super) fn priority(bytes: u64) -> u8 {
 }
 
 impl Space {
-    pub(super) fn is_spoilt(&self, number: Number) -> bool {
-        self.spoilt.is_some_and(|it| number <= it)
+    pub(super) fn is_invalid(&self, number: Number) -> bool {
+        self.invalid_upto.is_some_and(|it| number <= it)
     }
 
     pub(super) fn timeout(&self) -> Option<Duration> {
@@ -95,7 +94,7 @@ impl Space {
 
     pub(super) fn handle_failure(&mut self, number: Number, why: Failure, now: Duration) {
         match why {
-            Failure::Content => self.spoilt = self.spoilt.max(Some(number)),
+            Failure::Content => self.invalid_upto = self.invalid_upto.max(Some(number)),
             Failure::Missing | Failure::Disk => {
                 self.missing = (why == Failure::Missing).then_some(number);
                 let pause = RETRY.saturating_mul(2_u32.saturating_pow(self.failures));
@@ -105,14 +104,14 @@ impl Space {
         }
     }
 
-    /// A neighbor holds a version: one that nobody had all of can be tried again.
+    /// Takes in that a neighbor holds a version: a missing version can be tried again.
     pub(super) fn handle_held(&mut self, number: Number) {
         if self.missing.is_some_and(|it| it <= number) {
             self.retry_at = self.retry_at.and(Some(Duration::ZERO));
         }
     }
 
-    /// What follows from what is known now; what is begun counts as begun.
+    /// Returns the next step, and records it as begun.
     pub(super) fn next(&mut self, is_mine: bool, target: Option<&Version>, now: Duration) -> Next {
         if let Some(progress) = &mut self.fetching {
             if progress.is_whole {
@@ -120,7 +119,7 @@ impl Space {
             }
             let number = progress.version.number;
             progress.is_outdated = target.is_some_and(|it| number < it.number);
-            // What its origin has contradicted, or no group has any more.
+            // The origin has contradicted itself, or no group has the namespace any more.
             let is_over = target.is_none_or(|it| it.number < number);
             if is_over || progress.is_outdated && progress.last + GIVE_UP <= now {
                 self.fetching = None;
@@ -130,7 +129,7 @@ impl Space {
         }
         let held = self.held.as_ref().map(|it| it.number);
         let wanted = target.filter(|it| {
-            !is_mine && held.is_none_or(|held| held < it.number) && !self.is_spoilt(it.number)
+            !is_mine && held.is_none_or(|held| held < it.number) && !self.is_invalid(it.number)
         });
         let Some(version) = wanted else {
             self.retry_at = None;

@@ -10,14 +10,14 @@ const GROUP: GroupId = GroupId(1);
 const SECOND: Duration = Duration::from_secs(1);
 const NONE: Duration = Duration::ZERO;
 
-/// The origin of a tree, one that fetches it, and another; all are neighbors.
-struct World {
+/// A replica with two neighbors: member 0 is the origin of a tree, member 1 the replica, member 2 another.
+struct Neighbors {
     all: [Identity; 3],
     replica: Replica,
 }
 
-impl World {
-    /// With links to both others.
+impl Neighbors {
+    /// Makes a replica with links to both others.
     fn new() -> Self {
         let mut world = Self::without_links();
         for other in [0, 2] {
@@ -67,50 +67,50 @@ impl World {
         self.version_of(0, sequence)
     }
 
-    fn hear(&mut self, from: usize, message: Message, now: Duration) {
+    fn receive(&mut self, from: usize, message: Message, now: Duration) {
         self.replica.handle_message(self.id(from), message, now);
     }
 
     /// A version is announced by its origin.
     fn announce(&mut self, sequence: u64, now: Duration) {
         let route = Route { distance: 0, entry: self.id(0) };
-        let said = Announcement::new(GROUP, route, &self.version(sequence));
-        self.hear(0, Message::Announce(said), now);
+        let announcement = Announcement::new(GROUP, route, &self.version(sequence));
+        self.receive(0, Message::Announce(announcement), now);
     }
 
     fn hold(&mut self, who: usize, sequence: u64, now: Duration) {
         let number = Number { epoch: 0, sequence };
         let namespace = self.tree();
-        self.hear(who, Message::Held { namespace, number }, now);
+        self.receive(who, Message::Held { namespace, number }, now);
     }
 
-    /// The root of a version is not here.
+    /// Requests the root of a version.
     fn want(&mut self, sequence: u64, now: Duration) {
         let tree = self.tree();
         self.replica.want(&tree, &[(root(sequence), 9)], now);
     }
 
-    /// The group gets these links.
+    /// Changes the group's tree to these links.
     fn link(&mut self, tree: &[(u16, u16)], now: Duration) {
         let mut neighborhood = self.neighborhood();
         neighborhood.topology = Topology::from_links(3, tree, &[]).unwrap();
         self.replica.set_group(GROUP, neighborhood, now);
     }
 
-    /// Who is asked for chunks, and of whom that is taken back.
+    /// Takes the actions and returns the members that get requests (`true`) and cancels (`false`).
     fn asked(&mut self) -> Vec<(MemberId, bool)> {
-        let say = |it: Action| match it {
+        let requests = |it: Action| match it {
             Action::Send { to, message: Message::Request(_) } => Some((to, true)),
             Action::Send { to, message: Message::Cancel(_) } => Some((to, false)),
             _ => None,
         };
-        self.actions().into_iter().filter_map(say).collect()
+        self.actions().into_iter().filter_map(requests).collect()
     }
 
-    /// Nobody has the root of a version.
+    /// Both neighbors refuse the root of a version.
     fn refuse(&mut self, sequence: u64, now: Duration) {
         for from in [0, 2] {
-            self.hear(from, Message::Gone(vec![root(sequence)]), now);
+            self.receive(from, Message::Gone(vec![root(sequence)]), now);
         }
     }
 
@@ -118,9 +118,9 @@ impl World {
         std::iter::from_fn(|| self.replica.poll_action()).collect()
     }
 
-    /// What is begun, stopped, switched to and noticed, in short.
+    /// Takes the actions and returns the steps of versions and the notices, as text.
     fn steps(&mut self) -> Vec<String> {
-        let say = |action: Action| match action {
+        let render = |action: Action| match action {
             Action::Begin(it) => Some(format!("begin {}", it.number.sequence)),
             Action::Stop(_) => Some("stop".to_owned()),
             Action::Switch(it) => Some(format!("switch {}", it.number.sequence)),
@@ -132,7 +132,7 @@ impl World {
             Action::Notice(Notice::Contradiction(_)) => Some("contradiction".to_owned()),
             _ => None,
         };
-        self.actions().into_iter().filter_map(say).collect()
+        self.actions().into_iter().filter_map(render).collect()
     }
 
     /// Fetches and switches to a version that has been begun.
@@ -147,7 +147,7 @@ impl World {
     }
 }
 
-/// What the root of a version holds.
+/// Returns the bytes of a version's root.
 fn content(sequence: u64) -> Vec<u8> {
     sequence.to_be_bytes().to_vec()
 }
@@ -157,7 +157,7 @@ fn root(sequence: u64) -> Hash {
 }
 
 #[test]
-fn the_fewer_bytes_the_more_urgent() {
+fn smaller_updates_are_more_urgent() {
     for (bytes, expected) in [
         (0, 0),
         (256 << 10, 0),
@@ -174,21 +174,21 @@ fn the_fewer_bytes_the_more_urgent() {
 
 #[test]
 fn a_version_is_announced_fetched_and_switched_to() {
-    let mut world = World::new();
+    let mut world = Neighbors::new();
     world.announce(1, NONE);
     assert_eq!(world.steps(), ["remember 1", "begin 1"]);
     world.want(1, NONE);
     let tree = world.tree();
     assert_eq!(world.asked(), [(world.id(0), true)]);
-    // Another asks for what is on its way.
+    // Another member requests a chunk that is on its way.
     let number = Number { epoch: 0, sequence: 1 };
     let theirs = Request { namespace: tree.clone(), number, priority: 3, chunks: vec![root(1)] };
-    world.hear(2, Message::Request(theirs.clone()), NONE);
+    world.receive(2, Message::Request(theirs.clone()), NONE);
     let to = world.id(2);
     assert_eq!(world.actions(), [Action::Lookup { to, request: theirs.clone() }]);
     world.replica.handle_not_here(to, &theirs, &[root(1)], NONE);
     assert_eq!(world.actions(), []);
-    world.hear(0, Message::Chunk(content(1)), SECOND);
+    world.receive(0, Message::Chunk(content(1)), SECOND);
     let keep = Action::Keep {
         hash: root(1),
         bytes: content(1),
@@ -204,22 +204,22 @@ fn a_version_is_announced_fetched_and_switched_to() {
     world.replica.handle_switched(&tree, number, SECOND);
     assert_eq!(world.held(), Some(1));
     let held = Message::Held { namespace: tree, number };
-    let told = [0, 2].map(|it| Action::Send { to: world.id(it), message: held.clone() });
+    let announced = [0, 2].map(|it| Action::Send { to: world.id(it), message: held.clone() });
     let mut sent = world.actions();
-    assert!(told.iter().all(|it| sent.contains(it)), "{sent:?}");
-    sent.retain(|it| !told.contains(it));
+    assert!(announced.iter().all(|it| sent.contains(it)), "{sent:?}");
+    sent.retain(|it| !announced.contains(it));
     assert_eq!(sent, []);
 }
 
 #[test]
-fn where_there_is_no_way_whoever_has_it_is_asked() {
-    let mut world = World::new();
+fn without_a_route_any_linked_member_that_holds_the_version_is_asked() {
+    let mut world = Neighbors::new();
     // The topology is in two parts, with no link to the origin.
     world.link(&[(1, 2)], NONE);
     world.announce(1, NONE);
     world.want(1, NONE);
-    assert_eq!(world.asked(), [(world.id(2), true)], "it may come to have it");
-    // A member of other groups alone would not serve it.
+    assert_eq!(world.asked(), [(world.id(2), true)], "it may get the version");
+    // A member of other groups does not serve the version.
     let stranger = MemberId(7);
     world.replica.handle_up(stranger, Window::DEFAULT, NONE);
     let held = Message::Held { namespace: world.tree(), number: Number { epoch: 0, sequence: 1 } };
@@ -232,8 +232,8 @@ fn where_there_is_no_way_whoever_has_it_is_asked() {
 }
 
 #[test]
-fn a_way_that_comes_to_be_is_taken_at_once() {
-    let mut world = World::new();
+fn a_new_route_is_taken_at_once() {
+    let mut world = Neighbors::new();
     world.link(&[(1, 2)], NONE);
     world.announce(1, NONE);
     world.want(1, NONE);
@@ -243,8 +243,8 @@ fn a_way_that_comes_to_be_is_taken_at_once() {
 }
 
 #[test]
-fn what_is_begun_is_finished_before_what_is_newer() {
-    let mut world = World::new();
+fn a_begun_version_is_finished_before_a_newer_one() {
+    let mut world = Neighbors::new();
     world.announce(1, NONE);
     world.announce(2, SECOND);
     world.announce(3, SECOND);
@@ -257,12 +257,12 @@ fn what_is_begun_is_finished_before_what_is_newer() {
 }
 
 #[test]
-fn what_nothing_comes_of_is_given_up_for_what_is_newer() {
-    let mut world = World::new();
+fn a_version_without_progress_is_given_up_for_a_newer_one() {
+    let mut world = Neighbors::new();
     world.announce(1, NONE);
     world.want(1, NONE);
     let (tree, mut now) = (world.tree(), NONE);
-    let mut run = |world: &mut World, upto: Duration| {
+    let mut run = |world: &mut Neighbors, upto: Duration| {
         while world.replica.poll_timeout() <= upto {
             now = now.max(world.replica.poll_timeout());
             world.replica.handle_timeout(now);
@@ -273,7 +273,7 @@ fn what_nothing_comes_of_is_given_up_for_what_is_newer() {
     assert_eq!(world.replica.progress(&tree).map(|it| it.is_outdated), Some(false));
     world.steps();
     world.announce(2, SECOND * 600);
-    // Nothing has come of it for long.
+    // No chunk has come for a long time.
     assert_eq!(world.steps(), ["remember 2", "stop", "begin 2"]);
     world.want(2, SECOND * 600);
     world.announce(3, SECOND * 605);
@@ -284,8 +284,8 @@ fn what_nothing_comes_of_is_given_up_for_what_is_newer() {
 }
 
 #[test]
-fn what_nobody_has_is_tried_again_later_and_later() {
-    let mut world = World::new();
+fn a_missing_version_is_tried_again_after_growing_pauses() {
+    let mut world = Neighbors::new();
     world.announce(1, NONE);
     world.steps();
     let mut now = NONE;
@@ -299,7 +299,7 @@ fn what_nobody_has_is_tried_again_later_and_later() {
         world.replica.handle_timeout(now);
         assert_eq!(world.steps(), ["begin 1"], "{pause}");
     }
-    // What is newer need not wait.
+    // A newer version does not wait.
     world.want(1, now);
     world.refuse(1, now);
     world.announce(2, now);
@@ -309,8 +309,8 @@ fn what_nobody_has_is_tried_again_later_and_later() {
 }
 
 #[test]
-fn what_somebody_holds_by_now_is_tried_at_once() {
-    let mut world = World::new();
+fn a_missing_version_is_tried_at_once_when_a_neighbor_holds_it() {
+    let mut world = Neighbors::new();
     world.announce(2, NONE);
     for (sequence, expected) in [(1, vec![]), (2, vec!["begin 2".to_owned()]), (2, vec![])] {
         world.want(2, NONE);
@@ -319,8 +319,8 @@ fn what_somebody_holds_by_now_is_tried_at_once() {
         world.hold(2, sequence, SECOND);
         assert_eq!(world.steps(), expected, "{sequence}");
     }
-    // A disk that is full is so whoever holds it.
-    let mut world = World::new();
+    // A failure of the disk waits even if a neighbor holds the version.
+    let mut world = Neighbors::new();
     world.announce(1, NONE);
     let (tree, number) = (world.tree(), Number { epoch: 0, sequence: 1 });
     world.replica.handle_failed(&tree, number, Failure::Disk, NONE);
@@ -332,8 +332,8 @@ fn what_somebody_holds_by_now_is_tried_at_once() {
 }
 
 #[test]
-fn what_may_not_be_replicated_is_never_tried_again() {
-    let mut world = World::new();
+fn invalid_content_is_never_tried_again() {
+    let mut world = Neighbors::new();
     world.announce(2, NONE);
     let (tree, number) = (world.tree(), Number { epoch: 0, sequence: 2 });
     world.replica.handle_failed(&tree, number, Failure::Content, NONE);
@@ -346,15 +346,15 @@ fn what_may_not_be_replicated_is_never_tried_again() {
 }
 
 #[test]
-fn who_lacks_what_it_holds_is_named() {
+fn a_holder_that_lacks_a_chunk_is_reported() {
     for (held, newest, expected) in [
         (Some(1), 1, vec!["Lacks"]),
         (None, 1, vec![]),
-        // It may have removed it since.
+        // The neighbor may have removed version 1 since.
         (Some(2), 2, vec![]),
         (Some(1), 2, vec![]),
     ] {
-        let mut world = World::new();
+        let mut world = Neighbors::new();
         world.announce(1, NONE);
         world.want(1, NONE);
         if 1 < newest {
@@ -364,14 +364,14 @@ fn who_lacks_what_it_holds_is_named() {
             world.hold(0, held, NONE);
         }
         world.steps();
-        world.hear(0, Message::Gone(vec![root(1)]), NONE);
+        world.receive(0, Message::Gone(vec![root(1)]), NONE);
         assert_eq!(world.steps(), expected, "{held:?} {newest}");
     }
 }
 
 #[test]
-fn one_publishes_only_what_is_newer() {
-    let mut world = World::new();
+fn only_newer_versions_are_published() {
+    let mut world = Neighbors::new();
     let number = |sequence| Number { epoch: 0, sequence };
     let tree = world.version_of(1, 1).namespace;
     assert_eq!(world.replica.publish(&world.version_of(1, 2), NONE), Ok(()));
@@ -381,11 +381,11 @@ fn one_publishes_only_what_is_newer() {
         let old = world.replica.publish(&world.version_of(1, sequence), NONE);
         assert_eq!(old, Err(PublishError::Old(number(2))));
     }
-    // Others know a version from before it was restored from a backup.
+    // Others know a version that this member lost when it was restored from a backup.
     let route = Route { distance: 0, entry: world.id(1) };
     let later = Announcement::new(GROUP, route, &world.version_of(1, 9));
-    world.hear(2, Message::Announce(later), NONE);
-    assert_eq!(world.steps(), ["remember 9", "behind 9"], "nobody fetches what is its own");
+    world.receive(2, Message::Announce(later), NONE);
+    assert_eq!(world.steps(), ["remember 9", "behind 9"], "no member fetches its own tree");
     let old = world.replica.publish(&world.version_of(1, 3), NONE);
     assert_eq!(old, Err(PublishError::Old(number(9))));
     let unlisted = world.replica.publish(&world.version_of(2, 1), NONE);
@@ -396,24 +396,24 @@ fn one_publishes_only_what_is_newer() {
 }
 
 #[test]
-fn strangers_get_nothing() {
-    let mut world = World::new();
+fn strangers_get_no_chunks() {
+    let mut world = Neighbors::new();
     let (stranger, number) = (MemberId(7), Number { epoch: 0, sequence: 1 });
     let request = Request { namespace: world.tree(), number, priority: 0, chunks: vec![root(1)] };
     world.replica.handle_message(stranger, Message::Request(request), NONE);
     let message = Message::Gone(vec![root(1)]);
     assert_eq!(world.actions(), [Action::Send { to: stranger, message }]);
     let route = Route { distance: 0, entry: world.id(0) };
-    let said = Announcement::new(GROUP, route, &world.version(1));
-    world.replica.handle_message(stranger, Message::Announce(said), NONE);
+    let announcement = Announcement::new(GROUP, route, &world.version(1));
+    world.replica.handle_message(stranger, Message::Announce(announcement), NONE);
     assert_eq!(world.steps(), [Refusal::Group.to_string()]);
     world.replica.handle_message(stranger, Message::Chunk(vec![1]), NONE);
     assert!(matches!(&world.actions()[..], [Action::Close { member, .. }] if *member == stranger));
 }
 
 #[test]
-fn what_was_known_before_a_restart_goes_on() {
-    let mut world = World::without_links();
+fn versions_known_before_a_restart_are_fetched_after_it() {
+    let mut world = Neighbors::without_links();
     world.replica.restore(&world.version(2), false);
     world.replica.restore(&world.version(1), true);
     world.replica.handle_timeout(NONE);
@@ -422,14 +422,14 @@ fn what_was_known_before_a_restart_goes_on() {
     world.replica.handle_up(to, Window::DEFAULT, NONE);
     let message = Message::Held { namespace: world.tree(), number: world.version(1).number };
     assert!(world.actions().contains(&Action::Send { to, message }));
-    // What no group has any more is given up; what is held stays.
+    // Without a group fetching ends; the held version stays.
     world.replica.remove_group(GROUP, NONE);
     assert_eq!((world.steps(), world.held()), (vec!["stop".to_owned()], Some(1)));
 }
 
 #[test]
-fn neighbors_are_compared_with_in_turn() {
-    let mut world = World::new();
+fn reconciliation_takes_the_neighbors_in_turn() {
+    let mut world = Neighbors::new();
     let mut compared = Vec::new();
     for _ in 0..4 {
         let now = world.replica.poll_timeout();

@@ -1,35 +1,34 @@
-//! Which links of a graph lie on a circle together: its blocks, kept up to date as links are added.
+//! Blocks of a graph (biconnected components), kept up to date as links are added.
 //!
-//! Two members are still connected when any third is lost as long as all links of the graph are of one
-//! block (Menger). The links of a spanning tree are kept in disjoint sets, one a block; a link beside the
-//! tree makes one set of all that its ends are connected by. Each set knows the member at its top, so
-//! a path is climbed set by set.
+//! If all links of a graph are in one block, any two members stay connected when any third is lost (Menger).
+//! The links of a spanning tree are kept in disjoint sets, one for each block. A link beside the tree unites
+//! all sets on the path between its ends. Each set knows its top member, so a path is climbed set by set.
 //!
 //! Source: J. Westbrook and R. E. Tarjan, "Maintaining bridge-connected and biconnected components on-line"
-//! (Algorithmica 7, 1992), of which this is the case in which the tree stays.
+//! (Algorithmica 7, 1992); this is the case with a fixed tree.
 //!
 //! Sans-I/O.
 
-use super::{Topology, lists};
+use super::{Topology, adjacency};
 
 /// The blocks of a graph without one of its members.
 pub(super) struct Blocks {
-    /// Of each member, how many links it is below the top of the walk.
+    /// The depth of each member below the root of its part.
     depths: Vec<usize>,
-    /// Of each member the top of the part that it is in.
+    /// The root of each member's part.
     roots: Vec<usize>,
-    /// The set that the link to the one above is in, by a member of the same.
+    /// The union-find parent of each member; a member stands for the link to the one above it.
     sets: Vec<usize>,
-    /// Of a set, by the member that stands for it, the member at its top.
+    /// The top member of each set, indexed by the set's representative.
     tops: Vec<usize>,
-    /// Sets beyond one for each part.
+    /// Number of sets beyond one for each part.
     surplus: usize,
 }
 
 impl Blocks {
     pub(super) fn new(graph: &Topology, gone: Option<usize>) -> Self {
         let members = graph.members();
-        let lists = lists(members, graph.links());
+        let adjacency = adjacency(members, graph.links());
         let mut it = Self {
             depths: vec![0; members],
             roots: vec![usize::MAX; members],
@@ -39,7 +38,7 @@ impl Blocks {
         };
         for root in 0..members {
             if Some(root) != gone && it.roots[root] == usize::MAX {
-                it.plant(root, gone, &lists);
+                it.plant(root, gone, &adjacency);
             }
         }
         for link in graph.links().filter(|it| Some(it.a()) != gone && Some(it.b()) != gone) {
@@ -48,14 +47,14 @@ impl Blocks {
         it
     }
 
-    /// Walks through a part, breadth first.
-    fn plant(&mut self, root: usize, gone: Option<usize>, lists: &[Vec<usize>]) {
+    /// Visits a part, breadth first.
+    fn plant(&mut self, root: usize, gone: Option<usize>, adjacency: &[Vec<usize>]) {
         self.roots[root] = root;
         let mut order = vec![root];
         let mut done = 0;
         while let Some(&at) = order.get(done) {
             done += 1;
-            for &next in &lists[at] {
+            for &next in &adjacency[at] {
                 if Some(next) == gone || self.roots[next] != usize::MAX {
                     continue;
                 }
@@ -65,17 +64,17 @@ impl Blocks {
                 order.push(next);
             }
         }
-        // Of n members the tree has n - 1 links, each a set of its own so far.
+        // The tree of n members has n - 1 links, each a set of its own at first.
         self.surplus += order.len().saturating_sub(2);
     }
 
-    /// Whether every part is one block.
+    /// Returns whether every part is one block.
     pub(super) fn is_whole(&self) -> bool {
         self.surplus == 0
     }
 
-    /// Adds a link; returns whether anything is of one block now that was not. Links between parts, and those
-    /// of the one who is gone, change nothing.
+    /// Adds a link. Returns whether it has united blocks. Links between parts and links of the removed member
+    /// change nothing.
     pub(super) fn join(&mut self, a: usize, b: usize) -> bool {
         let root = self.roots[a];
         if root == usize::MAX || root != self.roots[b] {
@@ -95,7 +94,7 @@ impl Blocks {
         self.surplus < before
     }
 
-    /// Returns the member that stands for a member's set.
+    /// Returns the representative of a member's set.
     fn find(&mut self, member: usize) -> usize {
         let mut at = member;
         loop {
@@ -103,7 +102,7 @@ impl Blocks {
             if next == at {
                 return at;
             }
-            // Halves the way for who comes after.
+            // Path halving.
             self.sets[at] = self.sets[next];
             at = self.sets[at];
         }

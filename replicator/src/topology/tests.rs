@@ -5,14 +5,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-#[path = "../../benches/worlds.rs"]
-mod worlds;
+#[path = "../../benches/group_models.rs"]
+mod group_models;
 
-use worlds::{Dice, WORLDS, World};
+use group_models::{Dice, MODELS, Model};
 
-fn costs(world: World, members: usize, seed: u64) -> Costs {
+fn costs(model: Model, members: usize, seed: u64) -> Costs {
     let mut costs = Costs::new(members);
-    worlds::make(world, members, seed, |a, b, cost| costs.set(a, b, cost));
+    group_models::make(model, members, seed, |a, b, cost| costs.set(a, b, cost));
     costs
 }
 
@@ -31,7 +31,7 @@ fn with_members(members: usize, links: impl Iterator<Item = (u32, u32, u32)>) ->
     graph
 }
 
-/// Into how many parts the members fall without those who are gone.
+/// Returns the number of parts of the topology without the members `gone`.
 fn parts(topology: &Topology, gone: &[usize]) -> usize {
     let stays = |it: &Link| !gone.contains(&it.a()) && !gone.contains(&it.b());
     let links = topology.links().filter(stays).map(|it| (it.0.into(), it.1.into(), 0));
@@ -39,7 +39,7 @@ fn parts(topology: &Topology, gone: &[usize]) -> usize {
 }
 
 fn degrees(links: &[Link], members: usize) -> Vec<usize> {
-    lists(members, links.iter().copied()).iter().map(Vec::len).collect()
+    adjacency(members, links.iter().copied()).iter().map(Vec::len).collect()
 }
 
 #[test]
@@ -57,34 +57,34 @@ fn a_link_costs_the_time_of_an_update() {
 
 #[test]
 fn without_bounds_the_tree_is_a_minimum_spanning_tree() {
-    for world in WORLDS {
+    for model in MODELS {
         for members in [0, 1, 2, 3, 17, 100] {
-            let costs = costs(world, members, members as u64);
+            let costs = costs(model, members, members as u64);
             let graph = graph(&costs);
             let oracle = UnGraph::<(), u32>::from_elements(min_spanning_tree(&graph));
             let expected: u64 = oracle.edge_weights().map(|it| u64::from(*it)).sum();
             let topology = Topology::new(&costs, Connectivity::Tree, Bounds::NONE);
-            assert_eq!(topology.cost(&costs), expected, "{world:?} of {members}");
-            assert_eq!(parts(&topology, &[]), connected_components(&graph), "{world:?}");
+            assert_eq!(topology.cost(&costs), expected, "{model:?} of {members}");
+            assert_eq!(parts(&topology, &[]), connected_components(&graph), "{model:?}");
         }
     }
 }
 
 #[test]
-fn bounds_hold_where_there_are_links() {
-    for world in [World::Square, World::Sites, World::Lines, World::Any] {
-        let costs = costs(world, 300, 7);
+fn bounds_hold_if_links_allow_it() {
+    for model in [Model::Square, Model::Sites, Model::Lines, Model::Any] {
+        let costs = costs(model, 300, 7);
         let bounds = Bounds::DEFAULT;
         let topology = Topology::new(&costs, Connectivity::Two, bounds);
         let (tree, all) = (topology.tree(), topology.links().collect::<Vec<_>>());
-        assert!(degrees(tree, 300).iter().all(|it| *it <= bounds.degree_max), "{world:?}");
-        assert!(degrees(&all, 300).iter().all(|it| *it <= 2 * bounds.degree_max), "{world:?}");
-        assert!(topology.diameter() <= 2 * bounds.depth_max, "{world:?}: {}", topology.diameter());
+        assert!(degrees(tree, 300).iter().all(|it| *it <= bounds.degree_max), "{model:?}");
+        assert!(degrees(&all, 300).iter().all(|it| *it <= 2 * bounds.degree_max), "{model:?}");
+        assert!(topology.diameter() <= 2 * bounds.depth_max, "{model:?}: {}", topology.diameter());
     }
 }
 
 #[test]
-fn bounds_give_way_where_there_are_no_other_links() {
+fn bounds_are_dropped_if_there_are_no_other_links() {
     // A chain of 40, and a star of 40 that hangs on its end.
     let mut costs = Costs::new(80);
     (1..40).for_each(|it| costs.set(it - 1, it, 10));
@@ -96,15 +96,15 @@ fn bounds_give_way_where_there_are_no_other_links() {
 
 #[test]
 fn each_site_is_reached_by_one_link_of_the_tree() {
-    let costs = costs(World::Sites, 30, 1);
+    let costs = costs(Model::Sites, 30, 1);
     let topology = Topology::new(&costs, Connectivity::Two, Bounds::DEFAULT);
     let is_long = |it: &&Link| it.a() / 10 != it.b() / 10;
     assert_eq!(topology.tree().iter().filter(is_long).count(), 2);
 }
 
 #[test]
-fn updates_come_through_the_tree() {
-    let costs = costs(World::Square, 50, 3);
+fn every_member_pulls_along_the_tree() {
+    let costs = costs(Model::Square, 50, 3);
     let topology = Topology::new(&costs, Connectivity::Two, Bounds::DEFAULT);
     for origin in [0, 20, 49] {
         let toward = topology.toward(origin);
@@ -127,10 +127,10 @@ fn updates_come_through_the_tree() {
 }
 
 #[test]
-fn what_is_nearly_as_good_stays() {
+fn a_topology_that_is_nearly_as_good_stays() {
     let bounds = Bounds::DEFAULT;
     let of = |costs: &Costs| Topology::new(costs, Connectivity::Two, bounds);
-    let before = costs(World::Square, 40, 5);
+    let before = costs(Model::Square, 40, 5);
     let current = of(&before);
     let mut after = before.clone();
     let mut dice = Dice(1);
@@ -141,7 +141,7 @@ fn what_is_nearly_as_good_stays() {
     }
     assert_ne!(of(&after), current, "else nothing is tested");
     assert_eq!(next(&current, &after, Connectivity::Two, bounds), current);
-    // A link of it that is down, or ten times as slow as all the others, is left.
+    // A link that is down or much slower than all others is dropped.
     for cost in [UNREACHABLE, u32::MAX / 2] {
         let link = current.tree()[0];
         let mut after = before.clone();
@@ -149,16 +149,16 @@ fn what_is_nearly_as_good_stays() {
         let new = next(&current, &after, Connectivity::Two, bounds);
         assert!(!new.links().any(|it| it == link));
     }
-    // One of other members is none to go on from.
-    let fewer = of(&costs(World::Square, 30, 5));
+    // A topology of other members is replaced.
+    let fewer = of(&costs(Model::Square, 30, 5));
     assert_eq!(next(&fewer, &before, Connectivity::Two, bounds), current);
-    // And so is a topology that holds less together than is asked for.
+    // A topology that is less connected than required is replaced.
     let thin = Topology::new(&before, Connectivity::Tree, bounds);
     assert_eq!(next(&thin, &before, Connectivity::Two, bounds), current);
 }
 
 #[test]
-fn a_better_tree_is_taken_though_all_links_stay() {
+fn a_better_tree_is_taken_even_if_all_links_stay() {
     let mut costs = Costs::new(3);
     for (a, b, cost) in [(0, 1, 10), (0, 2, 10), (1, 2, 11)] {
         costs.set(a, b, cost);
@@ -188,15 +188,15 @@ fn links_of_others_are_checked() {
     ] {
         assert_eq!(Topology::from_links(3, tree, beside), Err(expected));
     }
-    for world in WORLDS {
-        let topology = Topology::new(&costs(world, 60, 3), Connectivity::Two, Bounds::DEFAULT);
+    for model in MODELS {
+        let topology = Topology::new(&costs(model, 60, 3), Connectivity::Two, Bounds::DEFAULT);
         let (tree, beside) = (pairs(topology.tree()), pairs(topology.beside()));
-        assert_eq!(Topology::from_links(60, &tree, &beside), Ok(topology), "{world:?}");
+        assert_eq!(Topology::from_links(60, &tree, &beside), Ok(topology), "{model:?}");
     }
 }
 
 #[test]
-fn members_that_are_not_there_are_ignored() {
+fn unknown_members_are_ignored() {
     let mut costs = Costs::new(2);
     costs.set(0, 0, 5);
     costs.set(1, 2, 5);
@@ -206,13 +206,13 @@ fn members_that_are_not_there_are_ignored() {
 
 proptest! {
     #[test]
-    fn without_any_one_or_two_members_the_others_stay_together(
-        world in 0..WORLDS.len(), members in 1..24_usize, seed: u64, depth_max in 1..5_usize,
+    fn the_others_stay_connected_without_any_one_or_two_members(
+        model in 0..MODELS.len(), members in 1..24_usize, seed: u64, depth_max in 1..5_usize,
     ) {
-        let costs = costs(WORLDS[world], members, seed);
+        let costs = costs(MODELS[model], members, seed);
         let bounds = Bounds { depth_max, degree_max: 3 };
         let all: Vec<Link> = sorted(&costs, |_, _| true);
-        // What holds of all links together can be asked for.
+        // The graph of all links is the best that is possible.
         let every = Topology { members, tree: all, beside: Vec::new() };
         let three = Topology::new(&costs, Connectivity::Three, bounds);
         let two = Topology::new(&costs, Connectivity::Two, bounds);
@@ -228,15 +228,15 @@ proptest! {
 
 #[test]
 fn bounds_and_links_beside_the_tree_cost_little() {
-    // Over the minimum spanning tree, in hundredths: the tree, and with what makes it two-connected.
-    for (world, tree, all) in
-        [(World::Square, 190, 290), (World::Sites, 101, 190), (World::Lines, 115, 230)]
+    // Percent of the minimum spanning tree's cost: the tree, and the tree with the links beside it.
+    for (model, tree, all) in
+        [(Model::Square, 190, 290), (Model::Sites, 101, 190), (Model::Lines, 115, 230)]
     {
-        let costs = costs(world, 300, 9);
+        let costs = costs(model, 300, 9);
         let free = Topology::new(&costs, Connectivity::Tree, Bounds::NONE).cost(&costs);
         let topology = Topology::new(&costs, Connectivity::Two, Bounds::DEFAULT);
         let times = |cost: u64| cost * 100 / free;
-        let found = (times(costs.of(topology.tree())), times(topology.cost(&costs)));
-        assert!(found.0 <= tree && found.1 <= all, "{world:?}: {found:?}");
+        let found = (times(costs.sum(topology.tree())), times(topology.cost(&costs)));
+        assert!(found.0 <= tree && found.1 <= all, "{model:?}: {found:?}");
     }
 }

@@ -1,34 +1,32 @@
 //! A spanning tree of low cost, bounded in depth and degree.
 //!
-//! Source: Prim's algorithm over a full matrix, O(n²), and for shallower trees what C. J. Alpert et al. make of
-//! it ("Prim-Dijkstra tradeoffs for improved performance-driven routing tree design", IEEE Transactions on
-//! CAD 14, 1995): who is deeper counts as further away, here by a share of the link's cost for each
-//! link above it. So a site turns from a chain into a star, where links cost much the same, before a
-//! second slow link is taken to it.
+//! Source: Prim's algorithm over a full matrix, O(n²). Shallower trees come from its variant by C. J. Alpert et al.
+//! ("Prim-Dijkstra tradeoffs for improved performance-driven routing tree design", IEEE Transactions on CAD 14,
+//! 1995): a link costs more the deeper it hangs, here by a share of its cost for each link above it. So a site, whose
+//! links cost nearly the same, turns from a chain into a star before a second slow link leads to it.
 //!
 //! Sans-I/O.
 
-use super::{Bounds, Costs, Link, UNREACHABLE, lists};
+use super::{Bounds, Costs, Link, UNREACHABLE, adjacency};
 
-/// Sixteenths of a link's cost that each link above it adds, one after another until the tree is shallow
-/// enough.
+/// Sixteenths of a link's cost that each link above it adds, tried in order until the tree is shallow enough.
 const SLOPES: [u64; 5] = [0, 2, 8, 32, 128];
 
-/// Returns the links of a spanning tree, or of one for each part of members that reach each other, in order.
+/// Returns the links of a spanning tree for each part of connected members, in order.
 pub(super) fn spanning(costs: &Costs, bounds: Bounds) -> Vec<Link> {
     let free = Growth::new(costs, Bounds::NONE, 0).grow(&[]);
-    let of = |links: &[Link]| lists(costs.members(), links.iter().copied());
-    let lists = of(&free);
-    let middles = centers(&lists);
+    let neighbors = |links: &[Link]| adjacency(costs.members(), links.iter().copied());
+    let adjacency = neighbors(&free);
+    let middles = centers(&adjacency);
     let is_shallow = |depth: usize| depth <= bounds.depth_max.saturating_mul(2);
     let is_free = middles.iter().all(|(_, path)| is_shallow(*path))
-        && lists.iter().all(|it| it.len() <= bounds.degree_max);
+        && adjacency.iter().all(|it| it.len() <= bounds.degree_max);
     let mut links = free;
     if !is_free {
         let roots: Vec<usize> = middles.iter().map(|(center, _)| *center).collect();
         let any_depth = Bounds { depth_max: usize::MAX, ..bounds };
         let mut sloped = SLOPES.iter().map(|it| Growth::new(costs, any_depth, *it).grow(&roots));
-        let shallow = |it: &Vec<Link>| centers(&of(it)).iter().all(|it| is_shallow(it.1));
+        let shallow = |it: &Vec<Link>| centers(&neighbors(it)).iter().all(|it| is_shallow(it.1));
         links = sloped
             .find(shallow)
             .unwrap_or_else(|| Growth::new(costs, bounds, SLOPES[SLOPES.len() - 1]).grow(&roots));
@@ -37,19 +35,19 @@ pub(super) fn spanning(costs: &Costs, bounds: Bounds) -> Vec<Link> {
     links
 }
 
-/// Returns the center of each part, in the middle of its longest path, and how many links that path has.
-fn centers(lists: &[Vec<usize>]) -> Vec<(usize, usize)> {
-    let mut seen = vec![false; lists.len()];
+/// Returns the center of each part, in the middle of its longest path, and the path's number of links.
+fn centers(adjacency: &[Vec<usize>]) -> Vec<(usize, usize)> {
+    let mut seen = vec![false; adjacency.len()];
     let mut centers = Vec::new();
-    for member in 0..lists.len() {
+    for member in 0..adjacency.len() {
         if seen[member] {
             continue;
         }
-        let (all, _) = walk(lists, member);
+        let (all, _) = walk(adjacency, member);
         for it in all {
             seen[it] = true;
         }
-        let path = longest_path(lists, member);
+        let path = longest_path(adjacency, member);
         let middle = path.get(path.len() / 2).copied().unwrap_or(member);
         centers.push((middle, path.len() - 1));
     }
@@ -57,10 +55,10 @@ fn centers(lists: &[Vec<usize>]) -> Vec<(usize, usize)> {
 }
 
 /// Returns the longest path of the part that `member` is in.
-pub(super) fn longest_path(lists: &[Vec<usize>], member: usize) -> Vec<usize> {
-    let far = |from: usize| walk(lists, from).0.last().copied().unwrap_or(from);
+pub(super) fn longest_path(adjacency: &[Vec<usize>], member: usize) -> Vec<usize> {
+    let far = |from: usize| walk(adjacency, from).0.last().copied().unwrap_or(from);
     let end = far(member);
-    let (all, before) = walk(lists, end);
+    let (all, before) = walk(adjacency, end);
     let mut path: Vec<usize> = all.last().copied().into_iter().collect();
     while let Some(next) = path.last().and_then(|it| before[*it]) {
         path.push(next);
@@ -68,13 +66,13 @@ pub(super) fn longest_path(lists: &[Vec<usize>], member: usize) -> Vec<usize> {
     path
 }
 
-/// Returns who is reached from a member, the nearest first, and of each the one before it.
-fn walk(lists: &[Vec<usize>], from: usize) -> (Vec<usize>, Vec<Option<usize>>) {
-    let (mut order, mut before) = (vec![from], vec![None; lists.len()]);
+/// Returns the members that a member reaches, the nearest first, and for each its predecessor.
+fn walk(adjacency: &[Vec<usize>], from: usize) -> (Vec<usize>, Vec<Option<usize>>) {
+    let (mut order, mut before) = (vec![from], vec![None; adjacency.len()]);
     let mut done = 0;
     while let Some(&at) = order.get(done) {
         done += 1;
-        for &next in &lists[at] {
+        for &next in &adjacency[at] {
             if before[at] != Some(next) {
                 before[next] = Some(at);
                 order.push(next);
@@ -87,7 +85,7 @@ fn walk(lists: &[Vec<usize>], from: usize) -> (Vec<usize>, Vec<Option<usize>>) {
 /// More than any cost.
 const NEVER: u64 = u64::MAX;
 
-/// A tree that grows. Members that are not in it know the one in it that they would be attached to.
+/// A growing tree. Each member outside it knows its cheapest attachment.
 struct Growth<'a> {
     costs: &'a Costs,
     bounds: Bounds,
@@ -95,7 +93,7 @@ struct Growth<'a> {
     inside: Vec<usize>,
     /// Sixteenths of a link's cost that each link above it adds.
     slope: u64,
-    /// What it costs to attach a member, with what its depth adds, and to whom.
+    /// The weighted cost to attach each member, and the member to attach it to.
     best: Vec<(u64, usize)>,
     depths: Vec<usize>,
     degrees: Vec<usize>,
@@ -116,27 +114,27 @@ impl<'a> Growth<'a> {
         }
     }
 
-    /// Grows until all are in it, from the first root and, in parts that it does not reach, from others.
+    /// Grows until all members are in it: from the first root, and from others in parts that it does not reach.
     fn grow(mut self, roots: &[usize]) -> Vec<Link> {
         let mut links = Vec::new();
         let mut roots = roots.iter().copied();
         while !self.outside.is_empty() {
-            let Some((place, to)) = self.cheapest() else {
-                // Nobody who has room reaches anybody: then those without room do.
+            let Some((index, to)) = self.cheapest() else {
+                // No member within the bounds reaches any other: drop the bounds.
                 if self.bounds != Bounds::NONE && !self.inside.is_empty() {
-                    self.lift();
+                    self.drop_bounds();
                     if self.cheapest().is_some() {
                         continue;
                     }
                 }
                 let root = roots.find(|it| self.outside.contains(it));
-                let place = root.and_then(|it| self.outside.iter().position(|other| *other == it));
-                self.enter(place.unwrap_or(0), 0);
+                let index = root.and_then(|it| self.outside.iter().position(|other| *other == it));
+                self.enter(index.unwrap_or(0), 0);
                 continue;
             };
-            let member = self.outside[place];
+            let member = self.outside[index];
             if !self.has_room(to) {
-                self.look(member);
+                self.update_best(member);
                 continue;
             }
             let depth = self.depths[to] + 1;
@@ -144,20 +142,20 @@ impl<'a> Growth<'a> {
                 self.degrees[end] += 1;
             }
             links.push(Link::new(member, to));
-            self.enter(place, depth);
+            self.enter(index, depth);
         }
         links
     }
 
-    /// Whoever is attached most cheaply: its place outside, and to whom.
+    /// Returns the cheapest attachment: the index in `outside`, and the member to attach it to.
     fn cheapest(&self) -> Option<(usize, usize)> {
         let outside = self.outside.iter().enumerate();
-        let (place, member) = outside.min_by_key(|(_, it)| (self.best[**it].0, **it))?;
+        let (index, member) = outside.min_by_key(|(_, it)| (self.best[**it].0, **it))?;
         let (cost, to) = self.best[*member];
-        (cost != NEVER).then_some((place, to))
+        (cost != NEVER).then_some((index, to))
     }
 
-    /// What it counts to attach a member to one at this depth.
+    /// Returns the cost of a link weighted by the depth of its upper end.
     fn weight(&self, cost: u32, depth: usize) -> u64 {
         if cost == UNREACHABLE {
             return NEVER;
@@ -169,8 +167,8 @@ impl<'a> Growth<'a> {
         self.degrees[member] < self.bounds.degree_max && self.depths[member] < self.bounds.depth_max
     }
 
-    /// Looks anew for whom a member is attached to, as the one that it was has no room any more.
-    fn look(&mut self, member: usize) {
+    /// Finds the cheapest attachment of a member anew, because the last one has no room any more.
+    fn update_best(&mut self, member: usize) {
         let row = self.costs.row(member);
         let mut best = (NEVER, 0);
         for &it in &self.inside {
@@ -182,9 +180,9 @@ impl<'a> Growth<'a> {
         self.best[member] = best;
     }
 
-    /// Takes a member in.
-    fn enter(&mut self, place: usize, depth: usize) {
-        let member = self.outside.swap_remove(place);
+    /// Moves a member into the tree.
+    fn enter(&mut self, index: usize, depth: usize) {
+        let member = self.outside.swap_remove(index);
         self.inside.push(member);
         self.depths[member] = depth;
         if !self.has_room(member) {
@@ -196,11 +194,11 @@ impl<'a> Growth<'a> {
         }
     }
 
-    /// Lets go of the bounds for the rest.
-    fn lift(&mut self) {
+    /// Drops the bounds for the remaining members.
+    fn drop_bounds(&mut self) {
         self.bounds = Bounds::NONE;
         for member in self.outside.clone() {
-            self.look(member);
+            self.update_best(member);
         }
     }
 }

@@ -1,5 +1,4 @@
-//! A generation that is being made: it is there for nobody until it is whole and durable, and goes with
-//! whatever is wrong.
+//! Building of a generation: nobody sees it until it is whole and durable, and it is removed if anything fails.
 
 use std::fs;
 use std::io;
@@ -15,58 +14,58 @@ use super::error::Error;
 use super::generation::{
     Generation, INDEX, LEASE, LEASE_MODE, MANIFEST, META, Meta, NODES, PRIVATE, SOURCES, TREE,
 };
-use super::index::{Place, Source, Writer};
+use super::index::{ChunkFile, Location, Writer};
 use super::mode::Mode;
 use super::output::Output;
 use super::passage::{FILE, FOLDER, Passage, set_mode};
 use super::path::EntryPath;
 use crate::version::{Hash, Kind};
 
-/// The start of its name among the generations; none has the same twice while a store is open, so that what was
-/// begun before cannot get into it.
+/// Prefix of its name among the generations. A number follows, which is not reused while a store is open, so that
+/// an earlier build cannot write into a later one.
 const BUILDING: &str = ".building-";
-/// A file of its own, before it is known whether it can stand in the tree.
+/// A copied file, before it is known to be valid.
 const INCOMING: &str = "incoming";
-/// What a publisher has found of a file, before it is known to be so.
+/// The chunks of a publisher's file, before they are known to be valid.
 const SPOOL: &str = "spool";
 
-/// Where the one that was begun as this in number is made.
+/// Returns the directory of the build with this number.
 pub(super) fn building_dir(generations: &Path, number: u64) -> PathBuf {
     generations.join(format!("{BUILDING}{number}"))
 }
 
-/// As which in number something was begun.
+/// Reads the number in the name of a build.
 pub(super) fn building_number(name: &str) -> Option<u64> {
     name.strip_prefix(BUILDING)?.parse().ok()
 }
 
-/// What is being made.
+/// A generation that is being built.
 #[derive(Debug)]
 pub(super) struct Building {
     disk: Disk,
     kind: Kind,
-    /// To which all of it is given.
+    /// The group of all its files, if it is not the process's own.
     group: Option<u32>,
     dir: PathBuf,
     manifest: Output,
     nodes: Output,
     sources: Output,
     index: Writer,
-    /// Bytes of the leaves that came.
+    /// Bytes of the leaves so far.
     leaf_bytes: u64,
     /// The directories that lead to the last entry.
     open: Vec<String>,
-    /// What has to be made durable; none if it is so much that all of the file system is.
+    /// Paths to make durable; `None` if they are so many that the whole file system is synced.
     unsynced: Option<Vec<PathBuf>>,
     syncs_max: usize,
-    stop: Stop,
+    stop: StopFlag,
 }
 
-/// Says that no more is to be done.
+/// A flag that tells long operations to stop.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stop(Arc<AtomicBool>);
+pub(super) struct StopFlag(Arc<AtomicBool>);
 
-impl Stop {
+impl StopFlag {
     pub(super) fn stop(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -77,13 +76,13 @@ impl Stop {
 }
 
 impl Building {
-    /// Begins one in this directory, which is not there. Nobody but the owner gets into it before it is whole.
+    /// Begins a generation in this new directory, which only the owner can enter until it is whole.
     pub(super) fn begin(
         disk: &Disk,
         dir: PathBuf,
         (kind, passage): (Kind, Passage),
         syncs_max: usize,
-        stop: &Stop,
+        stop: &StopFlag,
     ) -> Result<Self, Error> {
         let tree = dir.join(TREE);
         disk.make_directory(&dir, Some(FOLDER)).map_err(Error::io(&dir))?;
@@ -114,22 +113,21 @@ impl Building {
         &self.dir
     }
 
-    /// To which group all of it was given, if it is another than that of the process.
+    /// Returns the group of all its files, if it is not the process's own.
     pub(super) fn group(&self) -> Option<u32> {
         self.group
     }
 
-    /// Adds bytes of the manifest.
     pub(super) fn stream(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.manifest.write(bytes).map_err(Error::io(self.manifest.path()))
     }
 
-    /// Notes where a leaf of the manifest is: behind those before it.
+    /// Indexes the next leaf of the manifest.
     pub(super) fn leaf(&mut self, hash: &Hash, bytes: usize) -> Result<(), Error> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let place = Place { source: Source::Manifest, offset: self.leaf_bytes, bytes };
+        let location = Location { file: ChunkFile::Manifest, offset: self.leaf_bytes, bytes };
         self.leaf_bytes += u64::from(bytes);
-        self.index.push(hash, place)
+        self.index.push(hash, location)
     }
 
     /// Adds a node, or the root.
@@ -137,36 +135,36 @@ impl Building {
         let offset = self.nodes.position();
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         self.nodes.write(bytes).map_err(Error::io(self.nodes.path()))?;
-        self.index.push(hash, Place { source: Source::Nodes, offset, bytes: length })
+        self.index.push(hash, Location { file: ChunkFile::Nodes, offset, bytes: length })
     }
 
-    /// Notes where a chunk of the file is whose entry begins at `at`.
+    /// Indexes a chunk at this offset of the file whose entry begins at `at`.
     pub(super) fn extent(&mut self, at: u64, offset: u64, extent: Extent) -> Result<(), Error> {
         self.stop.check()?;
-        let place = Place { source: Source::Entry(at), offset, bytes: extent.bytes };
-        self.index.push(&extent.hash, place)
+        let location = Location { file: ChunkFile::Entry(at), offset, bytes: extent.bytes };
+        self.index.push(&extent.hash, location)
     }
 
-    /// Adds to what tells of which files of a publisher it was made.
-    pub(super) fn source(&mut self, record: &[u8]) -> Result<(), Error> {
+    /// Adds the stamp of a publisher's file.
+    pub(super) fn stamp(&mut self, record: &[u8]) -> Result<(), Error> {
         self.sources.write(record).map_err(Error::io(self.sources.path()))
     }
 
-    /// Has a generation with the same manifest remember these files of its publisher instead of those that it knows.
-    pub(super) fn hand_over_sources(&mut self, to: &Generation) -> Result<(), Error> {
+    /// Replaces the stamps of a generation with the same manifest by the stamps of this one.
+    pub(super) fn hand_over_stamps(&mut self, to: &Generation) -> Result<(), Error> {
         self.sources.flush().map_err(Error::io(self.sources.path()))?;
         let path = to.dir().join(SOURCES);
         self.disk.rename(self.sources.path(), &path).map_err(Error::io(path))
     }
 
-    /// Lets what was added to the manifest be read; returns it with its path.
+    /// Flushes the manifest. Returns its path and its file.
     pub(super) fn manifest(&mut self) -> Result<(&Path, Arc<fs::File>), Error> {
         self.manifest.flush().map_err(Error::io(self.manifest.path()))?;
         Ok((self.manifest.path(), self.manifest.file().clone()))
     }
 
-    /// Where an entry is to be; the directories above it are made.
-    fn place(&mut self, path: &EntryPath) -> Result<PathBuf, Error> {
+    /// Makes the directories above an entry. Returns the entry's path on disk.
+    fn make_parents(&mut self, path: &EntryPath) -> Result<PathBuf, Error> {
         self.stop.check()?;
         let names: Vec<&str> = path.components().collect();
         let (_, above) = names.split_last().unwrap_or((&"", &[]));
@@ -203,9 +201,9 @@ impl Building {
         }
     }
 
-    /// Makes a folder, in which more may come.
+    /// Makes a folder, whose entries may follow.
     pub(super) fn directory(&mut self, path: &EntryPath, mode: Mode) -> Result<(), Error> {
-        let at = self.place(path)?;
+        let at = self.make_parents(path)?;
         self.make_folder(&at, mode)?;
         self.open.extend(path.components().last().map(str::to_owned));
         Ok(())
@@ -218,18 +216,17 @@ impl Building {
         set_mode(&tree, mode.of_folder(self.kind))
     }
 
-    /// Makes a symbolic link.
     pub(super) fn symlink(&mut self, path: &EntryPath, target: &str) -> Result<(), Error> {
-        let at = self.place(path)?;
+        let at = self.make_parents(path)?;
         self.disk.symlink(Path::new(target), &at).map_err(Error::io(&at))
     }
 
-    /// Takes a file of another generation as it is; returns whether that can be.
+    /// Links a file of another generation. Returns whether that is possible.
     pub(super) fn link(&mut self, path: &EntryPath, from: &Path) -> Result<bool, Error> {
-        let at = self.place(path)?;
+        let at = self.make_parents(path)?;
         match self.disk.link(from, &at) {
             Ok(()) => Ok(true),
-            // Gone, or linked as often as the file system lets it be.
+            // It is gone, or has the most links that the file system allows.
             Err(error) if may_be_copied(&error) => Ok(false),
             Err(error) => Err(Error::io(at)(error)),
         }
@@ -237,7 +234,7 @@ impl Building {
 
     /// Makes a file, to be filled and then [sealed](Building::seal).
     pub(super) fn file(&mut self, path: &EntryPath) -> Result<Output, Error> {
-        let at = self.place(path)?;
+        let at = self.make_parents(path)?;
         Output::create(&self.disk, &at).map_err(Error::io(at))
     }
 
@@ -253,12 +250,12 @@ impl Building {
         Ok(())
     }
 
-    /// Makes a file that is in no place yet; another such one is removed.
+    /// Makes a file without a path in the tree yet; an earlier such file is removed.
     pub(super) fn incoming(&mut self) -> Result<Output, Error> {
         self.create_anew(INCOMING)
     }
 
-    /// Gives such a file its place.
+    /// Seals such a file and moves it to its path in the tree.
     pub(super) fn take_in(
         &mut self,
         path: &EntryPath,
@@ -268,13 +265,13 @@ impl Building {
     ) -> Result<(), Error> {
         let mode = mode.of_file(self.kind);
         file.seal(mode, self.group, modified).map_err(Error::io(file.path()))?;
-        let at = self.place(path)?;
+        let at = self.make_parents(path)?;
         self.disk.rename(file.path(), &at).map_err(Error::io(&at))?;
         self.note_unsynced(&at);
         Ok(())
     }
 
-    /// Makes a file that goes before the end.
+    /// Makes a temporary file, which [`Building::finish`] removes.
     pub(super) fn spool(&mut self) -> Result<Output, Error> {
         self.create_anew(SPOOL)
     }
@@ -285,7 +282,7 @@ impl Building {
         Output::create(&self.disk, &path).map_err(Error::io(path))
     }
 
-    /// Makes it whole and durable under its name; returns its directory.
+    /// Completes it, makes it durable and renames it. Returns its directory.
     pub(super) fn finish(mut self, meta: &Meta, name: &str) -> Result<PathBuf, Error> {
         for out in [&mut self.manifest, &mut self.nodes, &mut self.sources] {
             out.flush().map_err(Error::io(out.path()))?;
@@ -316,7 +313,7 @@ impl Building {
     }
 }
 
-/// Has readers of its tree, and nobody of anything else, get into a generation. One of a collection stays the owner's.
+/// Sets the modes of a generation so that readers reach its tree and nothing else. A collection's stays private.
 pub(super) fn admit(dir: &Path, kind: Kind) -> Result<(), Error> {
     PRIVATE.iter().try_for_each(|it| set_mode(&dir.join(it), FILE))?;
     set_mode(&dir.join(LEASE), LEASE_MODE)?;

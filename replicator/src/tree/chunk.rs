@@ -1,9 +1,8 @@
-//! Where the content of a file is cut into chunks: where the content says so, so that what is inserted or
-//! taken out changes the chunks around it and no others.
+//! Chunks: content-defined cuts of files, so that an insertion or a deletion changes only the chunks around it.
 //!
 //! Source: Xia et al., "The Design of Fast Content-Defined Chunking for Data Deduplication Based Storage
-//! Systems", IEEE TPDS 2020, as crate `fastcdc` has it. A change to that crate's tables would cut otherwise: one
-//! member's chunks would not be another's, which costs bytes, and breaks nothing.
+//! Systems", IEEE TPDS 2020, in the implementation of crate `fastcdc`. Other tables in that crate would change the
+//! cuts: members would have different chunks, which costs bytes but breaks nothing.
 //!
 //! Sans-I/O.
 
@@ -11,38 +10,38 @@ use fastcdc::v2020::{Normalization, cut, select_masks};
 
 use crate::version::Hash;
 
-/// How long chunks are, in bytes. All are even.
+/// Sizes of chunks, in bytes. All are even.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// None is shorter but the last one.
+    /// Least size; only the last chunk may be shorter.
     pub min: usize,
-    /// What they come near to.
+    /// Approximate mean size.
     pub average: usize,
-    /// None is longer.
+    /// Greatest size.
     pub max: usize,
 }
 
-/// Of the content of files.
+/// Sizes for the content of files.
 pub const FILE: Sizes = Sizes { min: 4 << 10, average: 16 << 10, max: 64 << 10 };
-/// Of a manifest: a change of one entry sends one of them, and each costs a request and some 50 bytes.
+/// Sizes for manifests: a change of one entry sends one chunk, and each costs a request and some 50 bytes.
 pub const MANIFEST: Sizes = Sizes { min: 1 << 10, average: 4 << 10, max: 16 << 10 };
 
-/// A chunk of a file: what it has, and how long it is in bytes.
+/// A chunk of a file: its hash and its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Of its bytes.
+    /// The hash of its bytes.
     pub hash: Hash,
-    /// 1 to [`FILE`]`.max`; only the last of a file is shorter than [`FILE`]`.min`.
+    /// The length, 1 to [`FILE`]`.max`; only the last chunk of a file is shorter than [`FILE`]`.min`.
     pub bytes: u32,
 }
 
-/// Cuts a stream; holds at most one chunk more than what it was fed last.
+/// Cuts a stream. Holds at most one chunk besides the bytes fed last.
 #[derive(Debug)]
 pub struct Chunker {
     sizes: Sizes,
     masks: (u64, u64),
     buffer: Vec<u8>,
-    /// How much of the buffer has been handed out.
+    /// Bytes of the buffer that were returned.
     done: usize,
 }
 
@@ -61,13 +60,13 @@ impl Chunker {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Returns the next chunk, or none until more is fed.
+    /// Returns the next chunk, or `None` until more is fed.
     pub fn next_chunk(&mut self) -> Option<&[u8]> {
         let rest = self.buffer.len() - self.done;
         if rest < self.sizes.max { None } else { self.cut() }
     }
 
-    /// Returns the next of the last chunks, or none at the end: the stream has ended, and another may begin.
+    /// Ends the stream: returns its last chunks, one in each call, then `None`. Another stream may begin then.
     pub fn finish(&mut self) -> Option<&[u8]> {
         self.cut()
     }
@@ -91,7 +90,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Bytes without a pattern, the same for the same seed.
+    /// Returns pseudo-random bytes, the same for the same seed.
     pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
         let mut all = vec![0; bytes];
         let mut hasher = blake3::Hasher::new();
@@ -115,7 +114,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn chunks_have_the_sizes_that_were_asked_for() {
+    fn chunks_have_the_given_sizes() {
         for (sizes, seed) in [(FILE, 1), (MANIFEST, 2)] {
             let bytes = noise(sizes.average * 300, seed);
             let chunks = cut_all(sizes, &bytes, 10_000);
@@ -126,11 +125,11 @@ pub(crate) mod tests {
             assert!((sizes.average * 3 / 4..sizes.average * 3 / 2).contains(&mean), "{mean}");
         }
         assert!(cut_all(FILE, &[], 1).is_empty());
-        // Without any pattern to cut at, all have the greatest size.
+        // Equal bytes have no cuts, so chunks have the greatest size.
         assert_eq!(cut_all(FILE, &[0; 200_000], 4096).iter().map(Vec::len).max(), Some(64 << 10));
     }
 
-    /// Members that cut differently would find nothing in common: the cuts are part of the format.
+    /// The cuts are part of the format: members with other cuts would have no chunks in common.
     #[test]
     fn the_cuts_are_those_of_format_1() {
         let lengths: Vec<usize> =
@@ -140,7 +139,7 @@ pub(crate) mod tests {
 
     const CUTS: [usize; 8] = [27178, 7652, 41830, 6744, 43377, 24969, 39685, 8565];
 
-    /// Of reference/replication.md: a change of 1 MB that is an insert sends 1.10 MB in these chunks.
+    /// reference/replication.md: an insertion of 1 MB sends 1.10 MB in these chunks.
     #[test]
     fn an_insert_sends_little_more_than_itself() {
         const MB: usize = 1_000_000;
@@ -159,7 +158,7 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn pieces_do_not_matter_and_nothing_is_lost(
+        fn cuts_do_not_depend_on_the_pieces_and_no_byte_is_lost(
             bytes in 0usize..100_000, seed in 0u64..8, piece in 1usize..20_000
         ) {
             let bytes = noise(bytes, seed);

@@ -1,4 +1,4 @@
-//! What can go wrong with trees on disk.
+//! Errors of trees on disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,96 +9,96 @@ use super::problems::Problems;
 use crate::replica::Failure;
 use crate::version::{Hash, Number};
 
-/// Why something was not done with a tree. Unless that is said elsewhere, what readers see is as it was.
+/// An error of an operation on a tree. Unless documented otherwise, readers see the same as before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no room, or a quota is used up. What has come of a version is kept. Try again later.
+    /// There is no room, or a quota is used up. The chunks of a version that have come are kept. Try again later.
     #[error("no space left for {path}: free some, it is tried again")]
     Full {
-        /// What was written.
+        /// The written path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system refused something else.
+    /// The system refused another operation.
     #[error("{path}: {source}")]
     Io {
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// What it said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The daemon is about to end.
+    /// The daemon ends.
     #[error("stopped, as the daemon ends")]
     Stopped,
     /// Another process has this directory.
-    #[error("{dir} is in use by another process, {pid}: stop that, or use another directory")]
+    #[error("{dir} is in use by another process, {pid}: stop it, or use another directory")]
     InUse {
         /// The directory.
         dir: PathBuf,
         /// The number of the process, or `unknown`.
         pid: String,
     },
-    /// Bytes do not have the hash under which they came: whoever sent them is broken, or lies.
-    #[error("the bytes of chunk {0} are others")]
+    /// Bytes do not have the hash under which they came: their sender is faulty or lies.
+    #[error("chunk {0} has other bytes than its hash says")]
     WrongHash(Hash),
     /// The chunks that lead to the manifest do not fit together: the version will never be whole.
     #[error(transparent)]
     Walk(#[from] WalkError),
-    /// The manifest is none: the version will never be whole.
+    /// The manifest is invalid: the version will never be whole.
     #[error(transparent)]
     Manifest(#[from] ParseError),
-    /// What was put in a manifest last cannot be its end.
+    /// A manifest cannot end after its last item.
     #[error(transparent)]
     Unfinished(#[from] Fault),
-    /// The log of a collection is damaged, or tells another story than before: readers see what they saw. Its origin
-    /// has to begin it anew.
+    /// The log of a collection is damaged, or does not continue the one before. Readers see the same as before. Its
+    /// origin has to begin it anew.
     #[error(transparent)]
     Log(#[from] collection::Error),
-    /// There is more than is allowed here.
+    /// There are more entries or bytes than the settings allow.
     #[error(
         "{entries} entries of {bytes} bytes or more, where {entries_max} of {bytes_max} are the most: publish less, or several trees"
     )]
     Bounds {
-        /// Of all files.
+        /// Bytes of all files.
         bytes: u64,
-        /// Of the tree.
+        /// Entries of the tree.
         entries: u64,
         /// See [`Options`](super::store::Options).
         bytes_max: u64,
-        /// The same.
+        /// See [`Options`](super::store::Options).
         entries_max: u64,
     },
-    /// A version says another length, or root, than what there is has.
+    /// A version has another length, root or kind than the content.
     #[error("version {0} is not of this content")]
     OtherVersion(Number),
-    /// A file of a generation cannot be read as it was written. What it had is fetched anew.
+    /// A file of a generation was changed or is damaged. Its chunks are fetched anew.
     #[error("{0} was changed or is damaged: verify the tree, and have it fetched again")]
     Damaged(PathBuf),
-    /// A manifest is longer than others take.
+    /// A manifest is longer than other members accept.
     #[error(transparent)]
     TooLong(#[from] TooLong),
-    /// Things in the directory cannot be replicated: have them changed, or left out.
+    /// Entries of the directory cannot be replicated: change them, or leave them out.
     #[error(transparent)]
     Problems(Problems),
-    /// Much that was published before is not there any more: see that the directory is the right one and mounted, and
-    /// say that it is meant.
+    /// Many entries that were published before are missing: check that the directory is the right one and mounted, or
+    /// accept the loss.
     #[error(
         "{path} has {now} entries where {before} were published before: see that the directory is the right one and mounted; if that is meant, publish it with `--accept-loss`"
     )]
     Loss {
-        /// What was to be published.
+        /// The directory to publish.
         path: PathBuf,
         /// Entries of the present generation.
         before: u64,
         /// Entries in the directory.
         now: u64,
     },
-    /// The directory that is to be published holds what the replicator keeps.
+    /// The directory to publish contains the replicator's own data, or lies in it.
     #[error("{0} holds the replicator's own data: keep that elsewhere")]
     Own(PathBuf),
-    /// Nothing has been switched to yet, so there is nothing to read.
+    /// There is no version to read yet.
     #[error("{0} leads to no tree yet")]
     NoTree(PathBuf),
 }
@@ -113,7 +113,7 @@ impl From<disk::lock::Error> for Error {
 }
 
 impl Error {
-    /// What it means for a version that is fetched.
+    /// Returns the kind of failure for a version that is fetched.
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
@@ -128,7 +128,7 @@ impl Error {
         }
     }
 
-    /// Whether content is to blame: what is not there, or says something else than what was written.
+    /// Returns whether content is missing or damaged.
     pub(super) fn is_damage(&self) -> bool {
         match self {
             Self::Damaged(_) => true,
@@ -137,12 +137,12 @@ impl Error {
         }
     }
 
-    /// Names what an error of the system is about.
+    /// Adds the path to an error of the system.
     pub(super) fn io(path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
         move |source| {
             let path = path.as_ref().to_owned();
             match source.kind() {
-                // A limit on the size of files is a quota of its kind.
+                // A limit on the size of files is a kind of quota.
                 io::ErrorKind::StorageFull
                 | io::ErrorKind::QuotaExceeded
                 | io::ErrorKind::FileTooLarge => Self::Full { path, source },

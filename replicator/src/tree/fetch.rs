@@ -1,7 +1,7 @@
-//! How a member gets a version of a tree: it asks for what it does not have, and switches once all is there.
+//! Fetching of a version: names the missing chunks, and switches to the version once all are here.
 //!
-//! First the chunks of the manifest, then those of the files that are not as in the generation before. Files
-//! that are the same are linked, others are put together from chunks, wherever those are.
+//! First come the chunks of the manifest, then those of files that differ from the present generation. Equal files
+//! are linked, others are assembled from chunks of any generation.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -11,29 +11,28 @@ use std::sync::Arc;
 use super::building::Building;
 use super::error::Error;
 use super::generation::{Generation, LastFile, Meta};
-use super::levels::{LOOK_AHEAD_CHUNKS, NODE_BYTES_MAX, Part, Walk, WalkError, Wanted};
+use super::levels::{LOOK_AHEAD_CHUNKS, NODE_BYTES_MAX, Role, Walk, WalkError, Wanted};
 use super::listing::{Extents, Listed, Listing};
 use super::manifest::{Decoder, EntryKind, Format, Item, Totals};
 use super::path::EntryPath;
 use super::store::Store;
 use crate::version::{Hash, Kind, Version};
 
-/// Most chunks that are named as wanted at once.
+/// Most chunks that are wanted at once.
 pub const WANTED_MAX: usize = LOOK_AHEAD_CHUNKS;
 
-/// A version that is being fetched. A store has one at a time: what another has begun is lost, but for the
-/// chunks that came.
+/// A version that is being fetched. A store has one at a time: a new one ends the one before, whose chunks stay.
 #[derive(Debug)]
 pub struct Fetch {
     store: Arc<Store>,
     version: Version,
-    state: State,
+    state: FetchState,
     /// Chunks that no generation has.
     absent: HashSet<Hash>,
 }
 
 #[derive(Debug)]
-enum State {
+enum FetchState {
     Root,
     Manifest(Box<Manifest>),
     Content(Box<Content>),
@@ -44,7 +43,7 @@ struct Manifest {
     building: Building,
     walk: Walk,
     decoder: Decoder,
-    /// What has been listed so far.
+    /// The sums so far.
     totals: Totals,
 }
 
@@ -54,44 +53,44 @@ struct Content {
     totals: Totals,
     format: Format,
     listing: Listing,
-    former: Option<Former>,
+    former: Option<FormerEntries>,
     extents: Option<Extents>,
     missing: Vec<Wanted>,
-    /// Of the files that have not been looked at.
+    /// Bytes of the files that were not checked yet.
     unseen_bytes: u64,
     is_scanned: bool,
 }
 
 impl Fetch {
-    /// Begins to fetch a version of a tree. Chunks that came for others are kept, unless they are many more than
+    /// Begins to fetch a version of a tree. Staged chunks of other versions are kept, unless they are many more than
     /// this one can use.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// The system refuses an operation.
     pub fn begin(store: &Arc<Store>, version: &Version) -> Result<Self, Error> {
         store.trim_staged(version.bytes)?;
         let (store, version) = (store.clone(), version.clone());
-        Ok(Self { store, version, state: State::Root, absent: HashSet::new() })
+        Ok(Self { store, version, state: FetchState::Root, absent: HashSet::new() })
     }
 
-    /// What is fetched.
+    /// Returns the version.
     #[must_use]
     pub fn version(&self) -> &Version {
         &self.version
     }
 
-    /// Looks for what came since it was asked last, and returns which chunks to get now, at most `max` and no more
-    /// than [`WANTED_MAX`], the first needed first. Of the root, the length is the most that it may have.
-    /// [`Store::put`] takes them in any order. None are left once all is there.
+    /// Takes in the chunks that came since the last call, and returns the chunks to get now, in the order of need: at
+    /// most `max`, and no more than [`WANTED_MAX`]. The length given for the root is its limit. [`Store::put`] takes
+    /// chunks in any order. The list is empty once all are here.
     ///
-    /// Each call reads on in the manifest, and looks at the files of the present generation, until it has found
-    /// so many that are missing.
+    /// Each call reads on in the manifest, and checks files of the present generation, until it has found enough
+    /// missing chunks.
     ///
     /// # Errors
     ///
-    /// [`Error::Walk`], [`Error::Manifest`], [`Error::Bounds`]: the version cannot be taken. [`Error::Full`]:
-    /// ask again later. It begins anew then, with the chunks that came.
+    /// [`Error::Walk`], [`Error::Manifest`], [`Error::Bounds`]: the version cannot be taken. [`Error::Full`]: call
+    /// again later. Fetching then begins anew with the chunks that came.
     pub fn wanted(&mut self, max: usize) -> Result<Vec<Wanted>, Error> {
         let wanted = self.advance(max.clamp(1, WANTED_MAX));
         if wanted.is_err() {
@@ -100,27 +99,27 @@ impl Fetch {
         wanted
     }
 
-    /// How many bytes of files are to come: those of the chunks that are wanted, and of the files that have not been
-    /// looked at. None while the manifest is on its way.
+    /// Returns how many bytes of files are to come: those of wanted chunks, and of files that were not checked yet.
+    /// `None` while the manifest is on its way.
     #[must_use]
     pub fn missing_bytes(&self) -> Option<u64> {
-        let State::Content(content) = &self.state else { return None };
+        let FetchState::Content(content) = &self.state else { return None };
         let wanted: u64 = content.missing.iter().map(|it| u64::from(it.bytes)).sum();
         Some(wanted + content.unseen_bytes)
     }
 
-    /// Gives up. What has come is kept for the next version.
+    /// Gives up. Chunks that came are kept for the next version.
     pub fn stop(mut self) {
         self.start_again();
     }
 
     fn start_again(&mut self) {
-        let state = std::mem::replace(&mut self.state, State::Root);
+        let state = std::mem::replace(&mut self.state, FetchState::Root);
         self.absent.clear();
         let building = match &state {
-            State::Root => return,
-            State::Manifest(it) => &it.building,
-            State::Content(it) => &it.building,
+            FetchState::Root => return,
+            FetchState::Manifest(it) => &it.building,
+            FetchState::Content(it) => &it.building,
         };
         self.store.give_up(building.dir());
     }
@@ -128,7 +127,7 @@ impl Fetch {
     fn advance(&mut self, max: usize) -> Result<Vec<Wanted>, Error> {
         loop {
             match &mut self.state {
-                State::Root => {
+                FetchState::Root => {
                     let hash = self.version.root;
                     let Some(root) = self.store.read(&hash)? else {
                         let bytes = u32::try_from(NODE_BYTES_MAX).unwrap_or(u32::MAX);
@@ -139,16 +138,16 @@ impl Fetch {
                     building.node(&hash, &root)?;
                     let (decoder, totals) = (Decoder::default(), Totals::default());
                     let manifest = Manifest { building, walk, decoder, totals };
-                    self.state = State::Manifest(Box::new(manifest));
+                    self.state = FetchState::Manifest(Box::new(manifest));
                 }
-                State::Manifest(manifest) => {
+                FetchState::Manifest(manifest) => {
                     let wanted = manifest.advance(&self.store, &mut self.absent)?;
                     if !wanted.is_empty() {
                         return Ok(wanted.into_iter().take(max).collect());
                     }
                     self.begin_content()?;
                 }
-                State::Content(content) => {
+                FetchState::Content(content) => {
                     content.advance(&self.store, max)?;
                     return Ok(content.missing.clone());
                 }
@@ -157,7 +156,8 @@ impl Fetch {
     }
 
     fn begin_content(&mut self) -> Result<(), Error> {
-        let State::Manifest(manifest) = std::mem::replace(&mut self.state, State::Root) else {
+        let FetchState::Manifest(manifest) = std::mem::replace(&mut self.state, FetchState::Root)
+        else {
             return Ok(());
         };
         self.absent.clear();
@@ -176,10 +176,10 @@ impl Fetch {
             }
         }
         let listing = Listing::new(path, file);
-        let former = self.store.current().map(Former::new);
+        let former = self.store.current().map(FormerEntries::new);
         let (extents, missing, is_scanned) = (None, Vec::new(), false);
         let unseen_bytes = totals.bytes;
-        self.state = State::Content(Box::new(Content {
+        self.state = FetchState::Content(Box::new(Content {
             building,
             totals,
             format,
@@ -193,17 +193,18 @@ impl Fetch {
         Ok(())
     }
 
-    /// Makes the version a generation and switches to it, if all of it is there; none if something is missing:
-    /// ask what is [wanted](Self::wanted), then try again. A file that was damaged may have been found to be so.
+    /// Builds the generation and switches to it, if all chunks are here. Returns `None` if some are missing, for
+    /// example because a damaged file was found: get the [wanted](Self::wanted) ones, then try again.
     ///
     /// # Errors
     ///
-    /// As [`Fetch::wanted`]. What readers see is as it was.
+    /// As [`Fetch::wanted`]. Readers see the same as before.
     pub fn switch(&mut self) -> Result<Option<Arc<Generation>>, Error> {
         if !self.wanted(1)?.is_empty() {
             return Ok(None);
         }
-        let State::Content(content) = std::mem::replace(&mut self.state, State::Root) else {
+        let FetchState::Content(content) = std::mem::replace(&mut self.state, FetchState::Root)
+        else {
             return Ok(None);
         };
         let dir = content.building.dir().to_owned();
@@ -220,7 +221,7 @@ impl Fetch {
         let (path, file) = building.manifest()?;
         let path = path.to_owned();
         let mut listing = Listing::new(&path, file.clone());
-        let mut former = self.store.current().map(Former::new);
+        let mut former = self.store.current().map(FormerEntries::new);
         while let Some(listed) = listing.next_entry()? {
             let same = former.as_mut().and_then(|it| it.same(&listed));
             let entry = &listed.entry;
@@ -242,7 +243,7 @@ impl Fetch {
         self.store.switch(building, &Meta::new(&self.version, totals)).map(Some)
     }
 
-    /// Notes where the chunks of a file are, and writes them unless it is linked; returns whether all are there.
+    /// Indexes the chunks of a file, and writes them unless it is linked. Returns whether all are here.
     fn fill(
         &self,
         building: &mut Building,
@@ -256,7 +257,7 @@ impl Fetch {
         let mut out = if is_linked { None } else { Some(building.file(&listed.entry.path)?) };
         let mut extents = Extents::new(path, manifest, listed);
         let mut offset = 0;
-        // Of a file that was changed most chunks are in one of the generation before, and those of a hole are the same.
+        // Most chunks of a changed file are in one file of the present generation, and the chunks of a hole are equal.
         let mut opened = LastFile::default();
         let mut last: Option<(Hash, Vec<u8>)> = None;
         while let Some(extent) = extents.next_extent()? {
@@ -268,7 +269,7 @@ impl Fetch {
                 last = chunk.map(|it| (extent.hash, it));
             }
             let Some((_, chunk)) = &last else { return Ok(false) };
-            // What has the hash has the length too, unless the manifest lies.
+            // A chunk with this hash has this length, unless the manifest lies.
             if chunk.len() as u64 != u64::from(extent.bytes) {
                 return Err(WalkError::Node(extent.hash).into());
             }
@@ -280,7 +281,7 @@ impl Fetch {
 }
 
 impl Manifest {
-    /// Takes what is there; returns what is missing.
+    /// Takes in the chunks that are here. Returns the missing ones.
     fn advance(&mut self, store: &Store, absent: &mut HashSet<Hash>) -> Result<Vec<Wanted>, Error> {
         loop {
             let mut missing = Vec::new();
@@ -296,7 +297,7 @@ impl Manifest {
                 };
                 absent.remove(&hash);
                 has_come = true;
-                if self.walk.take(&hash, &bytes)? == Some(Part::Node) {
+                if self.walk.take(&hash, &bytes)? == Some(Role::Node) {
                     self.building.node(&hash, &bytes)?;
                 }
             }
@@ -307,7 +308,7 @@ impl Manifest {
                 while let Some(item) = self.decoder.next_item()? {
                     self.count(&item);
                 }
-                // Who signed it may lie about all of it, and have no end.
+                // The signer may lie, and send a manifest without end.
                 store.options().check(self.totals)?;
             }
             if !has_come || self.walk.is_done() {
@@ -326,7 +327,7 @@ impl Manifest {
 }
 
 impl Content {
-    /// Drops from what is missing what has come, and adds to it, up to `max`.
+    /// Drops chunks that have come from the missing ones, and finds more of them, up to `max`.
     fn advance(&mut self, store: &Store, max: usize) -> Result<(), Error> {
         self.missing.retain(|it| !store.is_staged(&it.hash));
         while self.missing.len() < max && !self.is_scanned {
@@ -348,9 +349,9 @@ impl Content {
         Ok(())
     }
 
-    /// Goes on to the next file that is not as it was.
+    /// Goes on to the next file, and skips its chunks if it is unchanged.
     fn next_file(&mut self, store: &Store) -> Result<(), Error> {
-        store.go_on()?;
+        store.check_stop()?;
         self.extents = None;
         let Some(listed) = self.listing.next_entry()? else {
             self.is_scanned = true;
@@ -369,16 +370,16 @@ impl Content {
 
 /// A generation whose entries are looked up in order.
 #[derive(Debug)]
-pub(super) struct Former {
+pub(super) struct FormerEntries {
     generation: Arc<Generation>,
     listing: Listing,
     next: Option<Listed>,
-    /// Of files that came before `next`.
+    /// Number of files before `next`.
     ordinal: u64,
     has_ended: bool,
 }
 
-impl Former {
+impl FormerEntries {
     pub(super) fn new(generation: Arc<Generation>) -> Self {
         let listing = generation.listing();
         Self { generation, listing, next: None, ordinal: 0, has_ended: false }
@@ -388,8 +389,8 @@ impl Former {
         &self.generation
     }
 
-    /// Finds an entry, and how many files come before it. Paths are asked for in order. A manifest that cannot be
-    /// read any further has no more entries.
+    /// Finds an entry, and the number of files before it. Call it with paths in ascending order. A manifest that
+    /// cannot be read any further has no more entries.
     pub(super) fn find(&mut self, path: &EntryPath) -> Option<(&Listed, u64)> {
         while !self.has_ended && self.next.as_ref().is_none_or(|it| it.entry.path < *path) {
             self.ordinal = self.listing.files();
@@ -400,7 +401,7 @@ impl Former {
         self.next.as_ref().filter(|it| it.entry.path == *path).map(|it| (it, ordinal))
     }
 
-    /// Returns the generation if it has the same file, as it was written.
+    /// Returns the generation if it has the same file, undamaged.
     fn same(&mut self, listed: &Listed) -> Option<Arc<Generation>> {
         let generation = self.generation.clone();
         let (found, _) = self.find(&listed.entry.path)?;

@@ -1,7 +1,7 @@
-//! What the log of a collection is folded to: made here, so that it does not have to come from others.
+//! Folding of a collection's log: a member makes the folded files itself, so that they need not come from others.
 //!
-//! What comes out depends on the log alone ([`fold_into`]): who has all of it makes the same files as its origin, and
-//! who lacks its end makes most of them.
+//! The result depends on the log alone ([`fold_into`]). A member with the whole log makes the same files as its
+//! origin, and a member without the log's end makes most of them.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -18,41 +18,41 @@ use super::generation::Generation;
 use super::listing::Listing;
 use super::passage::make_private;
 
-/// Where the files are made, beside the generations.
+/// The directory for folding, beside the generations.
 const FOLDED: &str = "folded";
-/// What the names of files of a base begin with.
+/// Prefix of the files of a base.
 const BASE: &str = "base-";
-/// What is read at once, in bytes.
+/// Size of the read buffer, in bytes.
 const READ_BYTES: usize = 256 << 10;
 
-/// Has the chunks of a log that is folded.
+/// Takes the chunks of a folded log.
 type Stage<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), Error>;
 
-/// What was folded in a store.
+/// The state of folding in a store.
 #[derive(Debug, Default)]
 pub(super) struct Folding {
     /// The serial of the last generation whose log was folded.
     serial: Mutex<u64>,
-    /// That could not be done.
-    failure: Mutex<Option<Unfolded>>,
+    /// The last failure.
+    failure: Mutex<Option<FoldFailure>>,
 }
 
-/// A log could not be folded.
+/// A failure to fold a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfolded {
-    /// Why.
+pub struct FoldFailure {
+    /// The error's text.
     pub why: String,
-    /// When, in Unix milliseconds.
+    /// The time, in Unix milliseconds.
     pub at_ms: u64,
 }
 
 impl Folding {
-    /// Hands on the chunks of what the present log is folded to, if that is what a version has whose entries these are:
-    /// files of a base that the present one has not. Once is enough for what is present. `store`: its folder.
+    /// Folds the log of the present generation and passes its chunks to `stage`, if the new version was folded: it
+    /// lists files of a base that the present one lacks. Folds each present generation once. `store` is its folder.
     ///
     /// # Errors
     ///
-    /// The log is damaged, or the system's: go on without, all of it comes from others.
+    /// The log is damaged, or the system refuses an operation: go on without, because all chunks can come from others.
     pub(super) fn fold(
         &self,
         present: &Generation,
@@ -69,13 +69,13 @@ impl Folding {
         let dir = store.join(FOLDED);
         let staged = fold(&present.tree(), &dir, stage);
         let outcome = clear(&dir).and(staged);
-        let failed = |error: &Error| Unfolded { why: error.to_string(), at_ms: clock::now_ms() };
+        let failed = |error: &Error| FoldFailure { why: error.to_string(), at_ms: clock::now_ms() };
         *lock(&self.failure) = outcome.as_ref().err().map(failed);
         outcome
     }
 
-    /// Why a log could not be folded the last time.
-    pub(super) fn failure(&self) -> Option<Unfolded> {
+    /// Returns the failure of the last folding, if it failed.
+    pub(super) fn failure(&self) -> Option<FoldFailure> {
         lock(&self.failure).clone()
     }
 }
@@ -84,14 +84,14 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Hands on the chunks of what a log is folded to, by way of a directory.
+/// Folds a log into a directory, and passes on the chunks of the result.
 fn fold(log: &Path, dir: &Path, stage: Stage<'_>) -> Result<(), Error> {
     clear(dir)?;
     make_private(dir)?;
     fold_into(log, dir)?.iter().try_for_each(|it| cut(it, stage))
 }
 
-/// Hands on the chunks of a file.
+/// Passes on the chunks of a file.
 fn cut(path: &Path, stage: Stage<'_>) -> Result<(), Error> {
     let mut file = File::open(path).map_err(Error::io(path))?;
     let mut buffer = vec![0; READ_BYTES];
@@ -112,12 +112,12 @@ fn cut(path: &Path, stage: Stage<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The files of a log's base.
+/// Returns the names of the files of a log's base.
 fn bases(listing: &mut Listing) -> Result<BTreeSet<String>, Error> {
     let mut names = BTreeSet::new();
     while let Some(listed) = listing.next_entry()? {
         let name = listed.entry.path.as_str();
-        // No log has as many; what is none is refused in the end.
+        // No log has more; a version that is not a log is refused later.
         if name.starts_with(BASE) && names.len() < FILES_MAX {
             names.insert(name.to_owned());
         }
@@ -125,7 +125,6 @@ fn bases(listing: &mut Listing) -> Result<BTreeSet<String>, Error> {
     Ok(names)
 }
 
-/// Removes a directory, if it is there.
 fn clear(dir: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

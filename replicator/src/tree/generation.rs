@@ -1,14 +1,14 @@
-//! A version on disk: a directory that is made once, whole, and never changed, only removed.
+//! A generation: a version on disk, a directory that is made once as a whole, never changed, and removed in the end.
 //!
 //! ```text
 //! GENERATION/          SERIAL-EPOCH.SEQUENCE
-//!     tree/            what readers see
+//!     tree/            the directory that readers see
 //!     lease            readers lock it, shared
 //!     meta             root, number, sums, the signed version
-//!     manifest         the manifest, in one piece
-//!     nodes            the chunks that lead to it, the root among them
-//!     index            where each chunk is
-//!     sources          of what files of the publisher it was made; empty elsewhere
+//!     manifest         the whole manifest
+//!     nodes            the chunks that lead to the manifest, with the root
+//!     index            the location of each chunk
+//!     sources          stamps of the publisher's files; empty at other members
 //! ```
 
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use collection::replica;
 
 use super::error::Error;
-use super::index::{Index, Place, Source, source_number};
+use super::index::{ChunkFile, Index, Location, file_number};
 use super::listing::{Listed, Listing, path_at};
 use super::manifest::{EntryKind, Format, Totals, format_of};
 use super::mode::Mode;
@@ -37,25 +37,25 @@ pub(super) const NODES: &str = "nodes";
 pub(super) const INDEX: &str = "index";
 pub(super) const SOURCES: &str = "sources";
 
-/// What in a generation is the owner's alone: it names files that readers may not see.
+/// The private files of a generation: they name files that readers may not see.
 pub(super) const PRIVATE: [&str; 5] = [META, MANIFEST, NODES, INDEX, SOURCES];
-/// The mode of what readers lock.
+/// The mode of the file that readers lock.
 pub(super) const LEASE_MODE: u32 = 0o444;
 
-/// Most damaged files that are remembered by name; with more, all of the generation is in doubt.
+/// Most damaged files that are remembered; with more, the whole generation counts as damaged.
 const DAMAGED_MAX: usize = 10_000;
 const META_FORMAT: u8 = 1;
-/// How often a reader tries to lock a generation before another is in its place.
+/// How often a reader tries to lock the newest generation while others replace it.
 const LEASE_ATTEMPTS: usize = 1000;
 
-/// What a generation is of.
+/// The version of a generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
-    /// The chunk from which all others are found.
+    /// The chunk that leads to all others.
     pub root: Hash,
-    /// Of the version.
+    /// The version's number.
     pub number: Number,
-    /// What its manifest lists.
+    /// The sums of the manifest.
     pub totals: Totals,
     /// The version, as its origin signed it.
     pub version: Vec<u8>,
@@ -102,7 +102,7 @@ impl Meta {
     }
 }
 
-/// A generation that is there.
+/// An open generation.
 #[derive(Debug)]
 pub struct Generation {
     dir: PathBuf,
@@ -113,30 +113,30 @@ pub struct Generation {
     manifest: Arc<File>,
     nodes: File,
     index: Index,
-    /// What is not as it was written, by its number in the index: of files where their entries begin.
+    /// The numbers of damaged files, as in the index.
     damaged: Mutex<BTreeSet<u64>>,
 }
 
-/// What became of looking for a chunk.
+/// The result of reading a chunk.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum ChunkRead {
     Bytes(Vec<u8>),
-    /// It is not listed.
-    No,
-    /// It was in this file, which has been changed.
+    /// The generation does not list it.
+    Unlisted,
+    /// It was in this file, which was changed or is damaged.
     Damaged(PathBuf),
 }
 
-/// The file of a generation from which a chunk was read last, so that the next one need not open it again.
+/// The file of the last chunk that was read, kept open for the next one.
 #[derive(Debug, Default)]
 pub struct LastFile(Option<((u64, u64), PathBuf, io::Result<File>)>);
 
 impl Generation {
-    /// Opens the generation in `dir`, which is of such a tree or collection.
+    /// Opens the generation in `dir`, whose content is of this kind.
     ///
     /// # Errors
     ///
-    /// It is none, or damaged.
+    /// It is not a generation, or damaged.
     pub(super) fn open(dir: &Path, kind: Kind) -> Result<Self, Error> {
         let path = |name: &str| dir.join(name);
         let open = |name: &str| File::open(path(name)).map_err(Error::io(path(name)));
@@ -146,7 +146,7 @@ impl Generation {
         let damaged = || Error::Damaged(path(META));
         let manifest = open(MANIFEST)?;
         let mut first = [0; 3];
-        // What is no manifest is found to be none as soon as it is read on.
+        // An invalid manifest is noticed when its entries are read.
         let is_read = manifest.read_exact_at(&mut first, 0).is_ok();
         let format = format_of(&first).filter(|_| is_read).unwrap_or_default();
         Ok(Self {
@@ -162,20 +162,20 @@ impl Generation {
         })
     }
 
-    /// Whether its log has bytes that were purged since, as the present one says: then it goes before its time, and so
-    /// does one of which that cannot be told.
+    /// Returns whether its log has bytes that were purged since, according to the present log. Such a generation is
+    /// removed early; so is one for which the answer is unknown.
     pub(super) fn holds_purged(&self, present: &Self) -> bool {
         self.kind == Kind::Collection
             && replica::holds_purged(&self.tree(), &present.tree()).unwrap_or(true)
     }
 
-    /// What it is of.
+    /// Returns the version.
     #[must_use]
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// The directory that readers see.
+    /// Returns the directory that readers see.
     #[must_use]
     pub fn tree(&self) -> PathBuf {
         self.dir.join(TREE)
@@ -185,12 +185,12 @@ impl Generation {
         &self.dir
     }
 
-    /// Later ones have a greater number.
+    /// Returns its serial; later generations have greater ones.
     pub(super) fn serial(&self) -> u64 {
         self.serial
     }
 
-    /// Of its manifest.
+    /// Returns the format of its manifest.
     pub(super) fn format(&self) -> Format {
         self.format
     }
@@ -208,7 +208,7 @@ impl Generation {
         self.dir.join(INDEX)
     }
 
-    /// Of what files of the publisher it was made, if that is known.
+    /// Opens the stamps of the publisher's files, if there are any.
     pub(super) fn stamps(&self) -> Option<File> {
         File::open(self.dir.join(SOURCES)).ok()
     }
@@ -226,65 +226,65 @@ impl Generation {
         DAMAGED_MAX <= damaged.len() || damaged.contains(&at)
     }
 
-    /// Notes that something is not as it was written.
-    pub(super) fn set_damaged(&self, source: Source) {
+    /// Notes that a file is damaged.
+    pub(super) fn set_damaged(&self, file: ChunkFile) {
         let mut damaged = self.damaged();
         if damaged.len() < DAMAGED_MAX {
-            damaged.insert(source_number(source));
+            damaged.insert(file_number(file));
         }
     }
 
-    /// Whether a chunk is listed, and if so, whether what it is in is known not to be as it was written.
+    /// Returns whether the file of a chunk is known to be damaged; `None` if the chunk is not listed.
     pub(super) fn find(&self, hash: &Hash) -> Result<Option<bool>, Error> {
         let found = self.index.find(hash).map_err(Error::io(self.dir.join(INDEX)))?;
-        Ok(found.map(|it| self.is_damaged(source_number(it.source))))
+        Ok(found.map(|it| self.is_damaged(file_number(it.file))))
     }
 
-    /// Reads a chunk, if it is listed, there and has this hash.
-    pub(super) fn read(&self, hash: &Hash) -> Result<Found, Error> {
+    /// Reads a chunk.
+    pub(super) fn read(&self, hash: &Hash) -> Result<ChunkRead, Error> {
         self.read_with(hash, &mut LastFile::default())
     }
 
-    /// As [`Generation::read`], from the file that was opened last, if that is the one.
-    pub(super) fn read_with(&self, hash: &Hash, opened: &mut LastFile) -> Result<Found, Error> {
+    /// Reads a chunk as [`Generation::read`] does, from the file that was opened last if it is the same.
+    pub(super) fn read_with(&self, hash: &Hash, opened: &mut LastFile) -> Result<ChunkRead, Error> {
         let found = self.index.find(hash).map_err(Error::io(self.dir.join(INDEX)))?;
-        let Some(place) = found else { return Ok(Found::No) };
-        let (path, read) = match place.source {
-            Source::Manifest => (self.dir.join(MANIFEST), read(&self.manifest, place)),
-            Source::Nodes => (self.dir.join(NODES), read(&self.nodes, place)),
-            Source::Entry(at) => {
+        let Some(location) = found else { return Ok(ChunkRead::Unlisted) };
+        let (path, read) = match location.file {
+            ChunkFile::Manifest => (self.dir.join(MANIFEST), read(&self.manifest, location)),
+            ChunkFile::Nodes => (self.dir.join(NODES), read(&self.nodes, location)),
+            ChunkFile::Entry(at) => {
                 let key = (self.serial, at);
                 if opened.0.as_ref().is_none_or(|it| it.0 != key) {
                     let manifest = self.dir.join(MANIFEST);
                     let path = path_at(&self.manifest, at).map_err(Error::io(&manifest))?;
-                    let Some(path) = path else { return Ok(Found::Damaged(manifest)) };
+                    let Some(path) = path else { return Ok(ChunkRead::Damaged(manifest)) };
                     let path = self.path(&path);
                     let file = open_file(&path);
                     opened.0 = Some((key, path, file));
                 }
                 match &opened.0 {
-                    Some((_, path, Ok(file))) => (path.clone(), read(file, place)),
+                    Some((_, path, Ok(file))) => (path.clone(), read(file, location)),
                     Some((_, path, Err(error))) => (path.clone(), Err(again(error))),
-                    None => return Ok(Found::No),
+                    None => return Ok(ChunkRead::Unlisted),
                 }
             }
         };
         match read {
-            Ok(bytes) if Hash::of(&bytes) == *hash => return Ok(Found::Bytes(bytes)),
+            Ok(bytes) if Hash::of(&bytes) == *hash => return Ok(ChunkRead::Bytes(bytes)),
             Ok(_) => {}
             Err(error) if is_about_content(&error) => {}
             Err(error) => return Err(Error::io(path)(error)),
         }
-        self.set_damaged(place.source);
-        Ok(Found::Damaged(path))
+        self.set_damaged(location.file);
+        Ok(ChunkRead::Damaged(path))
     }
 
-    /// Where an entry is.
+    /// Returns the path of an entry on disk.
     pub(super) fn path(&self, path: &EntryPath) -> PathBuf {
         self.tree().join(path.as_str())
     }
 
-    /// Whether a file of it seems to be as it was written: by its size, time and mode, without reading it.
+    /// Returns whether a file's size, time and mode are those that were written. Does not read the file.
     pub(super) fn is_untouched(&self, listed: &Listed) -> bool {
         let EntryKind::File { mode, bytes, modified } = listed.entry.kind else {
             return false;
@@ -299,7 +299,7 @@ impl Generation {
             })
     }
 
-    /// Whether a folder of it, or the tree's own, has the mode that it was given. Those of format 1 were given none.
+    /// Returns whether a folder, or the tree's own, has its listed mode. Format 1 lists no modes.
     pub(super) fn is_open_as_made(&self, path: &Path, mode: Mode) -> bool {
         let is_it = |found: fs::Metadata| {
             let mode = mode.of_folder(self.kind);
@@ -309,28 +309,28 @@ impl Generation {
     }
 }
 
-/// Opens a regular file; nothing that stands in its place is followed or waited for.
+/// Opens a regular file, without following a link or waiting for a pipe in its place.
 pub(super) fn open_file(path: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open};
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     Ok(File::from(open(path, flags, Mode::empty())?))
 }
 
-/// The same error once more.
+/// Returns a copy of an error.
 fn again(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
-fn read(file: &File, place: Place) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; usize::try_from(place.bytes).unwrap_or(0)];
-    file.read_exact_at(&mut bytes, place.offset)?;
+fn read(file: &File, location: Location) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(location.bytes).unwrap_or(0)];
+    file.read_exact_at(&mut bytes, location.offset)?;
     Ok(bytes)
 }
 
-/// Whether a file, rather than the system, is to blame.
+/// Returns whether an error is about a file's content rather than about the system.
 pub(super) fn is_about_content(error: &io::Error) -> bool {
     use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, PermissionDenied, UnexpectedEof};
-    // 5: the disk cannot read it; 40: a symbolic link is in its place.
+    // 5: the disk cannot read the file; 40: a symbolic link is in its place.
     matches!(error.raw_os_error(), Some(5 | 40))
         || matches!(
             error.kind(),
@@ -338,12 +338,12 @@ pub(super) fn is_about_content(error: &io::Error) -> bool {
         )
 }
 
-/// The name of a generation's directory.
+/// Returns the name of a generation's directory.
 pub(super) fn dir_name(serial: u64, number: Number) -> String {
     format!("{serial:06}-{number}")
 }
 
-/// The serial in the name of a generation's directory.
+/// Reads the serial in the name of a generation's directory.
 pub(super) fn serial(name: &str) -> Option<u64> {
     let (serial, number) = name.split_once('-')?;
     let (epoch, sequence) = number.split_once('.')?;
@@ -352,7 +352,7 @@ pub(super) fn serial(name: &str) -> Option<u64> {
     (name == dir_name(serial, number)).then_some(serial)
 }
 
-/// Keeps a tree from being removed, as long as it lives.
+/// A reader's lease on a tree: the tree is not removed while the lease exists.
 #[derive(Debug)]
 pub struct Lease {
     tree: PathBuf,
@@ -360,8 +360,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Takes a lease on the tree that `current` leads to now. Whatever is published meanwhile, what is read
-    /// below [`Lease::tree`] is one version.
+    /// Takes a lease on the tree that `current` leads to now. All files below [`Lease::tree`] are of one version, even
+    /// if others are published meanwhile.
     ///
     /// # Errors
     ///
@@ -374,7 +374,7 @@ impl Lease {
             };
             let tree = current.parent().unwrap_or_else(|| Path::new("")).join(target);
             let path = tree.with_file_name(LEASE);
-            // Otherwise it was removed since `current` was read.
+            // If not, it was removed after `current` was read.
             if let Ok(locked) = File::open(&path)
                 && locked.try_lock_shared().is_ok()
                 && path.exists()
@@ -385,14 +385,14 @@ impl Lease {
         Err(Error::NoTree(current.to_owned()))
     }
 
-    /// The directory to read.
+    /// Returns the directory to read.
     #[must_use]
     pub fn tree(&self) -> &Path {
         &self.tree
     }
 }
 
-/// Locks a generation against readers to come, unless one is there; the lock goes with the file.
+/// Locks a generation against new readers, unless a reader has a lease. The lock ends with the file.
 pub(super) fn lock_out(dir: &Path) -> Result<Option<File>, Error> {
     let path = dir.join(LEASE);
     let file = File::open(&path).map_err(Error::io(&path))?;

@@ -1,9 +1,9 @@
-//! Where each chunk of a generation is: records of one size, sorted by the start of the hash, in a file that is
-//! searched where it lies.
+//! The index of a generation: the location of each chunk, in a file of fixed-size records sorted by the start of
+//! the hash.
 //!
-//! Hashes are spread evenly, so that a record is about where its hash says: looking one up of 3,000,000 reads
-//! 4 KB some two times, and holds nothing in memory. Whoever reads the chunk checks it by its whole hash. To make
-//! the file holds 38 MB, whatever its length.
+//! Hashes are spread evenly, so a record's position can be estimated from its hash. A lookup among 3,000,000 records
+//! reads 4 KB about twice, and keeps nothing in memory. The reader of a chunk checks its whole hash. The writer holds
+//! 38 MB, however long the file is.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,75 +18,75 @@ use super::error::Error;
 use super::output::Output;
 use crate::version::Hash;
 
-/// Start of the hash, source, offset, bytes.
+/// Start of the hash, number of the file, offset, bytes.
 const RECORD_BYTES: usize = KEY_BYTES + 8 + 8 + 4;
 const KEY_BYTES: usize = 16;
-/// What is read at once, in records.
+/// Records in one read.
 const BLOCK_RECORDS: usize = 113;
-/// What is sorted in memory at once, in records.
+/// Most records sorted in memory at once.
 const RUN_RECORDS_MAX: usize = 1 << 20;
-/// Sources that are no entry.
+/// Numbers of the files that are not entries.
 const NODES: u64 = u64::MAX;
 const MANIFEST: u64 = u64::MAX - 1;
 
 type Record = [u8; RECORD_BYTES];
 
-/// In which file a chunk is.
+/// The file that contains a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum ChunkFile {
     /// The manifest.
     Manifest,
-    /// The nodes that lead to it, and the root.
+    /// The nodes that lead to the manifest, and the root.
     Nodes,
     /// The file whose entry is at this offset of the manifest.
     Entry(u64),
 }
 
-/// Where a chunk is.
+/// The location of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) source: Source,
+pub(super) struct Location {
+    pub(super) file: ChunkFile,
     pub(super) offset: u64,
     pub(super) bytes: u32,
 }
 
-/// A number for each source: for a file, where its entry begins.
-pub(super) fn source_number(source: Source) -> u64 {
-    match source {
-        Source::Manifest => MANIFEST,
-        Source::Nodes => NODES,
-        Source::Entry(at) => at,
+/// Returns the number of a file: for a file of the tree, the offset of its entry.
+pub(super) fn file_number(file: ChunkFile) -> u64 {
+    match file {
+        ChunkFile::Manifest => MANIFEST,
+        ChunkFile::Nodes => NODES,
+        ChunkFile::Entry(at) => at,
     }
 }
 
-/// Where a chunk with this hash is.
-fn record(hash: &Hash, place: Place) -> Record {
+/// Writes the record of a chunk with this hash.
+fn record(hash: &Hash, location: Location) -> Record {
     // Keys, sources, offsets and lengths, in this order: sorted bytes are sorted records.
     let mut record = [0; RECORD_BYTES];
-    let [source, offset] = [source_number(place.source), place.offset].map(u64::to_be_bytes);
-    let all = hash.0.iter().take(KEY_BYTES).chain(&source).chain(&offset);
-    let bytes = place.bytes.to_be_bytes();
+    let [file, offset] = [file_number(location.file), location.offset].map(u64::to_be_bytes);
+    let all = hash.0.iter().take(KEY_BYTES).chain(&file).chain(&offset);
+    let bytes = location.bytes.to_be_bytes();
     record.iter_mut().zip(all.chain(&bytes)).for_each(|(to, from)| *to = *from);
     record
 }
 
-fn place(record: &Record) -> Option<Place> {
-    let (source, rest) = record.get(KEY_BYTES..)?.split_first_chunk()?;
+fn location(record: &Record) -> Option<Location> {
+    let (file, rest) = record.get(KEY_BYTES..)?.split_first_chunk()?;
     let (offset, rest) = rest.split_first_chunk()?;
-    let source = match u64::from_be_bytes(*source) {
-        NODES => Source::Nodes,
-        MANIFEST => Source::Manifest,
-        at => Source::Entry(at),
+    let file = match u64::from_be_bytes(*file) {
+        NODES => ChunkFile::Nodes,
+        MANIFEST => ChunkFile::Manifest,
+        at => ChunkFile::Entry(at),
     };
     let bytes = u32::from_be_bytes(*rest.first_chunk()?);
-    Some(Place { source, offset: u64::from_be_bytes(*offset), bytes })
+    Some(Location { file, offset: u64::from_be_bytes(*offset), bytes })
 }
 
 fn key(record: &[u8]) -> Option<&[u8; KEY_BYTES]> {
     record.first_chunk()
 }
 
-/// Makes an index: of each hash the first place is kept.
+/// Writes an index, with the first location of each hash.
 #[derive(Debug)]
 pub(super) struct Writer {
     disk: Disk,
@@ -97,14 +97,14 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Begins one that is to be at `path`.
+    /// Begins an index at `path`.
     pub(super) fn new(disk: &Disk, path: PathBuf) -> Self {
         let (disk, run_records_max) = (disk.clone(), RUN_RECORDS_MAX);
         Self { disk, path, run_records_max, records: Vec::new(), runs: Vec::new() }
     }
 
-    pub(super) fn push(&mut self, hash: &Hash, place: Place) -> Result<(), Error> {
-        self.records.push(record(hash, place));
+    pub(super) fn push(&mut self, hash: &Hash, location: Location) -> Result<(), Error> {
+        self.records.push(record(hash, location));
         if self.records.len() < self.run_records_max { Ok(()) } else { self.end_run() }
     }
 
@@ -153,7 +153,7 @@ fn next(input: &mut BufReader<File>) -> io::Result<Option<Record>> {
     }
 }
 
-/// Writes sorted records, of those with one key the first.
+/// Writes sorted records; of records with equal keys only the first.
 fn write(
     disk: &Disk,
     path: &Path,
@@ -171,7 +171,7 @@ fn write(
     out.flush().map_err(Error::io(path))
 }
 
-/// An index that is searched.
+/// An index for lookups.
 #[derive(Debug)]
 pub(super) struct Index {
     file: File,
@@ -185,13 +185,12 @@ impl Index {
         Ok(Self { file, records })
     }
 
-    /// Finds a chunk.
-    pub(super) fn find(&self, hash: &Hash) -> io::Result<Option<Place>> {
+    pub(super) fn find(&self, hash: &Hash) -> io::Result<Option<Location>> {
         let Some(wanted) = key(&hash.0) else { return Ok(None) };
         let (mut low, mut high) = (0, self.records);
         let mut buffer = [0; RECORD_BYTES * BLOCK_RECORDS];
         let records_max = BLOCK_RECORDS as u64;
-        // Where it would be if all were spread evenly.
+        // The position if hashes are spread evenly.
         let mut guess = share(wanted, self.records);
         let mut is_halving = false;
         while low < high {
@@ -210,9 +209,9 @@ impl Index {
                 guess = low.saturating_add(apart(*wanted, last, self.records));
             } else {
                 let found = records.binary_search_by(|it| key(it).cmp(&Some(wanted)));
-                return Ok(found.ok().and_then(|it| place(records.get(it)?)));
+                return Ok(found.ok().and_then(|it| location(records.get(it)?)));
             }
-            // Somebody may have made chunks whose hashes begin alike: halving ends in any case.
+            // Hashes may be made to begin alike; halving every other time ends the search anyway.
             if is_halving {
                 guess = low.midpoint(high);
             }
@@ -222,13 +221,13 @@ impl Index {
     }
 }
 
-/// How many of so many records are below a key.
+/// Returns the expected number of records below a key.
 fn share(key: &[u8; KEY_BYTES], records: u64) -> u64 {
     let share = u128::from_be_bytes(*key) >> 64;
     u64::try_from((share * u128::from(records)) >> 64).unwrap_or(records)
 }
 
-/// How many of so many records lie between two keys.
+/// Returns the expected number of records between two keys.
 fn apart(greater: [u8; KEY_BYTES], smaller: [u8; KEY_BYTES], records: u64) -> u64 {
     share(&greater, records).saturating_sub(share(&smaller, records))
 }
@@ -246,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_was_put_is_found_in_one_run_and_in_many() {
+    fn all_records_are_found_with_one_run_and_with_many() {
         let dir = tempfile::tempdir().unwrap();
         for (name, run_records_max, all) in
             [("one", 1 << 20, 500), ("many", 64, 1000), ("none", 9, 0)]
@@ -255,22 +254,22 @@ mod tests {
             let mut writer = Writer::new(&Disk::System, path.clone());
             writer.run_records_max = run_records_max;
             let hash = |n: u64| Hash::of(&n.to_le_bytes());
-            let place = |n: u64| {
-                let source = match n % 3 {
-                    0 => Source::Manifest,
-                    1 => Source::Nodes,
-                    _ => Source::Entry(n),
+            let location = |n: u64| {
+                let file = match n % 3 {
+                    0 => ChunkFile::Manifest,
+                    1 => ChunkFile::Nodes,
+                    _ => ChunkFile::Entry(n),
                 };
-                Place { source, offset: n * 7, bytes: u32::try_from(n).unwrap() }
+                Location { file, offset: n * 7, bytes: u32::try_from(n).unwrap() }
             };
             for n in (0..all).chain(0..all / 2) {
-                writer.push(&hash(n), place(n)).unwrap();
+                writer.push(&hash(n), location(n)).unwrap();
             }
             writer.finish().unwrap();
             let index = Index::open(&path).unwrap();
             assert_eq!(index.records, all);
             for n in 0..all {
-                assert_eq!(index.find(&hash(n)).unwrap(), Some(place(n)), "{name} {n}");
+                assert_eq!(index.find(&hash(n)).unwrap(), Some(location(n)), "{name} {n}");
                 assert_eq!(index.find(&hash(n + all)).unwrap(), None);
             }
         }
@@ -278,28 +277,28 @@ mod tests {
     }
 
     #[test]
-    fn hashes_that_are_not_spread_evenly_are_found_too() {
+    fn unevenly_spread_hashes_are_found() {
         let dir = tempfile::tempdir().unwrap();
-        // All begin alike, but for a few at both ends.
+        // All begin alike, except for the first nine.
         let hash = |n: u64| {
             let mut hash = [if n < 9 { 0 } else { 0x7f }; 32];
             hash[8..16].copy_from_slice(&(n * 3).to_be_bytes());
             Hash(hash)
         };
         let mut writer = Writer::new(&Disk::System, dir.path().join("index"));
-        let place = |n: u64| Place { source: Source::Entry(n), offset: n, bytes: 1 };
-        (0..40_000).for_each(|n| writer.push(&hash(n), place(n)).unwrap());
+        let location = |n: u64| Location { file: ChunkFile::Entry(n), offset: n, bytes: 1 };
+        (0..40_000).for_each(|n| writer.push(&hash(n), location(n)).unwrap());
         writer.finish().unwrap();
         let index = Index::open(&dir.path().join("index")).unwrap();
         for n in (0..40_000).step_by(77) {
-            assert_eq!(index.find(&hash(n)).unwrap(), Some(place(n)), "{n}");
+            assert_eq!(index.find(&hash(n)).unwrap(), Some(location(n)), "{n}");
             let mut other = hash(n);
             other.0[15] ^= 1;
             let is_there = other.0[8..16] == hash(n + 1).0[8..16];
             assert_eq!(index.find(&other).unwrap().is_some(), is_there, "{n}");
         }
         for outside in [Hash([0; 32]), Hash([0xff; 32])] {
-            assert!(index.find(&outside).unwrap().is_none_or(|it| it == place(0)));
+            assert!(index.find(&outside).unwrap().is_none_or(|it| it == location(0)));
         }
     }
 }

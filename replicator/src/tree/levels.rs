@@ -1,13 +1,13 @@
-//! A stream as chunks that one chunk names: the stream is cut where its content says, the list of what came of
-//! it is cut in turn, until so little is left that one chunk holds it, the *root*.
+//! A stream as a tree of chunks under one *root* chunk. The stream is cut into chunks by its content; the list of
+//! these chunks is cut in turn, until one chunk holds the rest.
 //!
-//! A chunk of the stream is a *leaf*, one of a list a *node*. Two streams that differ in one place differ in a
-//! leaf or two, and in as many nodes of each list. A list is cut behind a record whose hash says so.
+//! A chunk of the stream is a *leaf*, a chunk of a list a *node*. Two streams that differ in one place differ in one
+//! or two leaves, and in one or two nodes of each list. A list is cut after records with certain hashes.
 //!
-//! The bytes, numbers with the least byte first: a node is records of 44 bytes, each the hash of a chunk, its
-//! length in four bytes, and in eight how long the stream is in it or below it. The root is the format, 1, the
-//! kind (0 a tree, 1 a collection), how many levels of lists there are, and in eight bytes the length of the
-//! stream; then the records of the last list, or, if there is none, the stream itself.
+//! The bytes, numbers little-endian: a node is a list of records of 44 bytes, each the hash of a chunk, its length in
+//! four bytes, and the length of the stream in or below it in eight bytes. The root is the format, 1, the kind (0 a
+//! tree, 1 a collection), the number of levels of lists, and the length of the stream in eight bytes; then the records
+//! of the last list, or, if there is none, the stream itself.
 //!
 //! Source: ours; Merkle, "A Digital Signature Based on a Conventional Encryption Function" (1987); Muthitacharoen
 //! et al., "A Low-bandwidth Network File System" (SOSP 2001), for the cuts.
@@ -32,30 +32,30 @@ pub const NODE_BYTES_MAX: usize = HEAD_BYTES + NODE_RECORDS_MAX * RECORD_BYTES;
 pub const LEVELS_MAX: u8 = 8;
 /// Longest stream, in bytes.
 pub const STREAM_BYTES_MAX: u64 = 64 << 30;
-/// How many chunks a [`Walk`] wants at once, in the order of the stream.
+/// Most chunks that a [`Walk`] wants at once, in the order of the stream.
 pub const LOOK_AHEAD_CHUNKS: usize = 256;
 
-/// Of nodes among what is wanted at once: each may make room for [`NODE_RECORDS_MAX`] more.
+/// Most nodes among the wanted chunks, because each leads to up to [`NODE_RECORDS_MAX`] more.
 const LOOK_AHEAD_NODES: usize = 16;
-/// A list that is not longer is the root as a whole.
+/// Longest list that is the root as a whole.
 const ROOT_RECORDS_MAX: usize = 256;
-/// A stream that is not longer is in the root itself.
+/// Longest stream that is in the root itself.
 const INLINE_BYTES_MAX: usize = MANIFEST.average;
 const NODE_RECORDS_MIN: usize = 32;
-/// One record of so many ends a node.
+/// On average one record in this many ends a node.
 const NODE_RECORDS_MEAN: u32 = 128;
 /// Hash, bytes of the chunk, bytes of the stream in it or below it.
 const RECORD_BYTES: usize = 32 + 4 + 8;
-/// Of the root: format, kind, level, bytes of the stream.
+/// Head of the root: format, kind, level, bytes of the stream.
 const HEAD_BYTES: usize = 1 + 1 + 1 + 8;
 const FORMAT: u8 = 1;
 
-/// A chunk that a list names.
+/// A record of a list, which names a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Record {
     hash: Hash,
     bytes: u32,
-    /// Of the stream.
+    /// Bytes of the stream in or below the chunk.
     stream_bytes: u64,
 }
 
@@ -82,11 +82,11 @@ impl Record {
 /// A chunk that a [`Builder`] made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Of its bytes.
+    /// The hash of its bytes.
     pub hash: Hash,
-    /// Whether it is a leaf: leaves come in the order of the stream, and are the stream together.
+    /// Whether it is a leaf. Leaves come in the order of the stream, and together are the stream.
     pub is_leaf: bool,
-    /// What it has.
+    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
@@ -101,20 +101,20 @@ impl Piece {
 #[error("a manifest of {0} bytes is too long: replicate fewer files, or in several trees")]
 pub struct TooLong(pub u64);
 
-/// A list that is not finished.
+/// An unfinished list.
 #[derive(Debug, Default)]
 struct List {
     records: Vec<Record>,
-    /// Whether it is longer than a root, so that parts of it are nodes already.
+    /// Whether it is longer than a root, and has been cut into nodes.
     is_cut: bool,
 }
 
-/// Cuts a stream. Holds a leaf, and a node of each level.
+/// Cuts a stream. Holds one leaf, and one node of each level.
 #[derive(Debug)]
 pub struct Builder {
     kind: Kind,
     chunker: Chunker,
-    /// The start of the stream, as long as all of it may be in the root.
+    /// The whole stream so far, while it fits into the root.
     start: Option<Vec<u8>>,
     lists: Vec<List>,
     pieces: VecDeque<Piece>,
@@ -122,7 +122,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Begins a stream that describes something of this kind.
+    /// Begins the stream of a manifest of this kind.
     #[must_use]
     pub fn new(kind: Kind) -> Self {
         Self {
@@ -135,7 +135,7 @@ impl Builder {
         }
     }
 
-    /// Adds bytes of the stream, in order. Take all that [`Builder::next_piece`] has before more is added.
+    /// Adds bytes of the stream, in order. Take all chunks from [`Builder::next_piece`] before the next call.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.stream_bytes += bytes.len() as u64;
         match &mut self.start {
@@ -155,16 +155,16 @@ impl Builder {
         }
     }
 
-    /// Returns the next finished chunk, or none until more is fed.
+    /// Returns the next finished chunk, or `None` until more is fed.
     pub fn next_piece(&mut self) -> Option<Piece> {
         self.pieces.pop_front()
     }
 
-    /// Ends the stream: returns the chunks that are left, the last of which is the root.
+    /// Ends the stream: returns the root's hash and the remaining chunks, the root last.
     ///
     /// # Errors
     ///
-    /// The stream is too long for others to take.
+    /// The stream is too long: other members would refuse it.
     pub fn finish(mut self) -> Result<(Hash, Vec<Piece>), TooLong> {
         if STREAM_BYTES_MAX < self.stream_bytes {
             return Err(TooLong(self.stream_bytes));
@@ -173,7 +173,7 @@ impl Builder {
             self.leaf(leaf);
         }
         let mut level = 0;
-        // Lists of upper levels begin as those below are cut.
+        // Cutting a list adds to the one above.
         while self.lists.get(level).is_some_and(|it| it.is_cut) {
             self.cut(level);
             level += 1;
@@ -224,7 +224,7 @@ impl Builder {
         }
     }
 
-    /// Makes what is left of a list a node.
+    /// Makes the rest of a list a node.
     fn cut(&mut self, level: usize) {
         let Some(list) = self.lists.get_mut(level) else { return };
         let records = std::mem::take(&mut list.records);
@@ -253,48 +253,48 @@ impl Builder {
     }
 }
 
-/// Why chunks are no stream: whoever signed the root is broken, or lies.
+/// The reason why chunks do not form a stream: the signer of the root is faulty or lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WalkError {
     /// The root has another hash than was announced.
-    #[error("a root has not the hash {0}")]
+    #[error("a root does not have the hash {0}")]
     Root(Hash),
-    /// It is of another format, kind or level, or longer than it may be.
+    /// It is of another format, kind or level, or too long.
     #[error("a root is of an unknown format, another kind or too long")]
     Form,
-    /// The chunk is no list, or one of other lengths than was said of it.
-    #[error("chunk {0} is not what the list that names it says")]
+    /// The chunk is not a list, or its lengths differ from the record that names it.
+    #[error("chunk {0} does not match the list that names it")]
     Node(Hash),
 }
 
-/// What a chunk was wanted as.
+/// The role of a wanted chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Of the stream itself.
+pub enum Role {
+    /// A chunk of the stream itself.
     Leaf,
-    /// Of a list.
+    /// A chunk of a list.
     Node,
 }
 
-/// A chunk that is wanted.
+/// A wanted chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Of its bytes.
+    /// The hash of its bytes.
     pub hash: Hash,
-    /// How many it has; more or less is refused.
+    /// The length; other lengths are refused.
     pub bytes: u32,
 }
 
 #[derive(Debug)]
 enum Slot {
-    /// 0 is the level of a leaf.
+    /// A wanted chunk and its level, 0 for a leaf.
     Wanted(Record, u8),
     Leaf(Vec<u8>),
 }
 
-/// Reads a stream from its root on, in order, whatever the order in which chunks come. Holds at most
-/// [`LOOK_AHEAD_CHUNKS`] leaves, 4 MB, and the records of the nodes that lead to them.
+/// Reads a stream from its root on, in order, while chunks come in any order. Holds at most [`LOOK_AHEAD_CHUNKS`]
+/// leaves, 4 MB, and the records of the nodes that lead to them.
 #[derive(Debug)]
 pub struct Walk {
     slots: VecDeque<Slot>,
@@ -306,7 +306,7 @@ impl Walk {
     ///
     /// # Errors
     ///
-    /// It is none of this kind, or not that which was asked for.
+    /// The chunk is not a root of this kind, or has another hash.
     pub fn new(kind: Kind, hash: &Hash, root: &[u8]) -> Result<Self, WalkError> {
         if NODE_BYTES_MAX < root.len() || Hash::of(root) != *hash {
             return Err(WalkError::Root(*hash));
@@ -332,13 +332,13 @@ impl Walk {
         Some(Self { slots, stream_bytes })
     }
 
-    /// How long the stream is, in bytes, by what its root says.
+    /// Returns the length of the stream, in bytes, as the root states it.
     #[must_use]
     pub fn stream_bytes(&self) -> u64 {
         self.stream_bytes
     }
 
-    /// The chunks to get now, at most [`LOOK_AHEAD_CHUNKS`], the first needed first. One may be named twice.
+    /// Returns the chunks to get now, at most [`LOOK_AHEAD_CHUNKS`], in the order of need. A chunk may come twice.
     pub fn wanted(&self) -> impl Iterator<Item = Wanted> {
         self.window().map(|(_, it, _)| Wanted { hash: it.hash, bytes: it.bytes })
     }
@@ -356,13 +356,13 @@ impl Walk {
         })
     }
 
-    /// Takes a chunk, at the first place where it is wanted; returns as what, or none if it is not. Its hash has
-    /// been checked by who received or read it.
+    /// Takes a chunk at the first position that wants it. Returns its role, or `None` if it is not wanted. The caller
+    /// has checked its hash.
     ///
     /// # Errors
     ///
-    /// It is not what was said of it: the stream will never be whole.
-    pub fn take(&mut self, hash: &Hash, bytes: &[u8]) -> Result<Option<Part>, WalkError> {
+    /// The chunk does not match its record: the stream will never be whole.
+    pub fn take(&mut self, hash: &Hash, bytes: &[u8]) -> Result<Option<Role>, WalkError> {
         let found = self.window().find(|(_, it, _)| it.hash == *hash);
         let Some((at, record, level)) = found else { return Ok(None) };
         let refused = WalkError::Node(*hash);
@@ -377,10 +377,10 @@ impl Walk {
         rest.pop_front();
         self.slots.extend(filled);
         self.slots.append(&mut rest);
-        Ok(Some(if level == 0 { Part::Leaf } else { Part::Node }))
+        Ok(Some(if level == 0 { Role::Leaf } else { Role::Node }))
     }
 
-    /// Returns the next bytes of the stream, or none until what is wanted has come, and at the end.
+    /// Returns the next bytes of the stream, or `None` until the next chunk has come, and at the end.
     pub fn next_bytes(&mut self) -> Option<Vec<u8>> {
         match self.slots.pop_front()? {
             Slot::Leaf(bytes) => Some(bytes),
@@ -391,14 +391,14 @@ impl Walk {
         }
     }
 
-    /// Whether the whole stream has been handed out.
+    /// Returns whether the whole stream has been returned.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.slots.is_empty()
     }
 }
 
-/// Reads a list of chunks of this level, which have so many bytes of the stream together.
+/// Reads a list of chunks of this level, which together have `stream_bytes` bytes of the stream.
 fn slots(list: &[u8], level: u8, stream_bytes: u64) -> Option<Vec<Slot>> {
     let (records, rest) = list.as_chunks();
     if !rest.is_empty() || records.is_empty() || NODE_RECORDS_MAX < records.len() {

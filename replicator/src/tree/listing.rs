@@ -1,4 +1,4 @@
-//! A manifest that is on disk: its entries one after another, and the chunks of any of them.
+//! A listing: the entries of a manifest on disk, one after another, and the chunks of any of them.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -15,27 +15,27 @@ use super::manifest::{
 use super::path::EntryPath;
 use crate::version::Hash;
 
-/// What is read at once, in bytes.
+/// Size of the read buffer, in bytes.
 const READ_BYTES: usize = 64 << 10;
-/// An entry is read at once if it has no more, in bytes.
+/// Bytes of the first read for a path; longer entries take a second one.
 const USUAL_ENTRY_BYTES: usize = 512;
 
-/// An entry, and what its file has.
+/// An entry with the position and the digest of its chunks.
 #[derive(Clone, Debug)]
 pub(super) struct Listed {
     pub(super) entry: Entry,
-    /// Where the entry begins in the manifest.
+    /// The offset of the entry in the manifest.
     pub(super) at: u64,
-    /// Where its chunks begin.
+    /// The offset of its chunks.
     pub(super) extents_at: u64,
-    /// The chunk of a file that has one: most files are small, and need no second look at the manifest.
+    /// The chunk of a file that has only one: most files are small, and need no second read of the manifest.
     only: Option<Extent>,
-    /// Of its chunks: files with the same have the same content.
+    /// The digest of its chunks: files with equal digests have the same content.
     pub(super) digest: Hash,
 }
 
 impl Listed {
-    /// Bytes of the file; 0 if it is none.
+    /// Returns the bytes of the file; 0 for other entries.
     pub(super) fn bytes(&self) -> u64 {
         entry_bytes(&self.entry)
     }
@@ -45,16 +45,15 @@ fn entry_bytes(entry: &Entry) -> u64 {
     if let EntryKind::File { bytes, .. } = entry.kind { bytes } else { 0 }
 }
 
-/// Reads entries in order.
 #[derive(Debug)]
 pub(super) struct Listing {
     path: PathBuf,
     file: Arc<File>,
     read: u64,
     decoder: Decoder,
-    /// Whether all has been fed.
+    /// Whether the whole manifest was fed.
     is_fed: bool,
-    /// Of files that came so far.
+    /// Number of files so far.
     files: u64,
     is_done: bool,
 }
@@ -65,12 +64,12 @@ impl Listing {
         Self { path, file, read: 0, decoder, is_fed: false, files: 0, is_done: false }
     }
 
-    /// How many files came before the entry that comes next.
+    /// Returns the number of files before the next entry.
     pub(super) fn files(&self) -> u64 {
         self.files
     }
 
-    /// Of the manifest; known once the first entry has come.
+    /// Returns the format of the manifest; known once the first entry has come.
     pub(super) fn format(&self) -> Format {
         self.decoder.format()
     }
@@ -79,10 +78,10 @@ impl Listing {
         Error::Damaged(self.path.clone())
     }
 
-    /// Returns the next piece with where it begins.
+    /// Returns the next item and its offset.
     fn next_item(&mut self) -> Result<Option<(Item, u64)>, Error> {
         loop {
-            // Marks may come before the next piece, so its place is known behind it. All was sound when it was written.
+            // Marks may come before an item, so its offset is computed after it. The manifest was sound when written.
             let item = self.decoder.next_item().map_err(|_unsaid| self.damaged())?;
             if let Some(item) = item {
                 let length = match &item {
@@ -102,9 +101,9 @@ impl Listing {
         }
     }
 
-    /// Returns the next entry; its chunks have been read past.
+    /// Returns the next entry, and skips its chunks.
     pub(super) fn next_entry(&mut self) -> Result<Option<Listed>, Error> {
-        // Chunks are read with their entry: what is no entry is the end.
+        // Chunks are read with their entry, so the next item is an entry or the end.
         let Some((Item::Entry(entry), at)) = self.next_item()? else {
             if !std::mem::replace(&mut self.is_done, true) {
                 let ended = std::mem::take(&mut self.decoder).finish();
@@ -128,13 +127,12 @@ impl Listing {
     }
 }
 
-/// Reads the chunks of a file.
 #[derive(Debug)]
 pub(super) struct Extents {
     path: PathBuf,
     file: Arc<File>,
     at: u64,
-    /// Of the file, from the next chunk on.
+    /// Bytes of the file, from the next chunk on.
     left: u64,
     only: Option<Extent>,
     buffer: Vec<u8>,
@@ -188,7 +186,7 @@ impl io::Read for Window<'_> {
     }
 }
 
-/// Reads the path of the entry at this place of a manifest.
+/// Reads the path of the entry at this offset of a manifest.
 pub(super) fn path_at(file: &File, at: u64) -> io::Result<Option<EntryPath>> {
     for most in [USUAL_ENTRY_BYTES, ENTRY_BYTES_MAX] {
         let mut bytes = Vec::with_capacity(most);
@@ -207,23 +205,23 @@ mod tests {
     use crate::tree::mode::Mode;
 
     #[test]
-    fn the_path_of_any_entry_is_read_however_long_it_is() {
+    fn paths_of_any_length_are_read_at_their_offset() {
         let mut bytes = Vec::new();
         let mut encoder = Encoder::default();
         let long = format!("{}/x", ["d".repeat(200).as_str(); 20].join("/"));
-        let mut places = Vec::new();
+        let mut entries = Vec::new();
         for path in ["a", long.as_str(), "e"] {
             let path = EntryPath::new(path).unwrap();
             let entry = Entry { path, kind: EntryKind::Directory { mode: Mode::EXECUTABLE } };
             encoder.entry(&entry, &mut bytes).unwrap();
             let at = bytes.len() as u64 - entry.encoded_bytes(Format::One);
-            places.push((at, entry.path));
+            entries.push((at, entry.path));
         }
         encoder.finish(&mut bytes).unwrap();
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("manifest"), &bytes).unwrap();
         let file = File::open(dir.path().join("manifest")).unwrap();
-        for (at, path) in places {
+        for (at, path) in entries {
             assert_eq!(path_at(&file, at).unwrap(), Some(path));
         }
         assert_eq!(path_at(&file, bytes.len() as u64).unwrap(), None);

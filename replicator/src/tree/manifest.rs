@@ -1,17 +1,17 @@
-//! The manifest of a tree: its entries in the order of their paths, each file with its chunks, as one stream
-//! of bytes that has one form alone.
+//! The manifest of a tree: a canonical byte stream of its entries in the order of their paths, each file with its
+//! chunks.
 //!
-//! Both ends hold one entry without its chunks, and the names that [`Order`] remembers, whatever the tree:
-//! the chunks of a file come one by one behind its entry.
+//! Encoder and decoder hold one entry without its chunks and the names that [`Order`] remembers, however large the
+//! tree is: the chunks of a file come one by one after its entry.
 //!
-//! The bytes, numbers with the least byte first and texts behind their length in two bytes: the format, 2, and the mode
-//! of the tree's own folder in two bytes; for each entry 1 (file), 3 (folder) or 4 (symbolic link) and its path, then
-//! the mode of a file or a folder in two bytes, of a file its length and its time in eight bytes each, of a link its
-//! target; behind a file, for each chunk, its length in four bytes and its hash; at the end 0, the number of entries and
-//! the sum of the files' lengths, in eight bytes each. A folder comes before what is in it.
+//! The bytes, with numbers little-endian and texts after their length in two bytes: the format, 2, and the mode of the
+//! tree's own folder in two bytes; for each entry 1 (file), 3 (folder) or 4 (symbolic link) and its path, then the
+//! mode of a file or a folder in two bytes, of a file its length and its time in eight bytes each, of a link its
+//! target; after a file, for each chunk, its length in four bytes and its hash; at the end 0, the number of entries
+//! and the sum of the files' lengths, in eight bytes each. A folder comes before its entries.
 //!
-//! Format 1 has no modes: 2 is a file that may be run, 3 a folder with nothing in it, and other folders are known by
-//! what is in them.
+//! Format 1 has no modes: 2 is an executable file, 3 an empty folder. Other folders follow from the paths of their
+//! entries.
 //!
 //! Sans-I/O.
 
@@ -31,7 +31,7 @@ pub use decoder::Decoder;
 pub(super) use decoder::{first_extent, first_path, format_of};
 pub use encoder::Encoder;
 
-/// When files may have been changed, in seconds since 1970 (UTC): what ext4 can store.
+/// Range of files' times of change, in seconds since 1970 (UTC): the range of ext4.
 pub const MODIFIED: RangeInclusive<i64> = -(1 << 31)..=(1 << 34) - (1 << 31) - 1;
 
 /// Bytes of a chunk of a file in a manifest: its length and its hash.
@@ -47,18 +47,18 @@ const EXECUTABLE: u8 = 2;
 const DIRECTORY: u8 = 3;
 const LINK: u8 = 4;
 
-/// How a manifest is written.
+/// The format of a manifest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// Everybody may read all of it; of folders those are listed in which nothing is.
+    /// Everybody may read everything; only empty folders are listed.
     #[default]
     One,
-    /// Files and folders have modes, all folders are listed, and this is the mode of the tree's own.
+    /// Files and folders have modes, and all folders are listed. The value is the mode of the tree's own folder.
     Two(Mode),
 }
 
 impl Format {
-    /// The mode of the tree's own folder.
+    /// Returns the mode of the tree's own folder.
     #[must_use]
     pub fn top(self) -> Mode {
         match self {
@@ -72,41 +72,41 @@ impl Format {
     }
 }
 
-/// Something in a tree.
+/// A file, a folder or a link of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Where.
+    /// The path from the top of the tree.
     pub path: EntryPath,
-    /// What.
+    /// The kind with its attributes.
     pub kind: EntryKind,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A file. Its chunks follow it, until they have `bytes` together.
     File {
-        /// Who may read and run it.
+        /// The mode.
         mode: Mode,
-        /// How long it is.
+        /// The length in bytes.
         bytes: u64,
-        /// When it was changed, in seconds since 1970 (UTC); in [`MODIFIED`].
+        /// The time of change, in seconds since 1970 (UTC); in [`MODIFIED`].
         modified: i64,
     },
-    /// A folder; in format 1 one with nothing in it.
+    /// A folder; in format 1 an empty one.
     Directory {
-        /// Who may list it and pass through it.
+        /// The mode.
         mode: Mode,
     },
-    /// A symbolic link that stays in the tree; what it leads to need not be there.
+    /// A symbolic link that stays in the tree; its target need not exist.
     Link {
-        /// As [`EntryPath::check_target`] takes it.
+        /// A target that [`EntryPath::check_target`] accepts.
         target: Box<str>,
     },
 }
 
 impl Entry {
-    /// How many bytes it has in a manifest, without the chunks of a file.
+    /// Returns its bytes in a manifest, without the chunks of a file.
     pub(super) fn encoded_bytes(&self, format: Format) -> u64 {
         let rest = match &self.kind {
             EntryKind::File { .. } => format.mode_bytes() + 16,
@@ -126,29 +126,29 @@ pub enum Item {
     Extent(Extent),
 }
 
-/// What a manifest lists.
+/// The sums of a manifest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Its entries.
+    /// Number of entries.
     pub entries: u64,
-    /// The bytes of all files.
+    /// Bytes of all files.
     pub bytes: u64,
 }
 
-/// Why something cannot stand in a manifest at this place.
+/// The reason why an item cannot follow in a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The first byte says another format.
+    /// The first byte is of an unknown format.
     #[error("format {0} is unknown: take a newer version of this program")]
     Format(u8),
-    /// Nothing begins with this byte.
+    /// No entry begins with this byte.
     #[error("no entry begins with {0}")]
     Tag(u8),
-    /// The path is none.
+    /// The path is invalid.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// The path cannot stand behind those before it.
+    /// The path cannot follow those before it.
     #[error(transparent)]
     Clash(#[from] Clash),
     /// A symbolic link does not stay in the tree.
@@ -156,7 +156,7 @@ pub enum Fault {
     Target {
         /// The link.
         path: EntryPath,
-        /// What is wrong with it.
+        /// The fault of its target.
         error: PathError,
     },
     /// A mode has other bits than r and x of owner, group and others, or in format 1 differs between these.
@@ -168,36 +168,36 @@ pub enum Fault {
     /// A chunk is too long for its file or for any, or too short for one that is not the last.
     #[error("a chunk has {bytes} bytes where {left} are left of its file")]
     Extent {
-        /// Of the chunk.
+        /// Bytes of the chunk.
         bytes: u32,
-        /// Of the file, from the chunk on.
+        /// Bytes of the file, from the chunk on.
         left: u64,
     },
-    /// Something follows a file before all of its chunks.
-    #[error("chunks of {0} bytes are missing behind a file")]
+    /// Chunks of a file are missing.
+    #[error("chunks of {0} bytes are missing after a file")]
     Missing(u64),
     /// The sums at the end are not those of the entries, or above what 64 bits hold.
-    #[error("the entries do not have the sums that are said of them")]
+    #[error("the sums at the end do not match the entries")]
     Totals,
     /// The stream ends before its end mark.
     #[error("the manifest ends too early")]
     Truncated,
-    /// Something follows the end mark.
-    #[error("something follows the end of the manifest")]
+    /// Bytes follow the end mark.
+    #[error("there are bytes after the end of the manifest")]
     Trailing,
 }
 
-/// Bytes that are no manifest.
+/// Bytes that are not a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no manifest, at byte {offset}: {fault}")]
+#[error("invalid manifest, at byte {offset}: {fault}")]
 pub struct ParseError {
-    /// Where the piece begins that cannot be, in bytes from the start of the stream.
+    /// Position of the invalid item, in bytes from the start of the stream.
     pub offset: u64,
-    /// Why it cannot.
+    /// The fault.
     pub fault: Fault,
 }
 
-/// What both ends hold a manifest to.
+/// The rules of a manifest, for encoder and decoder.
 #[derive(Debug, Default)]
 struct Rules {
     format: Format,
@@ -242,8 +242,8 @@ impl Rules {
 
     /// Refuses a mode that format 1 cannot have.
     fn check(&self, mode: Mode, in_format_1: Mode) -> Result<(), Fault> {
-        let can_be = self.format != Format::One || mode == in_format_1;
-        if can_be { Ok(()) } else { Err(Fault::Mode(mode.bits())) }
+        let is_valid = self.format != Format::One || mode == in_format_1;
+        if is_valid { Ok(()) } else { Err(Fault::Mode(mode.bits())) }
     }
 
     fn extent(&mut self, extent: Extent) -> Result<(), Fault> {

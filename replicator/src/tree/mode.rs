@@ -1,4 +1,4 @@
-//! Who may read what is in a tree, and pass through its folders: the part of a mode that travels.
+//! Modes: the permissions of files and folders that are replicated.
 //!
 //! Sans-I/O.
 
@@ -6,42 +6,42 @@ use std::fmt;
 
 use crate::version::Kind;
 
-/// What owner, group and others may do with a file or a folder: read it (r), and run it or pass through it (x). Nothing
-/// else of a mode travels: replicas are read and not written, and nothing in them runs as somebody else.
+/// The permissions of owner, group and others: to read (r), and to run a file or pass through a folder (x). Other bits
+/// of a mode are not replicated: replicas are read-only, and no file in them runs as another user.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Mode(u16);
 
 impl Mode {
-    /// All that may be read by all.
+    /// Everybody may read.
     pub const PLAIN: Self = Self(0o444);
-    /// All that may be read, and run or passed through, by all.
+    /// Everybody may read, and run or pass through.
     pub const EXECUTABLE: Self = Self(0o555);
 
-    /// What travels of the mode that a file system has.
+    /// Returns the replicated part of a file system's mode.
     #[must_use]
     pub fn of(found: u32) -> Self {
         Self(u16::try_from(found & 0o555).unwrap_or_default())
     }
 
-    /// The mode with these bits; none if there are others than r and x of owner, group and others.
+    /// Returns the mode with these bits; `None` if there are others than r and x of owner, group and others.
     #[must_use]
     pub fn from_bits(bits: u16) -> Option<Self> {
         (bits & !0o555 == 0).then_some(Self(bits))
     }
 
-    /// Its bits, as in a file system.
+    /// Returns the bits, as in a file system.
     #[must_use]
     pub fn bits(self) -> u16 {
         self.0
     }
 
-    /// What becomes of it in format 1, where everybody may read, and run what anybody may run.
+    /// Returns the mode in format 1, where everybody may read, and may run each file that anybody may run.
     pub(super) fn in_format_1(self) -> Self {
         if self.0 & 0o111 == 0 { Self::PLAIN } else { Self::EXECUTABLE }
     }
 
-    /// The mode of such a file on a member's disk. The owner there is the replicator, which has to read it; logs of
-    /// collections are nobody else's business, whatever was said of them.
+    /// Returns the mode of such a file on a member's disk. Its owner is the replicator, which has to read it. Logs of
+    /// collections are always private.
     pub(super) fn of_file(self, kind: Kind) -> u32 {
         match kind {
             Kind::Tree => u32::from(self.0) | 0o400,
@@ -49,7 +49,7 @@ impl Mode {
         }
     }
 
-    /// The mode of such a folder on a member's disk, in which the replicator makes and removes names.
+    /// Returns the mode of such a folder on a member's disk, in which the replicator makes and removes names.
     pub(super) fn of_folder(self, kind: Kind) -> u32 {
         match kind {
             Kind::Tree => u32::from(self.0) | 0o700,
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_reading_and_running_travels() {
+    fn only_the_read_and_run_bits_are_replicated() {
         assert_eq!(Mode::of(0o107_777), Mode::EXECUTABLE);
         assert_eq!(Mode::of(0o100_644), Mode::PLAIN);
         assert_eq!(Mode::of(0o600).bits(), 0o400);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_replicator_reads_what_it_keeps_and_nobody_writes_to_it() {
+    fn the_replicator_can_read_its_files_and_nobody_can_write_them() {
         let found = |bits: u32| {
             let mode = Mode::of(bits);
             [Kind::Tree, Kind::Collection].map(|it| (mode.of_file(it), mode.of_folder(it)))

@@ -1,4 +1,4 @@
-//! What there is of a tree when its store is opened.
+//! Opening of a store: its generations, and the leftovers of an earlier run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,46 +12,45 @@ use super::generation::{Generation, TREE, serial};
 use super::passage::{FOLDER, hide, set_mode};
 use crate::version::Kind;
 
-/// Generations that are being removed begin so.
+/// Prefix of generations that are being removed.
 const GONE: &str = ".gone-";
 
-/// Where a generation is while it is removed.
+/// Returns the path of a generation while it is removed.
 pub(super) fn gone_dir(generation: &Path) -> PathBuf {
     let name = generation.file_name().unwrap_or_default().to_string_lossy();
     generation.with_file_name(format!("{GONE}{name}"))
 }
 
-/// The generations that are there.
+/// The generations in a store.
 pub(super) struct Opened {
-    /// The newest is the last.
+    /// The sound generations; the newest is the last.
     pub(super) all: Vec<Arc<Generation>>,
-    /// That was ever given, of those whose generations are there.
+    /// The greatest serial of the generations found.
     pub(super) serial: u64,
-    /// Those that were whole once.
+    /// The damaged generations, which were whole once.
     pub(super) damaged: Vec<PathBuf>,
-    /// What was being made or removed, or is damaged. To remove it may take minutes.
-    pub(super) left: Vec<PathBuf>,
+    /// Directories that were being made or removed, or are damaged. Their removal may take minutes.
+    pub(super) leftovers: Vec<PathBuf>,
     /// The greatest number of those that were being made.
     pub(super) begun: u64,
 }
 
-/// Opens all generations. What is damaged is put out of the way; what others could read that is not for them, they cannot
-/// any more.
+/// Opens all generations. Renames damaged ones, and takes rights from others that they should not have.
 pub(super) fn open_all(disk: &Disk, dir: &Path, kind: Kind) -> Result<Opened, Error> {
     let mut serials = Vec::new();
-    let (mut left, mut begun) = (Vec::new(), 0);
+    let (mut leftovers, mut begun) = (Vec::new(), 0);
     for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
         let path = entry.map_err(Error::io(dir))?.path();
         let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
         begun = begun.max(building_number(name).unwrap_or(0));
         match serial(name) {
             Some(serial) => serials.push((serial, path)),
-            None => left.push(path),
+            None => leftovers.push(path),
         }
     }
     serials.sort_unstable();
     let serial = serials.last().map_or(0, |it| it.0);
-    let mut opened = Opened { all: Vec::new(), serial, damaged: Vec::new(), left, begun };
+    let mut opened = Opened { all: Vec::new(), serial, damaged: Vec::new(), leftovers, begun };
     for (_, path) in serials {
         admit(&path, kind)?;
         if kind == Kind::Collection {
@@ -65,7 +64,7 @@ pub(super) fn open_all(disk: &Disk, dir: &Path, kind: Kind) -> Result<Opened, Er
                 disk.remove_tree(&gone).map_err(Error::io(&gone))?;
                 disk.rename(&path, &gone).map_err(Error::io(&path))?;
                 opened.damaged.push(path);
-                opened.left.push(gone);
+                opened.leftovers.push(gone);
             }
             Err(error) => return Err(error),
         }

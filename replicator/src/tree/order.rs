@@ -1,7 +1,7 @@
-//! Whether paths that come in order can stand in one tree on every member's file system.
+//! The order of paths: a check that they can stand in one tree on every member's file system.
 //!
-//! All that is below a directory comes together, so it is enough to remember the names in the directories
-//! that lead to the last path: as 16 bytes of a hash of what they fold to.
+//! All paths below a directory come together. So it is enough to remember the names in the directories that lead
+//! to the last path, each as 16 bytes of a hash of its folded form.
 //!
 //! Sans-I/O.
 
@@ -12,17 +12,17 @@ use super::path::{EntryPath, fold};
 /// Most names in one directory, together with those in the directories above it. They take about 35 MB.
 pub const SIBLINGS_MAX: usize = 1 << 20;
 
-/// Why a path cannot stand behind those before it.
+/// The reason why a path cannot follow those before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Clash {
     /// It comes before the last one, or is the same.
-    #[error("{0:?} does not come behind {1:?}")]
+    #[error("{0:?} does not come after {1:?}")]
     Order(EntryPath, EntryPath),
-    /// It is below something that is no directory, or is said to be an empty one.
+    /// It is below an entry that is not a directory, or an empty one.
     #[error("{0:?} is below {1:?}, which is an entry of its own")]
     Below(EntryPath, EntryPath),
-    /// Its folder does not come before it.
+    /// Its folder is not listed before it.
     #[error("{0:?} is in a folder that is not listed before it")]
     Unlisted(EntryPath),
     /// Another name in its directory, or in one above it, is the same on some systems.
@@ -39,7 +39,7 @@ pub enum Clash {
 #[derive(Debug, Default)]
 pub struct Order {
     last: Option<EntryPath>,
-    /// Whether that is a folder in which something may follow.
+    /// Whether the last path is a folder whose entries may follow.
     is_open: bool,
     /// The names in each directory that leads to the last path, from the top down.
     open: Vec<HashSet<u128>>,
@@ -47,22 +47,22 @@ pub struct Order {
 }
 
 impl Order {
-    /// How many names are remembered.
+    /// Returns how many names are remembered.
     #[must_use]
     pub fn names(&self) -> usize {
         self.names
     }
 
-    /// Takes the next path of those where folders are known by what is in them.
+    /// Takes the next path of a list that names only empty folders.
     ///
     /// # Errors
     ///
-    /// It cannot stand behind those before it: nothing is changed, and another may be tried.
+    /// It cannot follow the paths before it. Nothing is changed, and another may be tried.
     pub fn accept(&mut self, path: &EntryPath) -> Result<(), Clash> {
         self.take(path, false)
     }
 
-    /// Takes the next path of those where each folder comes before what is in it.
+    /// Takes the next path of a list that names each folder before its entries.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl Order {
             common = path.components().zip(last.components()).take_while(|(a, b)| a == b).count();
         }
         let fresh: Vec<u128> = path.components().skip(common).map(key).collect();
-        // The names above it are those of folders that came before, or of the last path.
+        // All folders above it have been listed if only its last name is new.
         if is_listed && 1 < fresh.len() {
             return Err(Clash::Unlisted(path.clone()));
         }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_stand_together() {
+    fn paths_that_clash_are_refused() {
         check(&["a", "b"], &Ok(()));
         check(&["A/x", "b/X"], &Ok(()));
         check(&["a/b", "a/c/d", "ab"], &Ok(()));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_are_listed_come_before_what_is_in_them() {
+    fn listed_folders_come_before_their_entries() {
         let check = |paths: &[&str], expected: &Result<(), Clash>| {
             let mut order = Order::default();
             let mut take = |it: &str| {
@@ -189,25 +189,25 @@ mod tests {
     fn names_are_remembered_up_to_a_bound() {
         let mut order = Order::default();
         order.accept(&path("d/a")).unwrap();
-        // As if so many came before it that one more may come.
+        // Pretend that there is room for one more name.
         order.names = SIBLINGS_MAX - 1;
         order.accept(&path("d/b")).unwrap();
         assert_eq!(order.accept(&path("d/c")), Err(Clash::TooMany(path("d/c"))));
         order.names = 3;
-        // Those of a directory that is done with are forgotten.
+        // The names of a finished directory are forgotten.
         order.accept(&path("e/f")).unwrap();
         assert_eq!(order.names, 3);
     }
 
     proptest! {
         #[test]
-        fn the_streamed_check_is_that_of_the_whole_set(
+        fn the_streamed_check_agrees_with_a_check_of_the_whole_set(
             paths in prop::collection::btree_set("[aAbé]{1,2}(/[aAbE]{1,2}){0,2}", 1..12)
         ) {
             let paths: BTreeSet<EntryPath> = paths.iter().map(|it| path(it)).collect();
             let mut order = Order::default();
             let streamed = paths.iter().try_for_each(|it| order.accept(it)).is_ok();
-            // Each directory and entry, folded and as it is: as many of one kind as of the other.
+            // Directories and entries clash unless there are as many folded as plain ones.
             let heads = |it: &EntryPath| -> Vec<Vec<String>> {
                 let all: Vec<String> = it.components().map(str::to_owned).collect();
                 (1..=all.len()).map(|n| all[..n].to_vec()).collect()

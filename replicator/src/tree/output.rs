@@ -1,4 +1,4 @@
-//! A file of a tree that is written from some place on, with holes where there are only zeros.
+//! An output file of a tree, written from a position on, with holes in place of zeros.
 
 use std::fs;
 use std::io;
@@ -11,12 +11,12 @@ use disk::Disk;
 
 use super::passage;
 
-/// What is written at once, in bytes.
+/// Size of the write buffer, in bytes.
 const WRITE_BYTES: usize = 256 << 10;
-/// So many zeros are left out, in bytes: what file systems can do without.
+/// Shortest hole, in bytes: a usual block of file systems.
 const HOLE_BYTES_MIN: usize = 4096;
 
-/// A file that is written from some place on.
+/// A file that is written from a position on.
 #[derive(Debug)]
 pub(super) struct Output {
     file: disk::File,
@@ -26,13 +26,13 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Makes a file that is not there: the owner's alone until it is sealed.
+    /// Makes a new file. Only the owner can read it until it is sealed.
     pub(super) fn create(disk: &Disk, path: &Path) -> io::Result<Self> {
         let file = disk.create_new(path, passage::FILE)?;
         Ok(Self { file, path: path.to_owned(), at: 0, buffer: Vec::new() })
     }
 
-    /// Opens a file to write on at its end; makes it if it is not there.
+    /// Opens a file to write at its end; makes it if it is missing.
     pub(super) fn open(disk: &Disk, path: &Path) -> io::Result<Self> {
         if !path.exists() {
             return Self::create(disk, path);
@@ -41,7 +41,7 @@ impl Output {
         Ok(Self { at: file.length()?, file, path: path.to_owned(), buffer: Vec::new() })
     }
 
-    /// The file itself, to be read from.
+    /// Returns the file itself, for reading.
     pub(super) fn file(&self) -> &Arc<fs::File> {
         self.file.real()
     }
@@ -50,18 +50,18 @@ impl Output {
         &self.path
     }
 
-    /// Where the next byte goes.
+    /// Returns the position of the next byte.
     pub(super) fn position(&self) -> u64 {
         self.at + self.buffer.len() as u64
     }
 
-    /// Adds bytes; they can be read once they are flushed.
+    /// Adds bytes; they can be read after a flush.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() < WRITE_BYTES { Ok(()) } else { self.flush() }
     }
 
-    /// The same for what may be large and mostly empty: zeros take no room on the disk.
+    /// Adds bytes of a file that may be large and mostly empty: zeros take no room on the disk.
     pub(super) fn write_sparse(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() < HOLE_BYTES_MIN || bytes.iter().any(|it| *it != 0) {
             return self.write(bytes);
@@ -79,7 +79,7 @@ impl Output {
         Ok(())
     }
 
-    /// Drops what lies behind so many bytes, or has zeros up to there, and goes on there.
+    /// Cuts the file to this length, or extends it with zeros, and goes on at its end.
     pub(super) fn set_length(&mut self, bytes: u64) -> io::Result<()> {
         self.buffer.clear();
         self.file.set_len(bytes)?;
@@ -87,15 +87,15 @@ impl Output {
         Ok(())
     }
 
-    /// Goes on at the start; what is there stays until it is written over.
+    /// Goes on at the start; old bytes stay until they are overwritten.
     pub(super) fn rewind(&mut self) {
         self.buffer.clear();
         self.at = 0;
     }
 
-    /// Shares all that another file has, as it is now; returns whether the file system can do so. The file is empty.
+    /// Shares the blocks of another file (reflink). Returns whether the file system can do so. This file is empty.
     pub(super) fn share(&mut self, source: &fs::File) -> io::Result<bool> {
-        // Whoever stands in for the disk sees all that is written.
+        // A simulated disk has to see all writes.
         if !matches!(self.file.disk(), Disk::System)
             || rustix::fs::ioctl_ficlone(self.file.real(), source).is_err()
         {
@@ -105,7 +105,7 @@ impl Output {
         Ok(true)
     }
 
-    /// Fills the file, which is empty, with all that another has.
+    /// Copies another file into this one, which is empty. Returns the number of bytes.
     pub(super) fn copy_from(&mut self, source: &fs::File) -> io::Result<u64> {
         if self.share(source)? {
             return Ok(self.at);
@@ -124,15 +124,14 @@ impl Output {
         Ok(self.at)
     }
 
-    /// Ends the file: it has this mode and belongs to this group, if any is said, and was changed so many seconds after
-    /// 1970.
+    /// Ends the file with this mode, group, if given, and time of change in seconds after 1970.
     pub(super) fn seal(&mut self, mode: u32, group: Option<u32>, modified: i64) -> io::Result<()> {
         self.flush()?;
         self.file.seal(mode, group, time(modified))
     }
 }
 
-/// The moment so many seconds after 1970, or as many before.
+/// Returns the time that is this many seconds after 1970, or before if negative.
 fn time(seconds: i64) -> SystemTime {
     let from_1970 = Duration::from_secs(seconds.unsigned_abs());
     let found = if seconds < 0 {

@@ -1,9 +1,9 @@
-//! Who gets at what a member keeps: modes and groups of its files and folders on the disk.
+//! Passage: the modes and groups of a member's folders, which decide who reaches its trees on disk.
 //!
-//! A tree is behind its own folder, `DATA/trees/NAME@ORIGIN`: who may not pass that sees nothing of the tree, and who may
-//! sees of it what the modes in its manifest say. What else is kept is the owner's alone. Modes are set as they are
-//! to be, whatever the umask. A folder that an admin has put elsewhere, behind a symbolic link, is closed there; of what
-//! is in a tree no link is followed.
+//! A tree is behind its own folder, `DATA/trees/NAME@ORIGIN`. Users that may not pass this folder see nothing of the
+//! tree; for others the modes in its manifest count. All other files belong to the owner alone. Modes do not depend on
+//! the umask. If an administrator has moved a folder behind a symbolic link, the real folder is closed. Inside trees
+//! no links are followed.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -13,16 +13,17 @@ use std::sync::{Mutex, PoisonError};
 
 use super::error::Error;
 
-/// The modes of what is the owner's alone: folders, and files.
+/// Mode of private folders.
 pub(crate) const FOLDER: u32 = 0o700;
+/// Mode of private files.
 pub(crate) const FILE: u32 = 0o600;
 
-/// Who may pass through to a tree.
+/// The users that may pass through to a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// Of the tree's folder: all for the owner, and r and x for group and others.
+    /// The mode of the tree's folder: all for the owner, and r and x for group and others.
     pub mode: u32,
-    /// The number of the group to which that folder belongs with all that is in it; none: the one that the process has.
+    /// The number of the group of that folder and all its content; `None` for the process's own group.
     pub group: Option<u32>,
 }
 
@@ -33,8 +34,8 @@ impl Default for Passage {
 }
 
 impl Passage {
-    /// What folders above trees let through, so that each tree can be reached by whom it lets through: anybody may pass
-    /// them, though not list them, if that are several groups.
+    /// Returns the passage of the folders above these trees, so that the users of each tree can reach it. If the trees
+    /// have several groups, everybody may pass these folders, but not list them.
     pub(crate) fn above(trees: impl Iterator<Item = Self>) -> Self {
         let mut above = Self::default();
         for it in trees {
@@ -50,11 +51,11 @@ impl Passage {
         above
     }
 
-    /// Has such a folder let through whom it is to let.
+    /// Sets the mode and the group of a folder above trees.
     ///
     /// # Errors
     ///
-    /// The system's: it is another user's, say.
+    /// The system refuses it, for example because the folder is another user's.
     pub(crate) fn apply(&self, dir: &Path) -> Result<(), Error> {
         let found = fs::metadata(dir).map_err(Error::io(dir))?;
         if let Some(group) = self.group.filter(|it| *it != found.gid()) {
@@ -64,29 +65,28 @@ impl Passage {
         set_mode(dir, self.mode)
     }
 
-    /// The group that files are to have, if it is not the one that they get by themselves.
+    /// Returns the group of new files, if it is not the process's own.
     pub(super) fn other_group(&self) -> Option<u32> {
         self.group.filter(|it| *it != own_group())
     }
 
-    /// Closes the folder of a tree, unless it lets through just whom it is to: [`Passage::open`] may come much later.
+    /// Closes the folder of a tree, unless its mode and group are right: [`Passage::open`] may come much later.
     ///
     /// # Errors
     ///
-    /// The system's: it is another user's, say.
+    /// The system refuses it, for example because the folder is another user's.
     pub(crate) fn close_others(&self, dir: &Path) -> Result<(), Error> {
         let found = fs::metadata(dir).map_err(Error::io(dir))?;
         let group = self.group.unwrap_or_else(own_group);
-        let is_as_said = (found.mode() & 0o7777, found.gid()) == (self.mode, group);
-        if is_as_said { Ok(()) } else { set_mode(dir, FOLDER) }
+        let is_right = (found.mode() & 0o7777, found.gid()) == (self.mode, group);
+        if is_right { Ok(()) } else { set_mode(dir, FOLDER) }
     }
 
-    /// Lets through to the tree in this folder whom it is to let through. What is in it gets the group first, which
-    /// takes a while for many files if that is another one than before.
+    /// Opens the folder of a tree. A new group is set on its content first, which takes a while for many files.
     ///
     /// # Errors
     ///
-    /// The system's: this user may not give files to that group, say. Then nobody gets through but the owner.
+    /// The system refuses it, for example because the group may not be given. Then only the owner can pass.
     fn open(&self, dir: &Path) -> Result<(), Error> {
         let group = self.group.unwrap_or_else(own_group);
         if fs::metadata(dir).map_err(Error::io(dir))?.gid() != group {
@@ -96,19 +96,19 @@ impl Passage {
         set_mode(dir, self.mode)
     }
 
-    /// Gives a folder with all that is in it to the group.
+    /// Gives a folder and its content to the group.
     pub(super) fn give(&self, dir: &Path) -> Result<(), Error> {
         give(dir, self.group.unwrap_or_else(own_group))
     }
 }
 
-/// Who gets at the tree of a store now.
+/// The passage to the tree of a store, and its changes.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     passage: Mutex<Passage>,
-    /// Who is to get at it, by the last word.
+    /// The passage that was set last.
     wanted: Mutex<Passage>,
-    /// One at a time changes it, which may take a while. Who waits for it comes in any order.
+    /// Held during a change, which may take a while. Waiting changes come in any order.
     change: Mutex<()>,
 }
 
@@ -121,20 +121,20 @@ fn set(passage: &Mutex<Passage>, to: Passage) {
 }
 
 impl Gate {
-    /// Says who is to get at the tree: [`Gate::open`] does it.
+    /// Sets the wanted passage; [`Gate::open`] applies it.
     pub(super) fn want(&self, passage: Passage) {
         set(&self.wanted, passage);
     }
 
-    /// Lets others through to the tree in this folder, or no more, as was said last.
+    /// Applies the wanted passage to the tree in this folder.
     ///
     /// # Errors
     ///
-    /// As for [`Passage::open`]. Nobody but the owner gets at the tree then.
+    /// As for [`Passage::open`]. Then only the owner can pass.
     pub(super) fn open(&self, dir: &Path) -> Result<(), Error> {
         let _changing = self.change.lock().unwrap_or_else(PoisonError::into_inner);
         let passage = get(&self.wanted);
-        // What is made from now on has the group already.
+        // Files made from now on have the new group.
         set(&self.passage, passage);
         let opened = passage.open(dir);
         if opened.is_err() {
@@ -144,7 +144,7 @@ impl Gate {
         opened
     }
 
-    /// Who gets at the tree.
+    /// Returns the present passage.
     pub(super) fn passage(&self) -> Passage {
         get(&self.passage)
     }
@@ -154,10 +154,10 @@ fn own_group() -> u32 {
     rustix::process::getegid().as_raw()
 }
 
-/// Gives all that is in a folder to a group, and then the folder, so that what was broken off is done anew.
+/// Gives the content of a folder to a group, and the folder last, so that an interrupted change is repeated.
 fn give(path: &Path, group: u32) -> Result<(), Error> {
     let found = match fs::symlink_metadata(path) {
-        // Something is removed meanwhile.
+        // It was removed meanwhile.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found.map_err(Error::io(path))?,
     };
@@ -175,11 +175,11 @@ fn give(path: &Path, group: u32) -> Result<(), Error> {
     }
 }
 
-/// Gives a file or a folder a mode, or that to which a symbolic link leads; what is not there is no error.
+/// Sets the mode of a file or a folder, or of a link's target. A missing path is no error.
 ///
 /// # Errors
 ///
-/// The system's: it belongs to another user, say.
+/// The system refuses it, for example because the path is another user's.
 pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {
     match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -189,21 +189,21 @@ pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {
     }
 }
 
-/// Makes a folder with those above it that are missing, or takes one that is there; it is the owner's alone then.
+/// Makes a folder and missing ones above it, or takes an existing one, and makes it private.
 ///
 /// # Errors
 ///
-/// The system's.
+/// The system refuses it.
 pub(crate) fn make_private(dir: &Path) -> Result<(), Error> {
     DirBuilder::new().recursive(true).mode(FOLDER).create(dir).map_err(Error::io(dir))?;
     set_mode(dir, FOLDER)
 }
 
-/// Makes the files of a folder the owner's alone, and with `deep` all that is below it; what is not there is no error.
+/// Makes the files of a folder private, with `deep` everything below it. A missing folder is no error.
 ///
 /// # Errors
 ///
-/// The system's.
+/// The system refuses it.
 pub(crate) fn hide(dir: &Path, file: u32, deep: bool) -> Result<(), Error> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_behind_a_link_is_closed_and_opened_where_it_is() {
+    fn a_folder_behind_a_link_is_closed_and_opened_itself() {
         let dir = tempfile::tempdir().unwrap();
         let (disk, link) = (dir.path().join("disk"), dir.path().join("link"));
         fs::create_dir(&disk).unwrap();
@@ -242,7 +242,7 @@ mod tests {
         Passage::default().apply(&link).unwrap();
         assert_eq!(mode(), 0o700);
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        // Of what is in a folder no link is followed.
+        // Links inside a folder are not followed.
         fs::write(dir.path().join("file"), "").unwrap();
         fs::set_permissions(dir.path().join("file"), Permissions::from_mode(0o644)).unwrap();
         std::os::unix::fs::symlink(dir.path().join("file"), disk.join("to-file")).unwrap();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_above_trees_let_through_no_more_than_the_trees_do() {
+    fn folders_above_trees_let_only_the_users_of_the_trees_pass() {
         let check = |trees: &[(u32, u32)], mode: u32, group: Option<u32>| {
             let trees =
                 trees.iter().map(|(mode, group)| Passage { mode: *mode, group: Some(*group) });

@@ -1,7 +1,7 @@
-//! The path of an entry of a tree, and where its symbolic links may lead.
+//! Paths of entries of a tree, and the targets that symbolic links may have.
 //!
-//! Source: ours; what no path may hold is what some file system of a member refuses, folds or gives a meaning
-//! of its own: Microsoft, "Naming Files, Paths, and Namespaces"; Git's checks of paths (`verify_path`).
+//! Source: ours. Names are refused that some member's file system refuses, folds or treats as special: Microsoft,
+//! "Naming Files, Paths, and Namespaces"; Git's checks of paths (`verify_path`).
 //!
 //! Sans-I/O.
 
@@ -17,25 +17,25 @@ pub const COMPONENT_BYTES_MAX: usize = 255;
 /// Most components of a path.
 pub const DEPTH_MAX: usize = 128;
 
-/// Names that begin so are the replicator's, whatever their case.
+/// Prefix of the replicator's own names, in any case.
 const OURS: &str = ".harvest";
-/// What Windows takes for a device, whatever follows behind a dot. A digit from 0 to 9 or a superscript 1 to 3
-/// makes one of the last two.
+/// Names of devices on Windows, with any extension. A digit from 0 to 9 or a superscript 1 to 3 follows the
+/// numbered ones.
 const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
 const NUMBERED_DEVICES: [&str; 2] = ["com", "lpt"];
 
-/// Where an entry is in its tree: UTF-8, components between `/`, at most [`PATH_BYTES_MAX`], [`DEPTH_MAX`] of
-/// them with [`COMPONENT_BYTES_MAX`] each.
+/// The path of an entry in its tree: UTF-8, at most [`PATH_BYTES_MAX`], with at most [`DEPTH_MAX`] components of
+/// [`COMPONENT_BYTES_MAX`] between `/`.
 ///
 /// No component is empty, `.` or `..`, holds a control character, `\` or `:`, ends in a dot or a space, is
 /// a device of Windows, or begins with `.harvest`.
 ///
-/// Paths are ordered component by component, each by its bytes, a directory right before what is in it: so all
-/// that is below a directory stands together, and what would be below a file stands right behind it.
+/// Paths are ordered component by component, each by its bytes, and a directory comes right before its entries. So
+/// all paths below a directory stand together, and a path below a file would come right after the file.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct EntryPath(Box<str>);
 
-/// Why text is no path of an entry, or bytes are none.
+/// The reason why text or bytes are not the path of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
@@ -48,32 +48,32 @@ pub enum PathError {
     /// It is in too many directories.
     #[error("a path has more than {DEPTH_MAX} components")]
     Depth,
-    /// One of its components may not be.
+    /// One of its components is not allowed.
     #[error("the name {name:?} {problem}")]
     Component {
-        /// That component.
+        /// The component.
         name: Box<str>,
-        /// What is wrong with it.
+        /// The reason.
         problem: ComponentProblem,
     },
     /// A symbolic link leads out of the tree, or may do so.
     #[error(
-        "a symbolic link leads to {0:?}: only `..` up to the top of the tree and then names may stand in it"
+        "a symbolic link leads to {0:?}: a target has only `..` up to the top of the tree, then names"
     )]
     Target(Box<str>),
 }
 
-/// What is wrong with a component.
+/// The fault of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ComponentProblem {
-    /// Nothing is between two slashes, or before the first or behind the last one.
+    /// There is no name between two slashes, before the first or after the last.
     #[error("is empty")]
     Empty,
     /// `.` or `..`.
     #[error("stands for another directory")]
     Dots,
-    /// Beyond [`COMPONENT_BYTES_MAX`].
+    /// It is longer than [`COMPONENT_BYTES_MAX`].
     #[error("has more than {COMPONENT_BYTES_MAX} bytes")]
     Long,
     /// A control character, `\` or `:`.
@@ -82,20 +82,20 @@ pub enum ComponentProblem {
     /// A dot or a space at the end, which some systems drop.
     #[error("ends in a dot or a space")]
     End,
-    /// What some systems take for a device.
+    /// The name of a device on some systems.
     #[error("is that of a device on some systems")]
     Device,
-    /// Begins as the replicator's own names do.
+    /// The prefix of the replicator's own names.
     #[error("begins with `{OURS}`, which is kept for the replicator")]
     Ours,
 }
 
 impl EntryPath {
-    /// Takes the text if it is a path.
+    /// Makes a path of the text.
     ///
     /// # Errors
     ///
-    /// It is none: refuse what it stands in, or have it renamed.
+    /// The text is not a path: refuse the manifest, or have the file renamed.
     pub fn new(text: &str) -> Result<Self, PathError> {
         if text.is_empty() || PATH_BYTES_MAX < text.len() {
             return Err(PathError::Length(text.len()));
@@ -109,7 +109,7 @@ impl EntryPath {
         Ok(Self(text.into()))
     }
 
-    /// Returns the path of what has this name in the directory `self`, or at the top if there is none.
+    /// Returns the path of the entry `name` in `directory`, or at the top without one.
     ///
     /// # Errors
     ///
@@ -119,30 +119,30 @@ impl EntryPath {
         directory.map_or_else(|| Self::new(name), |it| Self::new(&format!("{it}/{name}")))
     }
 
-    /// The path as text.
+    /// Returns the path as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Its components, from the top down; there is one at least.
+    /// Returns the components from the top down, at least one.
     pub fn components(&self) -> impl Iterator<Item = &str> {
         self.0.split('/')
     }
 
-    /// Whether `other` is below it, at any depth.
+    /// Returns whether `other` is below it, at any depth.
     #[must_use]
     pub fn is_above(&self, other: &Self) -> bool {
         other.0.strip_prefix(&*self.0).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// Checks that a symbolic link of this path stays in the tree: it leads up by `..` as far as the top, then
-    /// down by names alone (`.` stands for nothing). As nothing is below a symbolic link, what it goes up by
-    /// are directories; a `..` behind a name could begin at the far end of another link.
+    /// Checks that the target of a symbolic link at this path stays in the tree: it goes up by `..`, at most to the
+    /// top, then down by names only (`.` is skipped). The folders above a link are real directories, but a `..` after
+    /// a name could start at the target of another link.
     ///
     /// # Errors
     ///
-    /// [`PathError::Target`], or what is wrong with a name in it.
+    /// [`PathError::Target`], or the fault of a name in it.
     pub fn check_target(&self, target: &str) -> Result<(), PathError> {
         if target.is_empty() || PATH_BYTES_MAX < target.len() {
             return Err(PathError::Length(target.len()));
@@ -183,7 +183,7 @@ fn check(name: &str) -> Result<(), PathError> {
 }
 
 fn is_device(name: &str) -> bool {
-    // Spaces before the dot are dropped too.
+    // Windows drops spaces before the dot too.
     let stem = name.split('.').next().unwrap_or_default().trim_end_matches(' ');
     let is_numbered = |device: &str| {
         let start = stem.get(..device.len());
@@ -196,11 +196,11 @@ fn is_device(name: &str) -> bool {
         || NUMBERED_DEVICES.into_iter().any(is_numbered)
 }
 
-/// Returns what names have in common that one file system or another takes for the same: the case is folded
-/// and what is composed is composed one way.
+/// Returns the folded form of a name: names with equal forms are the same on some file system. Case is folded and
+/// composition normalized.
 ///
-/// Lower, upper and lower case again is Unicode's folding but for a few letters that this takes for the same
-/// too, such as `i` and the `ı` without a dot.
+/// Lower, upper and lower case again is Unicode's folding, except that it also merges a few letters, such as `i` and
+/// the dotless `ı`.
 pub(super) fn fold(name: &str) -> String {
     if name.is_ascii() {
         return name.to_ascii_lowercase();
@@ -211,7 +211,7 @@ pub(super) fn fold(name: &str) -> String {
 
 impl Ord for EntryPath {
     fn cmp(&self, other: &Self) -> Ordering {
-        // A slash comes before whatever a name may hold.
+        // A slash comes before any character of a name.
         let key = |it: u8| if it == b'/' { 0 } else { it };
         self.0.bytes().map(key).cmp(other.0.bytes().map(key))
     }
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_path_may_hold() {
+    fn components_are_checked() {
         let long = "x".repeat(255);
         let deep = "d/".repeat(127) + "f";
         let console = ["console", "com", "com10", "comx", "lpt1x", "a.con", "nulls", "co", "c"];
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_some_system_takes_for_the_same_fold_to_the_same() {
+    fn names_that_are_the_same_on_some_system_fold_to_the_same() {
         let same = [
             ("README", "readme"),
             ("é", "e\u{301}"),
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_stands_right_before_what_is_in_it() {
+    fn a_directory_comes_right_before_its_entries() {
         let mut paths = ["a!", "a/b!", "a/b/c", "a", "a/b", "b", "a b", "ab"].map(path);
         paths.sort();
         assert_eq!(
@@ -375,7 +375,7 @@ mod tests {
         }
 
         #[test]
-        fn a_link_that_is_taken_never_leaves(depth in 0usize..4, target in "(\\.\\.|\\.|a|b)(/(\\.\\.|\\.|a|b)){0,5}") {
+        fn an_accepted_link_stays_in_its_tree(depth in 0usize..4, target in "(\\.\\.|\\.|a|b)(/(\\.\\.|\\.|a|b)){0,5}") {
             let link = path(&("d/".repeat(depth) + "l"));
             if link.check_target(&target).is_ok() {
                 let mut at = i64::try_from(depth).unwrap();

@@ -1,26 +1,26 @@
-//! What in a directory cannot be replicated.
+//! Problems: entries of a directory that cannot be replicated.
 
 use std::path::PathBuf;
 
-/// Most problems that are kept by name.
+/// Most problems that are listed by name.
 pub const PROBLEMS_MAX: usize = 1000;
 
-/// Something in a directory that cannot be replicated.
+/// An entry of a directory that cannot be replicated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where, from the top of the directory.
+    /// The path from the top of the directory.
     pub path: PathBuf,
-    /// Why not.
+    /// The reason.
     pub reason: String,
 }
 
-/// What in a directory cannot be replicated.
+/// All entries of a directory that cannot be replicated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 #[error("{count} things cannot be replicated, the first is {}", self.first())]
 pub struct Problems {
     /// In the order in which they were found, at most [`PROBLEMS_MAX`].
     pub listed: Vec<Problem>,
-    /// How many there are.
+    /// How many problems there are.
     pub count: u64,
 }
 

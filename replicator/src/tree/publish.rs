@@ -1,13 +1,13 @@
-//! How an origin makes a version: it walks a directory, cuts what is in it, and copies it into a generation that
-//! readers see once the version has been signed.
+//! Publishing: an origin walks a directory, cuts its files, and copies them into a generation, which readers see once
+//! the version is signed.
 //!
-//! A file that is as it was when the present generation was made is not read again, but linked: its size, times,
-//! device and inode are remembered. One that was changed less than [`TRUSTED_AFTER_SECONDS`] before the walk began
-//! is read once more the next time, as it may have been changed again within the same tick of the clock. For the same
-//! reason one that was changed right before it is read has to be read twice with the same result.
+//! A file that is unchanged since the present generation was made is linked instead of read: its size, times, device
+//! and inode are remembered. A file changed less than [`TRUSTED_AFTER_SECONDS`] before the walk is read once more the
+//! next time, because it may change again within the same tick of the clock. For the same reason a file changed right
+//! before it is read has to be read twice with the same result.
 //!
-//! Each directory and file is opened by its name alone in the directory above it, and symbolic links are not
-//! followed: whatever somebody moves meanwhile, nothing from outside of the directory is published.
+//! Each directory and file is opened by its name in the directory above it, and symbolic links are not followed. So
+//! files outside of the directory are never published, even if somebody moves directories meanwhile.
 
 mod look;
 mod source;
@@ -19,8 +19,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use self::source::Source;
-use self::walk::Maker;
+use self::source::Folder;
+use self::walk::DraftMaker;
 use super::building::Building;
 use super::error::Error;
 use super::generation::{Generation, Meta};
@@ -29,25 +29,25 @@ use super::problems::Problems;
 use super::store::Store;
 use crate::version::{Hash, Kind, Version};
 
-/// How long before the walk a file must have been changed for the next walk to trust its times, in seconds.
+/// Seconds from a file's change to the walk, from which on the next walk trusts its times.
 pub const TRUSTED_AFTER_SECONDS: i64 = 2;
-/// How often a file is read that changes meanwhile.
+/// Most reads of a file that changes meanwhile.
 pub const READS_MAX: usize = 3;
 /// A tree of fewer entries may lose any of them.
 pub const LOSS_ENTRIES_MIN: u64 = 100;
 
-/// What to do about what may be a mistake.
+/// Options for publishing in spite of possible mistakes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Publishing {
-    /// Publish without what cannot be replicated. Otherwise nothing is published if there is any.
+    /// Leaves out entries that cannot be replicated. Without it, any such entry prevents publishing.
     pub leaves_out: bool,
-    /// Publish though more than 30 % of at least [`LOSS_ENTRIES_MIN`] entries are gone. Otherwise a directory that
-    /// is not mounted would empty all replicas.
+    /// Publishes even if more than 30 % of at least [`LOSS_ENTRIES_MIN`] entries are gone. Without it, such a loss
+    /// prevents publishing, so that a directory that is not mounted does not empty all replicas.
     pub accepts_loss: bool,
 }
 
-/// A generation that waits for its version: readers do not see it before. A store has one at a time; what another
-/// has begun is lost.
+/// A generation that waits for its version; readers do not see it yet. A store has one at a time: a new one ends the
+/// one before.
 #[derive(Debug)]
 pub struct Draft {
     store: Arc<Store>,
@@ -57,22 +57,22 @@ pub struct Draft {
     left_out: Problems,
 }
 
-/// What there is of a draft.
+/// The content of a draft.
 #[derive(Debug)]
 enum Content {
     Made(Box<Building>),
-    /// Nothing: the directory is as it was. Should it be committed all the same, it is made of this.
+    /// The directory is unchanged, and nothing was built. A commit builds it with these arguments.
     Same(PathBuf, Publishing, i64),
 }
 
 impl Draft {
-    /// Makes a draft of what is in `directory`.
+    /// Makes a draft of `directory`.
     ///
     /// # Errors
     ///
     /// [`Error::Problems`], [`Error::Loss`]: see [`Publishing`]. [`Error::Own`], [`Error::Bounds`],
-    /// [`Error::TooLong`]: the directory is the wrong one, or too large. [`Error::Full`]: free some room. All is as it
-    /// was.
+    /// [`Error::TooLong`]: the directory is the wrong one, or too large. [`Error::Full`]: free some room. Nothing is
+    /// changed.
     pub fn make(
         store: &Arc<Store>,
         directory: &Path,
@@ -100,7 +100,7 @@ impl Draft {
         Self::build(store, directory, publishing, trusted_after)
     }
 
-    /// Makes all of it.
+    /// Builds the whole generation.
     fn build(
         store: &Arc<Store>,
         directory: &Path,
@@ -111,7 +111,7 @@ impl Draft {
         let format = format_for(store.kind(), &top).map_err(Error::io(directory))?;
         let building = store.begin()?;
         let dir = building.dir().to_owned();
-        let made = Maker::new(store, building, format, (directory, publishing), trusted_after)
+        let made = DraftMaker::new(store, building, format, (directory, publishing), trusted_after)
             .and_then(|it| it.make(&top));
         if made.is_err() {
             store.give_up(&dir);
@@ -119,43 +119,43 @@ impl Draft {
         made
     }
 
-    /// What the version has to say: its root.
+    /// Returns the root for the version.
     #[must_use]
     pub fn root(&self) -> Hash {
         self.root
     }
 
-    /// Entries, and what the version has to say of bytes.
+    /// Returns the entries, and the bytes for the version.
     #[must_use]
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// What its version has to be of.
+    /// Returns the kind for the version.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.store.kind()
     }
 
-    /// Whether it is other than the present generation, or that is damaged: whether to commit it.
+    /// Returns whether to commit it: it differs from the present generation, or that one is damaged.
     #[must_use]
     pub fn is_changed(&self) -> bool {
         let is_damaged = !self.store.damaged().is_empty();
         is_damaged || self.store.current().is_none_or(|it| it.meta().root != self.root)
     }
 
-    /// What was left out.
+    /// Returns the entries that were left out.
     #[must_use]
     pub fn left_out(&self) -> &Problems {
         &self.left_out
     }
 
-    /// Makes it the present generation under this version, which is durable with it.
+    /// Makes it the present generation under this version, and stores the version with it.
     ///
     /// # Errors
     ///
-    /// [`Error::OtherVersion`]: that version is not of this draft. The system's: readers see what they saw, or the
-    /// draft, if all but the last step was done. Sign the next one with a later number.
+    /// [`Error::OtherVersion`]: that version is not of this draft. If the system refuses an operation, readers see the
+    /// same as before, or the draft if only the last step failed. Sign the next one with a later number.
     pub fn commit(self, version: &Version) -> Result<Arc<Generation>, Error> {
         let Self { store, content, root, totals, .. } = self;
         let building = match content {
@@ -179,28 +179,28 @@ impl Draft {
         switched
     }
 
-    /// Gives up. What was learned of files that are as they were is kept, so that they are not read again.
+    /// Gives up. The stamps of unchanged files are kept, so that they are not read again.
     pub fn discard(self) {
         let is_changed = self.is_changed();
         let Content::Made(mut building) = self.content else { return };
         if let Some(current) = self.store.current().filter(|_| !is_changed) {
-            // Otherwise they are read again the next time.
-            let _ = building.hand_over_sources(&current);
+            // If this fails, the files are read again the next time.
+            let _ = building.hand_over_stamps(&current);
         }
         self.store.give_up(building.dir());
     }
 }
 
-/// The format in which a directory is published. The log of a collection is nobody's business but its owner's at all
-/// members, so its modes need not travel, and members that do not know them take it as well.
-fn format_for(kind: Kind, top: &Source) -> io::Result<Format> {
+/// Returns the format for a directory. The log of a collection is private at all members, so it needs no modes, and
+/// older members that know only format 1 can take it.
+fn format_for(kind: Kind, top: &Folder) -> io::Result<Format> {
     Ok(match kind {
         Kind::Tree => Format::Two(top.mode()?),
         Kind::Collection => Format::One,
     })
 }
 
-/// Refuses a directory that is in the store, or the store in it.
+/// Refuses a directory that lies in the store or contains it.
 fn refuse_own(store: &Store, directory: &Path) -> Result<(), Error> {
     let top = fs::canonicalize(directory).map_err(Error::io(directory))?;
     let own = fs::canonicalize(store.dir()).map_err(Error::io(store.dir()))?;

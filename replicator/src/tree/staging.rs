@@ -1,8 +1,8 @@
-//! Chunks of versions that are not whole yet: one file to which they are appended as they come, and where each
-//! is in memory.
+//! Staging: the chunks of unfinished versions, appended to one file as they come, and a table of their positions in
+//! memory.
 //!
-//! After a crash the file is read through, and cut where a chunk is not what it says: what has come before
-//! need not come again. In memory a chunk takes 17 bytes of a table that doubles, 71 MB at 3,000,000.
+//! After a crash the file is read and cut before the first damaged chunk, so that earlier chunks need not come again.
+//! In memory a chunk takes 17 bytes of a table that doubles, 71 MB at 3,000,000.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,25 +17,24 @@ use super::error::Error;
 use super::output::Output;
 use crate::version::Hash;
 
-/// Longest chunk that is kept, in bytes.
+/// Longest chunk, in bytes.
 pub(super) const CHUNK_BYTES_MAX: u32 = 64 << 10;
 
-/// So much is written at once, in bytes.
+/// Bytes of one write.
 const WRITE_BYTES: u64 = 256 << 10;
-/// Hash and length come before each chunk.
+/// Hash and length, before each chunk.
 const HEAD_BYTES: usize = 32 + 4;
-/// A length takes so many bits of a place, an offset the others.
+/// Bits of the length in a packed position; the offset has the others.
 const LENGTH_BITS: u32 = 17;
 
-/// The chunks. Their places are by the first 8 bytes of the hash; where two have the same, the second is under
-/// the next number that is free.
+/// The staged chunks. The key of a position is the first 8 bytes of the hash; on a collision the next free number.
 #[derive(Debug)]
 pub(super) struct Staging {
     out: Output,
-    places: HashMap<u64, u64>,
+    positions: HashMap<u64, u64>,
 }
 
-/// A chunk that may be there: to be read without holding up who writes.
+/// A staged chunk, which can be read without blocking writers.
 #[derive(Clone, Debug)]
 pub(super) struct Staged {
     file: Arc<File>,
@@ -45,7 +44,7 @@ pub(super) struct Staged {
 }
 
 impl Staged {
-    /// Reads it; none if it is not what was put there.
+    /// Reads the chunk; `None` if it is damaged.
     pub(super) fn read(&self) -> Option<Vec<u8>> {
         let mut bytes = vec![0; self.bytes];
         self.file.read_exact_at(&mut bytes, self.offset).ok()?;
@@ -54,10 +53,10 @@ impl Staged {
 }
 
 impl Staging {
-    /// Opens the file, reads what is in it, and cuts it behind the last chunk that is sound.
+    /// Opens the file, reads its chunks, and cuts it after the last sound one.
     pub(super) fn open(disk: &Disk, path: &Path) -> Result<Self, Error> {
         let out = Output::open(disk, path).map_err(Error::io(path))?;
-        let mut staging = Self { out, places: HashMap::new() };
+        let mut staging = Self { out, positions: HashMap::new() };
         let mut input =
             BufReader::with_capacity(1 << 20, File::open(path).map_err(Error::io(path))?);
         let mut end = 0;
@@ -80,31 +79,30 @@ impl Staging {
 
     fn insert(&mut self, hash: &Hash, offset: u64, length: usize) {
         let mut key = start(hash);
-        // One that is damaged is replaced.
-        while self.places.get(&key).is_some_and(|it| self.hash_at(*it) != Some(*hash)) {
+        // An old position of the same hash is replaced, because that chunk is damaged.
+        while self.positions.get(&key).is_some_and(|it| self.hash_at(*it) != Some(*hash)) {
             key = key.wrapping_add(1);
         }
-        self.places.insert(key, (offset << LENGTH_BITS) | length as u64);
+        self.positions.insert(key, (offset << LENGTH_BITS) | length as u64);
     }
 
-    fn hash_at(&self, place: u64) -> Option<Hash> {
+    fn hash_at(&self, position: u64) -> Option<Hash> {
         let mut head = [0; HEAD_BYTES];
-        self.out.file().read_exact_at(&mut head, place >> LENGTH_BITS).ok()?;
+        self.out.file().read_exact_at(&mut head, position >> LENGTH_BITS).ok()?;
         parse(&head).map(|(hash, _)| hash)
     }
 
-    /// Notes that a chunk is not what was put there.
+    /// Notes that a chunk is damaged.
     pub(super) fn forget(&mut self, staged: &Staged) {
         self.insert(&staged.hash, staged.offset - HEAD_BYTES as u64, 0);
     }
 
-    /// Finds a chunk.
     pub(super) fn find(&self, hash: &Hash) -> Option<Staged> {
         let mut key = start(hash);
-        while let Some(place) = self.places.get(&key) {
-            if self.hash_at(*place) == Some(*hash) {
-                let offset = (place >> LENGTH_BITS) + HEAD_BYTES as u64;
-                let bytes = usize::try_from(place & ((1 << LENGTH_BITS) - 1)).unwrap_or(0);
+        while let Some(position) = self.positions.get(&key) {
+            if self.hash_at(*position) == Some(*hash) {
+                let offset = (position >> LENGTH_BITS) + HEAD_BYTES as u64;
+                let bytes = usize::try_from(position & ((1 << LENGTH_BITS) - 1)).unwrap_or(0);
                 let file = self.out.file().clone();
                 return (bytes != 0).then_some(Staged { file, hash: *hash, offset, bytes });
             }
@@ -113,11 +111,11 @@ impl Staging {
         None
     }
 
-    /// Adds a chunk, unless it is there.
+    /// Adds a chunk, unless it is staged already.
     ///
     /// # Errors
     ///
-    /// Its bytes have another hash; there is no room: all is as it was.
+    /// Its bytes have another hash, or there is no room. Nothing is changed.
     pub(super) fn put(&mut self, hash: &Hash, bytes: &[u8]) -> Result<(), Error> {
         if Hash::of(bytes) != *hash {
             return Err(Error::WrongHash(*hash));
@@ -125,12 +123,12 @@ impl Staging {
         self.put_all([(hash, bytes)])
     }
 
-    /// Adds chunks that have these hashes, those that are not there, with one write for [`WRITE_BYTES`]. Whoever gets
-    /// one from here checks it in any case.
+    /// Adds those chunks that are not staged, with one write for [`WRITE_BYTES`]. The hashes are not checked here,
+    /// because each read checks them.
     ///
     /// # Errors
     ///
-    /// One is too long, or empty; there is no room: those of earlier writes stay, the others are not there.
+    /// A chunk is too long or empty, or there is no room. Only the chunks of earlier writes stay.
     pub(super) fn put_all<'a>(
         &mut self,
         chunks: impl IntoIterator<Item = (&'a Hash, &'a [u8])>,
@@ -143,7 +141,7 @@ impl Staging {
                 continue;
             };
             if begun.is_err() {
-                // What it took goes, or is cut when the file is opened again.
+                // If this fails, the rest is cut when the file is opened again.
                 let _ = self.out.set_length(first);
                 return begun;
             }
@@ -154,7 +152,7 @@ impl Staging {
         self.finish(&mut added)
     }
 
-    /// Adds a chunk to those that are written next.
+    /// Adds a chunk to the next write.
     fn begin(
         &mut self,
         hash: &Hash,
@@ -174,7 +172,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Has what was added be in the file, and found.
+    /// Writes the added chunks, and makes them found.
     fn finish(&mut self, added: &mut Vec<(Hash, u64, usize)>) -> Result<(), Error> {
         let Some(first) = added.first().map(|it| it.1) else { return Ok(()) };
         if let Err(error) = self.out.flush() {
@@ -185,14 +183,14 @@ impl Staging {
         Ok(())
     }
 
-    /// How many bytes they take on disk.
+    /// Returns the bytes on disk.
     pub(super) fn bytes(&self) -> u64 {
         self.out.position()
     }
 
-    /// Drops all.
+    /// Drops all chunks.
     pub(super) fn clear(&mut self) -> Result<(), Error> {
-        self.places = HashMap::new();
+        self.positions = HashMap::new();
         let cut = self.out.set_length(0);
         cut.map_err(Error::io(self.out.path()))
     }
@@ -225,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_is_there_when_it_is_opened_again_and_torn_tails_are_not() {
+    fn staged_chunks_survive_a_reopening_and_torn_tails_are_cut() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pack");
         let mut staging = Staging::open(&Disk::System, &path).unwrap();
@@ -256,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_together_is_written_together() {
+    fn chunks_are_written_together() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pack");
         let mut staging = Staging::open(&Disk::System, &path).unwrap();
@@ -268,11 +266,11 @@ mod tests {
         staging.put_all(all()).unwrap();
         let length = staging.bytes();
         staging.put_all(all()).unwrap();
-        assert_eq!(staging.bytes(), length, "they are there");
+        assert_eq!(staging.bytes(), length, "they are staged already");
         for (hash, bytes) in &chunks {
             assert_eq!(read(&staging, hash).as_ref(), Some(bytes));
         }
-        // Of those before one that cannot be, what was written stays.
+        // Chunks that were written before an invalid one stay.
         staging.clear().unwrap();
         let bad = (Hash::of(b"none"), Vec::new());
         let result = staging.put_all(all().take(100).chain([(&bad.0, &bad.1[..])]).chain(all()));
@@ -285,21 +283,21 @@ mod tests {
     }
 
     #[test]
-    fn hashes_that_begin_alike_are_told_apart() {
+    fn hashes_with_equal_starts_are_distinguished() {
         let dir = tempfile::tempdir().unwrap();
         let mut staging = Staging::open(&Disk::System, &dir.path().join("pack")).unwrap();
         let (one, other) = (chunk(1), chunk(2));
         staging.put(&one.0, &one.1).unwrap();
-        // As if the other began with the same 8 bytes.
-        let place = staging.places.remove(&start(&one.0)).unwrap();
-        staging.places.insert(start(&other.0), place);
+        // Pretend that the other begins with the same 8 bytes.
+        let position = staging.positions.remove(&start(&one.0)).unwrap();
+        staging.positions.insert(start(&other.0), position);
         assert!(staging.find(&other.0).is_none());
         staging.put(&other.0, &other.1).unwrap();
         assert_eq!(read(&staging, &other.0), Some(other.1));
     }
 
     #[test]
-    fn a_chunk_that_is_damaged_is_not_handed_out() {
+    fn a_damaged_chunk_is_not_returned() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pack");
         let mut staging = Staging::open(&Disk::System, &path).unwrap();

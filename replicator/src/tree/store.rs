@@ -1,29 +1,30 @@
-//! What a member has of one tree, or of the log of one collection: its generations, and chunks of a version to come.
+//! The store of one tree, or of the log of one collection: its generations, and staged chunks of the next version.
 //!
 //! ```text
 //! DATA/trees/NAME@ORIGIN/      or DATA/collections/NAME@ORIGIN/
-//!     current          leads to generations/…/tree of the newest
+//!     current          link to generations/…/tree of the newest
 //!     generations/     see `generation`
 //!     staged           chunks that came
-//!     LOCK             one process has it
+//!     LOCK             allows one process only
 //! ```
 //!
-//! Everything blocks: call it where that is no harm.
+//! All functions block; call them on a blocking thread.
 
 mod options;
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use collection::replica;
-use disk::{Disk, lock};
+use disk::Disk;
+use disk::lock::{self, Lock};
 
 pub use self::options::{ENTRIES_MAX, GENERATIONS_KEPT, Options, TREE_BYTES_MAX};
-use super::building::{Building, Stop, building_dir};
+use super::building::{Building, StopFlag, building_dir};
 use super::error::Error;
-use super::folding::{Folding, Unfolded};
-use super::generation::{Found, Generation, LastFile, Meta, TREE, dir_name, lock_out};
+use super::folding::{FoldFailure, Folding};
+use super::generation::{ChunkRead, Generation, LastFile, Meta, TREE, dir_name, lock_out};
 use super::listing::Listing;
 use super::mode::Mode;
 use super::opening::{gone_dir, open_all};
@@ -31,20 +32,20 @@ use super::passage::{FILE, FOLDER, Gate, Passage, set_mode};
 use super::staging::Staging;
 use crate::version::{Hash, Kind};
 
-/// Beyond so many files and directories that are new, all of the file system is made durable at once.
+/// Most new files and directories that are synced one by one; beyond, the whole file system is synced.
 const SYNCS_MAX: usize = 64;
-/// Most files that are named as damaged.
+/// Most damaged files that are listed.
 pub(super) const DAMAGED_MAX: usize = 100;
-/// When what is staged has so many times the bytes of the version that is begun, it goes.
+/// Staged chunks are dropped if they have more than this many times the bytes of the version that is begun.
 const STAGED_VERSIONS_MAX: u64 = 2;
-/// So much may be staged in any case, in bytes.
+/// Staged bytes that are always allowed.
 const STAGED_BYTES_MIN: u64 = 256 << 20;
 const CURRENT: &str = "current";
 const CURRENT_NEW: &str = "current.new";
 const GENERATIONS: &str = "generations";
 const STAGED: &str = "staged";
 
-/// What there is of a tree. Chunks may be read and put while a generation is made.
+/// The store of a tree. Chunks may be read and added while a generation is built.
 #[derive(Debug)]
 pub struct Store {
     disk: Disk,
@@ -55,26 +56,26 @@ pub struct Store {
     staging: Mutex<Staging>,
     /// The newest is the last.
     generations: RwLock<Vec<Arc<Generation>>>,
-    /// The last serial that was given.
+    /// The last serial.
     serial: Mutex<u64>,
-    /// The number of the generation that was begun last.
+    /// The number of the last build.
     begun: Mutex<u64>,
-    /// What is to be removed, but for the generation that was begun last: it is in nobody's way but that it takes room.
-    left: Mutex<Vec<PathBuf>>,
+    /// Directories to remove, without the last build; they only take room.
+    leftovers: Mutex<Vec<PathBuf>>,
     damaged: Mutex<Vec<PathBuf>>,
     folding: Folding,
-    stop: Stop,
-    _lock: File,
+    stop: StopFlag,
+    _lock: Lock,
 }
 
 impl Store {
-    /// Opens the directory of a tree, and makes it if it is not there. Staged chunks that a crash left are read and
-    /// checked, which takes a second or so for a gigabyte; what was being made or removed is removed before the next
-    /// version is begun, or by [`Store::remove_old`], as that may take minutes.
+    /// Opens the directory of a tree, and makes it if it is missing. Staged chunks are read and checked, which takes
+    /// about a second for a gigabyte. Unfinished builds and removals are removed before the next version is begun, or
+    /// by [`Store::remove_old`], because that may take minutes.
     ///
     /// # Errors
     ///
-    /// [`Error::InUse`]; the system's.
+    /// [`Error::InUse`], or the system refuses an operation.
     pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
         Self::open_on(&Disk::System, dir, options, SYNCS_MAX)
     }
@@ -107,10 +108,10 @@ impl Store {
             generations: RwLock::new(opened.all),
             serial: Mutex::new(opened.serial),
             begun: Mutex::new(opened.begun),
-            left: Mutex::new(opened.left),
+            leftovers: Mutex::new(opened.leftovers),
             damaged: Mutex::new(opened.damaged),
             folding: Folding::default(),
-            stop: Stop::default(),
+            stop: StopFlag::default(),
             _lock: lock,
         };
         if let Some(newest) = store.current() {
@@ -126,15 +127,15 @@ impl Store {
         Ok(store)
     }
 
-    /// The newest generation, whose [`Meta`] has the signed version. One that is damaged when the store is opened is
-    /// removed, and named in [`Store::damaged`]; then this is the one before: an origin is to keep its last number
-    /// elsewhere too, lest it signs another version of that number.
+    /// Returns the newest generation, whose [`Meta`] has the signed version. If the newest is damaged when the store
+    /// is opened, it is removed and listed in [`Store::damaged`], and this is the one before. So an origin has to keep
+    /// its last number elsewhere too, or it could sign another version of that number.
     #[must_use]
     pub fn current(&self) -> Option<Arc<Generation>> {
         self.all().pop()
     }
 
-    /// What readers open: see [`super::generation::Lease`].
+    /// Returns the link that readers open: see [`super::generation::Lease`].
     #[must_use]
     pub fn current_link(&self) -> PathBuf {
         self.dir.join(CURRENT)
@@ -148,17 +149,17 @@ impl Store {
         self.staging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends what is being done with [`Error::Stopped`], and whatever is begun: the daemon is about to end, which a
-    /// draft, a switch or `verify` of a large tree would put off.
+    /// Ends running and later operations with [`Error::Stopped`], because the daemon ends: a draft, a switch or a
+    /// verification of a large tree would delay that.
     pub fn stop(&self) {
         self.stop.stop();
     }
 
-    pub(super) fn go_on(&self) -> Result<(), Error> {
+    pub(super) fn check_stop(&self) -> Result<(), Error> {
         self.stop.check()
     }
 
-    /// What versions are of.
+    /// Returns the kind of its versions.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.options.kind
@@ -172,7 +173,7 @@ impl Store {
         &self.dir
     }
 
-    /// Says who is to get at the tree: [`Store::open_gate`] does it.
+    /// Sets the wanted passage to the tree; [`Store::open_gate`] applies it.
     pub fn want_passage(&self, passage: Passage) {
         self.gate.want(match self.kind() {
             Kind::Tree => passage,
@@ -180,59 +181,58 @@ impl Store {
         });
     }
 
-    /// Lets others through to the tree, or no more, as was said last; what is of another group than it is to be gets that
-    /// first, which takes a while for many files.
+    /// Applies the wanted passage. A new group is set on all files first, which takes a while for many files.
     ///
     /// # Errors
     ///
-    /// The system's: the user whose process this is may not give files to that group, say. Nobody but the owner gets
-    /// at the tree then.
+    /// The system refuses it, for example because the process's user may not give files to that group. Then only the
+    /// owner reaches the tree.
     pub fn open_gate(&self) -> Result<(), Error> {
         self.gate.open(&self.dir)
     }
 
-    /// Who gets at the tree.
+    /// Returns the present passage to the tree.
     #[must_use]
     pub fn passage(&self) -> Passage {
         self.gate.passage()
     }
 
-    /// Whether a chunk is there, as far as can be said without reading it.
+    /// Returns whether a chunk is here. Reads it only if its file may be damaged.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// The system refuses a read.
     pub fn has(&self, hash: &Hash) -> Result<bool, Error> {
         if self.is_staged(hash) {
             return Ok(true);
         }
-        // Files that are linked share their damage.
+        // Linked files share their damage.
         let mut is_doubtful = false;
         for generation in self.all().iter().rev() {
             let Some(is_damaged) = generation.find(hash)? else { continue };
             is_doubtful |= is_damaged;
-            if !is_doubtful || matches!(generation.read(hash)?, Found::Bytes(_)) {
+            if !is_doubtful || matches!(generation.read(hash)?, ChunkRead::Bytes(_)) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Reads a chunk; none if it is nowhere, or not as it was: then its file is among the [damaged](Self::damaged).
+    /// Reads a chunk; `None` if it is not here, or damaged: then its file is among the [damaged](Self::damaged).
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// The system refuses a read.
     pub fn read(&self, hash: &Hash) -> Result<Option<Vec<u8>>, Error> {
         self.read_with(hash, &mut LastFile::default())
     }
 
-    /// As [`Store::read`], for many chunks one after another, which often are in the same file: `opened` is the last
-    /// one.
+    /// Reads a chunk as [`Store::read`] does; faster for many chunks in turn, which often are in the same file:
+    /// `opened` keeps the last one open.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// The system refuses a read.
     pub fn read_with(&self, hash: &Hash, opened: &mut LastFile) -> Result<Option<Vec<u8>>, Error> {
         if let Some(bytes) = self.read_staged(hash) {
             return Ok(Some(bytes));
@@ -241,16 +241,16 @@ impl Store {
             let all = self.all();
             for generation in all.iter().rev() {
                 match generation.read_with(hash, opened) {
-                    Ok(Found::Bytes(bytes)) => return Ok(Some(bytes)),
-                    Ok(Found::No) => {}
-                    // It may have been removed meanwhile.
+                    Ok(ChunkRead::Bytes(bytes)) => return Ok(Some(bytes)),
+                    Ok(ChunkRead::Unlisted) => {}
+                    // The generation may have been removed meanwhile.
                     _ if !generation.dir().exists() => {}
-                    Ok(Found::Damaged(path)) => self.note_damaged(path),
+                    Ok(ChunkRead::Damaged(path)) => self.note_damaged(path),
                     Err(error) => return Err(error),
                 }
             }
             let newest = |it: &[Arc<Generation>]| it.last().map(|it| it.serial());
-            // Otherwise it may be in what was switched to meanwhile.
+            // A newer generation may have it.
             if newest(&all) == newest(&self.all()) {
                 return Ok(None);
             }
@@ -261,9 +261,9 @@ impl Store {
         self.staging().find(hash).is_some()
     }
 
-    /// Reads a chunk of a version to come.
+    /// Reads a staged chunk.
     pub(super) fn read_staged(&self, hash: &Hash) -> Option<Vec<u8>> {
-        // Found under the lock, read without it.
+        // The lookup holds the lock, the read does not.
         let found = self.staging().find(hash)?;
         let bytes = found.read();
         if bytes.is_none() {
@@ -272,21 +272,21 @@ impl Store {
         bytes
     }
 
-    /// Adds a chunk of a version to come. From then on it can be read, and handed on.
+    /// Stages a chunk of the next version. It can be read at once.
     ///
     /// # Errors
     ///
-    /// [`Error::WrongHash`]: ask somebody else. [`Error::Full`]: try again later.
+    /// [`Error::WrongHash`]: ask another member. [`Error::Full`]: try again later.
     pub fn put(&self, hash: &Hash, bytes: &[u8]) -> Result<(), Error> {
         self.staging().put(hash, bytes)
     }
 
-    /// Adds chunks of a version to come, which have these hashes: whoever calls has seen to that. It costs less than
-    /// [`Store::put`] of each, and from then on they can be read, and handed on.
+    /// Stages chunks whose hashes the caller has checked. It costs less than [`Store::put`] of each. They can be read
+    /// at once.
     ///
     /// # Errors
     ///
-    /// [`Error::Full`]: try again later. Some of them may be there then.
+    /// [`Error::Full`]: try again later. Some of them may be staged then.
     pub fn put_all<'a>(
         &self,
         chunks: impl IntoIterator<Item = (&'a Hash, &'a [u8])>,
@@ -294,38 +294,37 @@ impl Store {
         self.staging().put_all(chunks)
     }
 
-    /// Stages the chunks of what the present log is folded to: see [`Folding::fold`].
+    /// Stages the chunks of the folded present log: see [`Folding::fold`].
     pub(super) fn stage_folded(&self, listing: &mut Listing) -> Result<(), Error> {
         let Some(present) = self.current() else { return Ok(()) };
         self.folding.fold(&present, listing, &self.dir, &mut |chunk| {
-            self.go_on()?;
+            self.check_stop()?;
             let hash = Hash::of(chunk);
             if self.has(&hash)? { Ok(()) } else { self.put(&hash, chunk) }
         })
     }
 
-    /// Why a log could not be folded here the last time; all of it came from others then.
+    /// Returns the failure of the last folding here, if it failed; then all chunks came from others.
     #[must_use]
-    pub fn unfolded(&self) -> Option<Unfolded> {
+    pub fn fold_failure(&self) -> Option<FoldFailure> {
         self.folding.failure()
     }
 
-    /// How many bytes the chunks of versions to come take on disk.
+    /// Returns the bytes of staged chunks on disk.
     #[must_use]
     pub fn staged_bytes(&self) -> u64 {
         self.staging().bytes()
     }
 
-    /// Drops the chunks of versions to come if they are many more than one of so many bytes can use: what was
-    /// staged for versions that others took the place of is not to fill the disk.
+    /// Drops the staged chunks if they are many more than a version of this many bytes can use, so that the chunks of
+    /// replaced versions do not fill the disk.
     pub(super) fn trim_staged(&self, bytes: u64) -> Result<(), Error> {
         let mut staging = self.staging();
         let bytes_max = bytes.saturating_mul(STAGED_VERSIONS_MAX).max(STAGED_BYTES_MIN);
         if bytes_max < staging.bytes() { staging.clear() } else { Ok(()) }
     }
 
-    /// What is not as it was written, at most 100 files or generations. Fetching the present version once more mends
-    /// it.
+    /// Returns damaged files or generations, at most 100. Fetching the present version once more repairs them.
     #[must_use]
     pub fn damaged(&self) -> Vec<PathBuf> {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -338,11 +337,11 @@ impl Store {
         }
     }
 
-    /// Begins a generation; what there is of another is removed.
+    /// Begins a generation; an earlier build is removed.
     pub(super) fn begin(&self) -> Result<Building, Error> {
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let all = self.dir.join(GENERATIONS);
-        self.remove_left()?;
+        self.remove_leftovers()?;
         self.remove(&building_dir(&all, *begun))?;
         *begun += 1;
         let dir = building_dir(&all, *begun);
@@ -355,30 +354,30 @@ impl Store {
         building
     }
 
-    /// Removes what there is of a generation that is not to be, as far as that can be done.
+    /// Removes a build that is given up, as far as possible.
     pub(super) fn give_up(&self, dir: &Path) {
-        // If not now, then before the next one begins.
+        // If this fails, the next build removes it first.
         let _ = self.remove(dir);
     }
 
-    /// Removes a directory with all that is below it, which is begun anew if it is broken off.
+    /// Removes a directory with its content. An interrupted removal can be repeated.
     fn remove(&self, dir: &Path) -> Result<(), Error> {
-        let is_gone = self.disk.remove_tree_while(dir, &|| self.go_on().is_ok());
+        let is_gone = self.disk.remove_tree_while(dir, &|| self.check_stop().is_ok());
         if is_gone.map_err(Error::io(dir))? { Ok(()) } else { Err(Error::Stopped) }
     }
 
-    /// Removes what was left when the store was opened.
-    fn remove_left(&self) -> Result<(), Error> {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some(path) = left.last() {
+    /// Removes the leftovers of earlier builds and removals.
+    fn remove_leftovers(&self) -> Result<(), Error> {
+        let mut leftovers = self.leftovers.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(path) = leftovers.last() {
             self.remove(path)?;
-            left.pop();
+            leftovers.pop();
         }
         Ok(())
     }
 
-    /// Makes a generation whole, and the present one. What was staged goes. A log has to be one, and to go on from
-    /// the present one.
+    /// Completes a generation and makes it the present one. Drops all staged chunks. The log of a collection has to be
+    /// valid, and to continue the present one.
     pub(super) fn switch(&self, building: Building, meta: &Meta) -> Result<Arc<Generation>, Error> {
         if self.kind() == Kind::Collection {
             self.check_log(&building.dir().join(TREE))?;
@@ -388,7 +387,7 @@ impl Store {
         let given = building.group();
         let dir = building.finish(meta, &dir_name(*serial, meta.number))?;
         let passage = self.passage();
-        // The settings may have changed since it was begun.
+        // The settings may have changed since the build began.
         let given = if passage.other_group() == given { Ok(()) } else { passage.give(&dir) };
         let opened = given.and_then(|()| Generation::open(&dir, self.kind()));
         let pointed = opened.and_then(|it| {
@@ -398,7 +397,7 @@ impl Store {
         let generation = match pointed {
             Ok(generation) => generation,
             Err(error) => {
-                // Nobody has seen it. What cannot be removed is taken for the newest by who opens the store next.
+                // No reader has seen it. If the removal fails, the next opening of the store takes it for the newest.
                 let _ = self.disk.remove_tree(&dir);
                 return Err(error);
             }
@@ -408,7 +407,7 @@ impl Store {
         drop(all);
         self.disk.sync(&self.dir).map_err(Error::io(&self.dir))?;
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        // The switch is done: what cannot be dropped now is dropped by the next one.
+        // The switch is done; if this fails, the next one drops the chunks.
         let _ = self.staging().clear();
         Ok(generation)
     }
@@ -416,7 +415,7 @@ impl Store {
     fn check_log(&self, log: &Path) -> Result<(), Error> {
         let present = self.current().map(|it| it.tree());
         match replica::check(log, present.as_deref()) {
-            // What is damaged here is no reason to refuse what mends it.
+            // The present log is damaged; the new one repairs it.
             Err(collection::Error::LogFolder { dir, .. }) if Some(&dir) == present.as_ref() => {
                 self.note_damaged(dir.join(replica::CHAIN));
                 Ok(replica::check(log, None)?)
@@ -432,14 +431,14 @@ impl Store {
         self.disk.rename(&new, &link).map_err(Error::io(link))
     }
 
-    /// Removes generations beyond those that are kept, and logs with what was purged since, unless a reader has a lease
-    /// on them; returns how many are left that should go. Call it after a switch, and now and then.
+    /// Removes old generations beyond those to keep, and logs with purged records, unless a reader has a lease on
+    /// them. Returns how many of them remain. Call it after a switch, and now and then.
     ///
     /// # Errors
     ///
-    /// The system's, [`Error::Stopped`]; what is left is removed the next time.
+    /// [`Error::Stopped`], or the system refuses an operation. The rest is removed the next time.
     pub fn remove_old(&self) -> Result<usize, Error> {
-        self.remove_left()?;
+        self.remove_leftovers()?;
         let all = self.all();
         let Some((present, former)) = all.split_last() else { return Ok(0) };
         let old = former.len().saturating_sub(self.options.generations_kept);
@@ -454,11 +453,11 @@ impl Store {
             drop(all);
             let gone = gone_dir(dir);
             self.disk.rename(dir, &gone).map_err(Error::io(dir))?;
-            // Otherwise a power cut could leave half of it under its name.
+            // Without this a power cut could leave half of it under its old name.
             let above = self.dir.join(GENERATIONS);
             self.disk.sync(&above).map_err(Error::io(&above))?;
             if let Err(error) = self.remove(&gone) {
-                self.left.lock().unwrap_or_else(PoisonError::into_inner).push(gone);
+                self.leftovers.lock().unwrap_or_else(PoisonError::into_inner).push(gone);
                 return Err(error);
             }
             left -= 1;
@@ -467,7 +466,7 @@ impl Store {
     }
 }
 
-/// What `current` is to say.
+/// Returns the target of the link `current`.
 fn target(generation: &Generation) -> PathBuf {
     let name = generation.dir().file_name().unwrap_or_default();
     Path::new(GENERATIONS).join(name).join(TREE)

@@ -1,4 +1,4 @@
-//! Trees on real disks: from a directory to a store, and from store to store.
+//! Tests of trees on real disks: from a directory to a store, and from store to store.
 
 mod crash;
 mod damage;
@@ -24,7 +24,7 @@ use super::publish::{Draft, Publishing};
 use super::store::{Options, Store};
 use crate::version::{Hash, Kind, Name, Number, Version};
 
-/// What a tree has, by path.
+/// The entries of a tree, by path.
 pub(super) type Tree = BTreeMap<String, Node>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(super) fn file(bytes: usize, seed: u64) -> Node {
     }
 }
 
-/// Writes a tree to a directory, which is made new; what is in it already and the same stays as it is.
+/// Makes a directory equal to a tree; entries that are equal already are not touched.
 pub(super) fn write(dir: &Path, tree: &Tree) {
     let found = read(dir);
     for (path, node) in found.iter().rev() {
@@ -76,7 +76,7 @@ pub(super) fn write(dir: &Path, tree: &Tree) {
     }
 }
 
-/// Removes directories that were only there for what was in them.
+/// Removes directories that are empty now and not in the tree.
 fn remove_empty(dir: &Path, tree: &Tree) {
     for (path, node) in read(dir).iter().rev() {
         let mut at = Path::new(path);
@@ -87,7 +87,7 @@ fn remove_empty(dir: &Path, tree: &Tree) {
     }
 }
 
-/// Reads a directory; one that is not there has nothing.
+/// Reads a directory; a missing one is an empty tree.
 pub(super) fn read(dir: &Path) -> Tree {
     let mut tree = Tree::new();
     if dir.exists() {
@@ -118,7 +118,7 @@ fn read_below(top: &Path, dir: &Path, tree: &mut Tree) {
     }
 }
 
-/// How many entries it has: what is in it, and the folders that lead there.
+/// Returns the number of entries, with the folders above the listed ones.
 pub(super) fn entries(tree: &Tree) -> u64 {
     let folders = tree.keys().flat_map(|it| {
         let ends = it.match_indices('/').map(|(end, _)| it[..end].to_owned());
@@ -127,12 +127,12 @@ pub(super) fn entries(tree: &Tree) -> u64 {
     (folders.collect::<HashSet<_>>().len() + tree.len()) as u64
 }
 
-/// Opens a store whose disk never has to be waited for.
+/// Opens a store on a disk without syncs.
 pub(super) fn hasty(dir: &Path, options: Options) -> Result<Store, Error> {
     Store::open_on(&Disk::Hasty, dir, options, 64)
 }
 
-/// An origin, and what it has published.
+/// An origin with its published directory and its store.
 pub(super) struct Origin {
     identity: Identity,
     pub(super) directory: PathBuf,
@@ -151,7 +151,7 @@ impl Origin {
         self.sign_root(draft, sequence, draft.root())
     }
 
-    /// The same for a manifest of another form.
+    /// Signs a version of this draft with another root.
     pub(super) fn sign_root(&self, draft: &Draft, sequence: u64, root: Hash) -> Version {
         let number = Number { epoch: 1, sequence };
         let (name, bytes) = (Name::new("a").unwrap(), draft.totals().bytes);
@@ -168,7 +168,7 @@ impl Origin {
     }
 }
 
-/// Fetches a version from one store into another; returns the chunks that were asked for.
+/// Fetches a version from one store into another. Returns the requested chunks.
 pub(super) fn fetch(from: &Store, to: &Arc<Store>, version: &Version) -> Result<Vec<Hash>, Error> {
     let mut fetch = Fetch::begin(to, version)?;
     let mut asked = Vec::new();
@@ -191,7 +191,7 @@ pub(super) fn fetch(from: &Store, to: &Arc<Store>, version: &Version) -> Result<
     }
 }
 
-/// The same, in pieces and in any order, given up and begun anew at any time.
+/// Fetches a version in pieces and in random order, and gives up and begins anew at random times.
 fn fetch_in_pieces(from: &Store, to: &Arc<Store>, version: &Version, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut fetch = Fetch::begin(to, version).unwrap();
@@ -218,13 +218,13 @@ pub(super) fn current(store: &Store) -> Tree {
     read(&fs::canonicalize(store.current_link()).unwrap())
 }
 
-/// A tree that is the same for the same seed, and of which the next seed's has much.
+/// Returns a tree that depends on the seed, and shares many files with the trees of other seeds.
 pub(super) fn sample(seed: u64) -> Tree {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut tree = Tree::new();
     for n in 0..14 {
         let path = format!("d{}/{}", n % 3, ["a", "b", "e/f"][n / 5]);
-        // Some are as in the tree before.
+        // Some files are equal in all trees.
         let of = if random.u8(..3) == 0 { seed } else { 0 };
         let bytes = fastrand::Rng::with_seed(n as u64 ^ of).usize(0..12_000);
         tree.insert(path, file(bytes, n as u64 + 100 * of));
@@ -249,7 +249,7 @@ fn node() -> impl Strategy<Value = Node> {
     ]
 }
 
-/// Trees of names that do not clash; what is below something that is no directory is dropped.
+/// Trees of names that do not clash; entries above others are dropped.
 fn tree() -> impl Strategy<Value = Tree> {
     prop::collection::btree_map("[a-d]{1,2}(/[a-d !]{0,1}[a-c]){0,3}", node(), 0..12).prop_map(tidy)
 }
@@ -265,7 +265,7 @@ fn tidy(tree: Tree) -> Tree {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
-    fn what_is_published_is_what_others_have(trees in prop::collection::vec(tree(), 1..4)) {
+    fn replicas_equal_the_published_trees(trees in prop::collection::vec(tree(), 1..4)) {
         let top = tempfile::tempdir().unwrap();
         let origin = Origin::new(top.path());
         let replica = hasty(&top.path().join("replica"), Options::default()).unwrap();
@@ -278,7 +278,7 @@ proptest! {
             let asked = fetch(&origin.store, &replica, &version).unwrap();
             prop_assert_eq!(&current(&replica), tree);
             prop_assert_eq!(replica.current().unwrap().meta().version.clone(), version.to_bytes());
-            // Nothing twice, and nothing that came with a version before.
+            // No chunk comes twice, even with a later version.
             for hash in asked {
                 prop_assert!(known.insert(hash), "{} was asked for again", hash);
             }

@@ -1,7 +1,7 @@
-//! Whether the present generation is as it was written: all of it is read and hashed.
+//! Verification: reads and hashes all of the present generation.
 //!
-//! What is not is noted, so that its chunks count as missing and nothing is linked to it: fetching the same version
-//! once more, or publishing it, makes a generation that is whole.
+//! Damaged files are noted, so that their chunks count as missing and no file is linked to them. Fetching the same
+//! version once more, or publishing it, makes a whole generation.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -11,24 +11,24 @@ use std::path::{Path, PathBuf};
 
 use super::chunk::FILE;
 use super::error::Error;
-use super::generation::{Found, Generation, is_about_content, open_file};
-use super::index::Source;
+use super::generation::{ChunkRead, Generation, is_about_content, open_file};
+use super::index::ChunkFile;
 use super::levels::Walk;
 use super::listing::{Extents, Listed};
 use super::manifest::{Entry, EntryKind};
 use super::store::{DAMAGED_MAX, Store};
 use crate::version::{Hash, Kind};
 
-/// What was found.
+/// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// Entries that were looked at.
+    /// Number of checked entries.
     pub entries: u64,
-    /// Of their files.
+    /// Bytes of their files.
     pub bytes: u64,
-    /// What is not as it was written, at most 100 of them.
+    /// Damaged paths, at most 100 of them.
     pub damaged: Vec<PathBuf>,
-    /// How many there are.
+    /// Number of all damaged paths.
     pub damaged_count: u64,
 }
 
@@ -43,17 +43,17 @@ impl Verified {
 }
 
 impl Store {
-    /// Reads all of the present generation, which takes as long as the disk needs for it. What is in its directory and
-    /// not of the version is damage as well: readers see it.
+    /// Reads all of the present generation, which takes as long as the disk needs for it. Additional files in its
+    /// directory count as damage too, because readers see them.
     ///
     /// # Errors
     ///
-    /// The system's, about something else than content.
+    /// The system refuses a read for another reason than a file's content.
     pub fn verify(&self) -> Result<Verified, Error> {
         let mut verified = Verified::default();
         let Some(generation) = self.current() else { return Ok(verified) };
         if let Some(path) = check_manifest(&generation, self.kind())? {
-            // It does not say what there should be.
+            // A damaged manifest does not tell the entries.
             verified.add(self, path);
             return Ok(verified);
         }
@@ -69,7 +69,7 @@ impl Store {
             names.expect(&listed.entry, &mut |path| verified.add(self, path))?;
             let path = generation.path(&listed.entry.path);
             if !check_entry(self, &generation, &listed, &path)? {
-                generation.set_damaged(Source::Entry(listed.at));
+                generation.set_damaged(ChunkFile::Entry(listed.at));
                 verified.add(self, path);
             }
         }
@@ -78,8 +78,8 @@ impl Store {
     }
 }
 
-/// The names that there should be, in the directories that lead to the last entry: all that is below a directory comes
-/// together. At most as many as [`SIBLINGS_MAX`](super::order::SIBLINGS_MAX).
+/// The expected names in the directories that lead to the last entry, because all entries below a directory come
+/// together. At most [`SIBLINGS_MAX`](super::order::SIBLINGS_MAX) of them.
 struct Names {
     open: Vec<(PathBuf, HashSet<OsString>)>,
 }
@@ -89,7 +89,7 @@ impl Names {
         Self { open: vec![(top, HashSet::new())] }
     }
 
-    /// Expects the next entry; what is in directories that are left behind and was not expected is handed to `extra`.
+    /// Expects the next entry. Passes unexpected paths in finished directories to `extra`.
     fn expect(&mut self, entry: &Entry, extra: &mut impl FnMut(PathBuf)) -> Result<(), Error> {
         let names: Vec<&str> = entry.path.components().collect();
         let open = self.open.iter().skip(1).map(|it| it.0.file_name());
@@ -108,12 +108,12 @@ impl Names {
         Ok(())
     }
 
-    /// Looks into the directories that are open below so many.
+    /// Checks and closes the open directories below the first `keep`.
     fn close(&mut self, keep: usize, extra: &mut impl FnMut(PathBuf)) -> Result<(), Error> {
         while keep < self.open.len() {
             let Some((dir, known)) = self.open.pop() else { break };
             let entries = match fs::read_dir(&dir) {
-                // It is named as missing, or what should be in it is.
+                // The folder or its entries are reported as missing.
                 Err(error) if is_about_content(&error) => continue,
                 entries => entries.map_err(Error::io(&dir))?,
             };
@@ -128,7 +128,7 @@ impl Names {
     }
 }
 
-/// Reads the chunks of the manifest; returns the file in which one is not as it was.
+/// Reads the chunks of the manifest. Returns the file with a damaged one.
 fn check_manifest(generation: &Generation, kind: Kind) -> Result<Option<PathBuf>, Error> {
     let root = generation.meta().root;
     let mut walk: Option<Walk> = None;
@@ -139,9 +139,9 @@ fn check_manifest(generation: &Generation, kind: Kind) -> Result<Option<PathBuf>
             Some(walk) => walk.wanted().next().map_or(root, |it| it.hash),
         };
         let bytes = match generation.read(&wanted)? {
-            Found::Bytes(bytes) => bytes,
-            Found::No => return Ok(Some(generation.index_path())),
-            Found::Damaged(path) => return Ok(Some(path)),
+            ChunkRead::Bytes(bytes) => bytes,
+            ChunkRead::Unlisted => return Ok(Some(generation.index_path())),
+            ChunkRead::Damaged(path) => return Ok(Some(path)),
         };
         match &mut walk {
             None => walk = Some(Walk::new(kind, &root, &bytes)?),
@@ -182,7 +182,7 @@ fn check_file(
     let mut buffer = vec![0; FILE.max];
     let mut offset = 0;
     while let Some(extent) = extents.next_extent()? {
-        store.go_on()?;
+        store.check_stop()?;
         let length = usize::try_from(extent.bytes).unwrap_or(0);
         let Some(bytes) = buffer.get_mut(..length) else { return Ok(false) };
         match file.read_exact_at(bytes, offset) {

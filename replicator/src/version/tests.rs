@@ -22,7 +22,7 @@ fn names_may_stand_in_paths() {
 
 proptest! {
     #[test]
-    fn versions_come_as_they_were_signed(
+    fn versions_are_read_as_they_were_signed(
         name in "[a-z0-9][a-z0-9._-]{0,39}", epoch: u64, sequence: u64, bytes: u64,
         root: [u8; 32], is_tree: bool, at: prop::sample::Index, flip in 1..=255_u8,
     ) {
@@ -35,7 +35,7 @@ proptest! {
         prop_assert!(wire.len() <= VERSION_BYTES_MAX);
         prop_assert_eq!(Version::from_bytes(&wire, &key), Ok(version.clone()));
         prop_assert_eq!(Version::namespace_of(&wire), Some(version.namespace));
-        // Whichever bit is changed, nobody believes it.
+        // A version with any changed bit is refused.
         let at = at.index(wire.len());
         wire[at] ^= flip;
         prop_assert!(Version::from_bytes(&wire, &key).is_err());
@@ -48,15 +48,15 @@ proptest! {
 }
 
 #[test]
-fn nobody_else_signs() {
+fn a_version_with_another_key_or_length_is_refused() {
     let version = version("a", Number::default(), Hash([0; 32]));
     let refused = Version::from_bytes(&version.to_bytes(), &identity(2).public());
-    assert_eq!(refused, Err(ParseError::Forged(version.namespace.origin)));
+    assert_eq!(refused, Err(VersionError::Forged(version.namespace.origin)));
     let mut long = version.to_bytes();
     long.push(0);
     assert_eq!(
         Version::from_bytes(&long, &identity(1).public()),
-        Err(ParseError::Form { bytes: long.len() })
+        Err(VersionError::Form { bytes: long.len() })
     );
 }
 

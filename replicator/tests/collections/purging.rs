@@ -1,4 +1,4 @@
-//! What is purged where a collection is leaves all members.
+//! Tests of purging: records purged at the source leave all members.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -9,17 +9,17 @@ use flate2::read::MultiGzDecoder;
 use replicator::status::FailureStatus;
 use replicator::tree::generation::Lease;
 
-use crate::support::{Kept, Source, World};
+use crate::support::{Cluster, FeedSource, Records};
 
-/// What is to be gone: a word of one object alone.
+/// A word of the one object that is purged.
 const WORD: &str = "zanzibarite";
 const OBJECT: u32 = 7_000;
 
-/// The files below a directory, and those that are open and have no name there any more.
-fn files(top: &Path) -> Vec<PathBuf> {
+/// Returns the files below a directory, and open files that were deleted there.
+fn all_files(top: &Path) -> Vec<PathBuf> {
     let (mut found, mut open) = (Vec::new(), vec![top.to_owned()]);
     while let Some(dir) = open.pop() {
-        // What goes meanwhile is not there.
+        // Entries that vanish meanwhile are skipped.
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => open.push(entry.path()),
@@ -42,30 +42,30 @@ fn has(bytes: &[u8], part: &[u8]) -> bool {
     memchr::memmem::find(bytes, part).is_some()
 }
 
-/// The files below a directory that have the word: as it is, in a part of a log as it was packed once, or in any
-/// that can be unpacked.
-fn holding(top: &Path, packed: &[u8]) -> Vec<PathBuf> {
+/// Returns the files below a directory that contain the word: plain, in the packed bytes of a log, or in any gzip
+/// data.
+fn with_word(top: &Path, packed: &[u8]) -> Vec<PathBuf> {
     let holds = |path: &PathBuf| -> io::Result<bool> {
         let mut bytes = Vec::new();
         File::open(path)?.read_to_end(&mut bytes)?;
         let mut plain = Vec::new();
-        // What is cut off, or no log, is looked through as far as it can be unpacked.
+        // A file that is cut off or not gzip is searched as far as it can be unpacked.
         let _ = MultiGzDecoder::new(&bytes[..]).read_to_end(&mut plain);
         Ok([&bytes, &plain].iter().any(|it| has(it, WORD.as_bytes())) || has(&bytes, packed))
     };
-    files(top).into_iter().filter(|it| holds(it).unwrap_or(false)).collect()
+    all_files(top).into_iter().filter(|it| holds(it).unwrap_or(false)).collect()
 }
 
-/// Commits the object, and returns bytes of it as the origin's log has them.
-async fn commit_packed(kept: &Kept, world: &World) -> Vec<u8> {
-    let last = |files: &crate::support::Files| {
+/// Commits the object. Returns its packed bytes in the origin's log.
+async fn commit_packed(original: &Records, cluster: &Cluster) -> Vec<u8> {
+    let last = |files: &crate::support::LogFiles| {
         let mut of_log = files.iter().rev().filter(|it| it.0.starts_with("log-"));
         of_log.next().map(|it| (it.0.clone(), it.1.clone())).unwrap()
     };
-    let before = last(&world.files(0));
-    kept.fill(OBJECT..OBJECT + 1, WORD, 1);
-    world.all_reach(kept).await;
-    let after = last(&world.files(0));
+    let before = last(&cluster.files(0));
+    original.fill(OBJECT..OBJECT + 1, WORD, 1);
+    cluster.all_reach(original).await;
+    let after = last(&cluster.files(0));
     let from = if after.0 == before.0 { before.1.len() } else { 0 };
     let member = &after.1[from..];
     // The packed text is at the end of a member.
@@ -73,88 +73,90 @@ async fn commit_packed(kept: &Kept, world: &World) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_purged_at_the_source_leaves_all_members_soon() {
-    let kept = Kept::suppressing();
-    kept.fill(0..300, "first", 20);
-    let source = Source::start(&kept).await;
-    let mut world = World::of(&source, 3).await;
-    world.all_reach(&kept).await;
-    kept.fill(0..5, "second", 1);
-    world.all_reach(&kept).await;
-    let packed = commit_packed(&kept, &world).await;
-    let (ahead, behind) = (Kept::new(), Kept::new());
-    assert_eq!(behind.pull(&world.outside(2)).await.kind, Kind::Snapshot);
-    assert_eq!(ahead.pull(&world.outside(1)).await.kind, Kind::Snapshot);
-    kept.suppress(OBJECT);
-    world.all_reach(&kept).await;
-    assert_eq!(ahead.pull(&world.outside(1)).await.kind, Kind::Delta);
+async fn purged_records_soon_leave_all_members() {
+    let original = Records::suppressing();
+    original.fill(0..300, "first", 20);
+    let source = FeedSource::start(&original).await;
+    let mut cluster = Cluster::of(&source, 3).await;
+    cluster.all_reach(&original).await;
+    original.fill(0..5, "second", 1);
+    cluster.all_reach(&original).await;
+    let packed = commit_packed(&original, &cluster).await;
+    let (ahead, behind) = (Records::new(), Records::new());
+    assert_eq!(behind.pull(&cluster.public_feed(2)).await.kind, Kind::Snapshot);
+    assert_eq!(ahead.pull(&cluster.public_feed(1)).await.kind, Kind::Snapshot);
+    original.suppress(OBJECT);
+    cluster.all_reach(&original).await;
+    assert_eq!(ahead.pull(&cluster.public_feed(1)).await.kind, Kind::Delta);
     for member in 0..3 {
-        assert_ne!(holding(&world.data(member), &packed), [] as [PathBuf; 0], "at {member}");
+        assert!(!with_word(&cluster.data(member), &packed).is_empty(), "at {member}");
     }
-    // A reader of one member has not ended.
-    let lease = Lease::take(&world.current(1)).unwrap();
+    // A reader of one member has a lease.
+    let lease = Lease::take(&cluster.current(1)).unwrap();
     let report = source.purge().await;
     assert_eq!((report.purged.left, report.purged.subjects.len()), (0, 1), "{report:?}");
     let purged = net::clock::monotonic();
     for member in [0, 2] {
-        let is_clean = || holding(&world.data(member), &packed).is_empty();
-        world.until_so("it holds what was purged", is_clean).await;
+        let is_clean = || with_word(&cluster.data(member), &packed).is_empty();
+        cluster.until_true("purged bytes are left", is_clean).await;
         println!("member {member} is clean after {:?}", purged.elapsed());
     }
     let is_named = |it: Option<&String>| it.is_some_and(|it| it.contains("in use by readers"));
-    world.until(1, |_, it| is_named(it.unpurged.as_ref())).await;
-    assert_ne!(holding(&world.data(1), &packed), [] as [PathBuf; 0]);
+    cluster.until(1, |_, it| is_named(it.unpurged.as_ref())).await;
+    assert_ne!(with_word(&cluster.data(1), &packed), [] as [PathBuf; 0]);
     drop(lease);
-    world.until_so("it holds what was purged", || holding(world.dir(), &packed).is_empty()).await;
+    cluster
+        .until_true("purged bytes are left", || with_word(cluster.dir(), &packed).is_empty())
+        .await;
     for member in 0..3 {
-        world.until(member, |_, it| it.unpurged.is_none()).await;
+        cluster.until(member, |_, it| it.unpurged.is_none()).await;
     }
-    // Consumers go on where they were, and who was behind begins with what there is.
-    kept.fill(10..15, "third", 1);
-    world.all_reach(&kept).await;
-    world.assert_equal();
-    let summary = ahead.pull(&world.outside(2)).await;
-    assert_eq!((summary.kind, summary.version), (Kind::Delta, kept.version()));
-    assert_eq!(behind.pull(&world.outside(1)).await.version, kept.version());
-    world.join().await;
-    world.all_reach(&kept).await;
-    let late = Kept::new();
-    assert_eq!(late.pull(&world.outside(3)).await.kind, Kind::Snapshot);
+    // Consumers go on at their cursors; one that was behind begins with a snapshot.
+    original.fill(10..15, "third", 1);
+    cluster.all_reach(&original).await;
+    cluster.assert_equal();
+    let summary = ahead.pull(&cluster.public_feed(2)).await;
+    assert_eq!((summary.kind, summary.version), (Kind::Delta, original.version()));
+    assert_eq!(behind.pull(&cluster.public_feed(1)).await.version, original.version());
+    cluster.join().await;
+    cluster.all_reach(&original).await;
+    let late = Records::new();
+    assert_eq!(late.pull(&cluster.public_feed(3)).await.kind, Kind::Snapshot);
     for reader in [ahead, behind, late] {
-        assert_eq!(reader.titles(), kept.titles());
+        assert_eq!(reader.titles(), original.titles());
     }
-    // Once is enough.
-    let folded = world.files(0);
+    // A second purge changes nothing.
+    let folded = cluster.files(0);
     source.purge().await;
-    world.publish().await;
-    assert!(world.files(0) == folded, "it was folded again");
-    assert_eq!(holding(world.dir(), &packed), [] as [PathBuf; 0]);
-    world.stop().await;
+    cluster.publish().await;
+    assert!(cluster.files(0) == folded, "it was folded again");
+    assert_eq!(with_word(cluster.dir(), &packed), [] as [PathBuf; 0]);
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_cannot_be_folded_here_comes_from_others_and_is_named() {
-    let kept = Kept::suppressing();
-    kept.fill(0..300, "first", 20);
-    let source = Source::start(&kept).await;
-    let world = World::of(&source, 2).await;
-    world.all_reach(&kept).await;
-    // What is no directory is in the way.
-    let in_the_way = world.current(1).with_file_name("folded");
+async fn a_log_that_cannot_be_folded_is_fetched_and_the_failure_is_named() {
+    let original = Records::suppressing();
+    original.fill(0..300, "first", 20);
+    let source = FeedSource::start(&original).await;
+    let cluster = Cluster::of(&source, 2).await;
+    cluster.all_reach(&original).await;
+    // A file blocks the directory for folding.
+    let in_the_way = cluster.current(1).with_file_name("folded");
     fs::write(&in_the_way, "").unwrap();
     let purge = async |number| {
-        kept.suppress(number);
-        world.all_reach(&kept).await;
+        original.suppress(number);
+        cluster.all_reach(&original).await;
         source.purge().await;
     };
     purge(7).await;
     let is_named = |it: Option<&FailureStatus>| it.is_some_and(|it| it.text.contains("folded"));
-    world.until(1, |_, it| is_named(it.unfolded.as_ref())).await;
-    world.until(1, |tree, _| tree.held == tree.newest).await;
-    world.assert_equal();
+    cluster.until(1, |_, it| is_named(it.unfolded.as_ref())).await;
+    cluster.until(1, |tree, _| tree.held == tree.newest).await;
+    cluster.assert_equal();
     fs::remove_file(in_the_way).unwrap();
     purge(8).await;
-    world.until(1, |tree, it| it.unfolded.is_none() && tree.held == tree.newest).await;
-    world.assert_equal();
-    world.stop().await;
+    cluster.until(1, |tree, it| it.unfolded.is_none() && tree.held == tree.newest).await;
+    cluster.assert_equal();
+    cluster.stop().await;
 }

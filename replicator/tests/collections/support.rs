@@ -1,4 +1,4 @@
-//! A collection behind its feed, members that replicate it, and consumers of their feeds: all in this process.
+//! Support for tests of collections: a feed's source, members that replicate it, and consumers, all in this process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use collection::feed::{FeedOptions, FeedServer};
-use collection::pull::{Asking, PullLimits, Puller, Summary};
+use collection::pull::{FeedClient, PullLimits, Puller, Summary};
 use collection::{
     Author, Batch, Change, Collection, GATHERER_ID, Oid, Options, PurgeReport, Stamp, Subject,
     Version,
@@ -32,9 +32,9 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 use url::Url;
 
-/// Nothing here takes nearly as long.
+/// Much longer than any step takes.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Between two looks at what has come of something.
+/// Pause between two looks at a status.
 const LOOK: Duration = Duration::from_millis(20);
 const GATHERER: &str = "00000000000000aa";
 
@@ -51,16 +51,16 @@ fn update(number: u32, title: &str) -> Change {
 }
 
 /// The files of a directory.
-pub(crate) type Files = BTreeMap<String, Vec<u8>>;
+pub(crate) type LogFiles = BTreeMap<String, Vec<u8>>;
 
-/// A collection in a folder of its own.
+/// A collection in its own temporary folder.
 #[derive(Clone)]
-pub(crate) struct Kept {
+pub(crate) struct Records {
     pub(crate) collection: Collection,
     dir: Arc<TempDir>,
 }
 
-impl Kept {
+impl Records {
     pub(crate) fn new() -> Self {
         Self::open(tempfile::tempdir().unwrap())
     }
@@ -71,7 +71,7 @@ impl Kept {
         Self { collection, dir: Arc::new(dir) }
     }
 
-    /// One from which something may be taken down.
+    /// Makes a collection that allows takedowns.
     pub(crate) fn suppressing() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let suppressed = Some(dir.path().join("suppressed.soif"));
@@ -89,14 +89,14 @@ impl Kept {
         self.collection.suppress(&author, subject, "", now()).unwrap();
     }
 
-    /// Another one that has the same past.
+    /// Makes a copy with the same history.
     pub(crate) fn fork(&self) -> Self {
         let dir = tempfile::tempdir().unwrap();
         copy(self.dir.path(), dir.path());
         Self::open(dir)
     }
 
-    /// Commits objects, so many to a commit.
+    /// Commits objects, `each` in one commit.
     pub(crate) fn fill(&self, numbers: Range<u32>, title: &str, each: usize) {
         let all: Vec<Change> = numbers.map(|it| update(it, title)).collect();
         for changes in all.chunks(each) {
@@ -104,7 +104,7 @@ impl Kept {
         }
     }
 
-    /// Commits objects with so many digits each that do not compress well.
+    /// Commits objects with this many random characters each, which do not compress well.
     pub(crate) fn fill_with(&self, numbers: Range<u32>, digits: usize) {
         let mut random = fastrand::Rng::with_seed(u64::from(numbers.start));
         let changes = numbers.map(|number| {
@@ -130,7 +130,7 @@ impl Kept {
         self.collection.version()
     }
 
-    /// The title of every object that lives.
+    /// Returns the title of every live object.
     pub(crate) fn titles(&self) -> BTreeMap<String, String> {
         let mut titles = BTreeMap::new();
         for scanned in self.collection.scan(0).unwrap() {
@@ -145,12 +145,12 @@ impl Kept {
         titles
     }
 
-    /// Takes in what is new at a feed.
+    /// Pulls the changes of a feed.
     pub(crate) async fn pull(&self, base: &Url) -> Summary {
         self.puller(base).pull(None).await.unwrap()
     }
 
-    /// Takes in what is new in a log folder.
+    /// Pulls the changes of a log folder.
     pub(crate) async fn pull_in_place(&self, folder: &Path) -> Summary {
         let mut summary = Summary::default();
         let puller = self.puller(&"http://localhost/".parse().unwrap());
@@ -161,7 +161,7 @@ impl Kept {
     fn puller(&self, base: &Url) -> Puller {
         let settings = Settings { allow_private: true, ..Settings::default() };
         let (client, limits) = (Client::new(settings), PullLimits::default());
-        let ask = Asking::new(client, base.clone(), "s").allow_private(true);
+        let ask = FeedClient::new(client, base.clone(), "s").allow_private(true);
         Puller::new(ask, self.collection.clone(), limits)
     }
 }
@@ -179,16 +179,16 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Where a collection is served; it can be changed for another.
-pub(crate) struct Source {
+/// A server of a collection's feed; the collection can be exchanged.
+pub(crate) struct FeedSource {
     pub(crate) base: Url,
     feed: Arc<Mutex<FeedServer>>,
     _tasks: JoinSet<()>,
 }
 
-impl Source {
-    pub(crate) async fn start(kept: &Kept) -> Self {
-        let feed = FeedServer::new(kept.collection.clone(), FeedOptions::default());
+impl FeedSource {
+    pub(crate) async fn start(original: &Records) -> Self {
+        let feed = FeedServer::new(original.collection.clone(), FeedOptions::default());
         let feed = Arc::new(Mutex::new(feed));
         let shared = feed.clone();
         let answer = move |request: Request| {
@@ -205,25 +205,25 @@ impl Source {
         Self { base, feed, _tasks: tasks }
     }
 
-    /// Has what is suppressed leave the disk.
+    /// Purges suppressed records from the disk.
     pub(crate) async fn purge(&self) -> PurgeReport {
         let feed = self.feed.lock().unwrap().clone();
         feed.purge(None).await.unwrap()
     }
 
-    pub(crate) fn serve(&self, kept: &Kept) {
-        let feed = FeedServer::new(kept.collection.clone(), FeedOptions::default());
+    pub(crate) fn serve(&self, original: &Records) {
+        let feed = FeedServer::new(original.collection.clone(), FeedOptions::default());
         *self.feed.lock().unwrap() = feed;
     }
 }
 
-/// The settings of who publishes what is served there.
-fn published(source: &Source) -> String {
+/// Returns the settings to publish this source.
+fn collection_settings(source: &FeedSource) -> String {
     format!("[[collection]]\nname = \"c\"\nfeed = \"{}\"\n", source.base)
 }
 
-struct Member {
-    /// Its settings, but for collections.
+struct ClusterMember {
+    /// Its settings, without collections.
     text: String,
     config: Config,
     running: Option<Running>,
@@ -237,29 +237,29 @@ struct Running {
     task: JoinHandle<Result<(), replicator::Error>>,
 }
 
-/// A group of members; the first founded it, and publishes the collection `c`.
-pub(crate) struct World {
+/// A group of members; the first has founded it, and publishes the collection `c`.
+pub(crate) struct Cluster {
     dir: TempDir,
-    members: Vec<Member>,
+    members: Vec<ClusterMember>,
     pub(crate) origin: String,
 }
 
-impl World {
-    pub(crate) async fn found(source: &Source) -> Self {
+impl Cluster {
+    pub(crate) async fn found(source: &FeedSource) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let mut world = Self { dir, members: Vec::new(), origin: String::new() };
-        world.start("[[group]]\nname = \"g\"\n", &published(source)).await;
-        world.origin = world.status(0).await.id;
-        world
+        let mut cluster = Self { dir, members: Vec::new(), origin: String::new() };
+        cluster.start("[[group]]\nname = \"g\"\n", &collection_settings(source)).await;
+        cluster.origin = cluster.status(0).await.id;
+        cluster
     }
 
-    /// Founds a group, and has so many members join.
-    pub(crate) async fn of(source: &Source, members: usize) -> Self {
-        let mut world = Self::found(source).await;
+    /// Founds a group of this many members.
+    pub(crate) async fn of(source: &FeedSource, members: usize) -> Self {
+        let mut cluster = Self::found(source).await;
         for _ in 1..members {
-            world.join().await;
+            cluster.join().await;
         }
-        world
+        cluster
     }
 
     pub(crate) async fn join(&mut self) {
@@ -279,22 +279,22 @@ impl World {
              base_url = \"https://feeds.example.org/papers\"\n{group}"
         );
         let config = Config::parse(&(text.clone() + collections)).unwrap();
-        self.members.push(Member { text, config, running: None });
+        self.members.push(ClusterMember { text, config, running: None });
         self.resume(self.members.len() - 1).await;
     }
 
-    /// Has the first member publish what is served there, or nothing.
-    pub(crate) async fn reload(&mut self, source: Option<&Source>) {
-        let collections = source.map(published).unwrap_or_default();
+    /// Has the first member publish this source, or none.
+    pub(crate) async fn reload(&mut self, source: Option<&FeedSource>) {
+        let collections = source.map(collection_settings).unwrap_or_default();
         let member = &mut self.members[0];
         member.config = Config::parse(&(member.text.clone() + &collections)).unwrap();
         let config = member.config.clone();
         self.running(0).handle.reload(config).await.unwrap();
     }
 
-    /// Has the first member take over what is said at the end of its settings besides, until the next reload.
-    pub(crate) async fn reload_with(&self, source: &Source, more: &str) {
-        let text = self.members[0].text.clone() + &published(source) + more;
+    /// Adds lines to the first member's settings, until the next reload.
+    pub(crate) async fn reload_with(&self, source: &FeedSource, more: &str) {
+        let text = self.members[0].text.clone() + &collection_settings(source) + more;
         self.running(0).handle.reload(Config::parse(&text).unwrap()).await.unwrap();
     }
 
@@ -330,81 +330,81 @@ impl World {
         self.running(0).handle.publish("c".to_owned(), false).await.unwrap()
     }
 
-    /// Where a member keeps its data.
+    /// Returns the data folder of a member.
     pub(crate) fn data(&self, member: usize) -> PathBuf {
         self.dir.path().join(member.to_string())
     }
 
-    /// The feed of the collection at a member: at its administrator's listener.
-    pub(crate) fn inside(&self, member: usize) -> Url {
+    /// Returns the collection's feed at a member's administration listener.
+    pub(crate) fn admin_feed(&self, member: usize) -> Url {
         format!("http://{}/collections/c/", self.running(member).admin).parse().unwrap()
     }
 
-    /// The same at the listener that is for others, by its whole name.
-    pub(crate) fn outside(&self, member: usize) -> Url {
+    /// Returns the collection's feed at a member's public listener, by its full name.
+    pub(crate) fn public_feed(&self, member: usize) -> Url {
         let at = self.running(member).feeds.unwrap();
         format!("http://{at}/collections/c@{}/", self.origin).parse().unwrap()
     }
 
-    /// What the listener for others answers to a request for a path at a host: the head.
-    pub(crate) async fn answered(&self, member: usize, host: &str, path: &str) -> String {
-        let answer = self.asked(member, host, path).await;
-        answer.split("\r\n\r\n").next().unwrap_or_default().to_lowercase()
+    /// Requests a path from the public listener, and returns the head of the response, in lower case.
+    pub(crate) async fn get_head(&self, member: usize, host: &str, path: &str) -> String {
+        let response = self.get(member, host, path).await;
+        response.split("\r\n\r\n").next().unwrap_or_default().to_lowercase()
     }
 
-    /// The same, all of it.
-    pub(crate) async fn asked(&self, member: usize, host: &str, path: &str) -> String {
+    /// Requests a path from the public listener, and returns the whole response.
+    pub(crate) async fn get(&self, member: usize, host: &str, path: &str) -> String {
         let at = self.running(member).feeds.unwrap();
         let mut stream = TcpStream::connect(at).await.unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await.unwrap();
-        String::from_utf8_lossy(&answer).into_owned()
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).await.unwrap();
+        String::from_utf8_lossy(&response).into_owned()
     }
 
-    /// What a member says of the collection.
-    pub(crate) async fn told(&self, member: usize) -> Option<(TreeStatus, CollectionStatus)> {
+    /// Returns a member's statuses of the tree and the collection.
+    pub(crate) async fn report(&self, member: usize) -> Option<(TreeStatus, CollectionStatus)> {
         let found = self.status(member).await.trees.into_iter().find(|it| it.name == "c")?;
         let collection = found.collection.clone()?;
         Some((found, collection))
     }
 
-    /// Waits until what a member says of the collection is so.
+    /// Waits until a member's status of the collection meets a condition.
     pub(crate) async fn until(
         &self,
         member: usize,
-        is_so: impl Fn(&TreeStatus, &CollectionStatus) -> bool,
+        condition: impl Fn(&TreeStatus, &CollectionStatus) -> bool,
     ) {
         let until = Instant::now() + PATIENCE;
         loop {
-            let told = self.told(member).await;
-            if told.as_ref().is_some_and(|(tree, collection)| is_so(tree, collection)) {
+            let found = self.report(member).await;
+            if found.as_ref().is_some_and(|(tree, collection)| condition(tree, collection)) {
                 return;
             }
             if until < Instant::now() {
-                panic!("it does not come to be at {member}: {:#?}", self.status(member).await);
+                panic!("the condition fails at {member}: {:#?}", self.status(member).await);
             }
             sleep(LOOK).await;
         }
     }
 
-    /// The directory below which all members keep their data.
+    /// Returns the directory with the data of all members.
     pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// Waits until something is so.
-    pub(crate) async fn until_so(&self, what: &str, is_so: impl Fn() -> bool) {
+    /// Waits until a condition holds; `what` describes the failure.
+    pub(crate) async fn until_true(&self, what: &str, condition: impl Fn() -> bool) {
         let until = Instant::now() + PATIENCE;
-        while !is_so() {
+        while !condition() {
             assert!(Instant::now() < until, "{what}: {:#?}", self.status(0).await);
             sleep(LOOK).await;
         }
     }
 
-    /// Waits until a member has noted all of these words at once.
-    pub(crate) async fn notes(&self, member: usize, words: &[&str]) {
+    /// Waits until a member has a note with all of these words.
+    pub(crate) async fn until_noted(&self, member: usize, words: &[&str]) {
         let until = Instant::now() + PATIENCE;
         loop {
             let status = self.status(member).await;
@@ -417,9 +417,9 @@ impl World {
         }
     }
 
-    /// Waits until all members are where the collection is.
-    pub(crate) async fn all_reach(&self, kept: &Kept) {
-        let (version, objects) = (kept.version().to_string(), kept.collection.len());
+    /// Waits until all members have reached the original's version.
+    pub(crate) async fn all_reach(&self, original: &Records) {
+        let (version, objects) = (original.version().to_string(), original.collection.len());
         for member in 0..self.members.len() {
             let is_there = |_: &TreeStatus, it: &CollectionStatus| {
                 it.reached.as_ref() == Some(&version) && it.objects == objects
@@ -428,26 +428,26 @@ impl World {
         }
     }
 
-    /// How many bytes have come to a member over its links.
+    /// Returns the bytes that a member has received over its links.
     pub(crate) async fn bytes_in(&self, member: usize) -> u64 {
         self.status(member).await.links.iter().map(|it| it.bytes_in).sum()
     }
 
-    /// What readers of a member open.
+    /// Returns the link that readers of a member open.
     pub(crate) fn current(&self, member: usize) -> PathBuf {
         let name = format!("c@{}", self.origin);
         self.data(member).join("collections").join(name).join("current")
     }
 
-    /// What readers of a member see of the collection: its files.
-    pub(crate) fn files(&self, member: usize) -> Files {
+    /// Reads the files that readers of a member see.
+    pub(crate) fn files(&self, member: usize) -> LogFiles {
         let entries = fs::read_dir(self.current(member)).unwrap().map(|it| it.unwrap().path());
         let name = |it: &Path| it.file_name().unwrap().to_str().unwrap().to_owned();
         entries.map(|it| (name(&it), fs::read(&it).unwrap())).collect()
     }
 
-    /// Makes sure that all members have the same bytes; returns them.
-    pub(crate) fn assert_equal(&self) -> Files {
+    /// Checks that all members have the same files, and returns these.
+    pub(crate) fn assert_equal(&self) -> LogFiles {
         let files = self.files(0);
         assert!(files.contains_key("CHAIN") && 1 < files.len(), "{:?}", files.keys());
         for member in 1..self.members.len() {

@@ -1,4 +1,4 @@
-//! What went wrong with others, and what admins do, one world each.
+//! Tests of faults known from other systems and of administrators' changes, one world each.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{JOINED, MINUTE, PATIENCE};
 const HOUR: Duration = Duration::from_hours(1);
 const DAY_MINUTES: u32 = 24 * 60;
 
-/// A group that all have joined.
+/// Makes a group that all members have joined.
 fn settled(seed: u64, count: usize) -> World {
     let mut world = World::new(Rng::with_seed(seed), count);
     world.join_before(JOINED);
@@ -27,7 +27,7 @@ impl World {
         self.places[&charter.leader()]
     }
 
-    /// Has the leader's admin withdraw all invitations.
+    /// Has the leader's administrator withdraw all invitations.
     fn revoke_all(&mut self) {
         let leader = self.leader();
         let invited = self.charter(leader).unwrap().body().invitations.clone();
@@ -36,7 +36,7 @@ impl World {
         }
     }
 
-    /// Has the leader's admin make one invitation, and hand it out to some who never were in the group.
+    /// Has the leader's administrator make one invitation, and give it to members that never were in the group.
     fn invite(&mut self, members: &[usize], secret: [u8; 32]) {
         let leader = self.leader();
         let mut key = None;
@@ -55,12 +55,12 @@ impl World {
         charter.body().member(self.members[member].id).is_some()
     }
 
-    /// Has the leader's admin settle who may be in the group.
+    /// Has the leader's administrator change the access list.
     fn settle_access(&mut self, change: impl FnOnce(&mut Access)) {
         let leader = self.leader();
         let mut access = self.charter(leader).unwrap().body().access.clone();
         change(&mut access);
-        // Whoever leads next has it from the charter, or has been told the same.
+        // The next leader has it from the charter or from its own settings.
         for it in &mut self.members {
             it.settings.access = it.settings.access.is_some().then(|| access.clone());
         }
@@ -72,9 +72,9 @@ impl World {
     }
 }
 
-/// memberlist: after a restart of all, what they said was older than what was remembered of them.
+/// memberlist: after a restart of all members, their messages were older than the remembered ones.
 #[test]
-fn nobody_is_too_old_after_a_restart_of_all() {
+fn members_are_heard_after_a_restart_of_all() {
     for seed in 0..8 {
         let mut world = settled(seed, 5);
         for round in 0..4 {
@@ -89,9 +89,9 @@ fn nobody_is_too_old_after_a_restart_of_all() {
     }
 }
 
-/// chitchat: who was dead came back to life by what others still knew of it.
+/// chitchat: a dead member came back to life by the knowledge of others.
 #[test]
-fn nobody_speaks_for_the_dead() {
+fn a_dead_member_stays_silent_whatever_others_know() {
     for seed in 0..6 {
         let mut world = settled(seed, 5);
         let charter = world.charter(0).unwrap();
@@ -100,7 +100,7 @@ fn nobody_speaks_for_the_dead() {
         let is_other = |it: &usize| *it != leader && !leads.contains(&world.members[*it].id);
         let others: Vec<usize> = (0..5).filter(is_other).collect();
         let [dead, witness] = others[..] else { panic!("two deputies") };
-        // One alone hears of the other for longer, and then brings what nobody else has heard.
+        // The witness alone hears the other for longer, and then brings rows that nobody else has.
         let mut sides = vec![0; 5];
         (sides[dead], sides[witness]) = (1, 1);
         world.schedule(world.now, Event::Part { sides });
@@ -124,17 +124,17 @@ fn nobody_speaks_for_the_dead() {
         for _ in 0..300 {
             world.run(world.now + MINUTE / 60);
             assert!(silent(&world).is_some(), "not for a moment");
-            let heard = world.group(leader).heard(world.members[dead].id);
+            let heard = world.group(leader).row_mark(world.members[dead].id);
             is_heard |= heard.is_some_and(|it| silent(&world) <= Some(it.0));
         }
-        assert!(is_heard, "what the witness knows has come");
+        assert!(is_heard, "the witness's rows have come");
         world.settle_down(PATIENCE);
     }
 }
 
-/// Who was not running cannot tell how long others were silent.
+/// A member that was not running cannot know how long others were silent.
 #[test]
-fn who_has_slept_takes_nothing_over() {
+fn a_member_that_was_paused_does_not_take_over() {
     for seed in 0..8 {
         let mut world = settled(seed, 5);
         let leader = world.leader();
@@ -155,9 +155,9 @@ fn who_has_slept_takes_nothing_over() {
     }
 }
 
-/// Who is away for days is in the group still, and after a month has to ask.
+/// A member that is away for days stays in the group; after a month it has to ask again.
 #[test]
-fn who_is_away_for_a_month_has_to_ask() {
+fn a_member_away_for_a_month_has_to_ask_again() {
     for (seed, days) in [(0, 29), (1, 31), (2, 29), (3, 31), (4, 31)] {
         let mut world = settled(seed, 4);
         let away = (world.leader() + 1) % 4;
@@ -166,7 +166,7 @@ fn who_is_away_for_a_month_has_to_ask() {
         world.settle_down(PATIENCE);
         let id = world.members[away].id;
         let others: Vec<usize> = (0..4).filter(|it| *it != away).collect();
-        // All sleep for a while, so that it need not be simulated.
+        // The others stop, so that the days need not be simulated.
         for it in &others {
             world.crash(*it);
             world.members[*it].age(id, days * DAY_MINUTES);
@@ -175,7 +175,7 @@ fn who_is_away_for_a_month_has_to_ask() {
         world.run(world.now + MINUTE * 5);
         world.settle_down(PATIENCE);
         assert_eq!(world.has(away), days < 30, "after {days} days");
-        // Nobody may join any more, and no invitation holds.
+        // No new member may join, and no invitation is valid.
         world.settle_access(|it| *it = Access::default());
         world.revoke_all();
         world.run(world.now + MINUTE);
@@ -186,7 +186,7 @@ fn who_is_away_for_a_month_has_to_ask() {
         world.run(world.now + MINUTE * 5);
         world.settle_down(PATIENCE);
         assert_eq!(world.has(away), days < 30, "after {days} days");
-        // Until it may.
+        // The access list allows it.
         world.denied.clear();
         world.settle_access(|it| it.allow = vec![Rule::Member(id)]);
         world.run(world.now + MINUTE * 6);
@@ -195,12 +195,12 @@ fn who_is_away_for_a_month_has_to_ask() {
     }
 }
 
-/// iroh-gossip: parts that had lost each other did not look for each other.
+/// iroh-gossip: separated parts did not look for each other.
 #[test]
 fn parts_find_each_other_after_hours() {
     for seed in 0..2 {
         let mut world = settled(seed, 6);
-        // One deputy is in the part that the leader is not in.
+        // One deputy is in the other part than the leader.
         let leader = world.leader();
         let deputy = MemberId::of(&world.charter(leader).unwrap().deputies()[0]);
         let mut sides: Vec<u8> = (0..6).map(|it| u8::from(it % 2 == 0)).collect();
@@ -216,7 +216,7 @@ fn parts_find_each_other_after_hours() {
 }
 
 #[test]
-fn the_old_leader_that_comes_back_follows_the_new_one() {
+fn a_returning_leader_follows_the_new_one() {
     for seed in 0..8 {
         let mut world = settled(seed, 6);
         let old = world.leader();
@@ -233,9 +233,9 @@ fn the_old_leader_that_comes_back_follows_the_new_one() {
     }
 }
 
-/// Two have one invitation, and whoever leads may be gone, or cut off, just as they come.
+/// Two members have the same invitation, and the leader may be down or cut off when they come.
 #[test]
-fn of_two_with_one_invitation_one_is_let_in_whoever_leads() {
+fn one_of_two_members_with_the_same_invitation_is_admitted() {
     for seed in 0..6 {
         let mut world = World::new(Rng::with_seed(seed), 7);
         for member in 1..5 {
@@ -266,7 +266,7 @@ fn of_two_with_one_invitation_one_is_let_in_whoever_leads() {
             world.schedule(at, Event::Start { member });
         }
         world.run(from + MINUTE * 12);
-        // Those that were refused ask on, less and less often.
+        // A refused member keeps asking, ever less often.
         let mut came: Vec<usize> = Vec::new();
         for _ in 0..20 {
             came = [5, 6].into_iter().filter(|it| world.has(*it)).collect();
@@ -289,10 +289,10 @@ fn of_two_with_one_invitation_one_is_let_in_whoever_leads() {
 }
 
 #[test]
-fn who_is_denied_stays_out_whatever_it_was() {
+fn a_denied_member_stays_out_even_if_it_was_a_deputy() {
     for seed in 0..8 {
         let mut world = settled(seed, 6);
-        // A deputy in every second world, which leads on in its own mind.
+        // In every second world it is a deputy, which may think that it leads.
         let deputy = world.charter(0).unwrap().deputies()[0];
         let deputy = world.places[&MemberId::of(&deputy)];
         let leader = world.leader();

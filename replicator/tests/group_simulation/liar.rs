@@ -1,19 +1,19 @@
-//! A neighbor that lies: it drops, changes, makes up and sends again.
+//! A lying neighbor: it drops, changes, forges and repeats messages.
 
 use std::time::Duration;
 
 use fastrand::Rng;
 use net::identity::Identity;
-use replicator::estimate::{Entry, Estimate, Row};
+use replicator::estimate::{Estimate, LinkEstimate, Row};
 use replicator::group::Message;
 use replicator::id::GroupId;
 
 use super::member::Member;
 
-/// Messages that it might send again.
+/// Messages that it remembers to repeat.
 const MEMORY: usize = 64;
 
-/// Keeps a message, to send it again some time.
+/// Remembers a message, to repeat it some time.
 pub(crate) fn remember(member: &mut Member, message: &Message, dice: &mut Rng) {
     if member.memory.len() < MEMORY {
         member.memory.push(message.clone());
@@ -22,7 +22,7 @@ pub(crate) fn remember(member: &mut Member, message: &Message, dice: &mut Rng) {
     }
 }
 
-/// What it sends in the place of a message.
+/// Returns the messages that it sends instead of a message.
 pub(crate) fn spoil(member: &mut Member, message: &Message, dice: &mut Rng) -> Vec<Message> {
     remember(member, message, dice);
     let old = member.memory[dice.usize(..member.memory.len())].clone();
@@ -47,7 +47,7 @@ fn bytes(message: &Message) -> Vec<u8> {
     bytes.to_vec()
 }
 
-/// With one byte that is another.
+/// Changes one bit of a message.
 fn changed(message: &Message, dice: &mut Rng) -> Message {
     let mut bytes = bytes(message);
     let at = dice.usize(..bytes.len());
@@ -60,7 +60,7 @@ fn changed(message: &Message, dice: &mut Rng) -> Message {
     }
 }
 
-/// As if it were one of another kind.
+/// Sends the bytes as a message of another kind.
 fn disguised(message: &Message, dice: &mut Rng) -> Message {
     let bytes = bytes(message).into();
     match dice.u8(..4) {
@@ -71,7 +71,7 @@ fn disguised(message: &Message, dice: &mut Rng) -> Message {
     }
 }
 
-/// Says that it knows of everybody what there is not.
+/// Claims to know newer rows of all members than there are.
 fn exaggerated(member: &Member, dice: &mut Rng) -> Message {
     let mut bytes = vec![3, u8::from(dice.bool())];
     let charter = member.group.as_ref().and_then(|it| it.charter());
@@ -87,14 +87,14 @@ fn exaggerated(member: &Member, dice: &mut Rng) -> Message {
     Message::Row(bytes.into())
 }
 
-/// A row of its own with a number that rises too fast, and links that are too good.
+/// Makes a row of its own with a sequence that rises too fast, and links that are too good.
 fn own(member: &Member, step: u64, dice: &mut Rng) -> Message {
     let group = member.group.as_ref().map_or(GroupId(0), |it| it.id());
     let identity: &Identity = &member.identity;
     let mut estimate = Estimate::default();
     estimate.handle_round_trip(Duration::from_micros(1), Duration::ZERO);
     estimate.handle_probe(u64::MAX, false, Duration::ZERO);
-    let entry = Entry::new(dice.u64(..), &estimate, Duration::ZERO);
+    let entry = LinkEstimate::new(dice.u64(..), &estimate, Duration::ZERO);
     let sequence = (u64::from(u16::MAX) << 32) + dice.u64(..9) + step;
     let row = Row { from: member.id.0, sequence, entries: vec![entry] };
     let mut bytes = vec![1];
@@ -105,7 +105,7 @@ fn own(member: &Member, step: u64, dice: &mut Rng) -> Message {
     Message::Row(bytes.into())
 }
 
-/// What it does not hold, in the name of somebody else or of itself.
+/// Claims holdings that do not exist, for itself or for another member.
 fn held(member: &Member, dice: &mut Rng) -> Message {
     let group = member.group.as_ref().map_or(GroupId(0), |it| it.id());
     let charter = member.group.as_ref().and_then(|it| it.charter());

@@ -1,4 +1,4 @@
-//! How members come to have links, and lose them.
+//! Links of the simulated world: connecting, closing and losing them.
 
 use std::collections::BTreeSet;
 use std::collections::btree_map::Entry;
@@ -7,11 +7,11 @@ use std::time::Duration;
 use super::member::Wanted;
 use super::world::{Event, World, pair};
 
-/// Whoever does not answer is given up after this.
+/// Longest wait for a member that does not answer.
 const DIAL_MAX: Duration = Duration::from_secs(5);
-/// A link that nothing comes over is given up after this at most.
+/// Longest time without messages after which a link is given up.
 pub(crate) const DEAD: Duration = Duration::from_secs(15);
-/// A link to no neighbor is kept for so long.
+/// Time for which a link to a member that is not a neighbor is kept.
 pub(crate) const KEPT: Duration = Duration::from_mins(1);
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_mins(2);
@@ -20,12 +20,12 @@ pub(crate) struct Connection {
     pub ends: [usize; 2],
     dialer: usize,
     pub is_alive: bool,
-    /// What comes later in one direction arrives later.
+    /// Time of the last arrival in each direction, which keeps the order.
     pub last: [Duration; 2],
 }
 
 impl World {
-    /// Ends connections without a word.
+    /// Ends connections without notice.
     pub(crate) fn kill(&mut self, is_killed: impl Fn(&Self, [usize; 2]) -> bool) {
         for connection in 0..self.connections.len() {
             let ends = self.connections[connection].ends;
@@ -42,7 +42,7 @@ impl World {
         }
     }
 
-    /// Has both ends of a connection know soon that it is closed.
+    /// Closes a connection; both ends notice it soon.
     pub(crate) fn close(&mut self, connection: usize) {
         if std::mem::take(&mut self.connections[connection].is_alive) {
             for at in self.connections[connection].ends {
@@ -71,7 +71,7 @@ impl World {
         self.want(at, other);
     }
 
-    /// Plans the next attempt to connect with somebody who is wanted.
+    /// Plans the next attempt to connect to a wanted member.
     fn want(&mut self, from: usize, to: usize) {
         let it = &mut self.members[from];
         let Some(wanted) = it.wanted.get_mut(&to).filter(|_| !it.links.contains_key(&to)) else {
@@ -84,7 +84,7 @@ impl World {
         self.schedule(self.now + after, Event::Dial { from, to, life });
     }
 
-    /// Has the links of a member be those to its neighbors.
+    /// Makes a member want links to exactly its neighbors.
     pub(crate) fn renew(&mut self, member: usize) {
         let Some(group) = &self.members[member].group else { return };
         let places = group.neighbors().filter_map(|it| self.places.get(&it.id()).copied());
@@ -100,7 +100,7 @@ impl World {
         }
     }
 
-    /// Closes the links that a member has made and does not want any more.
+    /// Closes links that a member has dialed and does not want any more.
     pub(crate) fn tidy(&mut self, member: usize, life: u32) {
         if self.members[member].life != life {
             return;
@@ -145,7 +145,7 @@ impl World {
         let ends = pair(from, to);
         self.connections.push(Connection { ends, dialer: from, is_alive: true, last });
         for (at, other) in [(from, to), (to, from)] {
-            // The other may have lost the one before without noticing.
+            // The other may have lost the connection before without noticing.
             if let Some(old) = self.members[at].links.insert(other, connection) {
                 self.connections[old].is_alive = false;
             }

@@ -1,10 +1,10 @@
-//! Groups of members, links, faults and time, simulated: the same seed gives the same world.
+//! Tests with simulated groups, links, faults and time: the same seed gives the same world.
 //!
-//! `HARVEST_REPLICATION_SEEDS` says how many worlds, `HARVEST_REPLICATION_SEED` which one alone;
-//! `HARVEST_REPLICATION_TRACE` has a member's number, and prints what it does and what all admins are told.
+//! `HARVEST_REPLICATION_SEEDS` sets the number of worlds, `HARVEST_REPLICATION_SEED` selects one;
+//! `HARVEST_REPLICATION_TRACE` is a member's number, and prints its actions and the alarms of all members.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
-#![allow(clippy::print_stderr, reason = "it says which seed failed")]
+#![allow(clippy::print_stderr, reason = "it prints the seed that failed")]
 #![allow(clippy::expect_used, reason = "a test may panic")]
 #![allow(clippy::cast_possible_truncation, reason = "numbers of a simulation are small")]
 
@@ -27,23 +27,22 @@ use replicator::topology::Connectivity;
 use world::World;
 
 const MINUTE: Duration = Duration::from_mins(1);
-/// All members but the founder come before this.
+/// Time before which all members have started.
 const JOINED: Duration = Duration::from_mins(2);
-/// Faults end then.
+/// End of the faults.
 const END: Duration = Duration::from_mins(9);
-/// By then all agree.
+/// Time after which all have to agree.
 const PATIENCE: Duration = Duration::from_mins(15);
-/// How many worlds there are when nobody says.
+/// Default number of worlds.
 const SEEDS: u64 = 300;
 
-/// Most messages that a member sends in a minute while nothing happens: at most five signs of life of each over each
-/// of its links, by the fastest clock, and, with each neighbor, what they know once by each of them, with its answer
-/// and a few signs of life that were under way.
+/// Most messages of a member in a minute at rest: over each link at most five beats of each member, by the fastest
+/// clock, and with each neighbor two digests with their answers and a few late beats.
 fn rest_max(members: usize, links: usize) -> usize {
     links * (5 * members + 8)
 }
 
-/// Runs one of `share` worlds, and says which seed it was that failed.
+/// Runs one of `share` worlds, and prints the seed of a failed one.
 fn each(name: &str, share: u64, run: impl Fn(u64)) {
     let number = |name: &str| std::env::var(name).ok().map(|it| it.parse::<u64>().unwrap());
     let seeds = match number("HARVEST_REPLICATION_SEED") {
@@ -58,12 +57,12 @@ fn each(name: &str, share: u64, run: impl Fn(u64)) {
     }
 }
 
-/// Small worlds are more likely.
+/// Returns a random size; small ones are more likely.
 fn size(dice: &mut Rng) -> usize {
     3 + dice.usize(..10).min(dice.usize(..10)).min(dice.usize(..10))
 }
 
-/// Makes a world of `count` members where some things go wrong before [`END`].
+/// Makes a world of `count` members with faults before [`END`].
 fn troubled(mut dice: Rng, count: usize) -> World {
     let faults = dice.usize(..9);
     let mut world = World::new(dice, count);
@@ -84,7 +83,7 @@ fn assert_nobody_is_accused(world: &World) {
 }
 
 #[test]
-fn whatever_has_failed_all_agree_in_the_end() {
+fn all_members_agree_after_any_faults() {
     each("whatever has failed", 1, |seed| {
         let mut dice = Rng::with_seed(seed);
         let count = size(&mut dice);
@@ -98,7 +97,7 @@ fn whatever_has_failed_all_agree_in_the_end() {
 }
 
 #[test]
-fn a_group_of_thirty_agrees_as_well() {
+fn a_group_of_thirty_agrees_after_faults() {
     each("thirty", 300, |seed| {
         let mut world = troubled(Rng::with_seed(seed), 30);
         world.run(END);
@@ -114,14 +113,14 @@ fn a_neighbor_that_lies_harms_nobody_else() {
         let mut dice = Rng::with_seed(seed);
         let count = size(&mut dice).max(4);
         let mut world = World::new(dice, count);
-        // Who may lead can do worse than lie: the admin knows whom to trust.
+        // A lying leader could do worse: the administrator has to trust the deputies.
         let liar = count - 1;
         let honest = world.members[1..liar].iter().map(|it| it.id);
         let trusted: Vec<MemberId> = honest.take(5).collect();
         for it in &mut world.members {
             it.settings.deputies = trusted.clone();
         }
-        // A tree alone would be cut in two by it.
+        // The liar would cut a mere tree in two.
         world.members[0].settings.connectivity = Some(Connectivity::Two);
         world.reopen_founder();
         world.members[liar].conduct = Conduct::Liar;
@@ -136,7 +135,7 @@ fn a_neighbor_that_lies_harms_nobody_else() {
 }
 
 #[test]
-fn all_restart_at_once_and_are_the_same_group() {
+fn members_that_restart_at_once_form_the_same_group() {
     each("all restart", 6, |seed| {
         let mut dice = Rng::with_seed(seed);
         let count = size(&mut dice);
@@ -154,19 +153,19 @@ fn all_restart_at_once_and_are_the_same_group() {
         world.heal();
         world.settle_down(PATIENCE);
         world.stay_sound(MINUTE);
-        // Who leads may be another, if it was slower to come back.
+        // Another member may lead if the leader came back late.
         assert_eq!(ids(&world), before);
         assert!(world.charter(0).unwrap().epoch() <= epoch + 2);
     });
 }
 
 #[test]
-fn a_group_at_rest_says_no_more_than_that_it_is_there() {
+fn a_group_at_rest_sends_few_messages() {
     each("at rest", 30, |seed| {
         let mut dice = Rng::with_seed(seed);
         let count = size(&mut dice);
         let mut world = World::new(dice, count);
-        // What is measured is within what a topology stays for.
+        // Measurements vary too little to change the topology.
         world.queues = 0.1;
         world.join_before(JOINED);
         world.run(JOINED);

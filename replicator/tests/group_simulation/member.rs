@@ -1,4 +1,4 @@
-//! A member of the simulated world: the real machine, and a shell with a disk and links.
+//! A member of the simulated world: the real state machine, and a shell with a disk and links.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use net::identity::Identity;
 use replicator::group::access::Access;
-use replicator::group::charter::{Address, Carried, Tree};
+use replicator::group::charter::{Address, Carried, GroupTree};
 use replicator::group::join::Invitation;
 use replicator::group::{Group, Message, Settings};
 use replicator::id::MemberId;
 use replicator::version::{Kind, Name, Namespace, Number};
 
-/// What a member does to others.
+/// A member's conduct toward others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conduct {
-    /// What it should.
+    /// It keeps the rules.
     Honest,
-    /// It drops, changes, makes up and sends again, and lies about its links.
+    /// It drops, changes, forges and repeats messages, and lies about its links.
     Liar,
 }
 
-/// A wish to have a link.
+/// A wanted link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
-    /// Before the next attempt.
+    /// Pause before the next attempt.
     pub pause: Duration,
 }
 
@@ -34,36 +34,36 @@ pub(crate) struct Member {
     pub conduct: Conduct,
     pub settings: Settings,
     pub invitation: Option<Invitation>,
-    /// What is on disk.
+    /// The state on disk.
     pub kept: Option<Vec<u8>>,
-    /// While it runs.
+    /// The state machine, while it runs.
     pub group: Option<Group>,
-    /// When it last started, on the world's clock, and how fast its own runs, in hundredths.
+    /// When it last started, on the world's clock, and the rate of its own clock, in percent.
     pub started: Duration,
     pub rate: u32,
-    /// So many seconds its time of day is ahead.
+    /// Seconds by which its time of day is ahead.
     pub ahead: u64,
-    /// How often it was started or stopped.
+    /// Number of its starts and stops.
     pub life: u32,
-    /// It stands still until then: nothing is done, nothing is lost.
+    /// The end of a pause, in which it does nothing and loses nothing.
     pub paused: Option<Duration>,
-    /// Actions after which it crashes.
+    /// Number of actions before a crash.
     pub doom: Option<usize>,
-    /// To whom it believes to have a link, and which.
+    /// The links that it believes to have, by the other end.
     pub links: BTreeMap<usize, usize>,
     pub wanted: BTreeMap<usize, Wanted>,
-    /// Whom it keeps a link to that is no neighbor, until when.
+    /// Ends of links to members that are not neighbors.
     pub once: BTreeMap<usize, Duration>,
     pub wake: Duration,
-    /// Who was said to lie, and how often.
+    /// Members that it accused of lying, and how often.
     pub accused: BTreeMap<MemberId, usize>,
-    /// Messages in the minute that is counted, and which it is.
+    /// The minute being counted, and its messages.
     pub sent: (u64, usize),
-    /// The most that anybody sent in a minute.
+    /// The most messages that it sent in a minute.
     pub sent_max: usize,
-    /// What it might send again.
+    /// Messages that it might repeat.
     pub memory: Vec<Message>,
-    /// Which versions readers see here: they are on disk.
+    /// The versions that its readers see, on disk.
     pub held: BTreeMap<Namespace, Number>,
     /// It never comes back.
     pub is_gone: bool,
@@ -78,7 +78,7 @@ pub(crate) fn identity(number: usize) -> Arc<Identity> {
 pub(crate) fn foreign(number: usize, distance: u8) -> Carried {
     let writer = identity(1_000 + number % 2).public();
     let name = Name::new(&format!("foreign-{number}")).unwrap();
-    Carried { tree: Tree { writer, name, kind: Kind::Collection }, distance }
+    Carried { tree: GroupTree { writer, name, kind: Kind::Collection }, distance }
 }
 
 pub(crate) fn settings(number: usize, site: usize, access: Option<Access>) -> Settings {
@@ -127,29 +127,29 @@ impl Member {
         self.group.is_some()
     }
 
-    /// What time of day it is there, in seconds since 1970.
+    /// Returns its time of day, in seconds since 1970.
     pub(crate) fn time_of_day(&self, now: Duration) -> u64 {
         1_700_000_000 + now.as_secs() + self.ahead
     }
 
-    /// What its own clock says.
+    /// Returns the time of its own clock.
     pub(crate) fn clock(&self, now: Duration) -> Duration {
         now.saturating_sub(self.started) * self.rate / 100
     }
 
-    /// When its own clock says so, rounded up.
+    /// Returns the world's time for a time of its own clock, rounded up.
     pub(crate) fn world_time(&self, at: Duration) -> Duration {
         let at = at.min(Duration::from_hours(24 * 365));
         self.started + at * 100 / self.rate + Duration::from_nanos(99)
     }
 
-    /// How often it has started, as far as it has kept that.
+    /// Returns its number of starts, as stored on disk.
     pub(crate) fn incarnation(&self) -> u64 {
         let number = self.kept.as_ref().and_then(|it| it[1..].first_chunk());
         number.map_or(0, |it| u64::from(u32::from_be_bytes(*it)))
     }
 
-    /// Starts it with what it has on disk, or with its invitation.
+    /// Starts it with the state on disk, or with its invitation.
     pub(crate) fn open(&mut self, now: Duration) {
         self.started = now;
         self.life += 1;
@@ -160,10 +160,10 @@ impl Member {
             self.invitation.clone(),
             Duration::ZERO,
         );
-        self.group = Some(group.expect("what was kept is whole"));
+        self.group = Some(group.expect("the stored state is whole"));
     }
 
-    /// Loses all but its disk.
+    /// Stops it: only the disk stays.
     pub(crate) fn stop(&mut self) {
         self.group = None;
         self.life += 1;
@@ -174,7 +174,7 @@ impl Member {
         self.wake = Duration::MAX;
     }
 
-    /// Adds to the time that another has been silent, as far as this one has kept it (docs/groups.md has the form).
+    /// Adds to the stored silence of another member (docs/groups.md has the form).
     pub(crate) fn age(&mut self, other: MemberId, minutes: u32) {
         let Some(kept) = &self.kept else { return };
         let count = usize::from(u16::from_be_bytes([kept[5], kept[6]]));

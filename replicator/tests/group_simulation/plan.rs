@@ -1,4 +1,4 @@
-//! How worlds are made, and what goes wrong in them.
+//! Random worlds, and plans of their faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use super::member::{Member, foreign, identity, settings};
 use super::properties::is_connected_without;
 use super::world::{Event, World, pair};
 
-/// Some trees of other groups, from near or far.
+/// Returns some trees carried from other groups, near or far.
 pub(crate) fn some_carried(dice: &mut Rng) -> Vec<Carried> {
     let numbers: Vec<usize> = (0..4).filter(|_| dice.bool()).collect();
     numbers.into_iter().map(|it| foreign(it, dice.u8(1..4))).collect()
 }
 
-/// The secret of the invitation that a member has.
+/// Returns the secret of a member's invitation.
 pub(crate) fn secret(member: usize) -> [u8; 32] {
     let mut secret = [9; 32];
     secret[..8].copy_from_slice(&(member as u64).to_le_bytes());
     secret
 }
 
-/// Round trip and bandwidth of each pair: good within a site; between two sites there is one line.
+/// Returns round trip and bandwidth of each pair: good within a site; two sites share one line.
 pub(crate) fn pairs(dice: &mut Rng, sites: &[usize]) -> BTreeMap<[usize; 2], (Duration, u64)> {
     let (mut pairs, mut lines) = (BTreeMap::new(), BTreeMap::new());
     for a in 0..sites.len() {
@@ -51,7 +51,7 @@ pub(crate) fn pairs(dice: &mut Rng, sites: &[usize]) -> BTreeMap<[usize; 2], (Du
 }
 
 impl World {
-    /// Makes members, of which the first founds the group at once, and the others have an invitation.
+    /// Makes members: the first founds the group at once, the others have an invitation.
     pub(crate) fn new(mut dice: Rng, count: usize) -> Self {
         let sites: Vec<usize> = (0..count).map(|_| dice.usize(..3)).collect();
         let are_invited = dice.bool();
@@ -83,7 +83,7 @@ impl World {
         world
     }
 
-    /// Has the first member found the group; the others have an invitation each, with a secret if they need one.
+    /// Has the first member found the group. The others get an invitation each, with a secret if they need one.
     pub(crate) fn found(&mut self, are_invited: bool) {
         let first = &mut self.members[0];
         let identity = Arc::clone(&first.identity);
@@ -108,7 +108,7 @@ impl World {
         self.start(0);
     }
 
-    /// Has all others start some time before `end`.
+    /// Plans a start of all others before `end`.
     pub(crate) fn join_before(&mut self, end: Duration) {
         for member in 1..self.members.len() {
             let at = self.moment(Duration::ZERO, end);
@@ -120,7 +120,7 @@ impl World {
         Duration::from_millis(self.dice.u64(from.as_millis() as u64..to.as_millis() as u64))
     }
 
-    /// Has nothing ever go between some members, as long as the group can be as connected as it should.
+    /// Blocks some pairs for ever, unless the group could not be three-connected then.
     pub(crate) fn block_some(&mut self) {
         let count = self.members.len();
         for _ in 0..self.dice.usize(..=count / 2) {
@@ -139,14 +139,14 @@ impl World {
         }
     }
 
-    /// Plans what goes wrong from `from` on; at `end` all is to be healed.
+    /// Plans faults between `from` and `end`.
     pub(crate) fn plan(&mut self, from: Duration, end: Duration, faults: usize) {
         for _ in 0..faults {
             let at = self.moment(from, end);
             let until = self.moment(at, end + Duration::from_millis(1));
             self.fault(at, until);
         }
-        // And readers see one version after another.
+        // Readers see one version after another.
         for _ in 0..self.dice.usize(..40) {
             let (at, member) = (self.moment(from, end), self.dice.usize(..self.members.len()));
             self.schedule(at, Event::Hold { member });
@@ -186,7 +186,7 @@ impl World {
             7 => self.schedule(at, Event::Pause { member, until }),
             8 => self.schedule(at, Event::RestartAll),
             9 | 10 => self.schedule(at, Event::CrashLeader { until }),
-            _ => self.schedule(at, Event::Settle { member }),
+            _ => self.schedule(at, Event::ChangeSettings { member }),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! What has to hold of a group in the end, and always.
+//! Properties of a group that have to hold in the end, or always.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use replicator::group::Group;
-use replicator::group::charter::{Charter, Tree};
+use replicator::group::charter::{Charter, GroupTree};
 use replicator::group::held::Tag;
 use replicator::group::links::UPDATE_BYTES;
 use replicator::id::MemberId;
@@ -14,7 +14,7 @@ use replicator::version::Namespace;
 use super::member::Conduct;
 use super::world::{World, pair};
 
-/// Whether members are connected by links when some of them are gone.
+/// Returns whether links connect the members without those that are gone.
 pub(crate) fn is_connected_without(
     members: &BTreeSet<usize>,
     links: &BTreeSet<[usize; 2]>,
@@ -35,14 +35,14 @@ pub(crate) fn is_connected_without(
     seen == left
 }
 
-type Flaw = Result<(), String>;
+type Soundness = Result<(), String>;
 
-fn flaw(is_sound: bool, text: impl FnOnce() -> String) -> Flaw {
+fn flaw(is_sound: bool, text: impl FnOnce() -> String) -> Soundness {
     if is_sound { Ok(()) } else { Err(text()) }
 }
 
 impl World {
-    /// Those that are up, honest, and may be in the group.
+    /// Returns the members that are up, honest, and may be in the group.
     pub(crate) fn honest(&self) -> Vec<usize> {
         let denied = &self.denied;
         let is_honest = |it: &usize| {
@@ -56,7 +56,7 @@ impl World {
         self.members[member].group.as_ref().expect("it is up")
     }
 
-    /// Runs until nothing is amiss, for as long as `patience` allows.
+    /// Runs until the group is sound, at most for `patience`.
     #[track_caller]
     pub(crate) fn settle_down(&mut self, patience: Duration) {
         let end = self.now + patience;
@@ -70,7 +70,7 @@ impl World {
         }
     }
 
-    /// Runs while nothing may be amiss, but for a moment.
+    /// Runs for `time`; the group may be unsound only for moments.
     #[track_caller]
     pub(crate) fn stay_sound(&mut self, time: Duration) {
         let end = self.now + time;
@@ -79,12 +79,12 @@ impl World {
         }
     }
 
-    /// Notes how often members were seen to have started: never fewer times than before.
+    /// Checks that the sequences that members hear never go back.
     pub(crate) fn watch(&mut self) {
         for observer in self.honest() {
             for about in 0..self.members.len() {
                 let id = self.members[about].id;
-                let Some((sequence, _)) = self.group(observer).heard(id) else { continue };
+                let Some((sequence, _)) = self.group(observer).row_mark(id) else { continue };
                 let seen =
                     self.seen.entry((observer, self.members[observer].life, id)).or_default();
                 assert!(*seen <= sequence, "{id} goes back for {observer}");
@@ -93,8 +93,8 @@ impl World {
         }
     }
 
-    /// Says what is amiss.
-    pub(crate) fn check(&self) -> Flaw {
+    /// Checks that the group is sound.
+    pub(crate) fn check(&self) -> Soundness {
         let honest = self.honest();
         let Some(first) = honest.first() else { return Ok(()) };
         let charter = self.charter(*first).ok_or_else(|| format!("{first} has no charter"))?;
@@ -113,7 +113,7 @@ impl World {
         self.check_estimates(charter, &honest)
     }
 
-    fn check_members(&self, charter: &Charter, honest: &[usize]) -> Flaw {
+    fn check_members(&self, charter: &Charter, honest: &[usize]) -> Soundness {
         let leaders = honest.iter().filter(|it| self.group(**it).is_leader()).count();
         flaw(leaders == 1, || format!("{leaders} lead"))?;
         for it in honest {
@@ -124,10 +124,10 @@ impl World {
                 member.address == self.members[*it].settings.address
                     && member.site == self.members[*it].settings.site
             });
-            flaw(settled, || format!("{it} is not as its admin has settled"))?;
+            flaw(settled, || format!("{it} differs from its settings"))?;
             let life = self.members[*it].incarnation();
             for other in honest.iter().filter(|other| *other != it) {
-                let heard = self.group(*other).heard(self.members[*it].id).map(|it| it.0 >> 32);
+                let heard = self.group(*other).row_mark(self.members[*it].id).map(|it| it.0 >> 32);
                 flaw(heard == Some(life), || {
                     format!("{other} has heard {heard:?} of {it}, which is in {life}")
                 })?;
@@ -142,16 +142,16 @@ impl World {
         flaw(denied.is_none(), || format!("{denied:?} is denied and in the group"))
     }
 
-    fn place(&self, charter: &Charter, at: usize) -> usize {
+    fn index_of(&self, charter: &Charter, at: usize) -> usize {
         self.places[&charter.body().members[at].id()]
     }
 
     fn links(&self, charter: &Charter) -> BTreeSet<[usize; 2]> {
-        let ends = |it: topology::Link| [it.a(), it.b()].map(|it| self.place(charter, it));
+        let ends = |it: topology::Link| [it.a(), it.b()].map(|it| self.index_of(charter, it));
         charter.body().topology.links().map(ends).map(|[a, b]| pair(a, b)).collect()
     }
 
-    fn check_links(&self, charter: &Charter, honest: &[usize]) -> Flaw {
+    fn check_links(&self, charter: &Charter, honest: &[usize]) -> Soundness {
         let links = self.links(charter);
         let blocked = links.intersection(&self.blocked).next();
         flaw(blocked.is_none(), || format!("there is no link {blocked:?}"))?;
@@ -169,7 +169,7 @@ impl World {
         for a in honest {
             for b in honest {
                 let gone: BTreeSet<usize> = [*a, *b].into_iter().take(spare).collect();
-                // The liar is one of those that may be lost.
+                // The liar already counts as lost.
                 let gone = if is_lie { BTreeSet::new() } else { gone };
                 flaw(is_connected_without(&all, &links, &gone), || {
                     format!("without {gone:?} the group falls apart: {links:?}")
@@ -179,29 +179,29 @@ impl World {
         Ok(())
     }
 
-    fn check_trees(&self, charter: &Charter, honest: &[usize]) -> Flaw {
+    fn check_trees(&self, charter: &Charter, honest: &[usize]) -> Soundness {
         let wanted = |it: usize| {
             let member = &self.members[it];
             let writer = member.identity.public();
-            let own = member.settings.trees.iter().map(move |(name, kind)| Tree {
+            let own = member.settings.trees.iter().map(move |(name, kind)| GroupTree {
                 writer,
                 name: name.clone(),
                 kind: *kind,
             });
             own.chain(member.settings.carried.iter().map(|it| it.tree.clone()))
         };
-        let listed: BTreeSet<&Tree> = charter.body().trees.iter().map(|it| &it.tree).collect();
+        let listed: BTreeSet<&GroupTree> = charter.body().trees.iter().map(|it| &it.tree).collect();
         for it in honest {
             let lacking = wanted(*it).find(|it| !listed.contains(it));
             flaw(lacking.is_none(), || format!("{lacking:?} of {it} is not listed"))?;
         }
-        let all: BTreeSet<Tree> = (0..self.members.len()).flat_map(wanted).collect();
+        let all: BTreeSet<GroupTree> = (0..self.members.len()).flat_map(wanted).collect();
         let extra = listed.iter().find(|it| !all.contains(it));
         flaw(extra.is_none(), || format!("{extra:?} is listed, and nobody wants it"))
     }
 
-    /// Whether each knows of all others which versions readers see there.
-    fn check_held(&self, charter: &Charter, honest: &[usize]) -> Flaw {
+    /// Checks that each member knows the versions that all others hold.
+    fn check_held(&self, charter: &Charter, honest: &[usize]) -> Soundness {
         let trees: Vec<Namespace> =
             charter.body().trees.iter().map(|it| it.tree.namespace()).collect();
         for by in honest {
@@ -220,8 +220,8 @@ impl World {
         Ok(())
     }
 
-    /// Whether what the members say of their links is so, and the leader has gone by it.
-    fn check_estimates(&self, charter: &Charter, honest: &[usize]) -> Flaw {
+    /// Checks that the estimates of links are right, and the topology follows them.
+    fn check_estimates(&self, charter: &Charter, honest: &[usize]) -> Soundness {
         if self.members.iter().any(|it| it.conduct == Conduct::Liar) {
             return Ok(());
         }
@@ -254,14 +254,14 @@ impl World {
         self.check_cost(charter)
     }
 
-    /// Whether the links cost about as much as they have to.
-    fn check_cost(&self, charter: &Charter) -> Flaw {
+    /// Checks that the cost of the links is near the least.
+    fn check_cost(&self, charter: &Charter) -> Soundness {
         let body = charter.body();
         let count = body.members.len();
         let mut costs = Costs::new(count);
         for a in 0..count {
             for b in 0..a {
-                let pair = pair(self.place(charter, a), self.place(charter, b));
+                let pair = pair(self.index_of(charter, a), self.index_of(charter, b));
                 let is_there = [a, b].iter().all(|it| body.members[*it].silent.is_none());
                 if is_there && !self.blocked.contains(&pair) {
                     let (round_trip, bandwidth) = self.pairs[&pair];

@@ -1,4 +1,4 @@
-//! What is sent, and what work it makes.
+//! Counts of the messages that members send, and their bounds.
 
 use replicator::group::Message;
 
@@ -8,14 +8,13 @@ use super::world::World;
 /// A null call, or its answer (docs/links.md).
 const CALL_BYTES: usize = 64;
 
-/// Most messages that a member of a group of so many sends in a minute, whatever happens: over each link, of each
-/// member a row or a beat every 5 s and what it holds every 15 s, by clocks that run a quarter faster, and 60 charters,
-/// digests and requests.
+/// Most messages of a member in a minute, whatever happens: over each link, a row or a beat of each member every 5 s
+/// and its holdings every 15 s, by clocks that run a quarter faster, and 60 charters, digests and requests.
 fn burst_max(members: usize) -> usize {
     (members - 1) * (22 * members + 60)
 }
 
-/// What a message is, and its bytes.
+/// Returns a message's kind and its bytes.
 fn kind(message: &Message) -> (&'static str, usize) {
     match message {
         Message::Charter(bytes) => ("charters", bytes.len()),
@@ -40,7 +39,7 @@ impl World {
         self.tally("null calls", 2 * CALL_BYTES);
     }
 
-    /// Counts a message; who is honest does not send too many.
+    /// Counts a message, and checks that honest members do not send too many.
     pub(crate) fn count_message(&mut self, from: usize, message: &Message) {
         let (kind, bytes) = kind(message);
         self.tally(kind, bytes);

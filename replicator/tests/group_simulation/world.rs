@@ -15,7 +15,7 @@ use super::liar;
 use super::links::{Connection, DEAD, KEPT};
 use super::member::{Conduct, Member};
 
-/// Who has lied is not connected with for so long.
+/// Time for which no links to a liar are made.
 const SHUNNED: Duration = Duration::from_mins(1);
 
 pub(crate) enum Event {
@@ -36,27 +36,27 @@ pub(crate) enum Event {
     Part { sides: Vec<u8> },
     Cut { pair: [usize; 2], is_cut: bool },
     Break { pair: [usize; 2] },
-    Settle { member: usize },
+    ChangeSettings { member: usize },
     Hold { member: usize },
 }
 
-struct Due(Duration, u64, Event);
+struct ScheduledEvent(Duration, u64, Event);
 
-impl PartialEq for Due {
+impl PartialEq for ScheduledEvent {
     fn eq(&self, other: &Self) -> bool {
         (self.0, self.1) == (other.0, other.1)
     }
 }
 
-impl Eq for Due {}
+impl Eq for ScheduledEvent {}
 
-impl PartialOrd for Due {
+impl PartialOrd for ScheduledEvent {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Due {
+impl Ord for ScheduledEvent {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.0, self.1).cmp(&(other.0, other.1))
     }
@@ -69,24 +69,24 @@ pub(crate) struct World {
     pub places: BTreeMap<MemberId, usize>,
     /// Round trip and bytes a second, by pair.
     pub pairs: BTreeMap<[usize; 2], (Duration, u64)>,
-    /// Pairs between which nothing ever goes, and for now.
+    /// Pairs that can never connect, and pairs that cannot now.
     pub blocked: BTreeSet<[usize; 2]>,
     cut: BTreeSet<[usize; 2]>,
     sides: Vec<u8>,
-    /// Of a hundred calls so many are not answered.
+    /// Percent of calls that are not answered.
     pub loss: u8,
-    /// Queues make a round trip longer by this share at most.
+    /// Greatest share by which queues lengthen a round trip.
     pub queues: f64,
-    /// What was sent over links, by kind: how many, and their bytes.
+    /// Messages over links and their bytes, by kind.
     pub traffic: BTreeMap<&'static str, (u64, u64)>,
     pub connections: Vec<Connection>,
-    events: BinaryHeap<Reverse<Due>>,
+    events: BinaryHeap<Reverse<ScheduledEvent>>,
     count: u64,
-    /// Who is not to be in the group.
+    /// Members that must not be in the group.
     pub denied: BTreeSet<MemberId>,
-    /// How far an observer has heard a member, in one life of the observer.
+    /// The last sequence of a member that an observer has heard, in one life of the observer.
     pub seen: BTreeMap<(usize, u32, MemberId), u64>,
-    /// Whose actions are printed, and what all admins are told.
+    /// The member whose actions are printed, with the alarms of all.
     pub traced: Option<usize>,
 }
 
@@ -124,12 +124,12 @@ impl World {
 
     pub(crate) fn schedule(&mut self, at: Duration, event: Event) {
         self.count += 1;
-        self.events.push(Reverse(Due(at.max(self.now), self.count, event)));
+        self.events.push(Reverse(ScheduledEvent(at.max(self.now), self.count, event)));
     }
 
     pub(crate) fn run(&mut self, until: Duration) {
         while self.events.peek().is_some_and(|it| it.0.0 <= until) {
-            let Some(Reverse(Due(at, _, event))) = self.events.pop() else { break };
+            let Some(Reverse(ScheduledEvent(at, _, event))) = self.events.pop() else { break };
             self.now = at;
             self.handle(event);
         }
@@ -203,12 +203,12 @@ impl World {
             }
             Event::Cut { pair, is_cut: false } => drop(self.cut.remove(&pair)),
             Event::Break { pair } => self.kill(|_, it| it == pair),
-            Event::Settle { member } => self.settle(member),
+            Event::ChangeSettings { member } => self.change_settings(member),
             Event::Hold { member } => self.hold(member),
         }
     }
 
-    /// Calls a member's machine, and does what it says.
+    /// Calls a member's state machine, and does its actions.
     pub(crate) fn call(&mut self, member: usize, call: impl FnOnce(&mut Group, Duration)) {
         let now = self.members[member].clock(self.now);
         let it = &mut self.members[member];
@@ -234,7 +234,7 @@ impl World {
         }
     }
 
-    /// Has a member started, if it does not run.
+    /// Starts a member that does not run.
     pub(crate) fn start(&mut self, member: usize) {
         let it = &mut self.members[member];
         if it.is_up() || it.is_gone || (it.kept.is_none() && it.invitation.is_none()) {
@@ -245,13 +245,13 @@ impl World {
         let life = it.life;
         self.renew(member);
         self.act(member);
-        assert!(before < self.members[member].incarnation(), "{member} forgets that it was here");
+        assert!(before < self.members[member].incarnation(), "{member} forgets its incarnation");
         self.schedule(self.now + KEPT / 2, Event::Tidy { member, life });
     }
 
     pub(crate) fn crash(&mut self, member: usize) {
         self.members[member].stop();
-        // Some others are told by their system, some find out.
+        // Some members notice at once, others after a time-out.
         self.kill(|_, ends| ends.contains(&member));
     }
 
@@ -265,7 +265,7 @@ impl World {
         }
     }
 
-    /// Deletes what a member has kept; its admin has an invitation by somebody else.
+    /// Deletes a member's disk; its administrator gets an invitation by another member.
     fn lose_disk(&mut self, member: usize) {
         let is_near = |it: usize| it != member && !self.blocked.contains(&pair(it, member));
         let others = self.members.iter().enumerate().filter(|it| is_near(it.0));
@@ -276,7 +276,7 @@ impl World {
         if !settled.is_empty() {
             let group = settled[self.dice.usize(..settled.len())];
             invitation = group.invitation(secret);
-            // Whoever is at hand will do.
+            // The invitation names that member's address.
             if let (Some(it), Some(body)) = (&mut invitation, group.charter().map(|it| it.body())) {
                 let here = body.member(group.me()).unwrap();
                 (it.address, it.key) = (here.address.clone(), *here.key());
@@ -324,7 +324,7 @@ impl World {
         });
     }
 
-    /// Does what a member's machine says.
+    /// Does the actions of a member's state machine.
     fn act(&mut self, member: usize) {
         while let Some(action) = self.members[member].group.as_mut().and_then(Group::poll_action) {
             if let Some(left) = &mut self.members[member].doom {
@@ -351,7 +351,7 @@ impl World {
                     self.measure(member, self.places[&to], probe);
                 }
                 Action::NewCharter => self.renew(member),
-                Action::Part(other) => {
+                Action::CloseLink(other) => {
                     let other = self.places[&other];
                     if let Some(connection) = self.members[member].links.get(&other) {
                         self.close(*connection);
@@ -407,7 +407,7 @@ impl World {
         let mut took = None;
         let mut after = Duration::from_secs(2);
         if self.is_reachable(from, to) && !is_lost {
-            // Queues on the way only ever add to it.
+            // Queues only lengthen a round trip.
             after = round_trip.mul_f64(1.0 + self.dice.f64() * self.queues);
             took = Some(after);
         }
@@ -436,13 +436,13 @@ impl World {
         }
     }
 
-    /// Has somebody's admin change something.
-    fn settle(&mut self, member: usize) {
+    /// Has a member's administrator change settings.
+    fn change_settings(&mut self, member: usize) {
         let carried = super::plan::some_carried(&mut self.dice);
         let is_renamed = self.dice.bool();
         let it = &mut self.members[member];
         it.settings.carried = carried;
-        // A part of a site may be called something else; what its lines are stays.
+        // A part of a site may get another name; its lines stay the same.
         if is_renamed {
             let name = it.settings.site.to_string();
             let other = name.strip_suffix("-b").map_or_else(|| format!("{name}-b"), str::to_owned);
@@ -452,7 +452,7 @@ impl World {
         self.call(member, |group, now| group.handle_settings(settings, now));
     }
 
-    /// Has readers of a member see another version of a tree, or none any more.
+    /// Changes the version of a tree that readers of a member see, or removes it.
     fn hold(&mut self, member: usize) {
         let writer = self.members[self.dice.usize(..self.members.len())].id;
         let namespace = Namespace { origin: writer, name: Name::new("tree").unwrap() };
@@ -465,7 +465,7 @@ impl World {
         }
     }
 
-    /// Sees to it that everything works from now on.
+    /// Ends all faults.
     pub(crate) fn heal(&mut self) {
         self.sides.fill(0);
         self.cut.clear();

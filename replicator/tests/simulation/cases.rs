@@ -1,4 +1,4 @@
-//! What went wrong with others, one world each.
+//! Tests of faults known from other systems, one world each.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use replicator::fetch::Fault;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The versions that the members hold, by their sequence.
+/// Returns the sequence of the version that each member holds.
 fn held(world: &World) -> Vec<Option<u64>> {
     let namespace = &world.spaces[0].namespace;
     world.nodes.iter().map(|it| it.held(namespace).map(|it| it.number.sequence)).collect()
 }
 
-/// CVMFS: a server that does not answer was taken for one that has removed it.
+/// CVMFS: a server that did not answer was treated as one that had removed the content.
 #[test]
 fn a_time_out_removes_nothing() {
     let mut world = World::of(2);
@@ -31,9 +31,9 @@ fn a_time_out_removes_nothing() {
     assert_converged(&world);
 }
 
-/// Syncthing: what was made, changed and removed before others had it stayed stuck.
+/// Syncthing: files that were made, changed and removed before others had them got stuck.
 #[test]
-fn what_is_overtaken_on_its_way_holds_up_nothing() {
+fn versions_overtaken_on_their_way_delay_nothing() {
     let mut world = World::of(5);
     for step in 0..40 {
         world.publish(0);
@@ -43,9 +43,9 @@ fn what_is_overtaken_on_its_way_holds_up_nothing() {
     assert_eq!(held(&world), [Some(40); 5]);
 }
 
-/// lsyncd: what changed while a disk was full was never sent.
+/// lsyncd: changes made while a disk was full were never sent.
 #[test]
-fn a_full_disk_is_waited_for() {
+fn updates_continue_after_a_disk_was_full() {
     let mut world = World::of(3);
     world.run(SECOND);
     world.nodes[2].is_full = true;
@@ -60,9 +60,9 @@ fn a_full_disk_is_waited_for() {
     assert_converged(&world);
 }
 
-/// Unison and others: what had been deleted came back with a member that was away.
+/// Unison and others: deleted files came back with a member that had been away.
 #[test]
-fn who_was_away_brings_nothing_back() {
+fn a_returning_member_brings_no_old_version_back() {
     let mut world = World::of(4);
     world.publish(0);
     world.run(SECOND * 20);
@@ -78,9 +78,9 @@ fn who_was_away_brings_nothing_back() {
     assert_converged(&world);
 }
 
-/// Dragonfly: the origin sent to everybody while those that had it idled.
+/// Dragonfly: the origin sent to everybody while members that had the content idled.
 #[test]
-fn an_origin_sends_to_its_neighbors_in_the_tree_alone() {
+fn an_origin_sends_only_to_its_neighbors_in_the_tree() {
     let mut world = World::of(8);
     world.run(SECOND);
     world.publish(0);
@@ -93,7 +93,7 @@ fn an_origin_sends_to_its_neighbors_in_the_tree_alone() {
     assert_eq!(world.chunks_sent.iter().sum::<usize>(), chunks * 7);
 }
 
-/// A world in which a member through which others pull is like that.
+/// Makes a world in which one member, from which others pull, has this conduct.
 fn with_one(conduct: Conduct) -> (World, usize) {
     let mut world = World::of(8);
     let member = (1..8).find(|it| 1 < world.tree_neighbors(*it)).unwrap();
@@ -102,13 +102,13 @@ fn with_one(conduct: Conduct) -> (World, usize) {
     (world, member)
 }
 
-/// Whether any other says that of a member.
+/// Returns whether another member reports this fault of a member.
 fn is_named(world: &World, member: usize, fault: Fault) -> bool {
     let id = world.nodes[member].id;
     world.nodes.iter().any(|it| it.id != id && it.faults.contains(&(id, fault)))
 }
 
-/// Publishes, and waits until all but one hold it; returns how long that took.
+/// Publishes, and waits until all but one member hold the version. Returns the time taken.
 fn spread(world: &mut World, but: usize) -> Duration {
     world.publish(0);
     let (begin, last) = (world.now, world.spaces[0].last.clone().unwrap().number.sequence);
@@ -119,7 +119,7 @@ fn spread(world: &mut World, but: usize) -> Duration {
     world.now - begin
 }
 
-/// What is published next goes by others, and at once.
+/// Checks that the next version spreads at once, past this member.
 fn assert_is_passed_over(world: &mut World, member: usize) {
     let before = world.chunks_asked[member];
     assert!(spread(world, member) < SECOND * 5);
@@ -127,7 +127,7 @@ fn assert_is_passed_over(world: &mut World, member: usize) {
 }
 
 #[test]
-fn who_is_slow_is_named_and_passed_over() {
+fn a_slow_member_is_named_and_passed_over() {
     for conduct in [Conduct::Silent, Conduct::Slow] {
         let (mut world, member) = with_one(conduct);
         spread(&mut world, member);
@@ -137,7 +137,7 @@ fn who_is_slow_is_named_and_passed_over() {
 }
 
 #[test]
-fn who_lacks_what_it_says_it_holds_is_named() {
+fn a_member_that_lacks_a_version_it_claims_is_named() {
     let (mut world, member) = with_one(Conduct::Boaster);
     spread(&mut world, member);
     assert!(is_named(&world, member, Fault::Lacks));
@@ -145,7 +145,7 @@ fn who_lacks_what_it_says_it_holds_is_named() {
 }
 
 #[test]
-fn who_changes_chunks_is_named() {
+fn a_member_that_changes_chunks_is_named() {
     let (mut world, member) = with_one(Conduct::Forger);
     for _ in 0..4 {
         spread(&mut world, member);
@@ -156,9 +156,9 @@ fn who_changes_chunks_is_named() {
     assert_is_passed_over(&mut world, member);
 }
 
-/// Whoever is asked may be no neighbor any more.
+/// The member that was asked may not be a neighbor any more.
 #[test]
-fn a_version_comes_by_another_way_when_the_links_change() {
+fn a_version_comes_by_other_links_when_the_links_change() {
     let mut world = World::of(6);
     for step in 0..20 {
         world.run(SECOND * 3 * step);

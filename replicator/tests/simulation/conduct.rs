@@ -1,4 +1,4 @@
-//! What members that are not honest do to others.
+//! Conduct of dishonest members toward others.
 
 use fastrand::Rng;
 use replicator::id::MemberId;
@@ -6,29 +6,29 @@ use replicator::message::Message;
 use replicator::replica::Replica;
 use replicator::version::{Hash, Version};
 
-/// Messages that a member can say again.
+/// Messages that a member remembers to repeat.
 const PAST_MAX: usize = 64;
 
-/// What a member does to others.
+/// A member's conduct toward others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conduct {
-    /// What it should.
+    /// It keeps the rules.
     Honest,
-    /// It takes everything, and never sends a chunk.
+    /// It receives everything, and never sends a chunk.
     Silent,
     /// Its chunks come at one byte a second.
     Slow,
-    /// It says that it holds whatever it hears of, and then that it has no chunk of it.
+    /// It claims to hold each announced version, and then to have no chunk of it.
     Boaster,
-    /// It says again what it, or anybody else before it, said some time ago.
+    /// It repeats old messages.
     Parrot,
     /// It changes every chunk that it sends.
     Forger,
-    /// It changes what it sends, sends again what is old, and says that it has nothing.
+    /// It changes messages, repeats old ones, and claims to have no chunks.
     Liar,
 }
 
-/// What a member has said.
+/// Messages that a member has sent.
 #[derive(Default)]
 pub(crate) struct Past(Vec<Message>);
 
@@ -47,7 +47,7 @@ impl Past {
 }
 
 impl Conduct {
-    /// What a member sends instead of a message.
+    /// Returns the messages that a member sends instead of a message.
     pub(crate) fn spoil(
         self,
         (me, replica): (MemberId, &Replica),
@@ -58,10 +58,10 @@ impl Conduct {
         match (self, message) {
             (Self::Silent, Message::Chunk(_)) => Vec::new(),
             (Self::Boaster, Message::Chunk(bytes)) => vec![Message::Gone(vec![Hash::of(&bytes)])],
-            (Self::Boaster, Message::Announce(announced)) => {
-                let namespace = Version::namespace_of(&announced.version).unwrap();
+            (Self::Boaster, Message::Announce(announcement)) => {
+                let namespace = Version::namespace_of(&announcement.version).unwrap();
                 let number = replica.flood().newest(&namespace).unwrap().number;
-                vec![Message::Announce(announced), Message::Held { namespace, number }]
+                vec![Message::Announce(announcement), Message::Held { namespace, number }]
             }
             (Self::Forger, Message::Chunk(mut bytes)) => {
                 bytes[0] ^= 1;
@@ -89,19 +89,19 @@ fn lie(me: MemberId, message: Message, past: &mut Past, dice: &mut Rng) -> Vec<M
                 vec![Message::Chunk(bytes)]
             }
         },
-        Message::Announce(mut announced) => {
+        Message::Announce(mut announcement) => {
             let old = past.any(dice);
-            past.keep(Message::Announce(announced.clone()), dice);
+            past.keep(Message::Announce(announcement.clone()), dice);
             match dice.u8(..4) {
                 0 => return old.into_iter().collect(),
                 1 => {
-                    let at = dice.usize(..announced.version.len());
-                    announced.version[at] ^= 1 << dice.u8(..8);
+                    let at = dice.usize(..announcement.version.len());
+                    announcement.version[at] ^= 1 << dice.u8(..8);
                 }
-                2 => announced.route.entry = me,
+                2 => announcement.route.entry = me,
                 _ => {}
             }
-            vec![Message::Announce(announced)]
+            vec![Message::Announce(announcement)]
         }
         message => vec![message],
     }

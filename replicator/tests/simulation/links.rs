@@ -1,4 +1,4 @@
-//! How members come to have links, what these are like, and what goes over them.
+//! Links of the simulated world: their making, their delays, and the messages over them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use replicator::topology::{self, Bounds, Connectivity, Costs, Topology};
 use super::conduct::Conduct;
 use super::world::{Event, World};
 
-/// What is asked for at once, if nothing is known of a link.
+/// Window of a link that is not measured.
 const NARROW: Window = Window { bytes: 2_000, chunks: 40 };
 
-/// What a link between two members has: the round trip, and bytes a second.
+/// A line between two members: the round trip, and bytes a second.
 pub(crate) type Line = (Duration, u64);
 
 pub(crate) struct Link {
@@ -24,15 +24,15 @@ pub(crate) struct Link {
     delay: Duration,
     /// Bytes a second.
     bandwidth: u64,
-    /// When each direction is free again.
+    /// The time at which each direction is free again.
     free: [Duration; 2],
     pub is_up: bool,
-    /// Counts how often it was cut.
+    /// Number of cuts so far.
     pub life: u32,
 }
 
 impl World {
-    /// Has every group agree on a topology, from costs that are made up.
+    /// Gives every group a topology, from the lines or from random costs.
     pub(crate) fn form_groups(&mut self) {
         for (at, group) in self.groups.clone().into_iter().enumerate() {
             let mut members: Vec<MemberId> = group.iter().map(|it| self.nodes[*it].id).collect();
@@ -48,10 +48,10 @@ impl World {
             let writers = here
                 .map(|it| (it.namespace.clone(), self.nodes[it.origin].identity.public()))
                 .collect();
-            let place = Neighborhood { members, topology, writers };
+            let neighborhood = Neighborhood { members, topology, writers };
             for member in group {
                 let now = self.clock(member);
-                self.nodes[member].set_group(GroupId(at as u64), place.clone(), now);
+                self.nodes[member].set_group(GroupId(at as u64), neighborhood.clone(), now);
                 self.drain(member);
             }
         }
@@ -68,7 +68,7 @@ impl World {
         [one.min(other), one.max(other)]
     }
 
-    /// Makes links between all who are neighbors now; the others' are closed.
+    /// Makes links between all present neighbors, and closes the others.
     pub(crate) fn form_links(&mut self) {
         let mut wanted = BTreeSet::new();
         for a in 0..self.nodes.len() {
@@ -149,7 +149,7 @@ impl World {
         *sent = (sent.0 + 1, sent.1 + bytes.len() as u64);
         let it = &mut self.links[link];
         let is_slow = self.conduct[from] == Conduct::Slow && matches!(message, Message::Chunk(_));
-        // Whoever sends chunks slowly sends everything else in between.
+        // A member that sends chunks slowly sends other messages in between.
         let (free, bandwidth) = if is_slow {
             (self.slow.entry((from, to)).or_default(), 1)
         } else {

@@ -1,9 +1,9 @@
-//! Members, links, faults and time, simulated: the same seed gives the same world.
+//! Tests with simulated members, links, faults and time: the same seed gives the same world.
 //!
-//! `HARVEST_REPLICATION_SEEDS` says how many worlds, `HARVEST_REPLICATION_SEED` which one alone.
+//! `HARVEST_REPLICATION_SEEDS` sets the number of worlds, `HARVEST_REPLICATION_SEED` selects one.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
-#![allow(clippy::print_stderr, reason = "it says which seed failed")]
+#![allow(clippy::print_stderr, reason = "it prints the seed that failed")]
 #![allow(clippy::expect_used, reason = "a test may panic")]
 #![allow(clippy::cast_possible_truncation, reason = "numbers of a simulation are small")]
 
@@ -22,16 +22,16 @@ use conduct::Conduct;
 use replicator::fetch::Fault;
 use world::World;
 
-/// Changes and faults end then.
+/// End of changes and faults.
 const END: Duration = Duration::from_secs(120);
-/// By then all is to be equal: by the slowest clock a neighbor that stalls may rest for four minutes.
+/// Time after which all have to be equal: by the slowest clock a stalled neighbor may rest for four minutes.
 const PATIENCE: Duration = Duration::from_mins(8);
 /// Most messages that arrive in a world of up to eight members, three trees and fifteen versions.
 const MESSAGES_MAX: usize = 10_000;
-/// How many worlds there are when nobody says.
+/// Default number of worlds.
 const SEEDS: u64 = 300;
 
-/// Runs each world, and says which seed it was that failed.
+/// Runs each world, and prints the seed of a failed one.
 fn each(name: &str, run: impl Fn(u64)) {
     let number = |name: &str| std::env::var(name).ok().map(|it| it.parse::<u64>().unwrap());
     let seeds = match number("HARVEST_REPLICATION_SEED") {
@@ -46,8 +46,7 @@ fn each(name: &str, run: impl Fn(u64)) {
     }
 }
 
-/// The honest members that an update reaches whatever the others do: over links of honest members, in groups that
-/// have the namespace.
+/// Returns the honest members that an update reaches over links of honest members, in groups that have the namespace.
 fn reached(world: &World, space: usize) -> BTreeSet<usize> {
     let space = &world.spaces[space];
     let mut reached = BTreeSet::from([space.origin]);
@@ -81,12 +80,12 @@ fn assert_converged(world: &World) {
 fn without_faults_each_chunk_comes_once() {
     each("without faults", |seed| {
         let mut world = World::new(seed, Conduct::Honest);
-        // What its origin has removed is asked for in vain.
-        world.nodes.iter_mut().for_each(|it| it.kept = usize::MAX);
+        // Members keep all versions, because requests for removed ones are in vain.
+        world.nodes.iter_mut().for_each(|it| it.versions_kept = usize::MAX);
         world.plan(END, 0);
         world.run(END + Duration::from_mins(1));
         assert_converged(&world);
-        // While several members carry a version across at once, three may ask each other in a circle for its root.
+        // If several members carry a version across at once, three may request its root from each other in a circle.
         let may = usize::from(1 < world.groups.len());
         for node in &world.nodes {
             let twice = node.came.values().filter(|it| 1 < **it).count();
@@ -105,7 +104,7 @@ fn after_cuts_and_crashes_all_are_equal() {
     });
 }
 
-/// One member is like that; all others become equal nevertheless, without much ado, and accuse no honest one.
+/// One member has this conduct. All others still become equal, with few messages, and accuse no honest member.
 fn others_converge(name: &str, conduct: Conduct) {
     each(name, |seed| {
         let mut world = World::new(seed, conduct);
@@ -116,39 +115,39 @@ fn others_converge(name: &str, conduct: Conduct) {
         let is_honest = |at: usize| world.conduct[at] == Conduct::Honest;
         for (at, node) in world.nodes.iter().enumerate().filter(|(at, _)| is_honest(*at)) {
             for (of, fault) in node.faults.iter().filter(|it| is_honest(world.members_of[&it.0])) {
-                assert_eq!(*fault, Fault::Stalls, "member {at} says that of {of}");
+                assert_eq!(*fault, Fault::Stalls, "member {at} accuses {of}");
             }
         }
     });
 }
 
 #[test]
-fn who_sends_nothing_holds_up_nobody_for_long() {
+fn a_silent_member_delays_nobody_for_long() {
     others_converge("a silent member", Conduct::Silent);
 }
 
 #[test]
-fn who_sends_a_byte_a_second_holds_up_nobody_for_long() {
+fn a_member_that_sends_a_byte_a_second_delays_nobody_for_long() {
     others_converge("a slow member", Conduct::Slow);
 }
 
 #[test]
-fn who_announces_and_never_delivers_is_passed_over() {
+fn a_member_that_announces_and_never_delivers_is_passed_over() {
     others_converge("a boaster", Conduct::Boaster);
 }
 
 #[test]
-fn what_is_said_again_changes_nothing() {
+fn repeated_messages_change_nothing() {
     others_converge("a parrot", Conduct::Parrot);
 }
 
 #[test]
-fn who_lies_is_not_believed() {
+fn a_liar_is_not_believed() {
     others_converge("a liar", Conduct::Liar);
 }
 
 #[test]
-fn an_origin_that_contradicts_itself_is_found_out_by_all() {
+fn all_members_notice_an_origin_that_contradicts_itself() {
     each("an origin that contradicts itself", |seed| {
         let mut world = World::new(seed, Conduct::Honest);
         world.plan(END, 0);

@@ -1,4 +1,4 @@
-//! Groups and namespaces as the dice have them.
+//! Random groups and namespaces.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,10 @@ use replicator::version::{Name, Namespace};
 
 use super::conduct::Conduct;
 use super::node::Node;
-use super::world::Published;
+use super::world::SimulatedSpace;
 
-/// Groups of at least two, each but the first sharing a member with one before it; everybody is in one.
+/// Makes groups of at least two members. Each but the first shares a member with one before it; every member is in
+/// one.
 pub(crate) fn groups(dice: &mut Rng, members: usize) -> Vec<BTreeSet<usize>> {
     let count = dice.usize(1..4);
     let mut groups = vec![BTreeSet::new(); count];
@@ -30,13 +31,13 @@ pub(crate) fn groups(dice: &mut Rng, members: usize) -> Vec<BTreeSet<usize>> {
     groups
 }
 
-/// Namespaces of honest origins, in the origin's groups and in some that one can carry them to.
+/// Makes namespaces of honest origins, in the origin's groups and in some others that members can carry them to.
 pub(crate) fn spaces(
     dice: &mut Rng,
     nodes: &[Node],
     groups: &[BTreeSet<usize>],
     conduct: &[Conduct],
-) -> Vec<Published> {
+) -> Vec<SimulatedSpace> {
     let honest: Vec<usize> =
         (0..nodes.len()).filter(|it| conduct[*it] == Conduct::Honest).collect();
     let mut spaces = Vec::new();
@@ -53,7 +54,7 @@ pub(crate) fn spaces(
         let name = Name::new(&format!("tree-{number}")).unwrap();
         let namespace = Namespace { origin: nodes[origin].id, name: name.clone() };
         let (chunks, to_come) = (Vec::new(), dice.usize(1..6));
-        spaces.push(Published {
+        spaces.push(SimulatedSpace {
             origin,
             name,
             namespace,

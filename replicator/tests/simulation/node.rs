@@ -1,4 +1,4 @@
-//! A member of the simulated world: the real machine, and a shell with a disk that forgets.
+//! A member of the simulated world: the real state machine, and a shell with a disk that may lose writes.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,13 +16,13 @@ use replicator::version::{Hash, Kind, Name, Namespace, Number, Version};
 
 /// Bytes of a chunk's line in the root: hash and length.
 const LINE_BYTES: usize = 36;
-/// Versions whose chunks a member keeps, if nobody says otherwise.
+/// Default number of versions whose chunks a member keeps.
 const KEPT: usize = 2;
 
-/// The bytes that any member has on disk, once.
+/// The chunks on all members' disks, each stored once.
 pub(crate) type Pool = Rc<RefCell<HashMap<Hash, Rc<[u8]>>>>;
 
-/// What survives a crash.
+/// A member's disk, which survives a crash.
 #[derive(Default)]
 pub(crate) struct Disk {
     known: BTreeMap<Namespace, Version>,
@@ -42,21 +42,21 @@ pub(crate) struct Node {
     groups: BTreeMap<GroupId, Neighborhood>,
     walking: BTreeMap<Namespace, Version>,
     switching: BTreeMap<Namespace, Version>,
-    /// What to send, with its size.
+    /// Messages to send.
     pub sent: Vec<(MemberId, Message)>,
-    /// Versions that readers are to see, some time later.
+    /// Versions to switch to, some time later.
     pub switches: Vec<Version>,
     /// How often each chunk has come.
     pub came: BTreeMap<Hash, usize>,
     pub contradictions: BTreeSet<Namespace>,
-    /// What it has said of others.
+    /// Faults of others that it has reported.
     pub faults: BTreeSet<(MemberId, Fault)>,
     pub is_up: bool,
-    /// Versions whose chunks it keeps.
-    pub kept: usize,
-    /// Whether nothing can be kept.
+    /// Number of versions whose chunks it keeps.
+    pub versions_kept: usize,
+    /// Whether its disk is full.
     pub is_full: bool,
-    /// The most bytes that a chunk is taken to have.
+    /// The length that it assumes for wanted chunks, in bytes.
     pub length: u32,
 }
 
@@ -81,15 +81,15 @@ impl Node {
             contradictions: BTreeSet::new(),
             faults: BTreeSet::new(),
             is_up: true,
-            kept: KEPT,
+            versions_kept: KEPT,
             is_full: false,
             length: 64,
         }
     }
 
-    pub(crate) fn set_group(&mut self, group: GroupId, place: Neighborhood, now: Duration) {
-        self.groups.insert(group, place.clone());
-        self.replica.set_group(group, place, now);
+    pub(crate) fn set_group(&mut self, group: GroupId, neighborhood: Neighborhood, now: Duration) {
+        self.groups.insert(group, neighborhood.clone());
+        self.replica.set_group(group, neighborhood, now);
         self.act(now);
     }
 
@@ -97,16 +97,16 @@ impl Node {
         self.groups.values().flat_map(|it| it.neighbors(self.id)).collect()
     }
 
-    /// Its neighbors in the trees of its groups.
+    /// Returns its neighbors in the trees of its groups.
     pub(crate) fn tree(&self) -> Vec<MemberId> {
-        let ends = |place: &Neighborhood| {
-            let me = place.members.binary_search(&self.id).unwrap();
+        let ends = |neighborhood: &Neighborhood| {
+            let me = neighborhood.members.binary_search(&self.id).unwrap();
             let other = |it: &Link| match (it.a() == me, it.b() == me) {
-                (true, _) => Some(place.members[it.b()]),
-                (_, true) => Some(place.members[it.a()]),
+                (true, _) => Some(neighborhood.members[it.b()]),
+                (_, true) => Some(neighborhood.members[it.a()]),
                 _ => None,
             };
-            place.topology.tree().iter().filter_map(other).collect::<Vec<_>>()
+            neighborhood.topology.tree().iter().filter_map(other).collect::<Vec<_>>()
         };
         self.groups.values().flat_map(ends).collect()
     }
@@ -115,7 +115,7 @@ impl Node {
         self.disk.held.get(namespace)
     }
 
-    /// Loses what was not synced and all that was in memory.
+    /// Loses unsynced chunks and all memory.
     pub(crate) fn crash(&mut self, dice: &mut fastrand::Rng) {
         self.is_up = false;
         for hash in std::mem::take(&mut self.disk.unsynced) {
@@ -132,8 +132,8 @@ impl Node {
 
     pub(crate) fn restart(&mut self, now: Duration) {
         self.is_up = true;
-        for (group, place) in &self.groups {
-            self.replica.set_group(*group, place.clone(), now);
+        for (group, neighborhood) in &self.groups {
+            self.replica.set_group(*group, neighborhood.clone(), now);
         }
         for version in self.disk.known.values() {
             self.replica.restore(version, false);
@@ -172,21 +172,21 @@ impl Node {
         self.act(now);
     }
 
-    /// Readers see a version from now on; chunks of those before the last few are removed.
+    /// Makes a version visible to readers, and removes the chunks of old versions.
     fn see(&mut self, version: &Version) {
         let namespace = &version.namespace;
         self.disk.unsynced.clear();
         self.disk.held.insert(namespace.clone(), version.clone());
         let kept = self.disk.kept.entry(namespace.clone()).or_default();
         kept.push(version.clone());
-        if self.kept < kept.len() {
+        if self.versions_kept < kept.len() {
             kept.remove(0);
             let roots: Vec<Hash> = self.disk.kept.values().flatten().map(|it| it.root).collect();
             let mut stay: BTreeSet<Hash> = roots.iter().copied().collect();
             for root in roots {
                 stay.extend(self.disk.chunks.get(&root).map(|it| lines(it)).unwrap_or_default());
             }
-            // What is on its way stays, too.
+            // Chunks of versions being fetched stay too.
             for it in self.walking.values().chain(self.switching.values()) {
                 stay.insert(it.root);
                 stay.extend(self.disk.chunks.get(&it.root).map(|it| lines(it)).unwrap_or_default());
@@ -195,14 +195,14 @@ impl Node {
         }
     }
 
-    /// A switch that was begun is over.
+    /// Completes a switch.
     pub(crate) fn finish_switch(&mut self, version: &Version, now: Duration) {
         let before = self.disk.held.get(&version.namespace);
         assert!(before.is_none_or(|it| it.number < version.number), "held versions regress");
         let root = self.disk.chunks.get(&version.root).expect("a root that is here");
         for hash in lines(root) {
             let chunk = self.disk.chunks.get(&hash).expect("all chunks are here");
-            assert_eq!(Hash::of(chunk), hash, "every chunk is what it should be");
+            assert_eq!(Hash::of(chunk), hash, "every chunk has its hash");
         }
         self.switching.remove(&version.namespace);
         self.see(version);
@@ -233,7 +233,7 @@ impl Node {
         self.act(now);
     }
 
-    /// Does what the machine says.
+    /// Does the actions of the state machine.
     fn act(&mut self, now: Duration) {
         while let Some(action) = self.replica.poll_action() {
             match action {
@@ -299,7 +299,7 @@ impl Node {
         }
     }
 
-    /// Says what is needed next of a version.
+    /// Requests the missing chunks of a version.
     fn walk(&mut self, namespace: &Namespace, now: Duration) {
         let Some(version) = self.walking.get(namespace).cloned() else { return };
         let Some(root) = self.disk.chunks.get(&version.root) else {
@@ -317,7 +317,7 @@ impl Node {
             .map(|it| (it, self.length))
             .collect();
         if lacking.is_empty() {
-            // Its chunks stay until readers see them.
+            // Its chunks are kept until readers see them.
             self.switching.insert(namespace.clone(), version.clone());
             self.walking.remove(namespace);
             self.replica.handle_whole(namespace, version.number, now);
@@ -327,7 +327,7 @@ impl Node {
     }
 }
 
-/// The chunks that a root names.
+/// Returns the chunks that a root names.
 fn lines(root: &[u8]) -> Vec<Hash> {
     let hashes = root.chunks_exact(LINE_BYTES).map(|line| *line.first_chunk::<32>().unwrap());
     hashes.map(Hash).collect()

@@ -1,7 +1,7 @@
 //! A simulated world of members, links, faults and time.
 //!
-//! What is sent over one link comes in order, and over several in any; what is on its way when a link is cut is lost.
-//! Every member's clock runs at a pace of its own.
+//! Messages over one link arrive in order, over several links in any order. Messages on their way are lost when the
+//! link is cut. Every member's clock runs at its own rate.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
@@ -29,17 +29,17 @@ pub(crate) enum Event {
     Wake { member: usize },
 }
 
-/// How many chunks an update brings, and of how many bytes.
+/// Ranges of the number of an update's chunks, and of their bytes.
 pub(crate) type Sizes = (std::ops::Range<usize>, std::ops::Range<usize>);
 
-/// A namespace and what became of it.
-pub(crate) struct Published {
+/// A namespace with its versions.
+pub(crate) struct SimulatedSpace {
     pub origin: usize,
     pub name: Name,
     pub namespace: Namespace,
     pub groups: Vec<usize>,
     pub last: Option<Version>,
-    /// All that its origin has signed.
+    /// All versions that its origin has signed.
     pub made: Vec<Version>,
     pub chunks: Vec<Vec<u8>>,
     pub to_come: usize,
@@ -51,10 +51,10 @@ pub(crate) struct World {
     pub nodes: Vec<Node>,
     pub conduct: Vec<Conduct>,
     pub groups: Vec<BTreeSet<usize>>,
-    pub spaces: Vec<Published>,
-    /// What links have, by their ends; that of others is left to the dice.
+    pub spaces: Vec<SimulatedSpace>,
+    /// Lines by their ends; those of other links are random.
     pub lines: HashMap<[usize; 2], Line>,
-    /// How many chunks a version brings, and of how many bytes.
+    /// Number of a version's new chunks, and their bytes.
     pub sizes: Sizes,
     pub links: Vec<Link>,
     /// Links by their ends, and those of each member.
@@ -65,26 +65,26 @@ pub(crate) struct World {
     count: u64,
     lives: Vec<u32>,
     wakes: Vec<Duration>,
-    /// Of each member: what it may say again.
+    /// Messages that each member may repeat.
     past: Vec<Past>,
-    /// When a member that is slow has sent all its chunks, by from and to.
+    /// When a slow member has sent all its chunks, by sender and receiver.
     pub slow: BTreeMap<(usize, usize), Duration>,
-    /// How fast each member's clock runs, in hundredths.
+    /// Rate of each member's clock, in percent.
     pub rates: Vec<u32>,
     pub members_of: BTreeMap<MemberId, usize>,
     pub messages: usize,
     /// Chunks that each member has sent.
     pub chunks_sent: Vec<usize>,
-    /// Chunks that each member was asked for.
+    /// Chunks that were requested from each member.
     pub chunks_asked: Vec<usize>,
-    /// What was sent over links, by the first byte of the message: how many, and their bytes.
+    /// Messages over links and their bytes, by the first byte of the message.
     pub sent: BTreeMap<u8, (u64, u64)>,
-    /// When each member switched last.
+    /// When each member last switched.
     pub switched: Vec<Duration>,
 }
 
 impl World {
-    /// Makes members, groups that overlap, and namespaces that reach across some of them.
+    /// Makes members, overlapping groups, and namespaces in several groups.
     pub(crate) fn new(seed: u64, faulty: Conduct) -> Self {
         let mut dice = Rng::with_seed(seed);
         let members = dice.usize(3..9);
@@ -101,7 +101,7 @@ impl World {
         let nodes: Vec<Node> = (0..members as u64).map(Node::new).collect();
         let name = Name::new("tree").unwrap();
         let namespace = Namespace { origin: nodes[0].id, name: name.clone() };
-        let space = Published {
+        let space = SimulatedSpace {
             origin: 0,
             name,
             namespace,
@@ -119,7 +119,7 @@ impl World {
         dice: Rng,
         nodes: Vec<Node>,
         groups: Vec<BTreeSet<usize>>,
-        spaces: Vec<Published>,
+        spaces: Vec<SimulatedSpace>,
         conduct: Vec<Conduct>,
     ) -> Self {
         Self::over(HashMap::new(), dice, nodes, groups, spaces, conduct)
@@ -131,7 +131,7 @@ impl World {
         mut dice: Rng,
         nodes: Vec<Node>,
         groups: Vec<BTreeSet<usize>>,
-        spaces: Vec<Published>,
+        spaces: Vec<SimulatedSpace>,
         conduct: Vec<Conduct>,
     ) -> Self {
         let members = nodes.len();
@@ -169,7 +169,7 @@ impl World {
         world
     }
 
-    /// Plans what goes wrong and what is published before `end`.
+    /// Plans faults and publications before `end`.
     pub(crate) fn plan(&mut self, end: Duration, faults: usize) {
         let before = |dice: &mut Rng| Duration::from_millis(dice.u64(..end.as_millis() as u64));
         for _ in 0..faults {
@@ -196,7 +196,7 @@ impl World {
             let at = before(&mut self.dice);
             self.schedule(at, Event::Rearrange);
         }
-        // Whatever was begun late is over by then.
+        // All faults end then.
         for member in 0..self.nodes.len() {
             self.schedule(end, Event::Restart { member });
         }
@@ -212,7 +212,7 @@ impl World {
         self.events.push(Reverse((self.now + after, self.count, key)));
     }
 
-    /// Goes on until then, or until nothing happens any more.
+    /// Runs all events until this time.
     pub(crate) fn run(&mut self, until: Duration) {
         while let Some(Reverse((at, _, key))) = self.events.peek().copied() {
             if until < at {
@@ -227,7 +227,7 @@ impl World {
         self.now = until;
     }
 
-    /// What a member's own clock says.
+    /// Returns the time of a member's own clock.
     pub(crate) fn clock(&self, member: usize) -> Duration {
         self.now * self.rates[member] / 100
     }
@@ -244,7 +244,7 @@ impl World {
             Event::Restart { member } => self.restart(member),
             Event::Switched { member, version, life } => {
                 if life == self.lives[member] {
-                    assert!(self.is_made(&version), "nobody has signed what is switched to");
+                    assert!(self.is_made(&version), "nobody has signed this version");
                     let now = self.clock(member);
                     self.switched[member] = self.now;
                     self.nodes[member].finish_switch(&version, now);
@@ -274,7 +274,7 @@ impl World {
         }
         let to = ends[usize::from(ends[0] == from)];
         self.messages += 1;
-        // What cannot be read closes the link.
+        // An unreadable message closes the link.
         let Ok(message) = Message::from_bytes(bytes) else { return self.reset(link) };
         if let Message::Request(request) = &message {
             self.chunks_asked[to] += request.chunks.len();
@@ -308,7 +308,7 @@ impl World {
         self.links_of[member].clone().into_iter().for_each(|it| self.raise(it));
     }
 
-    /// How many neighbors a member has in the trees of its groups.
+    /// Returns the number of a member's neighbors in the trees of its groups.
     pub(crate) fn tree_neighbors(&self, member: usize) -> usize {
         self.nodes[member].tree().len()
     }
@@ -320,12 +320,12 @@ impl World {
     }
 
     fn publish_as(&mut self, space: usize, number: Number) {
-        let Published { origin, .. } = self.spaces[space];
+        let SimulatedSpace { origin, .. } = self.spaces[space];
         if !self.nodes[origin].is_up {
             return;
         }
-        let Published { name, last, made, chunks, .. } = &mut self.spaces[space];
-        // Some chunks stay, some go, some are new.
+        let SimulatedSpace { name, last, made, chunks, .. } = &mut self.spaces[space];
+        // Some chunks stay, some are removed, some are new.
         chunks.retain(|_| self.dice.u8(..) < 200);
         let (count, lengths) = self.sizes.clone();
         for _ in 0..self.dice.usize(count) {
@@ -340,9 +340,9 @@ impl World {
         self.drain(origin);
     }
 
-    /// Has an origin say two things of its next version: one to some neighbors, the other to all.
+    /// Has an origin sign two different next versions: one for some neighbors, the other for all.
     pub(crate) fn equivocate(&mut self, space: usize) {
-        let Published { origin, ref name, ref last, ref groups, .. } = self.spaces[space];
+        let SimulatedSpace { origin, ref name, ref last, ref groups, .. } = self.spaces[space];
         let before = last.as_ref().map(|it| it.number).unwrap_or_default();
         let number = Number { epoch: before.epoch, sequence: before.sequence + 1 };
         let (name, group, here) =
@@ -353,8 +353,8 @@ impl World {
         self.spaces[space].made.push(other);
         let mut neighbors = self.nodes[origin].neighbors();
         neighbors.retain(|it| here.contains(&self.members_of[it]));
-        let told = self.dice.usize(1..=neighbors.len());
-        for to in neighbors.iter().take(told) {
+        let count = self.dice.usize(1..=neighbors.len());
+        for to in neighbors.iter().take(count) {
             self.send(origin, self.members_of[to], &message);
         }
         self.publish(space);
@@ -368,7 +368,7 @@ impl World {
         }
     }
 
-    /// Sends what a member has to send, and plans when it wakes.
+    /// Sends a member's messages, and plans its next wake-up.
     pub(crate) fn drain(&mut self, member: usize) {
         if !self.nodes[member].is_up {
             return;
@@ -386,7 +386,7 @@ impl World {
                 self.send(member, self.members_of[&to], &message);
             }
         }
-        // Rounded up, so that it is due by its own clock then.
+        // Rounded up, so that it is due by the member's own clock.
         let at = self.nodes[member].replica.poll_timeout();
         let at = (at * 100 / self.rates[member] + Duration::from_nanos(99)).max(self.now);
         if at < self.wakes[member] {

@@ -1,4 +1,4 @@
-//! Where members are reached.
+//! Addresses of members.
 //!
 //! Sans-I/O.
 
@@ -8,7 +8,7 @@ use std::net::IpAddr;
 /// Longest address, in bytes.
 pub const ADDRESS_BYTES_MAX: usize = 255;
 
-/// Where a member is reached: a host's name or address, and a port, as in `example.org:4000` and `[2001:db8::1]:4000`.
+/// A member's address: a host's name or IP address, and a port, as in `example.org:4000` and `[2001:db8::1]:4000`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(Box<str>);
 
@@ -22,7 +22,7 @@ impl Address {
     ///
     /// # Errors
     ///
-    /// It is none: ask for another.
+    /// The text is no address: ask for another.
     pub fn new(text: &str) -> Result<Self, ParseAddressError> {
         let error = || ParseAddressError(text.chars().take(ADDRESS_BYTES_MAX).collect());
         let (host, port) = text.rsplit_once(':').ok_or_else(error)?;
@@ -37,13 +37,13 @@ impl Address {
         if is_address { Ok(Self(text.into())) } else { Err(error()) }
     }
 
-    /// The address as text.
+    /// Returns the address as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The host, if it is no name.
+    /// Returns the host if it is an IP address.
     #[must_use]
     pub fn ip(&self) -> Option<IpAddr> {
         let (host, _) = self.0.rsplit_once(':')?;

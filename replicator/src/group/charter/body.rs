@@ -1,4 +1,4 @@
-//! What a charter says, apart from who leads.
+//! The body of a charter: all its content except its leader.
 //!
 //! Sans-I/O.
 
@@ -12,27 +12,27 @@ use crate::id::{InvitationId, MemberId};
 use crate::topology::{Connectivity, Topology};
 use crate::version::Name;
 
-/// Most members of a group: above it, groups that overlap (docs/groups.md).
+/// Most members of a group. Beyond that, use groups that overlap (docs/groups.md).
 pub const MEMBERS_MAX: usize = 300;
-/// Most members that have gone and are kept in mind.
+/// Most former members on record.
 pub const GONE_MAX: usize = 256;
 /// Most links of a group.
 pub const LINKS_MAX: usize = 3_600;
 
-/// A member, as its group knows it.
+/// A member in the charter of its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     id: MemberId,
     key: [u8; 32],
-    /// Where it is reached.
+    /// Address at which the others reach it.
     pub address: Address,
     /// Members of one site have good links between them.
     pub site: Name,
-    /// The sequence of the request by which it is here as it is: older ones change nothing.
+    /// Sequence of the request that set this entry: older requests change nothing.
     pub request: u64,
-    /// The sequence of the last that was heard of it, if it is silent: only what is newer revives it.
+    /// Sequence of its last message, if it is silent: only a newer message revives it.
     pub silent: Option<u64>,
-    /// By which invitation it came; none if a rule let it in, or the charter was of an older form then.
+    /// Invitation by which it came; none if a rule admitted it, or the charter had an older format then.
     pub invitation: Option<InvitationId>,
 }
 
@@ -44,13 +44,13 @@ impl Member {
         Self { id, key, address, site, request, silent, invitation }
     }
 
-    /// Its id.
+    /// Returns its id.
     #[must_use]
     pub fn id(&self) -> MemberId {
         self.id
     }
 
-    /// Its public key.
+    /// Returns its public key.
     #[must_use]
     pub fn key(&self) -> &[u8; 32] {
         &self.key
@@ -87,30 +87,30 @@ impl Member {
     }
 }
 
-/// A member that is none any more: it was silent for too long, or is denied.
+/// A former member: it was silent for too long, or is denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gone {
-    /// Who it was.
+pub struct Former {
+    /// Its id.
     pub member: MemberId,
-    /// The greatest sequence that was known of it: no request that is not newer brings it back.
+    /// Its greatest known sequence: only a newer request brings it back.
     pub sequence: u64,
 }
 
-/// What a charter says of its group, apart from who leads it.
+/// The content of a charter, except its leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body {
     /// The group's name.
     pub name: Name,
     /// How many members the group may lose without falling apart.
     pub connectivity: Connectivity,
-    /// Who may join.
+    /// The access list.
     pub access: Access,
-    /// In the order in which they were made.
+    /// In the order of their making.
     pub invitations: Vec<Invited>,
-    /// In the order of their ids; links name them by their place.
+    /// In the order of their ids; links name them by their position.
     pub members: Vec<Member>,
-    /// The last [`GONE_MAX`] that went and have not come back, in the order in which they went.
-    pub gone: Vec<Gone>,
+    /// The last [`GONE_MAX`] that left and have not come back, in the order in which they left.
+    pub gone: Vec<Former>,
     /// In the order of writer and name.
     pub trees: Vec<Listed>,
     /// The links between neighbors.
@@ -118,35 +118,35 @@ pub struct Body {
 }
 
 impl Body {
-    /// The place of a member.
+    /// Returns the position of a member.
     #[must_use]
-    pub fn place(&self, member: MemberId) -> Option<usize> {
+    pub fn position(&self, member: MemberId) -> Option<usize> {
         self.members.binary_search_by_key(&member, Member::id).ok()
     }
 
-    /// A member.
+    /// Returns a member.
     #[must_use]
     pub fn member(&self, member: MemberId) -> Option<&Member> {
-        self.members.get(self.place(member)?)
+        self.members.get(self.position(member)?)
     }
 
-    /// The greatest sequence that was known of a member that has gone.
+    /// Returns the greatest known sequence of a former member.
     #[must_use]
     pub fn gone(&self, member: MemberId) -> Option<u64> {
         self.gone.iter().find(|it| it.member == member).map(|it| it.sequence)
     }
 
-    /// Puts a member in its place.
+    /// Inserts a member at its position, or replaces it.
     pub(in super::super) fn put(&mut self, member: Member) {
         self.gone.retain(|it| it.member != member.id);
         match self.members.binary_search_by_key(&member.id, Member::id) {
-            Ok(place) => self.members.splice(place..=place, [member]).for_each(drop),
-            Err(place) => self.members.insert(place, member),
+            Ok(position) => self.members.splice(position..=position, [member]).for_each(drop),
+            Err(position) => self.members.insert(position, member),
         }
     }
 
-    /// Keeps members in mind that have gone; of too many those that went first are forgotten.
-    pub(in super::super) fn bury(&mut self, gone: Vec<Gone>) {
+    /// Records former members; above the bound the earliest are forgotten.
+    pub(in super::super) fn record_former(&mut self, gone: Vec<Former>) {
         self.gone.extend(gone);
         let surplus = self.gone.len().saturating_sub(GONE_MAX);
         self.gone.drain(..surplus);
@@ -157,7 +157,7 @@ impl Body {
         ids.sort_unstable();
         ids.len() <= GONE_MAX
             && ids.array_windows().all(|[one, next]| one != next)
-            && ids.iter().all(|it| self.place(*it).is_none())
+            && ids.iter().all(|it| self.position(*it).is_none())
     }
 
     pub(super) fn is_sound(&self) -> bool {
@@ -168,7 +168,7 @@ impl Body {
             && self.members.array_windows().all(|[one, next]| one.id < next.id)
             && self.are_gone_sound()
             && trees::are_in_order(self.trees.iter().map(|it| &it.tree))
-            && self.trees.iter().all(|it| it.is_sound(|it| self.place(it).is_some()))
+            && self.trees.iter().all(|it| it.is_sound(|it| self.position(it).is_some()))
             && self.topology.members() == self.members.len()
             && self.topology.links().count() <= LINKS_MAX
     }
@@ -187,17 +187,17 @@ impl Body {
         put_list(&mut bytes, &self.gone, |bytes, it| {
             bytes.extend([it.member.0, it.sequence].map(u64::to_be_bytes).as_flattened());
         });
-        put_list(&mut bytes, &self.trees, |bytes, it| it.write(bytes, |it| self.place(it)));
+        put_list(&mut bytes, &self.trees, |bytes, it| it.write(bytes, |it| self.position(it)));
         for links in [self.topology.tree(), self.topology.beside()] {
             put_list(&mut bytes, links, |bytes, it| {
-                let place = |it: usize| u16::try_from(it).unwrap_or(u16::MAX).to_be_bytes();
-                bytes.extend([place(it.a()), place(it.b())].as_flattened());
+                let position = |it: usize| u16::try_from(it).unwrap_or(u16::MAX).to_be_bytes();
+                bytes.extend([position(it.a()), position(it.b())].as_flattened());
             });
         }
         bytes
     }
 
-    /// Reads one of this format. Invitations of format 3 were for anybody and had no end: they are not believed any more.
+    /// Reads a body of this format. Invitations of format 3 were for anybody and had no end: they are no longer valid.
     pub(super) fn from_bytes(bytes: &[u8], format: u8) -> Option<Self> {
         let mut from = Reader(bytes);
         let name = from.name()?;
@@ -216,9 +216,9 @@ impl Body {
         };
         let members = from.list(MEMBERS_MAX, |from| Member::read(from, format))?;
         let gone = from.list(GONE_MAX, |from| {
-            Some(Gone { member: MemberId(from.u64()?), sequence: from.u64()? })
+            Some(Former { member: MemberId(from.u64()?), sequence: from.u64()? })
         })?;
-        let id = |place: usize| members.get(place).map(Member::id);
+        let id = |position: usize| members.get(position).map(Member::id);
         let trees = from.list(trees::TREES_MAX, |from| Listed::read(from, id))?;
         let mut links = || from.list(LINKS_MAX, |from| Some((from.u16()?, from.u16()?)));
         let (tree, beside) = (links()?, links()?);

@@ -9,11 +9,11 @@ use crate::id::InvitationId;
 use crate::topology::{Bounds, Connectivity, Costs, Topology};
 use crate::version::{Kind, Name};
 
-/// Founder, deputies and others: the first is the founder.
+/// Identities of the founder, who is the first, and of others.
 struct Cast(Vec<Identity>);
 
-fn tree(of: &Member) -> Tree {
-    Tree { writer: *of.key(), name: of.site.clone(), kind: Kind::Tree }
+fn tree(of: &Member) -> GroupTree {
+    GroupTree { writer: *of.key(), name: of.site.clone(), kind: Kind::Tree }
 }
 
 impl Cast {
@@ -38,14 +38,14 @@ impl Cast {
         }
         let topology = Topology::new(&costs, Connectivity::Two, Bounds::DEFAULT);
         let mut trees = Vec::new();
-        let carried = |writer: u8| Tree { writer: [writer; 32], ..tree(&members[0]) };
+        let carried = |writer: u8| GroupTree { writer: [writer; 32], ..tree(&members[0]) };
         for (writer, it) in (100..).zip(&members) {
             let all = [(tree(it), 0), (carried(writer), 1), (carried(99), 2)].into_iter();
             assert!(trees::list(&mut trees, it.id(), all));
         }
         let name = Name::new("group").unwrap();
         let access = Access::default();
-        let gone = vec![Gone { member: MemberId(7), sequence: 9 }];
+        let gone = vec![Former { member: MemberId(7), sequence: 9 }];
         let invited = |key: u8, used_by, is_withdrawn| Invited {
             key: [key; 32],
             made: 1_000,
@@ -61,7 +61,7 @@ impl Cast {
         Body { name, connectivity, access, invitations, members, gone, trees, topology }
     }
 
-    /// The founder's, with these deputies.
+    /// The founder's charter with these deputies.
     fn founded(&self, deputies: &[usize]) -> Charter {
         let first = Charter::found(&self.0[0], self.body()).unwrap();
         self.amend(&first, 0, (1, 1), deputies)
@@ -72,7 +72,7 @@ impl Cast {
     }
 }
 
-fn read(charter: &Charter) -> Result<Charter, ParseError> {
+fn read(charter: &Charter) -> Result<Charter, CharterError> {
     Charter::from_bytes(&charter.to_bytes(), charter.group(), None)
 }
 
@@ -117,7 +117,7 @@ fn the_greatest_charter_is_within_its_bound() {
     let by: Vec<Lister> = members.iter().take(LISTERS_MAX).map(lister).collect();
     let tree = |it: usize| {
         let name = Name::new(&format!("{it:0>40}")).unwrap();
-        let tree = Tree { writer: [3; 32], name, kind: Kind::Collection };
+        let tree = GroupTree { writer: [3; 32], name, kind: Kind::Collection };
         Listed { tree, by: by.clone() }
     };
     let pairs = (0..300_u16).flat_map(|a| (a + 1..300).map(move |b| (a, b))).skip(299);
@@ -129,20 +129,22 @@ fn the_greatest_charter_is_within_its_bound() {
         access: Access { allow: vec![net; 512], deny: vec![net; 512] },
         invitations: (0..INVITATIONS_MAX).map(invited).collect(),
         members,
-        gone: (0..GONE_MAX as u64).map(|it| Gone { member: MemberId(it), sequence: it }).collect(),
+        gone: (0..GONE_MAX as u64)
+            .map(|it| Former { member: MemberId(it), sequence: it })
+            .collect(),
         trees: (0..TREES_MAX).map(tree).collect(),
         topology: Topology::from_links(300, &tree_links, &pairs).unwrap(),
     };
     let first = Charter::found(&founder, body.clone()).unwrap();
     let deputies = &keys[..DEPUTIES_MAX];
     let charter = first.amend(&founder, (1, 1), deputies, body).unwrap();
-    // As if all that may ever lead had.
+    // As if all members that may ever lead had led.
     let longest = charter.to_bytes().len() + (MANDATES_MAX - 1) * (8 * 3 + 32 * 9 + 1 + 64);
     assert!(longest <= CHARTER_BYTES_MAX, "{longest}");
     assert_eq!(read(&charter), Ok(charter));
 }
 
-/// Signed by the program of before: its invitations were for anybody, and had no end.
+/// An older program signed this charter: its invitations were for anybody, and had no end.
 #[test]
 fn a_charter_of_format_3_holds_without_its_invitations() {
     let cast = Cast::new(3);
@@ -157,7 +159,7 @@ fn a_charter_of_format_3_holds_without_its_invitations() {
     expected.members.iter_mut().for_each(|it| it.invitation = None);
     expected.members[1].silent = Some(4);
     assert_eq!(charter.body(), &expected);
-    // What comes after it is of the present form, and follows it.
+    // The next charter has the present format, and follows it.
     let next = cast.amend(&charter, 0, (1, 2), &[1]);
     assert_eq!((next.to_bytes()[0], next.succeeds(&charter)), (4, Ok(())));
     let other = cast.amend(&charter, 1, (2, 0), &[]);
@@ -170,15 +172,15 @@ fn a_charter_of_format_3_holds_without_its_invitations() {
 }
 
 #[test]
-fn what_cannot_be_is_not_signed() {
+fn invalid_charters_are_not_signed() {
     let cast = Cast::new(4);
     let charter = cast.founded(&[1]);
     let body = cast.body();
     let rank = SignError::Rank(MemberId::of(&cast.0[2].public()));
     assert_eq!(charter.amend(&cast.0[2], (2, 0), &[], body.clone()), Err(rank));
     let mut without = cast.body();
-    let place = without.place(MemberId::of(&cast.0[0].public())).unwrap();
-    without.members.remove(place);
+    let position = without.position(MemberId::of(&cast.0[0].public())).unwrap();
+    without.members.remove(position);
     without.topology = Topology::new(&Costs::new(3), Connectivity::Tree, Bounds::DEFAULT);
     let wrong = SignError::Form { members: 3, trees: 9 };
     assert_eq!(charter.amend(&cast.0[0], (1, 2), &[], without), Err(wrong));
@@ -191,21 +193,21 @@ fn what_cannot_be_is_not_signed() {
 }
 
 #[test]
-fn the_last_that_went_are_kept_in_mind() {
+fn the_last_former_members_stay_on_record() {
     let cast = Cast::new(3);
     let mut body = cast.body();
-    let gone = |it: u64| Gone { member: MemberId(it), sequence: it + 1 };
+    let gone = |it: u64| Former { member: MemberId(it), sequence: it + 1 };
     body.gone.clear();
-    body.bury((0..=GONE_MAX as u64).map(gone).collect());
+    body.record_former((0..=GONE_MAX as u64).map(gone).collect());
     assert_eq!((body.gone(MemberId(0)), body.gone(MemberId(1))), (None, Some(2)));
     assert!(Charter::found(&cast.0[0], body.clone()).is_ok());
-    // Nobody is there twice, or is a member.
+    // An id twice, or of a member.
     for wrong in [MemberId(1), body.members[0].id()] {
         let mut body = body.clone();
         body.gone[7].member = wrong;
         assert!(Charter::found(&cast.0[0], body).is_err());
     }
-    // Who comes back is not gone.
+    // A member that comes back is no longer a former one.
     let back = Member::new([9; 32], body.members[0].address.clone(), body.name.clone(), 1);
     body.gone[7].member = back.id();
     body.put(back.clone());
@@ -214,36 +216,36 @@ fn the_last_that_went_are_kept_in_mind() {
 }
 
 #[test]
-fn a_group_is_its_founders() {
+fn a_group_is_bound_to_its_founders_key() {
     let (cast, charter) = (Cast::new(3), Cast::new(3).founded(&[1]));
     assert_eq!(charter.founder(), cast.0[0].public());
     assert_eq!(charter.group(), GroupId::of(&charter.founder(), "group"));
-    // Another that says the same.
+    // Another founder with the same content.
     let mut other = Cast::new(3);
     other.0.swap(0, 1);
     let other = other.founded(&[1]);
-    let foreign = ParseError::Foreign(other.group());
+    let foreign = CharterError::Foreign(other.group());
     assert_eq!(Charter::from_bytes(&other.to_bytes(), charter.group(), None), Err(foreign));
     assert_eq!(other.succeeds(&charter), Err(Refusal::Foreign(other.group())));
 }
 
 /// The founder leads in epoch 1 and 0, 1 and 2 are deputies one after another.
 #[test]
-fn who_follows_whom() {
+fn later_charters_succeed_earlier_ones() {
     let cast = Cast::new(6);
     let known = cast.founded(&[1, 2]);
     let next = cast.amend(&known, 0, (1, 2), &[1, 2]);
     let (one, two) = (cast.amend(&known, 1, (2, 0), &[0, 2]), cast.amend(&known, 2, (2, 9), &[0]));
     let later = cast.amend(&two, 0, (3, 0), &[1, 2]);
-    // In their order, whichever is known.
+    // Each succeeds those before it.
     let order = [&known, &next, &two, &one, &later];
-    for (place, it) in order.iter().enumerate() {
+    for (position, it) in order.iter().enumerate() {
         assert_eq!(read(it).as_ref(), Ok(*it));
         for (other, known) in order.iter().enumerate() {
-            assert_eq!(it.succeeds(known).is_ok(), other < place, "{place} after {other}");
+            assert_eq!(it.succeeds(known).is_ok(), other < position, "{position} after {other}");
         }
     }
-    // Who leads again goes on from its first place.
+    // A leader that leads again resumes at its first place in the chain.
     assert_eq!((later.chain().len(), one.chain().len()), (1, 2));
     let back = cast.amend(&cast.amend(&one, 2, (3, 0), &[1]), 1, (4, 0), &[]);
     assert_eq!((back.chain().len(), back.leader()), (2, one.leader()));
@@ -255,44 +257,48 @@ fn who_follows_whom() {
 const EPOCHS: u64 = super::super::succession::EPOCHS_MAX;
 
 #[test]
-fn a_deputy_that_is_none_any_more_is_not_followed() {
+fn a_former_deputy_is_not_followed() {
     let cast = Cast::new(6);
     let old = cast.founded(&[1, 2]);
     let new = cast.amend(&old, 0, (1, 5), &[2]);
     let usurped = cast.amend(&old, 1, (2, 0), &[3]);
     let refusal = Refusal::Revoked(usurped.leader());
     assert_eq!(usurped.succeeds(&new), Err(refusal));
-    // Nor are deputies of its own.
+    // Nor are deputies that it named.
     let by_friend = cast.amend(&usurped, 3, (3, 0), &[]);
     assert_eq!(by_friend.succeeds(&new), Err(refusal));
-    // Who did not know better follows it, until the leader answers: all follow that, and then nobody the other.
+    // Members that knew no better follow it, until the leader answers. Then all follow the answer, and no
+    // longer the former deputy.
     assert_eq!(usurped.succeeds(&old), Ok(()));
     let answer = cast.amend(&new, 0, (3, 0), &[2]);
     assert_eq!((answer.succeeds(&usurped), answer.succeeds(&new)), (Ok(()), Ok(())));
     let again = cast.amend(&old, 1, (4, 0), &[3]);
     assert_eq!(again.succeeds(&answer), Err(Refusal::Revoked(again.leader())));
-    // One that still is a deputy may have missed what the leader said last.
+    // A present deputy may have missed the leader's last charter.
     let honest = cast.amend(&old, 2, (2, 0), &[0]);
     assert_eq!(honest.succeeds(&new), Ok(()));
 }
 
 #[test]
-fn nobody_takes_part_of_a_charter_for_another() {
+fn parts_of_two_charters_do_not_make_a_third() {
     let cast = Cast::new(4);
     let (one, two) = (cast.founded(&[1]), cast.founded(&[2]));
-    // The mandate of one before the body of the other, and a deputy's in the place of the founder's.
+    // The mandate of one before the body of the other, and a deputy's mandate in place of the founder's.
     let swap = cast.amend(&one, 1, (2, 0), &[]);
     let head = two.to_bytes().len() - one.body.to_bytes().len();
     let mut mixed = two.to_bytes()[..head].to_vec();
     let mut body = one.body.clone();
     body.trees.clear();
     mixed.extend(body.to_bytes());
-    assert!(matches!(Charter::from_bytes(&mixed, one.group(), None), Err(ParseError::Form { .. })));
+    assert!(matches!(
+        Charter::from_bytes(&mixed, one.group(), None),
+        Err(CharterError::Form { .. })
+    ));
     let mut cut = vec![FORMAT, 1];
     swap.chain[1].write(&mut cut);
     cut.extend(swap.body.to_bytes());
     assert!(Charter::from_bytes(&cut, one.group(), None).is_err());
-    // What is known is not checked again, and nothing else.
+    // Only signatures of the known charter are not checked again.
     assert_eq!(Charter::from_bytes(&swap.to_bytes(), one.group(), Some(&one)), Ok(swap));
 }
 
@@ -300,7 +306,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     #[test]
-    fn nobody_believes_a_charter_of_which_a_bit_was_changed(
+    fn a_charter_with_a_changed_bit_is_rejected(
         at: prop::sample::Index, flip in 1..=255_u8, members in 2..9_u8, is_late: bool,
     ) {
         let cast = Cast::new(members);
@@ -317,7 +323,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_order_charters_come_in_all_end_with_one(order in prop::collection::vec(0..6_usize, 24)) {
+    fn all_orders_of_charters_end_with_the_same_one(order in prop::collection::vec(0..6_usize, 24)) {
         let cast = Cast::new(4);
         let first = cast.founded(&[1, 2]);
         let one = cast.amend(&first, 1, (2, 0), &[0, 2]);

@@ -1,18 +1,17 @@
-//! Whose trees a group carries, and who brings them into it.
+//! The tree list of a charter: the trees that a group carries, and the members that list them.
 //!
-//! A tree is listed by its writer, if that is a member, and by members that carry it across from another group. It
-//! stays as long as anybody lists it, and is of the kind that its writer says, or else of the one that was said
-//! first.
+//! A tree is listed by its writer, if that is a member, and by members that carry it over from another group. It stays
+//! as long as any member lists it. Its kind is the one that its writer gives, or else the first one given.
 //!
-//! Each says how far the group is from the writer: 0 says the writer itself, and who carries a tree one more than the
-//! least that others say of it in the group from which it is brought (`carry`), up to [`DISTANCE_MAX`]. So a tree that goes
-//! round a circle of groups, each of which has it from the next, while its writer is in none of them any more,
-//! is said to be farther with each turn, until nobody may list it.
+//! Each entry gives the group's distance from the writer. The writer itself gives 0. A member that carries
+//! the tree gives one more than the least distance in the group from which it carries it (`carry`), at most
+//! [`DISTANCE_MAX`]. So if a tree circulates among groups after its writer has left all of them, its distance
+//! rises with each round, until nobody may list it.
 //!
 //! # Differences from the paper
 //!
-//! A flood-d carries what any of its groups brings. Here the leader knows the writers, so that nobody has to take
-//! in what is not meant for the group.
+//! A flood-d carries everything that any of its groups brings. Here the leader knows the writers, so that
+//! nobody has to accept trees that are not meant for the group.
 //!
 //! Sans-I/O.
 
@@ -23,29 +22,29 @@ use crate::version::{Kind, Name, Namespace};
 
 /// Most trees and collections of a group.
 pub const TREES_MAX: usize = 1_024;
-/// Most members that are noted as those that list a tree: the writer, and those that have it from the least distance.
-/// When one of them goes, another is noted in its place.
+/// Most members on record as listing one tree: its writer, and those at the least distance. When one of them
+/// leaves, another takes its place.
 pub const LISTERS_MAX: usize = 3;
 
 /// A tree or a collection that the group carries.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Tree {
-    /// The key of who alone writes to it.
+pub struct GroupTree {
+    /// Key of its only writer.
     pub writer: [u8; 32],
-    /// Its name among those of its writer.
+    /// Its name among the trees of its writer.
     pub name: Name,
-    /// What it is.
+    /// GroupTree or collection.
     pub kind: Kind,
 }
 
-impl Tree {
-    /// What there are versions of.
+impl GroupTree {
+    /// Returns the namespace of its versions.
     #[must_use]
     pub fn namespace(&self) -> Namespace {
         Namespace { origin: MemberId::of(&self.writer), name: self.name.clone() }
     }
 
-    /// What tells it from the others of a group.
+    /// Returns its key within a group.
     pub(in super::super) fn id(&self) -> (&[u8; 32], &Name) {
         (&self.writer, &self.name)
     }
@@ -65,8 +64,8 @@ impl Tree {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Carried {
     /// The tree.
-    pub tree: Tree,
-    /// How many groups it has come through, from that of its writer on: 1 to [`DISTANCE_MAX`].
+    pub tree: GroupTree,
+    /// Count of groups that it has come through, from its writer's on: 1 to [`DISTANCE_MAX`].
     pub distance: u8,
 }
 
@@ -77,7 +76,7 @@ impl Carried {
     }
 
     pub(in super::super) fn read(from: &mut Reader<'_>) -> Option<Self> {
-        let it = Self { tree: Tree::read(from)?, distance: from.u8()? };
+        let it = Self { tree: GroupTree::read(from)?, distance: from.u8()? };
         it.is_sound().then_some(it)
     }
 
@@ -89,14 +88,14 @@ impl Carried {
 /// A member that lists a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lister {
-    /// Who.
+    /// Its id.
     pub member: MemberId,
-    /// How many groups the tree has come through: 0 if this is its writer.
+    /// Count of groups that the tree has come through: 0 if this is its writer.
     pub distance: u8,
 }
 
-/// Whether trees are in the order of writer and name, and none is there twice.
-pub(in super::super) fn are_in_order<'a>(mut trees: impl Iterator<Item = &'a Tree>) -> bool {
+/// Returns whether trees are in the order of writer and name, each one once.
+pub(in super::super) fn are_in_order<'a>(mut trees: impl Iterator<Item = &'a GroupTree>) -> bool {
     let Some(mut last) = trees.next() else { return true };
     trees.all(|it| std::mem::replace(&mut last, it).id() < it.id())
 }
@@ -116,22 +115,22 @@ pub(in super::super) fn read_kind(from: &mut Reader<'_>) -> Option<Kind> {
     }
 }
 
-/// A tree of a group, and who lists it.
+/// A tree of a group, with the members that list it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// The tree.
-    pub tree: Tree,
+    pub tree: GroupTree,
     /// In the order of their ids; at least one and at most [`LISTERS_MAX`].
     pub by: Vec<Lister>,
 }
 
 impl Listed {
-    /// Writes writer, name, kind, and the places and distances of those that list it.
-    pub(super) fn write(&self, bytes: &mut Vec<u8>, place: impl Fn(MemberId) -> Option<usize>) {
+    /// Writes writer, name, kind, and the positions and distances of the members that list it.
+    pub(super) fn write(&self, bytes: &mut Vec<u8>, position: impl Fn(MemberId) -> Option<usize>) {
         self.tree.write(bytes);
         put_list(bytes, &self.by, |bytes, it| {
-            let place = place(it.member).and_then(|it| u16::try_from(it).ok());
-            bytes.extend(place.unwrap_or(u16::MAX).to_be_bytes());
+            let position = position(it.member).and_then(|it| u16::try_from(it).ok());
+            bytes.extend(position.unwrap_or(u16::MAX).to_be_bytes());
             bytes.push(it.distance);
         });
     }
@@ -140,7 +139,7 @@ impl Listed {
         from: &mut Reader<'_>,
         id: impl Fn(usize) -> Option<MemberId>,
     ) -> Option<Self> {
-        let tree = Tree::read(from)?;
+        let tree = GroupTree::read(from)?;
         let by = from.list(LISTERS_MAX, |from| {
             Some(Lister { member: id(from.u16()?.into())?, distance: from.u8()? })
         })?;
@@ -163,7 +162,7 @@ impl Listed {
         self.by.iter().find(|it| it.member == member)
     }
 
-    /// Whether a member that lists the tree need not say so.
+    /// Returns whether a member that lists the tree need not request it.
     fn is_settled_for(&self, lister: Lister) -> bool {
         match self.lister(lister.member) {
             Some(noted) => noted.distance == lister.distance,
@@ -190,12 +189,12 @@ impl Listed {
     }
 }
 
-/// Has a member list these trees, and how far they are, and no others, as far as there is room, and says whether there
-/// was.
+/// Makes a member list exactly these trees with their distances, as far as there is room. Returns whether
+/// there was room for all.
 pub(in super::super) fn list(
     all: &mut Vec<Listed>,
     member: MemberId,
-    trees: impl Iterator<Item = (Tree, u8)>,
+    trees: impl Iterator<Item = (GroupTree, u8)>,
 ) -> bool {
     keep(all, |it, _| it != member);
     let mut is_room = true;
@@ -210,19 +209,19 @@ pub(in super::super) fn list(
     is_room
 }
 
-/// Leaves of those that list trees the ones that are to stay, and of the trees those that anybody lists.
-pub(in super::super) fn keep(all: &mut Vec<Listed>, stays: impl Fn(MemberId, &Tree) -> bool) {
+/// Keeps the listers for which `stays` holds, and the trees that still have a lister.
+pub(in super::super) fn keep(all: &mut Vec<Listed>, stays: impl Fn(MemberId, &GroupTree) -> bool) {
     all.retain_mut(|Listed { tree, by }| {
         by.retain(|it| stays(it.member, tree));
         !by.is_empty()
     });
 }
 
-/// Whether these trees, and no others, are listed by a member as that far, or need not be.
+/// Returns whether a member lists exactly these trees at these distances, or need not list them.
 pub(in super::super) fn are_settled(
     all: &[Listed],
     member: MemberId,
-    trees: impl Iterator<Item = (Tree, u8)>,
+    trees: impl Iterator<Item = (GroupTree, u8)>,
 ) -> bool {
     let mut count = 0;
     for (tree, distance) in trees {

@@ -1,4 +1,4 @@
-//! What a member says of itself.
+//! A member's own row and its beats.
 //!
 //! Sans-I/O.
 
@@ -6,32 +6,32 @@ use std::sync::Arc;
 
 use net::identity::Identity;
 
-use super::said::{Beat, ROW, Signed, ahead};
+use super::message::{Beat, ROW, Signed, ahead};
 use super::{BEATS_MAX, Mark};
-use crate::estimate::{Entry, Row};
+use crate::estimate::{LinkEstimate, Row};
 use crate::id::{GroupId, MemberId};
 use crate::version::Hash;
 
 const DOMAIN_SEED: &[u8] = b"harvest replicator beats\0";
 
-/// One's own row, with the beats that come after it.
+/// The own row, with the beats that come after it.
 #[derive(Debug)]
-pub(in super::super) struct Own {
+pub(in super::super) struct OwnRow {
     pub(in super::super) row: Row,
     bytes: Arc<[u8]>,
     seed: [u8; 32],
     beats: u16,
 }
 
-impl Own {
+impl OwnRow {
     pub(in super::super) fn sign(
         identity: &Identity,
         group: GroupId,
         sequence: u64,
-        entries: Vec<Entry>,
+        entries: Vec<LinkEstimate>,
     ) -> Self {
         let row = Row { from: MemberId::of(&identity.public()).0, sequence, entries };
-        // Nobody else can make this signature, and there is no other use for it.
+        // Nobody else can make this signature, and it has no other use.
         let text =
             [DOMAIN_SEED, &group.0.to_be_bytes(), sequence.to_be_bytes().as_slice()].concat();
         let seed = Hash::of(&identity.sign_raw(&text)).0;
@@ -51,7 +51,7 @@ impl Own {
         Arc::clone(&self.bytes)
     }
 
-    /// The next beat; none if a row is due.
+    /// Returns the next beat; none if a row is due.
     pub(in super::super) fn beat(&mut self) -> Option<Arc<[u8]>> {
         if self.beats == BEATS_MAX {
             return None;
@@ -66,7 +66,7 @@ impl Own {
         Beat { from: MemberId(self.row.from), sequence, number, value }.to_bytes()
     }
 
-    /// What to send to somebody who is as far as `mark`.
+    /// Returns the messages that a member lacks which is at `mark`.
     pub(in super::super) fn after(&self, mark: Mark) -> impl Iterator<Item = Arc<[u8]>> {
         let row = (mark.0 < self.row.sequence).then(|| self.bytes());
         let beat = (self.beats != 0 && mark < self.mark()).then(|| self.last());

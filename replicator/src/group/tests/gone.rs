@@ -1,9 +1,9 @@
-//! Members that have gone, and what brings them back.
+//! Tests of former members, and of what brings them back.
 
 use super::*;
 
-impl World {
-    /// Has the founder's admin settle whether a member is denied.
+impl TestNet {
+    /// Sets at the founder whether a member is denied.
     fn deny_or_not(&mut self, seed: u8, is_denied: bool) {
         let now = self.now;
         let founder = self.groups.get_mut(&id(1)).unwrap();
@@ -15,7 +15,7 @@ impl World {
         self.run(MINUTE);
     }
 
-    /// What somebody may have kept of all requests of a member, as if it passed them on.
+    /// Delivers all earlier requests of a member again, as if `by` forwarded them.
     fn replay(&mut self, by: u8, of: u8) -> usize {
         let requests = self.joins.iter().filter(|it| it.0 == id(of)).cloned();
         let requests: Vec<(MemberId, Arc<[u8]>)> = requests.collect();
@@ -36,74 +36,74 @@ impl World {
 
 #[test]
 fn an_old_request_brings_nobody_back() {
-    let mut world = World::new(5);
-    world.run(3 * MINUTE);
-    world.kill(id(5));
-    // Somebody has to have a link to the leader.
-    let links = world.links.clone();
+    let mut net = TestNet::new(5);
+    net.run(3 * MINUTE);
+    net.kill(id(5));
+    // That member needs a link to the leader.
+    let links = net.links.clone();
     let by = (2..5).find(|it| links.contains(&(id(1).min(id(*it)), id(1).max(id(*it))))).unwrap();
-    world.deny_or_not(5, true);
-    world.deny_or_not(5, false);
-    let gone = world.charter().body().gone(id(5)).unwrap();
-    assert!(!world.has(5) && gone != 0);
-    assert_ne!(world.replay(by, 5), 0);
-    assert!(!world.has(5), "nothing that it said before counts");
-    // Another leads, and knows it as well.
-    world.kill(id(1));
-    world.run(6 * MINUTE);
-    assert_eq!(world.charter().body().gone(id(5)), Some(gone));
-    // It comes itself, with what it had kept.
-    let kept = world.kept[&id(5)].clone();
-    let back = Group::open(identity(5), settings(5, None), Some(&kept), None, world.now).unwrap();
-    world.groups.insert(id(5), back);
-    world.run(3 * MINUTE);
-    assert!(world.has(5) && world.charter().body().gone.is_empty());
+    net.deny_or_not(5, true);
+    net.deny_or_not(5, false);
+    let gone = net.charter().body().gone(id(5)).unwrap();
+    assert!(!net.has(5) && gone != 0);
+    assert_ne!(net.replay(by, 5), 0);
+    assert!(!net.has(5), "its earlier requests do not count");
+    // A new leader knows it as well.
+    net.kill(id(1));
+    net.run(6 * MINUTE);
+    assert_eq!(net.charter().body().gone(id(5)), Some(gone));
+    // The member comes back itself, with its saved state.
+    let saved = net.saved[&id(5)].clone();
+    let back = Group::open(identity(5), settings(5, None), Some(&saved), None, net.now).unwrap();
+    net.groups.insert(id(5), back);
+    net.run(3 * MINUTE);
+    assert!(net.has(5) && net.charter().body().gone.is_empty());
 }
 
 #[test]
-fn who_is_denied_is_told_and_learns_nothing_else() {
-    let mut world = World::new(5);
-    world.run(3 * MINUTE);
-    assert_eq!(world.refused, []);
-    world.deny_or_not(5, true);
-    world.run(2 * MINUTE);
-    assert!(world.refused.contains(&(id(5), Reason::Denied)));
-    assert!(world.refused.iter().all(|it| it.0 == id(5)));
-    let lists = |by: u8| world.groups[&id(by)].charter().unwrap().body().member(id(5)).is_some();
+fn a_denied_member_is_refused_and_learns_nothing_else() {
+    let mut net = TestNet::new(5);
+    net.run(3 * MINUTE);
+    assert_eq!(net.refused, []);
+    net.deny_or_not(5, true);
+    net.run(2 * MINUTE);
+    assert!(net.refused.contains(&(id(5), Reason::Denied)));
+    assert!(net.refused.iter().all(|it| it.0 == id(5)));
+    let lists = |by: u8| net.groups[&id(by)].charter().unwrap().body().member(id(5)).is_some();
     assert!(!lists(1) && lists(5), "it is not shown the charter without it");
     // It may come back.
-    world.deny_or_not(5, false);
-    world.run(4 * MINUTE);
-    assert!(world.has(5));
+    net.deny_or_not(5, false);
+    net.run(4 * MINUTE);
+    assert!(net.has(5));
 }
 
 #[test]
-fn who_has_gone_and_lost_its_disk_asks_above_what_was_known() {
-    let mut world = World::new(5);
-    world.run(3 * MINUTE);
-    let old = world.kept[&id(4)].clone();
+fn a_former_member_that_has_lost_its_disk_asks_with_a_greater_sequence() {
+    let mut net = TestNet::new(5);
+    net.run(3 * MINUTE);
+    let old = net.saved[&id(4)].clone();
     for _ in 0..3 {
-        let kept = world.kept[&id(4)].clone();
-        world.kill(id(4));
-        let again = Group::open(identity(4), settings(4, None), Some(&kept), None, world.now);
-        world.groups.insert(id(4), again.unwrap());
-        world.run(MINUTE);
+        let saved = net.saved[&id(4)].clone();
+        net.kill(id(4));
+        let again = Group::open(identity(4), settings(4, None), Some(&saved), None, net.now);
+        net.groups.insert(id(4), again.unwrap());
+        net.run(MINUTE);
     }
     for is_disk_lost in [true, false] {
-        world.kill(id(4));
-        world.deny_or_not(4, true);
-        world.deny_or_not(4, false);
-        let gone = world.charter().body().gone(id(4)).unwrap();
-        assert!(2 << 32 < gone && !world.has(4));
-        world.alarms.clear();
-        // It begins at nothing, or with what it was long ago.
-        let invitation = world.groups[&id(1)].invitation(None);
-        let kept = (!is_disk_lost).then_some(old.as_slice());
-        let back = Group::open(identity(4), settings(4, None), kept, invitation, world.now);
-        world.groups.insert(id(4), back.unwrap());
-        world.run(3 * MINUTE);
-        assert!(world.has(4));
-        assert!(gone < world.charter().body().member(id(4)).unwrap().request);
-        assert!(world.alarms.contains(&Alarm::Forgotten));
+        net.kill(id(4));
+        net.deny_or_not(4, true);
+        net.deny_or_not(4, false);
+        let gone = net.charter().body().gone(id(4)).unwrap();
+        assert!(2 << 32 < gone && !net.has(4));
+        net.alarms.clear();
+        // It begins at nothing, or with an old state.
+        let invitation = net.groups[&id(1)].invitation(None);
+        let saved = (!is_disk_lost).then_some(old.as_slice());
+        let back = Group::open(identity(4), settings(4, None), saved, invitation, net.now);
+        net.groups.insert(id(4), back.unwrap());
+        net.run(3 * MINUTE);
+        assert!(net.has(4));
+        assert!(gone < net.charter().body().member(id(4)).unwrap().request);
+        assert!(net.alarms.contains(&Alarm::Forgotten));
     }
 }

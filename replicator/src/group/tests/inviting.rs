@@ -1,4 +1,4 @@
-//! Invitations: who comes by one, and who does not.
+//! Tests of invitations: members that join by one, and members that do not.
 
 use super::*;
 use crate::group::charter::Member;
@@ -13,8 +13,8 @@ fn key(seed: u8) -> [u8; 32] {
     Identity::of(&secret(seed)).unwrap().public()
 }
 
-impl World {
-    /// Has a member's admin make an invitation; the seed stands for its secret.
+impl TestNet {
+    /// Makes an invitation at a member; the seed stands for its secret.
     fn invite(&mut self, by: u8, seed: u8, valid: Duration) -> Result<Invited, InviteError> {
         let now = self.now;
         let made = self.groups.get_mut(&id(by)).unwrap().invite(key(seed), valid, now);
@@ -22,7 +22,7 @@ impl World {
         made
     }
 
-    /// Starts a member with an invitation, as somebody hands it out.
+    /// Starts a member with an invitation.
     fn come(&mut self, member: u8, by: u8, seed: u8) {
         let line = self.groups[&id(by)].invitation(Some(secret(seed)));
         let new = Group::open(identity(member), settings(member, None), None, line, self.now);
@@ -47,53 +47,53 @@ impl World {
 }
 
 #[test]
-fn an_invitation_is_for_one_member_and_the_charter_says_for_whom() {
-    let mut world = World::new(3);
-    world.run(2 * MINUTE);
-    world.invite(1, 7, VALID).unwrap();
-    world.come(7, 1, 7);
-    world.run(MINUTE);
-    assert!(world.has_member(7));
-    let charter = world.charter();
+fn an_invitation_admits_one_member_and_the_charter_names_it() {
+    let mut net = TestNet::new(3);
+    net.run(2 * MINUTE);
+    net.invite(1, 7, VALID).unwrap();
+    net.come(7, 1, 7);
+    net.run(MINUTE);
+    assert!(net.has_member(7));
+    let charter = net.charter();
     assert_eq!(charter.body().member(id(7)).unwrap().invitation, Some(InvitationId::of(&key(7))));
-    assert_eq!(world.invited(7).used_by, Some(id(7)));
-    world.come(8, 1, 7);
-    world.run(MINUTE);
-    assert!(!world.has_member(8));
-    assert_eq!(world.reasons(8), [Reason::Used]);
+    assert_eq!(net.invited(7).used_by, Some(id(7)));
+    net.come(8, 1, 7);
+    net.run(MINUTE);
+    assert!(!net.has_member(8));
+    assert_eq!(net.reasons(8), [Reason::Used]);
     assert!(Reason::Used.to_string().contains("ask for a new one"));
 }
 
 #[test]
-fn of_two_that_come_at_once_one_is_let_in() {
-    let mut world = World::new(2);
-    world.run(2 * MINUTE);
-    world.invite(1, 7, VALID).unwrap();
-    world.come(7, 1, 7);
-    world.come(8, 1, 7);
-    world.run(MINUTE);
-    let came: Vec<u8> = [7, 8].into_iter().filter(|it| world.has_member(*it)).collect();
+fn of_two_simultaneous_requests_by_one_invitation_one_is_granted() {
+    let mut net = TestNet::new(2);
+    net.run(2 * MINUTE);
+    net.invite(1, 7, VALID).unwrap();
+    net.come(7, 1, 7);
+    net.come(8, 1, 7);
+    net.run(MINUTE);
+    let came: Vec<u8> = [7, 8].into_iter().filter(|it| net.has_member(*it)).collect();
     let [came] = came[..] else { panic!("{came:?} came") };
-    assert_eq!((world.reasons(15 - came), world.reasons(came)), (vec![Reason::Used], vec![]));
+    assert_eq!((net.reasons(15 - came), net.reasons(came)), (vec![Reason::Used], vec![]));
 }
 
-/// The answer is lost, and so is all that the member had but its key: it asks once more.
+/// The answer is lost, and so is all the member's data except its key: it asks once more.
 #[test]
-fn who_asks_again_by_its_own_invitation_is_in() {
-    let mut world = World::new(2);
-    world.run(2 * MINUTE);
-    world.invite(1, 7, VALID).unwrap();
-    world.come(7, 1, 7);
-    world.run(MINUTE / 12);
-    world.kill(id(7));
-    world.come(7, 1, 7);
-    world.run(2 * MINUTE);
-    assert!(world.groups[&id(7)].is_member() && world.has_member(7));
-    assert_eq!(world.reasons(7), []);
-    assert_eq!(world.invited(7).used_by, Some(id(7)));
-    // Another charter forgets that it came: it is let in again, since nobody else came by it.
-    let now = world.now;
-    let founder = world.groups.get_mut(&id(1)).unwrap();
+fn a_member_that_asks_again_by_its_own_invitation_is_admitted() {
+    let mut net = TestNet::new(2);
+    net.run(2 * MINUTE);
+    net.invite(1, 7, VALID).unwrap();
+    net.come(7, 1, 7);
+    net.run(MINUTE / 12);
+    net.kill(id(7));
+    net.come(7, 1, 7);
+    net.run(2 * MINUTE);
+    assert!(net.groups[&id(7)].is_member() && net.has_member(7));
+    assert_eq!(net.reasons(7), []);
+    assert_eq!(net.invited(7).used_by, Some(id(7)));
+    // Another charter forgets the member. It is admitted again, since nobody else used its invitation.
+    let now = net.now;
+    let founder = net.groups.get_mut(&id(1)).unwrap();
     let charter = founder.charter.clone().unwrap();
     let mut body = charter.body().clone();
     body.members.retain(|it| it.id() != id(7));
@@ -102,134 +102,134 @@ fn who_asks_again_by_its_own_invitation_is_in() {
     let number = (charter.epoch(), charter.revision() + 1);
     let without = charter.amend(&founder.identity, number, &[], body).unwrap();
     founder.adopt(without, None, now);
-    world.run(2 * MINUTE);
-    assert!(world.has_member(7));
-    assert_eq!(world.invited(7).used_by, Some(id(7)));
+    net.run(2 * MINUTE);
+    assert!(net.has_member(7));
+    assert_eq!(net.invited(7).used_by, Some(id(7)));
 }
 
 #[test]
-fn an_invitation_that_has_ended_or_was_withdrawn_lets_nobody_in() {
-    let mut world = World::new(2);
-    world.run(2 * MINUTE);
-    world.invite(1, 7, MINUTE).unwrap();
-    let withdrawn = world.invite(1, 8, VALID).unwrap().id();
-    let now = world.now;
-    world.groups.get_mut(&id(1)).unwrap().revoke(withdrawn, now).unwrap();
+fn an_invitation_that_has_ended_or_was_withdrawn_admits_nobody() {
+    let mut net = TestNet::new(2);
+    net.run(2 * MINUTE);
+    net.invite(1, 7, MINUTE).unwrap();
+    let withdrawn = net.invite(1, 8, VALID).unwrap().id();
+    let now = net.now;
+    net.groups.get_mut(&id(1)).unwrap().revoke(withdrawn, now).unwrap();
     let unknown = InvitationId(5);
-    let refused = world.groups.get_mut(&id(1)).unwrap().revoke(unknown, now);
+    let refused = net.groups.get_mut(&id(1)).unwrap().revoke(unknown, now);
     assert_eq!(refused, Err(InviteError::Unknown(unknown)));
-    world.run(MINUTE);
+    net.run(MINUTE);
     for member in 7..=9 {
-        world.come(member, 1, member);
+        net.come(member, 1, member);
     }
-    world.run(MINUTE);
-    assert!((7..=9).all(|it| !world.has_member(it)));
-    let reasons = [7, 8, 9].map(|it| world.reasons(it));
+    net.run(MINUTE);
+    assert!((7..=9).all(|it| !net.has_member(it)));
+    let reasons = [7, 8, 9].map(|it| net.reasons(it));
     assert_eq!(reasons, [vec![Reason::Ended], vec![Reason::Withdrawn], vec![Reason::Withdrawn]]);
-    // Whoever a rule lets in needs none.
-    let founder = world.groups.get_mut(&id(1)).unwrap();
+    // A member that a rule admits needs none.
+    let founder = net.groups.get_mut(&id(1)).unwrap();
     let mut settings = founder.settings.clone();
     settings.access.as_mut().unwrap().allow.push(Rule::Member(id(9)));
-    founder.handle_settings(settings, world.now);
-    world.run(6 * MINUTE);
-    let charter = world.charter();
+    founder.handle_settings(settings, net.now);
+    net.run(6 * MINUTE);
+    let charter = net.charter();
     assert_eq!(charter.body().member(id(9)).map(|it| it.invitation), Some(None));
 }
 
 #[test]
-fn a_time_of_day_that_is_set_back_does_not_keep_an_invitation() {
-    let mut world = World::new(2);
-    world.run(2 * MINUTE);
-    let set = |world: &mut World, unix: u64| {
-        let now = world.now;
-        world.groups.get_mut(&id(1)).unwrap().handle_clock(unix, now);
+fn a_clock_that_is_set_back_does_not_prolong_an_invitation() {
+    let mut net = TestNet::new(2);
+    net.run(2 * MINUTE);
+    let set = |net: &mut TestNet, unix: u64| {
+        let now = net.now;
+        net.groups.get_mut(&id(1)).unwrap().handle_clock(unix, now);
     };
-    set(&mut world, 1_000_000);
-    let made = world.invite(1, 7, 2 * MINUTE).unwrap();
+    set(&mut net, 1_000_000);
+    let made = net.invite(1, 7, 2 * MINUTE).unwrap();
     assert_eq!((made.made, made.ends), (1_000_000, 1_000_120));
     for _ in 0..3 {
-        world.run(MINUTE);
-        set(&mut world, 1_000_000);
+        net.run(MINUTE);
+        set(&mut net, 1_000_000);
     }
-    world.come(7, 1, 7);
-    world.run(MINUTE);
-    assert_eq!(world.reasons(7), [Reason::Ended]);
+    net.come(7, 1, 7);
+    net.run(MINUTE);
+    assert_eq!(net.reasons(7), [Reason::Ended]);
 }
 
 #[test]
-fn denying_a_member_withdraws_what_it_came_by_and_closes_its_links() {
-    let mut world = World::new(4);
-    world.run(2 * MINUTE);
-    world.invite(1, 7, VALID).unwrap();
-    world.come(7, 1, 7);
-    world.run(2 * MINUTE);
-    let linked = |world: &World| -> Vec<MemberId> {
+fn denying_a_member_withdraws_its_invitation_and_closes_its_links() {
+    let mut net = TestNet::new(4);
+    net.run(2 * MINUTE);
+    net.invite(1, 7, VALID).unwrap();
+    net.come(7, 1, 7);
+    net.run(2 * MINUTE);
+    let linked = |net: &TestNet| -> Vec<MemberId> {
         let ends = |it: &&(MemberId, MemberId)| it.0 == id(7) || it.1 == id(7);
         let others =
-            world.links.iter().filter(ends).map(|it| if it.0 == id(7) { it.1 } else { it.0 });
+            net.links.iter().filter(ends).map(|it| if it.0 == id(7) { it.1 } else { it.0 });
         others.collect()
     };
-    let neighbors = linked(&world);
-    assert!(2 <= neighbors.len() && world.parted.is_empty());
-    let mut access = world.charter().body().access.clone();
+    let neighbors = linked(&net);
+    assert!(2 <= neighbors.len() && net.parted.is_empty());
+    let mut access = net.charter().body().access.clone();
     access.deny.push(Rule::Member(id(7)));
-    world.settle(1, |it| it.access = Some(access));
-    // As soon as charters may follow one another.
-    world.run(Duration::from_secs(2));
-    let mut parted: Vec<MemberId> = world.parted.iter().map(|it| it.0).collect();
+    net.settle(1, |it| it.access = Some(access));
+    // One pause between charters.
+    net.run(Duration::from_secs(2));
+    let mut parted: Vec<MemberId> = net.parted.iter().map(|it| it.0).collect();
     parted.sort_unstable();
     parted.dedup();
     assert!(neighbors.iter().all(|it| parted.contains(it)), "{parted:?} of {neighbors:?}");
-    assert!(world.parted.iter().all(|it| it.1 == id(7)));
-    world.kill(id(7));
-    assert!(!world.has_member(7) && world.invited(7).is_withdrawn);
-    // What comes later of the group closes no link that it may have for another.
-    let count = world.parted.len();
-    world.come(7, 1, 7);
-    world.run(MINUTE);
-    world.settle(1, |it| it.connectivity = Some(Connectivity::Three));
-    world.run(MINUTE);
-    assert_eq!((world.parted.len(), world.has_member(7)), (count, false));
-    world.kill(id(7));
-    // Under another key it is nobody that was invited.
-    world.come(8, 1, 7);
-    world.run(MINUTE);
-    assert!(!world.has_member(8));
-    assert_eq!(world.reasons(8), [Reason::Used]);
-    // And by a new one it comes.
-    world.invite(1, 9, VALID).unwrap();
-    world.come(9, 1, 9);
-    world.run(MINUTE);
-    assert!(world.has_member(9));
+    assert!(net.parted.iter().all(|it| it.1 == id(7)));
+    net.kill(id(7));
+    assert!(!net.has_member(7) && net.invited(7).is_withdrawn);
+    // Later charters close no link that it may have for another group.
+    let count = net.parted.len();
+    net.come(7, 1, 7);
+    net.run(MINUTE);
+    net.settle(1, |it| it.connectivity = Some(Connectivity::Three));
+    net.run(MINUTE);
+    assert_eq!((net.parted.len(), net.has_member(7)), (count, false));
+    net.kill(id(7));
+    // Under another key it is not invited.
+    net.come(8, 1, 7);
+    net.run(MINUTE);
+    assert!(!net.has_member(8));
+    assert_eq!(net.reasons(8), [Reason::Used]);
+    // A new invitation admits it.
+    net.invite(1, 9, VALID).unwrap();
+    net.come(9, 1, 9);
+    net.run(MINUTE);
+    assert!(net.has_member(9));
 }
 
 #[test]
-fn who_takes_over_knows_which_invitations_are_open_and_used() {
-    let mut world = World::new(4);
-    world.run(3 * MINUTE);
+fn a_new_leader_knows_which_invitations_are_open_and_used() {
+    let mut net = TestNet::new(4);
+    net.run(3 * MINUTE);
     for seed in [7, 8] {
-        world.invite(1, seed, VALID).unwrap();
+        net.invite(1, seed, VALID).unwrap();
     }
-    world.come(7, 1, 7);
-    world.run(2 * MINUTE);
+    net.come(7, 1, 7);
+    net.run(2 * MINUTE);
     let elsewhere = InviteError::Elsewhere(id(1));
-    let deputy = MemberId::of(&world.charter().deputies()[0]);
+    let deputy = MemberId::of(&net.charter().deputies()[0]);
     let seed = (2..=7).find(|it| id(*it) == deputy).unwrap();
-    assert_eq!(world.invite(seed, 9, VALID), Err(elsewhere));
-    world.kill(id(1));
-    world.run(4 * MINUTE);
-    assert_eq!(world.charter().leader(), deputy);
-    world.come(8, seed, 8);
-    world.come(9, seed, 7);
-    world.run(MINUTE);
-    assert!(world.has_member(8) && !world.has_member(9));
-    assert_eq!((world.reasons(8), world.reasons(9)), (vec![], vec![Reason::Used]));
-    world.invite(seed, 10, VALID).unwrap();
-    world.come(10, seed, 10);
-    world.run(MINUTE);
-    assert!(world.has_member(10));
+    assert_eq!(net.invite(seed, 9, VALID), Err(elsewhere));
+    net.kill(id(1));
+    net.run(4 * MINUTE);
+    assert_eq!(net.charter().leader(), deputy);
+    net.come(8, seed, 8);
+    net.come(9, seed, 7);
+    net.run(MINUTE);
+    assert!(net.has_member(8) && !net.has_member(9));
+    assert_eq!((net.reasons(8), net.reasons(9)), (vec![], vec![Reason::Used]));
+    net.invite(seed, 10, VALID).unwrap();
+    net.come(10, seed, 10);
+    net.run(MINUTE);
+    assert!(net.has_member(10));
     let came: Vec<u8> = (7..=10)
-        .filter(|it| world.charter().body().member(id(*it)).is_some_and(is_invited))
+        .filter(|it| net.charter().body().member(id(*it)).is_some_and(is_invited))
         .collect();
     assert_eq!(came, [7, 8, 10]);
 }
@@ -239,16 +239,16 @@ fn is_invited(member: &Member) -> bool {
 }
 
 #[test]
-fn of_too_many_invitations_those_go_that_are_not_open() {
-    let mut world = World::new(1);
-    world.run(MINUTE);
+fn of_too_many_invitations_closed_ones_are_dropped() {
+    let mut net = TestNet::new(1);
+    net.run(MINUTE);
     let long = |seed: u16| {
         let mut secret = [3; 32];
         secret[..2].copy_from_slice(&seed.to_be_bytes());
         Identity::of(&secret).unwrap().public()
     };
-    let now = world.now;
-    let founder = world.groups.get_mut(&id(1)).unwrap();
+    let now = net.now;
+    let founder = net.groups.get_mut(&id(1)).unwrap();
     let count = u16::try_from(INVITATIONS_MAX).unwrap();
     for seed in 0..count {
         founder.invite(long(seed), VALID, now).unwrap();
@@ -265,45 +265,45 @@ fn of_too_many_invitations_those_go_that_are_not_open() {
 
 const TICK: Duration = Duration::from_millis(500);
 
-/// It is granted between two charters, and denied before the second.
+/// It is granted after one charter, and denied before the next.
 #[test]
-fn an_invitation_is_not_used_by_who_was_denied_before_it_was_in() {
-    let mut world = World::new(2);
-    world.run(2 * MINUTE);
-    world.invite(1, 7, VALID).unwrap();
-    world.settle(1, |it| it.connectivity = Some(Connectivity::Three));
-    world.run(TICK);
-    world.come(8, 1, 7);
+fn an_invitation_is_not_used_up_by_a_member_denied_before_its_entry() {
+    let mut net = TestNet::new(2);
+    net.run(2 * MINUTE);
+    net.invite(1, 7, VALID).unwrap();
+    net.settle(1, |it| it.connectivity = Some(Connectivity::Three));
+    net.run(TICK);
+    net.come(8, 1, 7);
     let is_granted =
-        |world: &World| world.groups[&id(1)].lead.has_granted(world.invited(7).id(), id(1));
+        |net: &TestNet| net.groups[&id(1)].lead.has_granted(net.invited(7).id(), id(1));
     for _ in 0..3 {
-        world.run(TICK);
+        net.run(TICK);
     }
-    assert!(is_granted(&world) && !world.has_member(8));
-    world.settle(1, |it| it.access.as_mut().unwrap().deny.push(Rule::Member(id(8))));
-    world.run(MINUTE);
-    assert!(!is_granted(&world) && !world.has_member(8));
-    world.come(9, 1, 7);
-    world.run(MINUTE);
-    assert!(world.has_member(9));
-    assert_eq!(world.reasons(9), []);
+    assert!(is_granted(&net) && !net.has_member(8));
+    net.settle(1, |it| it.access.as_mut().unwrap().deny.push(Rule::Member(id(8))));
+    net.run(MINUTE);
+    assert!(!is_granted(&net) && !net.has_member(8));
+    net.come(9, 1, 7);
+    net.run(MINUTE);
+    assert!(net.has_member(9));
+    assert_eq!(net.reasons(9), []);
 }
 
-/// It is a member without an invitation, and asks for another address just before it is denied.
+/// A member without an invitation asks for another address just before it is denied.
 #[test]
-fn who_was_denied_is_not_let_in_by_what_it_asked_before() {
-    let mut world = World::new(3);
-    world.run(2 * MINUTE);
-    world.settle(1, |it| it.access.as_mut().unwrap().allow.clear());
-    world.run(TICK);
-    world.settle(3, |it| it.address = Address::new("elsewhere:4000").unwrap());
-    world.run(TICK);
-    world.settle(1, |it| it.access.as_mut().unwrap().deny.push(Rule::Member(id(3))));
-    world.run(TICK);
-    world.kill(id(3));
-    world.run(MINUTE);
-    assert!(!world.has_member(3));
-    world.settle(1, |it| it.access.as_mut().unwrap().deny.clear());
-    world.run(MINUTE);
-    assert!(!world.has_member(3));
+fn a_denied_member_is_not_admitted_by_its_earlier_request() {
+    let mut net = TestNet::new(3);
+    net.run(2 * MINUTE);
+    net.settle(1, |it| it.access.as_mut().unwrap().allow.clear());
+    net.run(TICK);
+    net.settle(3, |it| it.address = Address::new("elsewhere:4000").unwrap());
+    net.run(TICK);
+    net.settle(1, |it| it.access.as_mut().unwrap().deny.push(Rule::Member(id(3))));
+    net.run(TICK);
+    net.kill(id(3));
+    net.run(MINUTE);
+    assert!(!net.has_member(3));
+    net.settle(1, |it| it.access.as_mut().unwrap().deny.clear());
+    net.run(MINUTE);
+    assert!(!net.has_member(3));
 }

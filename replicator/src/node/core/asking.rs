@@ -1,13 +1,13 @@
-//! Answers what a member is asked from outside.
+//! Commands from outside, and their answers.
 
 use std::sync::Arc;
 
 use super::super::ask::Ask;
+use super::super::directories::link_replicas;
 use super::super::job::Job;
-use super::super::places::link_replicas;
 use super::super::verifying::Verifying;
 use super::Core;
-use crate::config::{Config, Entry};
+use crate::config::{Config, GroupEntry};
 use crate::error::Error;
 use crate::id::GroupId;
 
@@ -15,7 +15,7 @@ impl Core {
     pub(super) fn handle_ask(&mut self, ask: Ask) {
         let now = self.now();
         self.groups.set_clocks(now);
-        // Whoever has gone away needs no answer.
+        // A caller that has gone away needs no answer.
         match ask {
             Ask::Status(reply) => drop(reply.send(Box::new(self.status()))),
             Ask::Publish { tree, accepts_loss, reply } => {
@@ -48,10 +48,10 @@ impl Core {
     fn reload(&mut self, config: Arc<Config>) -> Result<(), Error> {
         let before = &self.own.config;
         let key = self.own.key();
-        // A new invitation to a group is no other group.
+        // A new invitation to a group does not change the group.
         let entries = |it: &Config| -> Vec<(GroupId, bool)> {
             let all = it.groups.iter().map(|it| &it.entry);
-            all.map(|it| (it.group(&key), matches!(it, Entry::Found(_)))).collect()
+            all.map(|it| (it.group(&key), matches!(it, GroupEntry::Found(_)))).collect()
         };
         let fixed: Vec<&'static str> = [
             ("listen", before.listen != config.listen),
@@ -60,7 +60,7 @@ impl Core {
         ]
         .into_iter()
         .filter_map(|(name, differs)| differs.then_some(name))
-        // Where feeds are served is said by a name of its own.
+        // The address of the feeds is `feed_listen`.
         .chain(before.daemon.differences(&config.daemon).into_iter().filter(|it| *it != "listen"))
         .collect();
         if !fixed.is_empty() {

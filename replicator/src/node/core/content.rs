@@ -1,4 +1,4 @@
-//! Does what the machine of the content wants done: on links and, by jobs, on disk.
+//! Actions of the content's machine: on links and, by jobs, on disk.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::super::feeds::Renewed;
 use super::super::job::Job;
 use super::super::links::Read;
-use super::super::space::{Outcome, Said};
+use super::super::space::{Outcome, SpaceEvent};
 use super::super::spaces::Removing;
 use super::Core;
 use crate::link::frame::Reason;
@@ -41,7 +41,7 @@ impl Core {
     }
 
     fn handle_notice(&mut self, notice: &Notice, now: Duration) {
-        let said = match notice {
+        let text = match notice {
             Notice::Contradiction(of) => format!(
                 "{of}: its writer has signed two versions of one number; nothing more of that epoch is taken"
             ),
@@ -49,7 +49,7 @@ impl Core {
                 "{of}: others know version {number}, which is not here; the next one is of a later epoch"
             ),
             Notice::Refused(member, why) => {
-                format!("what {member} said of a version was refused: {why}")
+                format!("a version announced by {member} was refused: {why}")
             }
             Notice::Faulty(member, fault) => {
                 format!("{member}: {fault}; others are asked for a while")
@@ -58,7 +58,7 @@ impl Core {
                 format!("{of}: nobody has all of version {number}; it is tried again")
             }
         };
-        self.notes.add(said, now);
+        self.notes.add(text, now);
     }
 
     fn begin_fetch(&mut self, version: &Version, now: Duration) {
@@ -70,53 +70,53 @@ impl Core {
     }
 
     pub(super) fn handle_outcome(&mut self, of: &Namespace, outcome: Outcome, now: Duration) {
-        let Some((number, said, missing)) = self.spaces.handle_outcome(of, outcome) else { return };
-        match said {
-            Said::Wanted(chunks) => {
+        let Some((number, news, missing)) = self.spaces.handle_outcome(of, outcome) else { return };
+        match news {
+            SpaceEvent::Wanted(chunks) => {
                 if let Some(missing) = missing {
                     self.replica.set_missing(of, missing);
                 }
                 self.replica.want(of, &chunks, now);
             }
-            Said::Whole => {
-                let is_told = self.replica.progress(of).is_some_and(|it| it.is_whole);
+            SpaceEvent::Whole => {
+                let was_whole = self.replica.progress(of).is_some_and(|it| it.is_whole);
                 self.replica.handle_whole(of, number, now);
-                if is_told {
+                if was_whole {
                     self.spaces.switch(of);
                 }
             }
-            Said::Switched => {
+            SpaceEvent::Switched => {
                 self.spaces.handle_switched(of);
                 self.replica.handle_switched(of, number, now);
                 self.handle_new(of);
             }
-            Said::Failed(error) => {
+            SpaceEvent::Failed(error) => {
                 self.fail(of, number, &error.to_string(), error.failure(), now);
             }
         }
     }
 
-    /// Readers see another version: what was before may go, and feeds tell of it.
+    /// Follows a new version: removes old generations and renews the feed.
     pub(super) fn handle_new(&mut self, of: &Namespace) {
         self.remove_old(self.spaces.removing(of));
         self.renew_feed(of);
     }
 
-    /// A version cannot be taken, now or at all.
+    /// Reports that a version cannot be taken, now or at all.
     fn fail(&mut self, of: &Namespace, number: Number, why: &str, failure: Failure, now: Duration) {
         self.notes.add(format!("{of} {number}: {why}"), now);
         self.spaces.set_failure(of, format!("{number}: {why}"));
         self.replica.handle_failed(of, number, failure, now);
     }
 
-    /// Removes generations that nobody needs any more.
+    /// Starts the removal of generations that are no longer needed.
     pub(super) fn remove_old(&mut self, old: impl IntoIterator<Item = Removing>) {
         for removing in old {
             self.jobs.start(Job::Remove(removing));
         }
     }
 
-    /// Has the feed of a collection say what readers of its directory see now.
+    /// Makes the feed of a collection serve what readers of its directory see now.
     pub(super) fn renew_feed(&mut self, of: &Namespace) {
         let renewing = self.spaces.store(of).and_then(|it| self.feeding.renew(of, it));
         if let Some(renewing) = renewing {
@@ -135,7 +135,7 @@ impl Core {
         }
     }
 
-    /// Has what is damaged fetched again.
+    /// Starts the repair of damaged trees and collections.
     pub(super) fn heal(&mut self, now: Duration) {
         for of in self.spaces.damaged() {
             if of.origin == self.own.me && self.sources.following.publish_again(&of, now) {
@@ -149,7 +149,7 @@ impl Core {
         }
     }
 
-    /// Has jobs do what is to be done on disk.
+    /// Starts jobs for the work on disk.
     pub(super) fn start_jobs(&mut self) {
         for (of, work) in self.spaces.poll_work() {
             self.jobs.start(Job::Space(of, Box::new(work)));

@@ -1,4 +1,4 @@
-//! Does what the machines of the groups want done.
+//! Actions of the groups' machines.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ impl Core {
         let own = &self.own;
         let name = || own.group_name(id);
         match action {
-            Action::Persist(bytes) => match self.own.kept.put_group(id, &bytes) {
-                Ok(()) => self.groups.handle_kept(id, &bytes, &self.own, &mut self.notes),
+            Action::Persist(bytes) => match self.own.files.put_group(id, &bytes) {
+                Ok(()) => self.groups.handle_saved(id, &bytes, &self.own, &mut self.notes),
                 Err(error) => {
-                    self.notes.add(format!("what is known of a group is not kept: {error}"), now);
+                    self.notes.add(format!("the state of a group cannot be saved: {error}"), now);
                 }
             },
             Action::Send { to, message } => {
@@ -34,16 +34,16 @@ impl Core {
             }
             Action::Measure { member, probe } => self.measure(id, member, probe, now),
             Action::NewCharter => self.handle_charter(id, now),
-            Action::Part(member) => {
+            Action::CloseLink(member) => {
                 if !self.groups.is_member(member) && self.links.close(member, Reason::Denied) {
-                    let said = format!("group {} denies {member}: its link is closed", name());
-                    self.notes.add(said, now);
+                    let text = format!("group {} denies {member}: its link is closed", name());
+                    self.notes.add(text, now);
                 }
             }
             Action::Admitted => self.notes.add(format!("in group {}", name()), now),
             Action::Refused(reason) => {
-                let said = format!("group {} does not let this member in: {reason}", name());
-                self.notes.add(said, now);
+                let text = format!("group {} does not let this member in: {reason}", name());
+                self.notes.add(text, now);
             }
             Action::Alarm(alarm) => {
                 self.notes.add(format!("group {}: {alarm}", name()), now);
@@ -54,7 +54,7 @@ impl Core {
         }
     }
 
-    /// Takes over what a charter says: who may come in, with whom to have links, and what is replicated.
+    /// Applies a new charter: allowed keys, wanted links, replicated trees.
     fn handle_charter(&mut self, id: GroupId, now: Duration) {
         match self.groups.neighborhood(id) {
             Some(neighborhood) => self.replica.set_group(id, neighborhood, now),
@@ -67,7 +67,7 @@ impl Core {
         self.groups.carry(&self.own, now);
     }
 
-    /// Begins with those who are members now, and ends with those who are none any more.
+    /// Starts with new members, and stops with former ones.
     fn meet(&mut self, now: Duration) {
         for (member, is_member) in self.links.set_members(|it| self.groups.is_member(it)) {
             if is_member {
@@ -78,7 +78,7 @@ impl Core {
         }
     }
 
-    /// Takes in what was known before the start of namespaces that a group lists now.
+    /// Restores the versions, known before the start, of namespaces that a group lists now.
     fn restore(&mut self, now: Duration) {
         let (writers, flood) = (self.groups.writers(), self.replica.flood());
         let due =

@@ -1,4 +1,4 @@
-//! What comes of links, and of the calls that measure them.
+//! Events of links, and the calls that measure them.
 
 use std::time::Duration;
 
@@ -55,9 +55,9 @@ impl Core {
             }
             Event::Refused { address, key, reason } => {
                 let member = MemberId::of(&key);
-                // It comes from another port each time.
+                // The port differs each time.
                 let at = address.ip();
-                let what = format!("{member} at {at} was not let in: {}", reason.text());
+                let what = format!("{member} at {at} was refused: {}", reason.text());
                 self.notes.add(what, self.now());
             }
         }
@@ -101,10 +101,10 @@ impl Core {
                 }
                 self.replica.handle_message(member, message, now);
             }
-            // Who asks to join has nothing else to say.
+            // A member that asks to join may send nothing else.
             Ok(_) => {}
             Err(error) => {
-                self.notes.add(format!("{member} sent what is no message: {error}"), now);
+                self.notes.add(format!("{member} sent an invalid message: {error}"), now);
                 link.close(Reason::Malformed);
             }
         }
@@ -123,7 +123,7 @@ impl Core {
         self.measure_on(member, next, now);
     }
 
-    /// Goes on with measuring a member.
+    /// Does the next step of measuring a member.
     fn measure_on(&mut self, member: MemberId, next: Option<Next>, now: Duration) {
         match next {
             None => {}

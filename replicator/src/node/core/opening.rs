@@ -1,4 +1,4 @@
-//! How a member begins: with what is on its disk.
+//! Opening of a member from its data directory.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,13 +8,13 @@ use net::shutdown::Shutdown;
 use tokio::sync::mpsc;
 
 use super::super::ask::Asks;
+use super::super::directories::{close_data, link_replicas};
 use super::super::feeds::Feeding;
 use super::super::groups::Groups;
 use super::super::job::Jobs;
 use super::super::links::Links;
 use super::super::measuring::Measuring;
 use super::super::own::Own;
-use super::super::places::{close_data, link_replicas};
 use super::super::sources::Sources;
 use super::super::spaces::Spaces;
 use super::Core;
@@ -24,11 +24,11 @@ use crate::link::{Caller, Command};
 use crate::replica::Replica;
 
 impl Core {
-    /// Opens everything that is stored, or makes it; feeds are asked by `client`. Blocks.
+    /// Opens all stored data, or creates it; feeds are pulled with `client`. Blocks.
     ///
     /// # Errors
     ///
-    /// A folder cannot be used or is in use, or a group cannot be gone on with; the message says what to do.
+    /// A folder cannot be used or is in use, or a group cannot be resumed; the message tells what to do.
     pub(crate) fn open(
         config: Config,
         caller: Arc<Caller>,

@@ -1,26 +1,26 @@
-//! How what is this member's own becomes a version that others have.
+//! Publishing: from this member's own trees and logs to versions that others have.
 
 use std::time::Duration;
 
 use super::super::job::Job;
-use super::super::publishing::{Answer, Committed, Drafted, Drafting, Judged, Reply, Source};
-use super::super::sources::Due;
+use super::super::publishing::{Answer, Committed, Drafted, Drafting, Judged, OwnSource, Reply};
+use super::super::sources::SourceTask;
 use super::Core;
 use crate::replica::PublishError;
 use crate::version::Name;
 
 impl Core {
-    /// Does what is due for what this member publishes.
-    pub(super) fn publish_due(&mut self, due: impl IntoIterator<Item = Due>, now: Duration) {
+    /// Does the due tasks of publishing.
+    pub(super) fn publish_due(&mut self, due: impl IntoIterator<Item = SourceTask>, now: Duration) {
         for due in due {
             match due {
-                Due::Start(job) => self.jobs.start(job),
-                Due::Publish(source, reply) => self.publish(source, reply, now),
+                SourceTask::Start(job) => self.jobs.start(job),
+                SourceTask::Publish(source, reply) => self.publish(source, reply, now),
             }
         }
     }
 
-    fn publish(&mut self, source: Source, reply: Reply, now: Duration) {
+    fn publish(&mut self, source: OwnSource, reply: Reply, now: Duration) {
         let of = self.own.namespace(&source.name);
         match self.spaces.open_one(&of, source.kind, &self.own, &mut self.notes) {
             Ok(store) => {
@@ -61,7 +61,7 @@ impl Core {
         self.spaces.handle_switched(of);
         match self.replica.publish(&version, now) {
             Ok(()) => {}
-            // It goes out when a group has the tree.
+            // It is flooded once a group lists the tree.
             Err(PublishError::Unlisted) => answer.is_listed = false,
             Err(error @ PublishError::Old(_)) => {
                 return self.answer(&of.name, reply, Err(error.to_string()), now);

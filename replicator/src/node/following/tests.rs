@@ -13,8 +13,8 @@ fn a_log_that_cannot_be_folded_is_named_once_and_tried_again_later() {
     let at = Duration::from_secs;
     let mut followed = Followed::new(config, at(0));
     let full = || Err("no room".to_owned());
-    let said = followed.handle_fold(full(), at(10));
-    assert_eq!(said.as_deref(), Some("the log cannot be folded: no room"));
+    let problem = followed.handle_fold(full(), at(10));
+    assert_eq!(problem.as_deref(), Some("the log cannot be folded: no room"));
     assert_eq!(followed.handle_fold(full(), at(20)), None);
     let due = |it: &Followed| it.unfolded.as_ref().map(|it| (it.at, it.due));
     assert_eq!(due(&followed), Some((at(20), at(22))));

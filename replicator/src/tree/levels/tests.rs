@@ -28,7 +28,7 @@ fn chunks(pieces: &[Piece]) -> Chunks {
     pieces.iter().map(|it| (it.hash, it.bytes.clone())).collect()
 }
 
-/// Takes what is wanted, of each window what `pick` says; returns the stream and how many slots there were.
+/// Reads a stream, choosing the next chunk of each window by `pick`. Returns the stream and the most slots held.
 fn walk(
     root: &Hash,
     chunks: &Chunks,
@@ -57,7 +57,7 @@ fn level(root: &[u8]) -> u8 {
 }
 
 #[test]
-fn a_stream_is_as_many_levels_as_it_needs() {
+fn longer_streams_have_more_levels() {
     for (bytes, levels) in [(0, 0), (4096, 0), (4097, 1), (500_000, 1), (3_000_000, 2)] {
         let stream = noise(bytes, 1);
         let (root, pieces) = build(&stream, 5000);
@@ -73,7 +73,7 @@ fn a_stream_is_as_many_levels_as_it_needs() {
     }
 }
 
-/// A manifest of so many files; `changed` has other content.
+/// Writes a manifest of this many files; the file `changed` has other content.
 fn manifest(files: usize, changed: Option<usize>) -> Vec<u8> {
     let (mut encoder, mut out) = (Encoder::default(), Vec::new());
     for n in 0..files {
@@ -89,7 +89,7 @@ fn manifest(files: usize, changed: Option<usize>) -> Vec<u8> {
 }
 
 #[test]
-fn a_change_of_one_file_in_100_000_changes_a_chunk_or_two_of_each_level() {
+fn a_change_of_one_file_in_100_000_changes_two_chunks_of_each_level_at_most() {
     let (_, old) = build(&manifest(100_000, None), 1 << 20);
     let old = chunks(&old);
     for changed in [0, 12_345, 99_999] {
@@ -110,7 +110,7 @@ fn a_change_of_one_file_in_100_000_changes_a_chunk_or_two_of_each_level() {
 }
 
 #[test]
-fn what_is_held_is_bounded_whatever_the_order() {
+fn slots_are_bounded_in_any_order_of_chunks() {
     let stream = noise(12_000_000, 3);
     let (root, pieces) = build(&stream, 1 << 20);
     let (_, most) = walk(&root, &chunks(&pieces), |all| all.saturating_sub(1)).unwrap();
@@ -134,7 +134,7 @@ fn check_root(bytes: &[u8], expected: Option<WalkError>) {
 }
 
 #[test]
-fn a_root_that_lies_is_refused() {
+fn an_invalid_root_is_refused() {
     check_root(&root(1, 9, &[record(4, 4), record(5, 5)]), None);
     check_root(&root(8, 1 << 30, &[record(9, 1 << 30)]), None);
     let form = Some(WalkError::Form);
@@ -163,7 +163,7 @@ fn a_root_that_lies_is_refused() {
 }
 
 #[test]
-fn a_node_that_is_not_what_was_said_of_it_is_refused() {
+fn a_node_that_does_not_match_its_record_is_refused() {
     let mut node = Vec::new();
     record(4, 4).put(&mut node);
     for (bytes, stream_bytes, is_good) in [(44, 4, true), (44, 5, false), (43, 4, false)] {
@@ -171,13 +171,13 @@ fn a_node_that_is_not_what_was_said_of_it_is_refused() {
         let root = root(2, stream_bytes, &[Record { hash, bytes, stream_bytes }]);
         let mut walk = Walk::new(Kind::Tree, &Hash::of(&root), &root).unwrap();
         let taken = walk.take(&hash, &node);
-        assert_eq!(taken, if is_good { Ok(Some(Part::Node)) } else { Err(WalkError::Node(hash)) });
+        assert_eq!(taken, if is_good { Ok(Some(Role::Node)) } else { Err(WalkError::Node(hash)) });
     }
 }
 
 proptest! {
     #[test]
-    fn what_was_cut_comes_back(bytes in 0usize..300_000, seed in 0u64..9, piece in 1usize..9000, pick in any::<usize>()) {
+    fn a_stream_is_read_as_it_was_cut(bytes in 0usize..300_000, seed in 0u64..9, piece in 1usize..9000, pick in any::<usize>()) {
         let stream = noise(bytes, seed);
         let (root, pieces) = build(&stream, piece);
         prop_assert_eq!(root, build(&stream, usize::MAX).0);

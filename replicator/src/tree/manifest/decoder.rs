@@ -1,4 +1,4 @@
-//! Reads a manifest.
+//! The decoder of manifests.
 //!
 //! Sans-I/O.
 
@@ -12,21 +12,21 @@ use super::{
 use crate::version::Hash;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum Stage {
     #[default]
     Start,
     Entries,
     Ended,
 }
 
-/// Reads a manifest: takes what an [`Encoder`](super::Encoder) writes, and nothing else.
+/// Reads exactly the manifests that an [`Encoder`](super::Encoder) writes.
 #[derive(Debug, Default)]
 pub struct Decoder {
     pub(super) buffer: Vec<u8>,
     done: usize,
     offset: u64,
     pub(super) rules: Rules,
-    state: State,
+    state: Stage,
 }
 
 impl Decoder {
@@ -37,23 +37,23 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Of what is read; known once the first piece has come, or the end.
+    /// Returns the format; known once the first item has come, or the end.
     #[must_use]
     pub fn format(&self) -> Format {
         self.rules.format
     }
 
-    /// Where the next piece begins, in bytes from the start of the stream.
+    /// Returns the position of the next item, in bytes from the start of the stream.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the next piece, or none until more is fed, and at the end.
+    /// Returns the next item, or `None` until more is fed, and at the end.
     ///
     /// # Errors
     ///
-    /// The stream is no manifest: nothing of it is to be believed.
+    /// The stream is not a manifest: use no item of it.
     pub fn next_item(&mut self) -> Result<Option<Item>, ParseError> {
         loop {
             let rest = self.buffer.get(self.done..).unwrap_or_default();
@@ -78,72 +78,72 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// It ends before the manifest does.
+    /// The stream ends before the manifest.
     pub fn finish(mut self) -> Result<Totals, ParseError> {
         let (offset, state) = (self.offset, self.state);
-        let has_rest = self.next_item()?.is_some() || self.state != State::Ended;
-        if has_rest || state != State::Ended {
+        let has_rest = self.next_item()?.is_some() || self.state != Stage::Ended;
+        if has_rest || state != Stage::Ended {
             return Err(ParseError { offset, fault: Fault::Truncated });
         }
         Ok(self.rules.totals)
     }
 }
 
-/// The format of these first bytes of a sound manifest.
+/// Reads the format from the first bytes of a sound manifest.
 pub(in super::super) fn format_of(bytes: &[u8]) -> Option<Format> {
     Input { rest: bytes }.format().ok()?
 }
 
-/// Reads the path of the entry that these bytes of a sound manifest begin with.
+/// Reads the path of the first entry in these bytes of a sound manifest.
 pub(in super::super) fn first_path(bytes: &[u8]) -> Option<EntryPath> {
     let mut input = Input { rest: bytes };
     let [_tag] = input.array()?;
     EntryPath::new(input.text().ok()??).ok()
 }
 
-/// Reads the chunk of a file that these bytes of a sound manifest begin with.
+/// Reads the first chunk of a file in these bytes of a sound manifest.
 pub(in super::super) fn first_extent(bytes: &[u8]) -> Option<Extent> {
     Input { rest: bytes }.extent()
 }
 
 enum Taken {
     Item(Item),
-    /// A mark that stands for itself.
+    /// The format or the end mark.
     Mark,
     /// More bytes are needed; nothing has changed.
     Short,
 }
 
-fn take(input: &mut Input<'_>, rules: &mut Rules, state: &mut State) -> Result<Taken, Fault> {
+fn take(input: &mut Input<'_>, rules: &mut Rules, state: &mut Stage) -> Result<Taken, Fault> {
     match state {
-        State::Start => {
+        Stage::Start => {
             let Some(format) = input.format()? else { return Ok(Taken::Short) };
             rules.format = format;
-            *state = State::Entries;
+            *state = Stage::Entries;
             Ok(Taken::Mark)
         }
-        State::Entries if rules.left != 0 => {
+        Stage::Entries if rules.left != 0 => {
             let Some(extent) = input.extent() else { return Ok(Taken::Short) };
             rules.extent(extent)?;
             Ok(Taken::Item(Item::Extent(extent)))
         }
-        State::Entries => {
+        Stage::Entries => {
             let Some([tag]) = input.array() else { return Ok(Taken::Short) };
             if tag == END {
-                let Some(said) = input.totals() else { return Ok(Taken::Short) };
-                *state = State::Ended;
-                return if said == rules.end()? { Ok(Taken::Mark) } else { Err(Fault::Totals) };
+                let Some(sums) = input.totals() else { return Ok(Taken::Short) };
+                *state = Stage::Ended;
+                return if sums == rules.end()? { Ok(Taken::Mark) } else { Err(Fault::Totals) };
             }
             let Some(entry) = input.entry(tag, rules.format)? else { return Ok(Taken::Short) };
             rules.entry(&entry)?;
             Ok(Taken::Item(Item::Entry(entry)))
         }
-        State::Ended if input.rest.is_empty() => Ok(Taken::Short),
-        State::Ended => Err(Fault::Trailing),
+        Stage::Ended if input.rest.is_empty() => Ok(Taken::Short),
+        Stage::Ended => Err(Fault::Trailing),
     }
 }
 
-/// What is left to read. Where a method returns none, more bytes are needed.
+/// The bytes left to read. A method returns `None` if it needs more bytes.
 struct Input<'a> {
     rest: &'a [u8],
 }
@@ -192,7 +192,7 @@ impl<'a> Input<'a> {
         let mode = match tag {
             PLAIN if is_one => Mode::PLAIN,
             DIRECTORY | EXECUTABLE if is_one => Mode::EXECUTABLE,
-            // It has none.
+            // Links have no mode.
             LINK => Mode::EXECUTABLE,
             _ => {
                 let Some(mode) = self.mode()? else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Writes a manifest.
+//! The encoder of manifests.
 //!
 //! Sans-I/O.
 
@@ -8,7 +8,7 @@ use super::{
     DIRECTORY, END, EXECUTABLE, Entry, EntryKind, Fault, Format, LINK, PLAIN, Rules, Totals,
 };
 
-/// Writes a manifest, behind what is in the `out` of each call. What is refused leaves it as it was.
+/// Writes a manifest, appending to `out` in each call. A refused item changes nothing.
 #[derive(Debug, Default)]
 pub struct Encoder {
     rules: Rules,
@@ -23,7 +23,7 @@ impl Encoder {
         Self { rules, has_begun: false }
     }
 
-    /// Of what it writes.
+    /// Returns the format.
     #[must_use]
     pub fn format(&self) -> Format {
         self.rules.format
@@ -48,11 +48,11 @@ impl Encoder {
         }
     }
 
-    /// Writes an entry; chunks of a file are to follow.
+    /// Writes an entry; after a file write its chunks.
     ///
     /// # Errors
     ///
-    /// It cannot stand here: leave it out, or give up.
+    /// The entry cannot follow here: leave it out, or give up.
     pub fn entry(&mut self, entry: &Entry, out: &mut Vec<u8>) -> Result<(), Fault> {
         self.rules.entry(entry)?;
         self.begin(out);
@@ -81,7 +81,7 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// It cannot be one of it.
+    /// Its length does not fit the file.
     pub fn extent(&mut self, extent: Extent, out: &mut Vec<u8>) -> Result<(), Fault> {
         self.rules.extent(extent)?;
         out.extend(extent.bytes.to_le_bytes());
@@ -105,7 +105,7 @@ impl Encoder {
 }
 
 fn put_text(text: &str, out: &mut Vec<u8>) {
-    // Paths and targets have been checked to be shorter.
+    // Paths and targets are shorter: the rules have checked them.
     out.extend(u16::try_from(text.len()).unwrap_or(u16::MAX).to_le_bytes());
     out.extend(text.as_bytes());
 }

@@ -25,7 +25,7 @@ fn extent(bytes: u32) -> Extent {
     Extent { bytes, hash: Hash::of(&bytes.to_le_bytes()) }
 }
 
-/// What a manifest of format 2 has of what anybody may see, with the mode of its own folder.
+/// Format 2 with a top folder that everybody may read.
 const TWO: Format = Format::Two(Mode::EXECUTABLE);
 
 fn mode(bits: u16) -> Mode {
@@ -77,7 +77,7 @@ fn sample() -> Vec<Item> {
 }
 
 #[test]
-fn a_manifest_has_the_bytes_that_its_page_says() {
+fn a_manifest_of_format_1_has_the_documented_bytes() {
     let (bytes, totals) = encode(&sample()).unwrap();
     assert_eq!(totals, Totals { entries: 4, bytes: 70_000 });
     let mut expected = vec![1, 1, 3, 0];
@@ -100,7 +100,7 @@ fn a_manifest_has_the_bytes_that_its_page_says() {
 }
 
 #[test]
-fn what_fuzzing_begins_with_is_a_manifest_of_each_format() {
+fn the_fuzzing_seeds_are_manifests_of_each_format() {
     let seeds: [(&[u8], Format); 2] = [
         (include_bytes!("../../../../fuzz/seeds/replicator_manifest/manifest"), Format::One),
         (
@@ -119,7 +119,7 @@ fn check_refused(items: &[Entry], expected: &Fault) {
 }
 
 #[test]
-fn what_cannot_stand_in_a_manifest_is_not_written() {
+fn invalid_items_are_not_written() {
     let clash = Clash::Order(path("a"), path("b"));
     check_refused(&[directory("b"), directory("a")], &Fault::Clash(clash));
     let clash = Clash::Below(path("a/b"), path("a"));
@@ -149,7 +149,7 @@ fn what_cannot_stand_in_a_manifest_is_not_written() {
 }
 
 #[test]
-fn a_manifest_of_format_2_has_the_bytes_that_its_page_says() {
+fn a_manifest_of_format_2_has_the_documented_bytes() {
     let items = [
         Item::Entry(Entry { kind: EntryKind::Directory { mode: mode(0o500) }, ..directory("a") }),
         Item::Entry(Entry {
@@ -189,7 +189,7 @@ fn a_manifest_of_format_2_has_the_bytes_that_its_page_says() {
 }
 
 #[test]
-fn each_format_has_the_modes_and_folders_that_it_can_have() {
+fn modes_and_folders_depend_on_the_format() {
     let private = EntryKind::File { mode: mode(0o400), bytes: 0, modified: 0 };
     let private = Item::Entry(Entry { path: path("a"), kind: private });
     let folder = Item::Entry(directory("a"));
@@ -202,7 +202,7 @@ fn each_format_has_the_modes_and_folders_that_it_can_have() {
     assert!(encode(std::slice::from_ref(&below)).is_ok());
     let clash = Clash::Unlisted(path("a/b"));
     assert_eq!(encode_as(TWO, &[below]), Err(Fault::Clash(clash)));
-    // Nobody may write, and nothing runs as somebody else.
+    // Write and set-user bits are refused.
     check_bytes(&[2, 0o200, 0], 0, &Fault::Mode(0o200));
     check_bytes(&[2, 0, 8], 0, &Fault::Mode(0o4000));
     check_bytes(&[2, 0x6d, 1, 3, 1, 0, b'a', 2, 0], 3, &Fault::Mode(2));
@@ -212,7 +212,7 @@ fn each_format_has_the_modes_and_folders_that_it_can_have() {
 }
 
 #[test]
-fn what_is_refused_leaves_an_encoder_as_it_was() {
+fn a_refused_item_does_not_change_the_encoder() {
     let mut encoder = Encoder::default();
     let mut out = Vec::new();
     encoder.entry(&directory("b"), &mut out).unwrap();
@@ -235,7 +235,7 @@ fn check_bytes(bytes: &[u8], offset: u64, fault: &Fault) {
 }
 
 #[test]
-fn bytes_that_are_no_manifest_are_refused_where_they_go_wrong() {
+fn invalid_bytes_are_refused_at_their_position() {
     let (good, _) = encode(&sample()).unwrap();
     check_bytes(&[], 0, &Fault::Truncated);
     check_bytes(&[3], 0, &Fault::Format(3));
@@ -255,7 +255,7 @@ fn bytes_that_are_no_manifest_are_refused_where_they_go_wrong() {
     }
 }
 
-/// Entries with chunks, in order, that can stand together.
+/// Valid entries with chunks, in order.
 fn items() -> impl Strategy<Value = Vec<Item>> {
     let kind = (0u8..5, 0u64..200_000, MODIFIED);
     let paths = prop::collection::btree_map("[a-eX-Zé]{1,3}(/[a-e!]{1,2}){0,3}", kind, 0..20);
@@ -287,7 +287,7 @@ fn items() -> impl Strategy<Value = Vec<Item>> {
     })
 }
 
-/// The same in format 2: with the folders above them, and modes.
+/// Returns the same entries for format 2: with all folders, and modes.
 fn with_folders(items: Vec<Item>, modes: u16) -> Vec<Item> {
     let mut open: Vec<String> = Vec::new();
     let mut all = Vec::new();
@@ -315,7 +315,7 @@ fn with_folders(items: Vec<Item>, modes: u16) -> Vec<Item> {
 
 proptest! {
     #[test]
-    fn what_was_written_in_format_2_is_read(
+    fn manifests_of_format_2_are_read_as_they_were_written(
         items in items(), modes in 0u16..0o1000, piece in 1usize..5000
     ) {
         let (format, items) = (Format::Two(Mode::of(modes.into())), with_folders(items, modes));
@@ -324,14 +324,14 @@ proptest! {
     }
 
     #[test]
-    fn what_was_written_is_read(items in items(), piece in 1usize..5000) {
+    fn manifests_are_read_as_they_were_written(items in items(), piece in 1usize..5000) {
         let (bytes, totals) = encode(&items).unwrap();
         prop_assert_eq!(decode(&bytes, piece), Ok((items, totals)));
     }
 
-    /// Canonical: whatever is taken is what would be written.
+    /// The form is canonical.
     #[test]
-    fn whatever_is_read_is_what_would_be_written(
+    fn every_readable_manifest_is_written_again_with_the_same_bytes(
         items in items(), at in any::<prop::sample::Index>(), with in any::<u8>(), piece in 1usize..5000,
         has_modes: bool
     ) {
@@ -350,16 +350,16 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_refused_the_same_in_any_pieces(bytes in prop::collection::vec(0u8..6, 0..200), piece in 1usize..50) {
+    fn noise_gives_the_same_result_in_any_pieces(bytes in prop::collection::vec(0u8..6, 0..200), piece in 1usize..50) {
         let bytes = [&[1], bytes.as_slice()].concat();
         prop_assert_eq!(decode(&bytes, piece), decode(&bytes, bytes.len()));
     }
 }
 
-/// As many entries as `HARVEST_TREE_ENTRIES` says (default 20,000), and a file of `HARVEST_TREE_FILE_GB`
-/// gigabytes (default 1): neither end holds more than a piece, and the names of one directory.
+/// Neither end holds more than an item and the names of one directory. The manifest has `HARVEST_TREE_ENTRIES`
+/// entries (default 20,000), and a file of `HARVEST_TREE_FILE_GB` gigabytes (default 1).
 #[test]
-fn manifests_of_any_size_go_through_both_ends_in_bounded_memory() {
+fn manifests_of_any_size_are_written_and_read_in_bounded_memory() {
     let number = |name: &str| std::env::var(name).ok().and_then(|it| it.parse::<u64>().ok());
     let entries = number("HARVEST_TREE_ENTRIES").unwrap_or(20_000);
     let large = number("HARVEST_TREE_FILE_GB").unwrap_or(1) << 30;

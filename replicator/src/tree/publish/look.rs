@@ -1,7 +1,7 @@
-//! A look at a directory that was published before: whether all of it is as it was.
+//! A look at a published directory, to see whether it is unchanged.
 //!
-//! It makes nothing, so that to look at a tree of millions of files, as a watch does over and over, costs no more than
-//! the walk over them.
+//! It builds nothing. So a look at a tree of millions of files, which a watch repeats often, costs no more than the
+//! walk.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use super::super::error::Error;
-use super::super::fetch::Former;
+use super::super::fetch::FormerEntries;
 use super::super::generation::Generation;
 use super::super::listing::Listed;
 use super::super::manifest::{EntryKind, Format};
@@ -17,29 +17,28 @@ use super::super::mode::Mode;
 use super::super::path::EntryPath;
 use super::super::store::Store;
 use super::format_for;
-use super::source::{Found, Names, Source, Stamp};
+use super::source::{Folder, FsEntry, Names, Stamp};
 
-/// A generation, and what is known of the files that it was made of. It is asked in order.
+/// The files of a generation with the stamps of their sources. Lookups come in the order of paths.
 #[derive(Debug)]
-pub(super) struct Known {
-    former: Former,
+pub(super) struct PublishedFiles {
+    former: FormerEntries,
     stamps: File,
-    /// In which the files are to be listed.
+    /// The format of the next manifest.
     format: Format,
 }
 
-impl Known {
+impl PublishedFiles {
     pub(super) fn new(generation: Arc<Generation>, format: Format) -> Option<Self> {
         let stamps = generation.stamps()?;
-        Some(Self { former: Former::new(generation), stamps, format })
+        Some(Self { former: FormerEntries::new(generation), stamps, format })
     }
 
     pub(super) fn generation(&self) -> &Arc<Generation> {
         self.former.generation()
     }
 
-    /// Finds a file that has not been changed since the generation was made, neither where it came from nor in the
-    /// generation.
+    /// Finds a file that is unchanged since the generation was made, both at its source and in the generation.
     pub(super) fn file(&mut self, path: &EntryPath, stamp: &Stamp) -> Option<&Listed> {
         let generation = self.former.generation().clone();
         let (listed, ordinal) = self.former.find(path)?;
@@ -62,68 +61,67 @@ impl Known {
     }
 }
 
-/// The mode that a manifest of this format has of a file.
+/// Returns the mode of a file in a manifest of this format.
 pub(super) fn listed_mode(format: Format, found: Mode) -> Mode {
     if format == Format::One { found.in_format_1() } else { found }
 }
 
-/// Whether the directory has just what the present generation has of it, as far as that can be said without reading
-/// files.
+/// Returns whether the directory equals the present generation, judged without reading files.
 ///
 /// # Errors
 ///
 /// [`Error::Stopped`].
-pub(super) fn is_same(store: &Store, top: &Source) -> Result<bool, Error> {
+pub(super) fn is_same(store: &Store, top: &Folder) -> Result<bool, Error> {
     let Some(current) = store.current().filter(|_| store.damaged().is_empty()) else {
         return Ok(false);
     };
     let entries = current.meta().totals.entries;
-    // What was published without modes is published once more with them.
+    // A tree published without modes is published once more with them.
     let format = format_for(store.kind(), top);
     let Some(format) = format.ok().filter(|it| *it == current.format()) else {
         return Ok(false);
     };
-    let Some(known) = Known::new(current, format) else { return Ok(false) };
-    let mut look = Look { store, known, entries: 0 };
+    let Some(published) = PublishedFiles::new(current, format) else { return Ok(false) };
+    let mut look = Look { store, published, entries: 0 };
     match look.directory(top, None) {
         Ok(()) => Ok(look.entries == entries),
-        Err(Ended::Differs) => Ok(false),
-        Err(Ended::Stopped(error)) => Err(error),
+        Err(LookError::Differs) => Ok(false),
+        Err(LookError::Stopped(error)) => Err(error),
     }
 }
 
 struct Look<'a> {
     store: &'a Store,
-    known: Known,
-    /// That are as they were.
+    published: PublishedFiles,
+    /// Number of unchanged entries.
     entries: u64,
 }
 
-/// Why there is no more to look at.
-enum Ended {
-    /// Something is not as it was, or cannot be replicated: whoever makes a version of it says what.
+/// The reason why a look ends early.
+enum LookError {
+    /// An entry has changed, or cannot be replicated; building a version reports it.
     Differs,
     Stopped(Error),
 }
 
-impl From<io::Error> for Ended {
+impl From<io::Error> for LookError {
     fn from(_: io::Error) -> Self {
         Self::Differs
     }
 }
 
 impl Look<'_> {
-    /// Looks at all that is in a directory.
-    fn directory(&mut self, dir: &Source, path: Option<&EntryPath>) -> Result<(), Ended> {
-        let Names::All(names) = dir.names()? else { return Err(Ended::Differs) };
+    /// Looks at all entries of a directory.
+    fn directory(&mut self, dir: &Folder, path: Option<&EntryPath>) -> Result<(), LookError> {
+        let Names::All(names) = dir.names()? else { return Err(LookError::Differs) };
         for name in names {
-            self.store.go_on().map_err(Ended::Stopped)?;
+            self.store.check_stop().map_err(LookError::Stopped)?;
             let Some(found) = dir.find(&name)? else { continue };
-            let text = name.to_str().map_err(|_unsaid| Ended::Differs)?;
-            let path = EntryPath::child(path, text).map_err(|_unsaid| Ended::Differs)?;
+            let text = name.to_str().map_err(|_unsaid| LookError::Differs)?;
+            let path = EntryPath::child(path, text).map_err(|_unsaid| LookError::Differs)?;
             let is_same = match found {
-                Found::Directory(mode) => {
-                    let is_listed = self.known.is_listed(&path, &EntryKind::Directory { mode });
+                FsEntry::Directory(mode) => {
+                    let is_listed = self.published.is_listed(&path, &EntryKind::Directory { mode });
                     if is_listed {
                         self.entries += 1;
                         self.directory(&dir.open_directory(&name)?, Some(&path))?;
@@ -131,14 +129,14 @@ impl Look<'_> {
                     }
                     false
                 }
-                Found::Link(target) => target.to_str().is_ok_and(|it| {
-                    self.known.is_listed(&path, &EntryKind::Link { target: it.into() })
+                FsEntry::Link(target) => target.to_str().is_ok_and(|it| {
+                    self.published.is_listed(&path, &EntryKind::Link { target: it.into() })
                 }),
-                Found::File(stamp) => self.known.file(&path, &stamp).is_some(),
-                Found::Other(_) => false,
+                FsEntry::File(stamp) => self.published.file(&path, &stamp).is_some(),
+                FsEntry::Other(_) => false,
             };
             if !is_same {
-                return Err(Ended::Differs);
+                return Err(LookError::Differs);
             }
             self.entries += 1;
         }

@@ -1,4 +1,4 @@
-//! The directory that is published: everything in it is opened by its name in what is open already.
+//! Access to the directory to publish: each entry is opened by its name in an open directory.
 
 use std::ffi::{CStr, CString};
 use std::fs::{File, Metadata};
@@ -16,24 +16,24 @@ use super::super::order::SIBLINGS_MAX;
 /// Bytes of a [`Stamp`].
 const STAMP_BYTES: usize = 7 * 8 + 1;
 
-/// Why something is not listed.
-pub(super) enum Stop {
-    /// It is not there any more.
+/// The reason why an entry is not listed.
+pub(super) enum Unlisted {
+    /// It is gone meanwhile.
     Gone,
-    /// It cannot be.
+    /// It cannot be replicated.
     Problem(String),
-    /// Nothing more can be.
+    /// The whole walk failed.
     Error(Error),
 }
 
-impl From<Error> for Stop {
+impl From<Error> for Unlisted {
     fn from(error: Error) -> Self {
         Self::Error(error)
     }
 }
 
-/// What the system says of something in the directory is a problem of that alone.
-impl From<io::Error> for Stop {
+/// An error of the system about an entry is a problem of that entry alone.
+impl From<io::Error> for Unlisted {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => Self::Gone,
@@ -42,21 +42,21 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// By what a file is known to be as it was.
+/// The stamp of a file: its attributes that change with its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
     inode: u64,
     pub(super) bytes: u64,
     pub(super) mode: Mode,
-    /// Seconds since 1970, and nanoseconds.
+    /// Change of the content: seconds since 1970, and nanoseconds.
     pub(super) modified: (i64, i64),
-    /// The same, of the last change of the file or of what is known of it.
+    /// Change of the content or the attributes, in the same form.
     pub(super) changed: (i64, i64),
 }
 
 impl Stamp {
-    /// The record of a file that is to be read again.
+    /// The record of a file to read again.
     pub(super) const UNKNOWN: [u8; STAMP_BYTES] = [0; STAMP_BYTES];
 
     pub(super) fn of(found: &Metadata) -> Self {
@@ -70,7 +70,7 @@ impl Stamp {
         }
     }
 
-    /// Whether this was changed so many nanoseconds before the other.
+    /// Returns whether this was changed more than `nanos` nanoseconds before the other.
     pub(super) fn is_before(&self, other: &Self, nanos: i64) -> bool {
         let time =
             |(seconds, nanos): (i64, i64)| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
@@ -81,7 +81,7 @@ impl Stamp {
         let ((modified, modified_nanos), (changed, changed_nanos)) = (self.modified, self.changed);
         let times = [modified, modified_nanos, changed, changed_nanos].map(i64::cast_unsigned);
         let numbers = [self.device, self.inode, self.bytes].into_iter().chain(times);
-        // Whether it may be run is enough: with any other change of its mode the last time is another.
+        // The executable bit is enough: any change of the mode also changes the last time.
         let is_executable = self.mode.bits() & 0o111 != 0;
         let all = numbers.flat_map(u64::to_le_bytes).chain([u8::from(is_executable)]);
         let mut bytes = Self::UNKNOWN;
@@ -90,13 +90,13 @@ impl Stamp {
     }
 }
 
-/// What there is under a name.
-pub(super) enum Found {
+/// An entry of the directory.
+pub(super) enum FsEntry {
     Directory(Mode),
-    /// What it leads to.
+    /// A symbolic link with its target.
     Link(CString),
     File(Stamp),
-    /// What it is.
+    /// Another kind, described.
     Other(&'static str),
 }
 
@@ -108,16 +108,15 @@ pub(super) enum Names {
     TooMany,
 }
 
-/// An open directory.
-pub(super) struct Source(OwnedFd);
+pub(super) struct Folder(OwnedFd);
 
-/// Opens the directory that is published.
-pub(super) fn open_top(path: &Path) -> io::Result<Source> {
+/// Opens the directory to publish.
+pub(super) fn open_top(path: &Path) -> io::Result<Folder> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(Source(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?))
+    Ok(Folder(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?))
 }
 
-impl Source {
+impl Folder {
     pub(super) fn mode(&self) -> io::Result<Mode> {
         Ok(Mode::of(rustix::fs::fstat(&self.0)?.st_mode))
     }
@@ -138,16 +137,16 @@ impl Source {
         Ok(Names::All(names))
     }
 
-    /// Looks at what has this name; none if nothing has.
-    pub(super) fn find(&self, name: &CStr) -> io::Result<Option<Found>> {
+    /// Looks at the entry with this name; `None` if it is gone.
+    pub(super) fn find(&self, name: &CStr) -> io::Result<Option<FsEntry>> {
         let found = match statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(rustix::io::Errno::NOENT) => return Ok(None),
             found => found?,
         };
         Ok(Some(match FileType::from_raw_mode(found.st_mode) {
-            FileType::Directory => Found::Directory(Mode::of(found.st_mode)),
-            FileType::Symlink => Found::Link(readlinkat(&self.0, name, Vec::new())?),
-            FileType::RegularFile => Found::File(Stamp {
+            FileType::Directory => FsEntry::Directory(Mode::of(found.st_mode)),
+            FileType::Symlink => FsEntry::Link(readlinkat(&self.0, name, Vec::new())?),
+            FileType::RegularFile => FsEntry::File(Stamp {
                 device: found.st_dev,
                 inode: found.st_ino,
                 bytes: u64::try_from(found.st_size).unwrap_or(0),
@@ -155,10 +154,10 @@ impl Source {
                 modified: (found.st_mtime, nanos(found.st_mtime_nsec)),
                 changed: (found.st_ctime, nanos(found.st_ctime_nsec)),
             }),
-            FileType::Fifo => Found::Other("a pipe"),
-            FileType::Socket => Found::Other("a socket"),
-            FileType::CharacterDevice | FileType::BlockDevice => Found::Other("a device"),
-            FileType::Unknown => Found::Other("what is no file"),
+            FileType::Fifo => FsEntry::Other("a pipe"),
+            FileType::Socket => FsEntry::Other("a socket"),
+            FileType::CharacterDevice | FileType::BlockDevice => FsEntry::Other("a device"),
+            FileType::Unknown => FsEntry::Other("an entry of unknown type"),
         }))
     }
 
@@ -167,8 +166,8 @@ impl Source {
         Ok(Self(openat(&self.0, name, flags, rustix::fs::Mode::empty())?))
     }
 
-    /// Opens a file; what else may have come in its place is not waited for.
-    pub(super) fn open_file(&self, name: &CStr) -> Result<(File, Stamp), Stop> {
+    /// Opens a file, without waiting for a pipe that may have replaced it.
+    pub(super) fn open_file(&self, name: &CStr) -> Result<(File, Stamp), Unlisted> {
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = File::from(
@@ -176,7 +175,7 @@ impl Source {
         );
         let found = file.metadata()?;
         if !found.is_file() {
-            return Err(Stop::Problem("it is no file any more".to_owned()));
+            return Err(Unlisted::Problem("it is not a file any more".to_owned()));
         }
         Ok((file, Stamp::of(&found)))
     }

@@ -1,4 +1,4 @@
-//! The chunks of a file while it is read: only when it has been read unchanged are they known to be its.
+//! The spool: the chunks of a file while it is read, used only if the file did not change meanwhile.
 
 use std::os::unix::fs::FileExt as _;
 
@@ -8,7 +8,7 @@ use super::super::manifest::{EXTENT_BYTES, first_extent};
 use super::super::output::Output;
 use crate::version::Hash;
 
-/// What is held in memory, in chunks: those of a file of about a gigabyte.
+/// Most chunks held in memory: those of a file of about a gigabyte.
 const HELD_MAX: usize = 1 << 16;
 
 /// Chunks in order, the first in memory and the others on disk.
@@ -18,7 +18,7 @@ pub(super) struct Spool {
     rest: Output,
     hasher: blake3::Hasher,
     next: usize,
-    /// Where the next of the others is.
+    /// Position of the next chunk on disk.
     next_at: u64,
 }
 
@@ -48,12 +48,12 @@ impl Spool {
         written.and_then(|()| self.rest.write(&extent.hash.0)).map_err(Error::io(self.rest.path()))
     }
 
-    /// Of what was pushed.
+    /// Returns the digest of all chunks.
     pub(super) fn digest(&self) -> Hash {
         Hash(*self.hasher.finalize().as_bytes())
     }
 
-    /// Lets all be read.
+    /// Flushes the chunks on disk, so that all can be read.
     pub(super) fn finish(&mut self) -> Result<(), Error> {
         self.rest.flush().map_err(Error::io(self.rest.path()))
     }

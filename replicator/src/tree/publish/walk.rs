@@ -1,4 +1,4 @@
-//! The walk over a directory that is published: what it finds goes into the manifest and the generation.
+//! The walk over the directory to publish: its entries go into the manifest and the generation.
 
 use std::ffi::{CStr, OsStr};
 use std::fs::{self, File};
@@ -19,30 +19,30 @@ use super::super::output::Output;
 use super::super::path::EntryPath;
 use super::super::problems::Problems;
 use super::super::store::Store;
-use super::look::{Known, listed_mode};
-use super::source::{Found, Names, Source, Stamp, Stop};
+use super::look::{PublishedFiles, listed_mode};
+use super::source::{Folder, FsEntry, Names, Stamp, Unlisted};
 use super::spool::Spool;
 use super::{Content, Draft, LOSS_ENTRIES_MIN, Publishing, READS_MAX};
 
-/// The clocks of file systems move on after so many nanoseconds at the latest; most of them after four million.
+/// Longest tick of file systems' clocks, in nanoseconds; most have ticks of four million.
 const TICK_NANOS: i64 = 20_000_000;
-/// What is read at once, in bytes.
+/// Size of the read buffer, in bytes.
 const READ_BYTES: usize = 256 << 10;
-/// Of a hundred entries, so many have to be there still.
+/// Percent of the entries that have to remain.
 const KEPT_PERCENT: u64 = 70;
 
-/// What a walk has come to.
-pub(super) struct Maker<'a> {
+/// The walk, and the draft that it makes.
+pub(super) struct DraftMaker<'a> {
     store: &'a Arc<Store>,
     building: Building,
     directory: &'a Path,
     publishing: Publishing,
-    known: Option<Known>,
-    /// A file that was changed at or after this second is not to be trusted the next time.
+    published: Option<PublishedFiles>,
+    /// Files changed in this second or later are read again the next time.
     trusted_before: i64,
     encoder: Encoder,
     levels: Builder,
-    /// Of the manifest, what has not been handed on.
+    /// Bytes of the manifest that were not passed on yet.
     out: Vec<u8>,
     /// Bytes of the manifest, those in `out` included.
     position: u64,
@@ -52,14 +52,14 @@ pub(super) struct Maker<'a> {
     problems: Problems,
 }
 
-/// What is known of a file once it has been read.
+/// A file that was read and copied.
 struct ReadFile {
     out: Output,
     bytes: u64,
     stamp: Stamp,
 }
 
-impl<'a> Maker<'a> {
+impl<'a> DraftMaker<'a> {
     pub(super) fn new(
         store: &'a Arc<Store>,
         mut building: Building,
@@ -71,7 +71,7 @@ impl<'a> Maker<'a> {
         let lease = building.dir().join(LEASE);
         let began = fs::metadata(&lease).map_err(Error::io(&lease))?.mtime();
         Ok(Self {
-            known: store.current().and_then(|it| Known::new(it, format)),
+            published: store.current().and_then(|it| PublishedFiles::new(it, format)),
             trusted_before: began - trusted_after,
             encoder: Encoder::new(format),
             levels: Builder::new(store.kind()),
@@ -88,7 +88,7 @@ impl<'a> Maker<'a> {
         })
     }
 
-    pub(super) fn make(mut self, top: &Source) -> Result<Draft, Error> {
+    pub(super) fn make(mut self, top: &Folder) -> Result<Draft, Error> {
         self.directory(top, None)?;
         if self.is_refused() {
             return Err(Error::Problems(self.problems));
@@ -112,7 +112,7 @@ impl<'a> Maker<'a> {
         Ok(Draft { store: store.clone(), content, root, totals, left_out })
     }
 
-    /// Whether nothing will come of it, so that the rest is only looked through for more problems.
+    /// Returns whether the draft will be refused, so that the rest is only searched for more problems.
     fn is_refused(&self) -> bool {
         !self.publishing.leaves_out && self.problems.count != 0
     }
@@ -129,8 +129,8 @@ impl<'a> Maker<'a> {
         self.problems.add(path, reason.to_string());
     }
 
-    /// Adds all that is in a directory.
-    fn directory(&mut self, dir: &Source, path: Option<&EntryPath>) -> Result<(), Error> {
+    /// Adds all entries of a directory.
+    fn directory(&mut self, dir: &Folder, path: Option<&EntryPath>) -> Result<(), Error> {
         let names = match dir.names() {
             Ok(Names::All(names)) => names,
             Ok(Names::TooMany) => {
@@ -143,54 +143,59 @@ impl<'a> Maker<'a> {
             }
         };
         for name in names {
-            self.store.go_on()?;
-            match self.name(dir, path, &name) {
-                Ok(()) | Err(Stop::Gone) => {}
-                Err(Stop::Problem(reason)) => self.problem(path, name.as_bytes(), reason),
-                Err(Stop::Error(error)) => return Err(error),
+            self.store.check_stop()?;
+            match self.add_entry(dir, path, &name) {
+                Ok(()) | Err(Unlisted::Gone) => {}
+                Err(Unlisted::Problem(reason)) => self.problem(path, name.as_bytes(), reason),
+                Err(Unlisted::Error(error)) => return Err(error),
             }
         }
         Ok(())
     }
 
-    /// Adds what has this name.
-    fn name(&mut self, dir: &Source, above: Option<&EntryPath>, name: &CStr) -> Result<(), Stop> {
-        // What is gone since the names were read is none.
+    /// Adds the entry with this name.
+    fn add_entry(
+        &mut self,
+        dir: &Folder,
+        above: Option<&EntryPath>,
+        name: &CStr,
+    ) -> Result<(), Unlisted> {
+        // An entry that is gone meanwhile is skipped.
         let Some(found) = dir.find(name)? else { return Ok(()) };
         let text = name
             .to_str()
-            .map_err(|_unsaid| Stop::Problem("the name is not UTF-8: rename it".to_owned()))?;
-        let path = EntryPath::child(above, text).map_err(|it| Stop::Problem(it.to_string()))?;
+            .map_err(|_unsaid| Unlisted::Problem("the name is not UTF-8: rename it".to_owned()))?;
+        let path = EntryPath::child(above, text).map_err(|it| Unlisted::Problem(it.to_string()))?;
         match found {
-            Found::Directory(mode) => {
+            FsEntry::Directory(mode) => {
                 let below = dir.open_directory(name)?;
                 match self.folder(&path, mode) {
-                    // There may be more that is wrong below it.
-                    Err(Stop::Problem(reason)) if !self.publishing.leaves_out => {
+                    // There may be more problems below it.
+                    Err(Unlisted::Problem(reason)) if !self.publishing.leaves_out => {
                         self.problem(above, name.to_bytes(), reason);
                     }
                     added => added?,
                 }
                 Ok(self.directory(&below, Some(&path))?)
             }
-            Found::Link(target) => {
+            FsEntry::Link(target) => {
                 let target = target.into_string().map_err(|_unsaid| {
-                    Stop::Problem("what the link leads to is not UTF-8".to_owned())
+                    Unlisted::Problem("the target of the link is not UTF-8".to_owned())
                 })?;
                 if self.is_refused() {
                     let checked = path.check_target(&target);
-                    return checked.map_err(|it| Stop::Problem(it.to_string()));
+                    return checked.map_err(|it| Unlisted::Problem(it.to_string()));
                 }
                 let kind = EntryKind::Link { target: target.as_str().into() };
                 self.entry(Entry { path: path.clone(), kind })?;
                 Ok(self.building.symlink(&path, &target)?)
             }
-            Found::File(stamp) => self.file(dir, name, path, &stamp),
-            Found::Other(what) => Err(Stop::Problem(format!("{what} cannot be replicated"))),
+            FsEntry::File(stamp) => self.file(dir, name, path, &stamp),
+            FsEntry::Other(what) => Err(Unlisted::Problem(format!("{what} cannot be replicated"))),
         }
     }
 
-    fn folder(&mut self, path: &EntryPath, found: Mode) -> Result<(), Stop> {
+    fn folder(&mut self, path: &EntryPath, found: Mode) -> Result<(), Unlisted> {
         if self.is_refused() {
             return Ok(());
         }
@@ -199,16 +204,16 @@ impl<'a> Maker<'a> {
         Ok(self.building.directory(path, mode)?)
     }
 
-    /// Puts an entry in the manifest.
-    fn entry(&mut self, entry: Entry) -> Result<u64, Stop> {
+    /// Adds an entry to the manifest. Returns its offset.
+    fn entry(&mut self, entry: Entry) -> Result<u64, Unlisted> {
         let before = self.out.len();
         self.encoder
             .entry(&entry, &mut self.out)
-            .map_err(|it: Fault| Stop::Problem(it.to_string()))?;
+            .map_err(|it: Fault| Unlisted::Problem(it.to_string()))?;
         self.position += (self.out.len() - before) as u64;
         self.totals.entries += 1;
         self.store.options().check(self.totals)?;
-        self.hand_on()?;
+        self.pass_on()?;
         Ok(self.position - entry.encoded_bytes(self.encoder.format()))
     }
 
@@ -217,11 +222,11 @@ impl<'a> Maker<'a> {
         self.encoder.extent(extent, &mut self.out)?;
         self.position += (self.out.len() - before) as u64;
         self.building.extent(at, offset, extent)?;
-        self.hand_on()
+        self.pass_on()
     }
 
-    /// Hands on what there is of the manifest, if it is worth it.
-    fn hand_on(&mut self) -> Result<(), Error> {
+    /// Passes on the bytes of the manifest, if there are enough.
+    fn pass_on(&mut self) -> Result<(), Error> {
         if self.out.len() < READ_BYTES {
             return Ok(());
         }
@@ -236,11 +241,11 @@ impl<'a> Maker<'a> {
 
     fn file(
         &mut self,
-        dir: &Source,
+        dir: &Folder,
         name: &CStr,
         path: EntryPath,
         stamp: &Stamp,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Unlisted> {
         self.totals.bytes = self.totals.bytes.saturating_add(stamp.bytes);
         self.store.options().check(self.totals)?;
         if self.is_refused() {
@@ -263,15 +268,15 @@ impl<'a> Maker<'a> {
         self.building.take_in(&path, out, mode, modified)?;
         let is_trusted = stamp.changed.0 < self.trusted_before;
         let record = if is_trusted { stamp.to_bytes() } else { Stamp::UNKNOWN };
-        self.building.source(&record)?;
+        self.building.stamp(&record)?;
         Ok(())
     }
 
-    /// Takes a file from the present generation, if it has not been changed since that was made.
-    fn reuse(&mut self, path: &EntryPath, stamp: &Stamp) -> Result<bool, Stop> {
-        let Some(known) = &mut self.known else { return Ok(false) };
-        let generation = known.generation().clone();
-        let Some(listed) = known.file(path, stamp) else { return Ok(false) };
+    /// Takes a file from the present generation, if it is unchanged since then.
+    fn reuse(&mut self, path: &EntryPath, stamp: &Stamp) -> Result<bool, Unlisted> {
+        let Some(published) = &mut self.published else { return Ok(false) };
+        let generation = published.generation().clone();
+        let Some(listed) = published.file(path, stamp) else { return Ok(false) };
         let mut extents = Extents::new(&generation.manifest_path(), generation.manifest(), listed);
         let entry = listed.entry.clone();
         let from = generation.path(path);
@@ -288,18 +293,18 @@ impl<'a> Maker<'a> {
             let mode = listed_mode(self.encoder.format(), stamp.mode);
             self.building.seal(out, mode, stamp.modified.0)?;
         }
-        self.building.source(&stamp.to_bytes())?;
+        self.building.stamp(&stamp.to_bytes())?;
         Ok(true)
     }
 
-    /// Copies a file, and cuts the copy; again, if it was changed meanwhile.
-    fn read(&mut self, dir: &Source, name: &CStr) -> Result<ReadFile, Stop> {
+    /// Copies a file, and cuts the copy; repeats it if the file changed meanwhile.
+    fn read(&mut self, dir: &Folder, name: &CStr) -> Result<ReadFile, Unlisted> {
         let mut last = None;
         for _ in 0..READS_MAX {
             let (source, before) = dir.open_file(name)?;
             let mut out = self.building.incoming()?;
             let created = out.file().metadata().map_err(Error::io(out.path()))?;
-            // Another change within the same tick of the clock could not be told.
+            // Another change within the same tick of the clock would not be noticed.
             let is_settled = before.is_before(&Stamp::of(&created), TICK_NANOS);
             self.spool.clear();
             let is_shared = out.share(&source).map_err(Error::io(out.path()))?;
@@ -313,18 +318,18 @@ impl<'a> Maker<'a> {
             }
             last = Some(content);
         }
-        Err(Stop::Problem(
+        Err(Unlisted::Problem(
             "it changes while it is read: publish when nobody writes to it, or from a snapshot"
                 .to_owned(),
         ))
     }
 
-    /// Cuts a file, and writes it to `copy`; returns how many bytes it has.
-    fn cut(&mut self, input: &File, mut copy: Option<&mut Output>) -> Result<u64, Stop> {
+    /// Cuts a file, and writes it to `copy`. Returns its length in bytes.
+    fn cut(&mut self, input: &File, mut copy: Option<&mut Output>) -> Result<u64, Unlisted> {
         let mut chunker = Chunker::new(FILE);
         let mut bytes = 0;
         loop {
-            self.store.go_on()?;
+            self.store.check_stop()?;
             let read = input.read_at(&mut self.buffer, bytes)?;
             let piece = self.buffer.get(..read).unwrap_or_default();
             if piece.is_empty() {

@@ -1,6 +1,6 @@
-//! Power cuts and full disks, at any act.
+//! Tests of power cuts and full disks at any act of the disk.
 //!
-//! `HARVEST_CRASH_ROUNDS` says how many rounds of six cuts (default 6); `HARVEST_CRASH_SEED` repeats one.
+//! `HARVEST_CRASH_ROUNDS` sets the number of rounds of six cuts (default 6); `HARVEST_CRASH_SEED` repeats one.
 
 use std::env;
 use std::fs;
@@ -20,30 +20,30 @@ use crate::version::Version;
 /// Versions that are published or fetched in a round.
 const VERSIONS: u64 = 4;
 
-/// How many rounds there are, and the seed of the first.
+/// Returns the seeds of the rounds.
 fn rounds() -> std::ops::Range<u64> {
     let number = |name| env::var(name).ok().map(|it| it.parse::<u64>().expect(name));
     let first = number("HARVEST_CRASH_SEED").unwrap_or_else(|| fastrand::u32(..).into());
     first..first + number("HARVEST_CRASH_ROUNDS").unwrap_or(6)
 }
 
-/// A disk whose power is cut after so many acts.
+/// Makes a disk whose power is cut after this many acts.
 fn cut_at(dir: &Path, seed: u64, acts: u64) -> Arc<Faulty> {
     let faulty = Faulty::new(dir, seed);
     faulty.cut_at(Target { acts, ..Target::default() });
     faulty
 }
 
-/// Opens what a power cut left, and cuts the power again after a few acts.
-fn cut_again(left: &World, dir: &Path, random: &mut fastrand::Rng) -> World {
+/// Opens a store after a power cut, and cuts the power again after a few acts.
+fn cut_again(remains: &World, dir: &Path, random: &mut fastrand::Rng) -> World {
     fs::create_dir(dir).unwrap();
-    restore(left, dir).unwrap();
+    restore(remains, dir).unwrap();
     let faulty = cut_at(dir, random.u64(1..), random.u64(1..=12));
     drop(Store::open_on(&Disk::Faulty(faulty.clone()), dir, Options::default(), 64));
     faulty.cut().1
 }
 
-/// What is done on the disk until it fails.
+/// The member whose disk fails.
 enum Role {
     Origin,
     Replica,
@@ -69,13 +69,13 @@ impl Round {
     }
 
     fn open(&self, disk: &Disk, dir: &Path) -> Result<Arc<Store>, Error> {
-        // Few files are made durable one by one, many together.
+        // Half of the rounds sync files one by one, the others the whole file system.
         let syncs_max = if (self.seed / 2).is_multiple_of(2) { 64 } else { 1 };
         Store::open_on(disk, dir, Options { generations_kept: 1, ..Options::default() }, syncs_max)
             .map(Arc::new)
     }
 
-    /// Goes on from the version after `held`; returns the number of the last that was acknowledged.
+    /// Goes on from the version after `held`. Returns the number of the last acknowledged one.
     fn run(&self, store: &Arc<Store>, held: usize) -> (usize, Result<(), Error>) {
         let mut acknowledged = held;
         for (version, tree) in self.versions.iter().zip(&self.trees).skip(held) {
@@ -98,11 +98,11 @@ impl Round {
         write(&self.origin.directory, tree);
         let publishing = Publishing::default();
         let draft = Draft::make_with(store, &self.origin.directory, publishing, -10)?;
-        // What is published is the same, wherever: the version says so.
+        // The same tree has the same root in every store, so this version fits.
         draft.commit(version).map(drop)
     }
 
-    /// Opens what a power cut left, checks it and goes on.
+    /// Opens the store after a power cut, checks it and goes on.
     fn check(&self, dir: &Path, acknowledged: usize, at: &str) {
         let context = format!("seed {}, cut at {at}, {acknowledged} acknowledged", self.seed);
         let store = self.open(&Disk::Hasty, dir).expect(&context);
@@ -122,8 +122,8 @@ impl Round {
     }
 }
 
-/// Everything a store does goes over a disk that drops what was not made durable: whatever was acknowledged is
-/// there afterwards, and nothing is seen in part.
+/// The disk drops writes that were not made durable. All acknowledged versions are there afterwards, and readers see
+/// no version in part.
 #[test]
 fn a_power_cut_at_any_act_loses_nothing_acknowledged() {
     for seed in rounds() {
@@ -135,7 +135,7 @@ fn a_power_cut_at_any_act_loses_nothing_acknowledged() {
         assert_eq!(round.run(&store, 0).0, round.trees.len());
         let acts = sound.acts();
         assert!(100 < acts, "{acts} acts are no test");
-        // What was made durable is all that was done.
+        // At the end everything is durable.
         let left = round.top.path().join("left");
         fs::create_dir(&left).unwrap();
         restore(&sound.cut().1, &left).unwrap();
@@ -151,7 +151,7 @@ fn a_power_cut_at_any_act_loses_nothing_acknowledged() {
                 Ok(store) => round.run(&store, 0).0,
                 Err(_) => 0,
             };
-            // Files that had to be read twice the first time make more acts than there are now.
+            // The first run may have had more acts, because it read some files twice.
             assert!(faulty.is_cut() || acknowledged == round.trees.len(), "seed {seed}");
             let (at, mut world) = faulty.cut();
             if cut < 2 {
@@ -167,7 +167,7 @@ fn a_power_cut_at_any_act_loses_nothing_acknowledged() {
 }
 
 #[test]
-fn a_full_disk_is_named_and_leaves_everything_as_it_was() {
+fn a_full_disk_is_named_and_changes_nothing() {
     for seed in 0..2 {
         let round = Round::new(seed);
         let dir = round.top.path().join("full");
@@ -190,7 +190,7 @@ fn a_full_disk_is_named_and_leaves_everything_as_it_was() {
             let found = next(&store, goal);
             faulty.fail(None);
             match found {
-                // The other way there is less to do.
+                // The way back takes fewer acts, so it may succeed.
                 Ok(()) => held = goal,
                 Err(error) => {
                     assert!(matches!(&error, Error::Full { .. }), "seed {seed}, {lot}: {error}");
@@ -209,9 +209,9 @@ fn a_full_disk_is_named_and_leaves_everything_as_it_was() {
     }
 }
 
-/// What the disk of a large tree takes minutes to remove is not removed while a member starts.
+/// The removal of a large tree takes minutes, and must not delay a member's start.
 #[test]
-fn what_a_crash_left_goes_before_the_next_version_and_not_when_a_store_is_opened() {
+fn leftovers_of_a_crash_are_removed_before_the_next_version_and_not_at_the_opening() {
     let top = tempfile::tempdir().unwrap();
     let origin = Origin::new(top.path());
     let versions: Vec<Version> = (1..=3).map(|n| origin.publish(&sample(n), n)).collect();
@@ -232,7 +232,7 @@ fn what_a_crash_left_goes_before_the_next_version_and_not_when_a_store_is_opened
     fetch(&origin.store, &store, &versions[1]).unwrap();
     assert_eq!((left_count(&left), current(&store)), (0, sample(2)));
 
-    // Whoever is stopped while it removes something goes on with that when it is opened again.
+    // A store that is stopped during a removal goes on with it after the next opening.
     store.stop();
     assert!(matches!(store.remove_old(), Err(Error::Stopped)));
     drop(store);

@@ -1,4 +1,4 @@
-//! Files of a generation that somebody or the disk changes.
+//! Tests of damaged generations, changed by somebody or by the disk.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -25,7 +25,7 @@ fn write_over(path: &Path, at: usize) {
     fs::set_permissions(path, Permissions::from_mode(0o444)).unwrap();
 }
 
-struct World {
+struct Fixture {
     origin: Origin,
     replica: Arc<Store>,
     tree: Tree,
@@ -33,7 +33,7 @@ struct World {
     _top: tempfile::TempDir,
 }
 
-fn world() -> World {
+fn fixture() -> Fixture {
     let top = tempfile::tempdir().unwrap();
     let origin = Origin::new(top.path());
     let replica = hasty(&top.path().join("replica"), Options::default()).unwrap();
@@ -49,13 +49,13 @@ fn world() -> World {
     }
     let version = origin.publish(&tree, 3);
     fetch(&origin.store, &replica, &version).unwrap();
-    World { origin, replica, tree, version, _top: top }
+    Fixture { origin, replica, tree, version, _top: top }
 }
 
-/// Damages a file of the replica's present generation, which older ones may share; it is found, is not handed out,
-/// and fetching the version once more brings no more than was lost.
+/// Damages a file of the replica's present generation, which older ones may share. Checks that it is found and not
+/// returned, and that fetching the version once more brings only the lost chunks.
 fn check(damage: impl Fn(&Path), damaged: &str, asked: std::ops::RangeInclusive<usize>) {
-    let World { origin, replica, tree, version, _top } = world();
+    let Fixture { origin, replica, tree, version, _top } = fixture();
     assert_eq!(replica.verify().unwrap().damaged_count, 0);
     let dir = fs::canonicalize(replica.current_link()).unwrap();
     damage(dir.parent().unwrap());
@@ -72,7 +72,7 @@ fn check(damage: impl Fn(&Path), damaged: &str, asked: std::ops::RangeInclusive<
 }
 
 #[test]
-fn what_is_damaged_is_named_and_fetched_again() {
+fn damaged_files_are_named_and_fetched_again() {
     check(|it| write_over(&it.join("tree/large"), 1_000_000), "tree/large", 1..=1);
     check(|it| write_over(&it.join("tree/d1/1"), 5), "tree/d1/1", 1..=1);
     check(|it| fs::remove_file(it.join("tree/d1/1")).unwrap(), "tree/d1/1", 0..=0);
@@ -99,7 +99,7 @@ fn what_is_damaged_is_named_and_fetched_again() {
 
 #[test]
 fn a_damaged_chunk_counts_as_missing_before_anybody_verifies() {
-    let World { origin, replica, tree, version, _top } = world();
+    let Fixture { origin, replica, tree, version, _top } = fixture();
     let dir = fs::canonicalize(replica.current_link()).unwrap();
     write_over(&dir.join("d1/1"), 5);
     let Node::File { bytes, .. } = &tree["d1/1"] else { unreachable!() };
@@ -107,15 +107,15 @@ fn a_damaged_chunk_counts_as_missing_before_anybody_verifies() {
     assert!(replica.has(&hash).unwrap());
     assert_eq!(replica.read(&hash).unwrap(), None);
     assert!(!replica.has(&hash).unwrap());
-    // Named in each generation that shares it.
+    // Each generation that shares the file names it.
     assert!(!replica.damaged().is_empty() && replica.damaged()[0].ends_with("d1/1"));
     assert_eq!(fetch(&origin.store, &replica, &version).unwrap(), [hash]);
     assert_eq!(replica.read(&hash).unwrap().as_ref(), Some(bytes));
 }
 
 #[test]
-fn an_origin_mends_itself_from_its_directory() {
-    let World { origin, tree, _top, .. } = world();
+fn an_origin_repairs_its_store_from_its_directory() {
+    let Fixture { origin, tree, _top, .. } = fixture();
     let dir = fs::canonicalize(origin.store.current_link()).unwrap();
     let draft = |origin: &Origin| {
         Draft::make(&origin.store, &origin.directory, Publishing::default()).unwrap()
@@ -133,9 +133,9 @@ fn an_origin_mends_itself_from_its_directory() {
 }
 
 #[test]
-fn a_generation_that_cannot_be_opened_goes_and_is_named() {
+fn a_generation_that_cannot_be_opened_is_removed_and_named() {
     for lost in ["meta", "lease", "index"] {
-        let World { origin, replica, tree, version, _top } = world();
+        let Fixture { origin, replica, tree, version, _top } = fixture();
         let dir = fs::canonicalize(replica.current_link()).unwrap().parent().unwrap().to_owned();
         let before = current(&replica).len() - 1;
         drop(replica);

@@ -1,4 +1,4 @@
-//! Versions that are interrupted, too large, or lies; readers and what is removed.
+//! Tests of fetching: interrupted, too large and false versions, readers, and removal of old generations.
 
 use std::fs;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -29,7 +29,7 @@ fn large(seed: u64) -> Tree {
 }
 
 #[test]
-fn what_came_of_a_version_is_of_use_to_the_next_and_after_a_restart() {
+fn chunks_of_an_unfinished_version_serve_the_next_one_and_survive_a_restart() {
     let top = tempfile::tempdir().unwrap();
     let origin = Origin::new(top.path());
     let replica = store(&top, Options::default());
@@ -60,7 +60,7 @@ fn what_came_of_a_version_is_of_use_to_the_next_and_after_a_restart() {
     drop(replica);
     let replica = store(&top, Options::default());
     let asked = fetch(&origin.store, &replica, &second).unwrap().len();
-    // The manifest is another one.
+    // The chunks of the manifest differ.
     assert!(
         whole - put <= asked && asked <= whole - put + 3,
         "{asked} of {whole}, {put} were there"
@@ -70,7 +70,7 @@ fn what_came_of_a_version_is_of_use_to_the_next_and_after_a_restart() {
 }
 
 #[test]
-fn the_settings_bound_what_is_taken() {
+fn versions_beyond_the_limits_are_refused() {
     let top = tempfile::tempdir().unwrap();
     let origin = Origin::new(top.path());
     let mut tree = large(1);
@@ -95,8 +95,8 @@ fn the_settings_bound_what_is_taken() {
     }
 }
 
-/// A version of a manifest that is made up: what lies, nobody switches to.
-fn check_lie(bytes: u64, entries: &[Entry], chunks: &[(Vec<u8>, u32)], said: u64) {
+/// Makes a false version, with `claimed` bytes, and checks that nobody switches to it.
+fn check_lie(bytes: u64, entries: &[Entry], chunks: &[(Vec<u8>, u32)], claimed: u64) {
     let (mut encoder, mut stream) = (Encoder::default(), Vec::new());
     for entry in entries {
         encoder.entry(entry, &mut stream).unwrap();
@@ -112,7 +112,7 @@ fn check_lie(bytes: u64, entries: &[Entry], chunks: &[(Vec<u8>, u32)], said: u64
     let identity = Identity::of(&[7; 32]).unwrap();
     let number = Number { epoch: 1, sequence: 1 };
     let name = Name::new("a").unwrap();
-    let version = Version::sign(&identity, name, Kind::Tree, number, said, root);
+    let version = Version::sign(&identity, name, Kind::Tree, number, claimed, root);
     let top = tempfile::tempdir().unwrap();
     let replica = store(&top, Options::default());
     let mut fetch = Fetch::begin(&replica, &version).unwrap();
@@ -128,12 +128,12 @@ fn a_version_that_lies_about_itself_is_never_switched_to() {
     let path = EntryPath::new("a").unwrap();
     let kind = |bytes| EntryKind::File { mode: Mode::PLAIN, bytes, modified: 0 };
     let entry = |bytes| Entry { path: path.clone(), kind: kind(bytes) };
-    // Another length of all.
+    // Another length of all files.
     check_lie(5, &[entry(5)], &[(b"hello".to_vec(), 5)], 6);
     // Another length of a chunk.
     check_lie(4, &[entry(4)], &[(b"hello".to_vec(), 4)], 4);
     check_lie(6, &[entry(6)], &[(b"hello".to_vec(), 6)], 6);
-    // No manifest at all.
+    // An invalid manifest.
     let mut levels = Builder::new(Kind::Tree);
     levels.feed(b"\x03");
     let (root, pieces) = levels.finish().unwrap();
@@ -151,7 +151,7 @@ fn a_version_that_lies_about_itself_is_never_switched_to() {
 }
 
 #[test]
-fn old_generations_go_unless_they_are_kept_or_leased() {
+fn old_generations_are_removed_unless_they_are_kept_or_leased() {
     let top = tempfile::tempdir().unwrap();
     let origin = Origin::new(top.path());
     let replica = store(&top, Options { generations_kept: 1, ..Options::default() });
@@ -171,7 +171,7 @@ fn old_generations_go_unless_they_are_kept_or_leased() {
     // The present one, the one before, and the one with a lease.
     assert_eq!(there(), 3);
     assert_eq!(read(leases[0].tree()), large(2));
-    // What an old generation has is handed out until it goes.
+    // The chunks of an old generation can be read until it is removed.
     let is_there = |hash: &Hash| replica.read(hash).unwrap().is_some();
     assert!(second.iter().all(is_there));
     leases.clear();
@@ -180,7 +180,7 @@ fn old_generations_go_unless_they_are_kept_or_leased() {
     assert!(!second.is_empty() && !second.iter().any(is_there));
 }
 
-/// Whoever serves chunks finds what any kept version has, while versions come and go.
+/// Chunks of kept versions are found while versions come and go.
 #[test]
 fn chunks_are_read_while_generations_come_and_go() {
     let top = tempfile::tempdir().unwrap();
@@ -239,7 +239,7 @@ fn a_store_has_one_process_and_one_draft() {
     assert!(origin.store.current().is_none());
     other.commit(&version).unwrap();
     assert_eq!(current(&origin.store), large(1));
-    // Nor a version of something else.
+    // A version of another content is refused too.
     super::write(&origin.directory, &large(2));
     let error = make().commit(&version).unwrap_err();
     assert!(matches!(error, Error::OtherVersion(_)), "{error}");
@@ -247,7 +247,7 @@ fn a_store_has_one_process_and_one_draft() {
 }
 
 #[test]
-fn a_daemon_that_ends_is_not_kept_waiting() {
+fn operations_stop_when_the_daemon_ends() {
     let top = tempfile::tempdir().unwrap();
     let origin = Origin::new(top.path());
     let replica = store(&top, Options::default());
@@ -263,13 +263,13 @@ fn a_daemon_that_ends_is_not_kept_waiting() {
     assert!(matches!(draft, Err(Error::Stopped)));
     assert!(matches!(replica.verify(), Err(Error::Stopped)));
     assert!(matches!(fetch.wanted(9), Err(Error::Stopped)));
-    // What is there is still handed out.
+    // Chunks can still be read.
     assert!(replica.read(&version.root).unwrap().is_some());
     assert_eq!(current(&replica), large(1));
 }
 
 #[test]
-fn what_a_file_has_none_of_takes_no_room() {
+fn holes_in_files_take_no_room() {
     const FILE_BYTES: u64 = 40 << 20;
     let top = tempfile::tempdir().unwrap();
     let origin = Origin::new(top.path());

@@ -1,6 +1,6 @@
-//! Trees of many files: what a change of one of them costs, and a look that finds none.
+//! Tests of trees with many files: the cost of a change of one file, and of a look without changes.
 //!
-//! `HARVEST_TREE_FILES` says how many the larger of two trees has (default 4000), the smaller a tenth of that.
+//! `HARVEST_TREE_FILES` sets the files of the larger of two trees (default 4000); the smaller has a tenth of them.
 
 use std::env;
 use std::fs;
@@ -13,18 +13,18 @@ use super::super::store::Options;
 use super::{Node, Origin, Tree, current, fetch, file, hasty, sample, write};
 
 const FILES_IN_DIRECTORY: usize = 100;
-/// A tree of ten times the files may take so many times the work: ten, and five for what is not the same each time.
+/// A tree of ten times the files may take ten times the work, and five times more for variation.
 const TIMES_MAX: u32 = 50;
-/// Chunks of a file that is changed: its own, at most two leaves of the manifest, and of each list above as many nodes.
+/// Chunks for a changed file: its own, and at most two leaves of the manifest and two nodes of each list above.
 const CHUNKS_MAX: usize = 1 + 2 * 4;
 
-/// How long a processor has worked for this thread, whatever else it had to do.
+/// Returns the processor time of this thread.
 fn worked() -> Duration {
-    let said = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    Duration::from_nanos(said.split(' ').next().unwrap().parse().unwrap())
+    let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(stat.split(' ').next().unwrap().parse().unwrap())
 }
 
-/// What a change of one of so many files costs: the work of its publisher and of a replica, and the chunks that go over.
+/// Changes one of this many files. Returns the processor time of publisher and replica, and the chunks transferred.
 fn change(files: usize) -> (Duration, usize) {
     let top = tempfile::tempdir().unwrap();
     let origin = Origin::new(top.path());
@@ -62,7 +62,7 @@ fn change(files: usize) -> (Duration, usize) {
 }
 
 #[test]
-fn a_change_of_one_file_takes_a_few_chunks_and_no_more_than_a_look_at_each_of_the_others() {
+fn a_change_of_one_file_takes_a_few_chunks_and_only_a_look_at_each_other_file() {
     let files = env::var("HARVEST_TREE_FILES").map_or(4_000, |it| it.parse().unwrap());
     let (few, few_asked) = change(files / 10);
     let (many, asked) = change(files);
@@ -72,7 +72,7 @@ fn a_change_of_one_file_takes_a_few_chunks_and_no_more_than_a_look_at_each_of_th
 }
 
 #[test]
-fn a_look_at_what_is_as_it_was_makes_nothing() {
+fn a_look_at_an_unchanged_directory_builds_nothing() {
     let top = tempfile::tempdir().unwrap();
     let origin = Origin::new(top.path());
     let tree = sample(1);
@@ -85,7 +85,7 @@ fn a_look_at_what_is_as_it_was_makes_nothing() {
         let all = fs::read_dir(top.path().join("origin/trees/a/generations")).unwrap();
         all.map(|it| it.unwrap().file_name()).any(|it| it.to_string_lossy().starts_with('.'))
     };
-    // What was written just now is not trusted, and read once more.
+    // Files written just now are not trusted, and read once more.
     let first = make(TRUSTED_AFTER_SECONDS);
     let version = origin.sign(&first, 1);
     first.commit(&version).unwrap();
@@ -93,13 +93,13 @@ fn a_look_at_what_is_as_it_was_makes_nothing() {
     assert!(!again.is_changed() && is_made());
     again.discard();
     assert!(!is_made());
-    // From then on it is known.
+    // From then on their stamps are trusted.
     let again = make(-10);
     let same = (again.root(), again.totals(), again.is_changed());
     assert_eq!(same, (version.root, origin.store.current().unwrap().meta().totals, false));
     assert!(!is_made());
     again.discard();
-    // It can be committed all the same, unless it has been changed meanwhile.
+    // An unchanged draft can be committed, unless the directory has changed meanwhile.
     let again = make(-10);
     again.commit(&origin.sign(&make(-10), 2)).unwrap();
     assert_eq!(current(&origin.store), tree);
@@ -111,7 +111,7 @@ fn a_look_at_what_is_as_it_was_makes_nothing() {
     assert!(!is_made());
     assert_eq!(current(&origin.store), tree);
 
-    // Whatever is changed is seen.
+    // Every change is noticed.
     let changes: [&dyn Fn(&mut Tree); 6] = [
         &|it| drop(it.remove("large")),
         &|it| drop(it.insert("d0/new".to_owned(), file(0, 1))),

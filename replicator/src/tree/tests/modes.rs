@@ -1,4 +1,4 @@
-//! Who may read what: modes that travel, those of before, and what else a store keeps.
+//! Tests of permissions: replicated modes, format 1, and the private files of a store.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -26,7 +26,7 @@ fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().mode() & 0o7777
 }
 
-/// Writes a directory of these files and folders, which end in a slash, with these modes.
+/// Writes these files and folders with these modes; folders end in a slash.
 fn write(dir: &Path, entries: &[(&str, u32)]) {
     for (path, _) in entries {
         let at = dir.join(path);
@@ -39,7 +39,7 @@ fn write(dir: &Path, entries: &[(&str, u32)]) {
     entries.iter().rev().for_each(|(path, mode)| chmod(&dir.join(path), *mode));
 }
 
-/// The modes of all that readers see, and that of the tree's own folder as `.`.
+/// Returns the modes of all entries that readers see; `.` is the tree's own folder.
 fn modes(store: &Store) -> BTreeMap<String, u32> {
     let top = fs::canonicalize(store.current_link()).unwrap();
     let mut found = BTreeMap::from([(".".to_owned(), mode(&top))]);
@@ -80,10 +80,10 @@ fn expected(all: &[(&str, u32)]) -> BTreeMap<String, u32> {
 }
 
 #[test]
-fn what_a_file_lets_read_and_run_travels_and_nothing_else() {
+fn only_the_read_and_run_bits_are_replicated() {
     let top = tempfile::tempdir().unwrap();
     let (origin, replica) = (Origin::new(top.path()), replica(top.path()));
-    // What its publisher cannot read is a problem; root reads all.
+    // A file that the publisher cannot read is a problem; root can read all.
     let least = if rustix::process::geteuid().is_root() { 0o000 } else { 0o400 };
     let entries = [
         ("a/", 0o700),
@@ -98,7 +98,7 @@ fn what_a_file_lets_read_and_run_travels_and_nothing_else() {
     chmod(&origin.directory, 0o750);
     let version = publish(&origin, 1);
     fetch(&origin.store, &replica, &version).unwrap();
-    // The owner is the replicator, which has to read it, and to make and remove names.
+    // The replicator, as the owner, has to read files, and to make and remove names.
     let all = expected(&[
         (".", 0o750),
         ("a", 0o700),
@@ -117,7 +117,7 @@ fn what_a_file_lets_read_and_run_travels_and_nothing_else() {
 }
 
 #[test]
-fn a_mode_alone_makes_a_version_and_the_one_before_keeps_its_own() {
+fn a_changed_mode_makes_a_version_and_does_not_change_the_one_before() {
     let top = tempfile::tempdir().unwrap();
     let (origin, replica) = (Origin::new(top.path()), replica(top.path()));
     write(&origin.directory, &[("d/", 0o755), ("d/file", 0o644), ("d/other", 0o644)]);
@@ -137,11 +137,11 @@ fn a_mode_alone_makes_a_version_and_the_one_before_keeps_its_own() {
         chmod(&origin.directory.join(path), changed);
         now.insert(shown.to_owned(), on_disk);
         let version = publish(&origin, sequence);
-        // Only the manifest is another one: it is so small that the root has it.
+        // Only the manifest changes, and it is so small that it is in the root.
         assert_eq!(fetch(&origin.store, &replica, &version).unwrap(), [version.root], "{path}");
         assert_eq!((modes(&origin.store), modes(&replica)), (now.clone(), now.clone()), "{path}");
     }
-    // Who reads the version before sees it as it was; only what kept its mode is one file with it.
+    // The version before is unchanged; only files with the same mode are shared with it.
     assert_eq!(
         (mode(&old.join("d/file")), mode(&old.join("d")), mode(&old)),
         (0o444, 0o755, 0o755)
@@ -152,7 +152,7 @@ fn a_mode_alone_makes_a_version_and_the_one_before_keeps_its_own() {
 }
 
 #[test]
-fn one_content_stands_under_two_modes() {
+fn files_with_equal_content_keep_their_own_modes() {
     let top = tempfile::tempdir().unwrap();
     let (origin, replica) = (Origin::new(top.path()), replica(top.path()));
     fs::write(origin.directory.join("a"), "same").unwrap();
@@ -165,7 +165,7 @@ fn one_content_stands_under_two_modes() {
     assert_eq!((modes(&origin.store), modes(&replica)), (all.clone(), all));
 }
 
-/// A version of one file as it was made before modes travelled: put into a store, it is its present one.
+/// Puts a version of one file in format 1, without modes, into a store as its present one.
 fn in_format_1(origin: &Origin, store: &Arc<Store>, is_executable: bool) -> Version {
     let path = |text: &str| EntryPath::new(text).unwrap();
     let mode = if is_executable { Mode::EXECUTABLE } else { Mode::PLAIN };
@@ -190,7 +190,7 @@ fn in_format_1(origin: &Origin, store: &Arc<Store>, is_executable: bool) -> Vers
 }
 
 #[test]
-fn a_version_of_format_1_has_the_modes_that_it_had_until_it_is_published_anew() {
+fn a_version_of_format_1_gets_modes_when_it_is_published_anew() {
     let top = tempfile::tempdir().unwrap();
     let (origin, replica) = (Origin::new(top.path()), replica(top.path()));
     write(&origin.directory, &[("d/", 0o700), ("d/key", 0o600)]);
@@ -203,7 +203,7 @@ fn a_version_of_format_1_has_the_modes_that_it_had_until_it_is_published_anew() 
     fetch(&origin.store, &replica, &version).unwrap();
     let all = expected(&[(".", 0o755), ("d", 0o700), ("d/key", 0o400)]);
     assert_eq!((modes(&origin.store), modes(&replica)), (all.clone(), all));
-    // A file that all may see is the same file as before.
+    // A file that everybody may read is linked.
     chmod(&origin.directory.join("d"), 0o755);
     chmod(&origin.directory.join("d/key"), 0o755);
     let other = Arc::new(hasty(&top.path().join("other"), Options::default()).unwrap());
@@ -215,7 +215,7 @@ fn a_version_of_format_1_has_the_modes_that_it_had_until_it_is_published_anew() 
     assert_eq!((inode(), mode(&other.current_link().join("d/key"))), (before, 0o555));
 }
 
-/// Everything below a folder with its mode, but for what readers see.
+/// Returns the modes of all entries below a folder, except the trees that readers see.
 fn beside_readers(dir: &Path) -> BTreeMap<String, u32> {
     let mut found = BTreeMap::from([(".".to_owned(), mode(dir))]);
     let mut open = vec![dir.to_owned()];
@@ -236,7 +236,7 @@ fn beside_readers(dir: &Path) -> BTreeMap<String, u32> {
 }
 
 #[test]
-fn a_store_of_before_is_closed_to_others_as_it_is_opened() {
+fn a_store_with_open_modes_is_closed_to_others_at_its_opening() {
     let top = tempfile::tempdir().unwrap();
     let origin = Origin::new(top.path());
     write(&origin.directory, &[("a", 0o600)]);
@@ -267,7 +267,7 @@ fn dir_name(store: &Store) -> String {
 }
 
 #[test]
-fn a_tree_is_opened_to_a_group_with_all_that_is_in_it_and_closed_again() {
+fn a_tree_with_its_content_is_opened_to_a_group_and_closed_again() {
     let top = tempfile::tempdir().unwrap();
     let (origin, replica) = (Origin::new(top.path()), replica(top.path()));
     write(&origin.directory, &[("d/", 0o750), ("d/a", 0o640)]);
@@ -276,7 +276,7 @@ fn a_tree_is_opened_to_a_group_with_all_that_is_in_it_and_closed_again() {
     let dir = top.path().join("replica");
     let group = |path: &Path| fs::symlink_metadata(path).unwrap().gid();
     let own = group(&dir);
-    // Only root may give a file to any group; others have none but their own that is sure to be there.
+    // Only root may give a file to any group; for other users only their own group is certain.
     let given = if rustix::process::geteuid().is_root() { 65_534 } else { own };
     set_passage(&replica, Passage { mode: 0o750, group: Some(given) }).unwrap();
     let seen = |names: &[&str]| {
@@ -288,7 +288,7 @@ fn a_tree_is_opened_to_a_group_with_all_that_is_in_it_and_closed_again() {
     };
     assert_eq!((group(&dir), mode(&dir)), (given, 0o750));
     assert_eq!(seen(&["d", "d/a"]), [(given, 0o750), (given, 0o440)]);
-    // What comes later is the group's as well.
+    // Later entries get the group too.
     write(&origin.directory, &[("d/b", 0o640), ("e/", 0o710)]);
     let version = publish(&origin, 2);
     fetch(&origin.store, &replica, &version).unwrap();
@@ -297,14 +297,14 @@ fn a_tree_is_opened_to_a_group_with_all_that_is_in_it_and_closed_again() {
     set_passage(&replica, Passage::default()).unwrap();
     assert_eq!((group(&dir), mode(&dir)), (own, 0o700));
     assert!(seen(&names).iter().all(|it| it.0 == own), "{:?}", seen(&names));
-    // What was said last counts, in whatever order it is done.
+    // The last wanted passage counts.
     replica.want_passage(Passage { mode: 0o755, group: None });
     replica.want_passage(Passage::default());
     for _ in 0..2 {
         replica.open_gate().unwrap();
         assert_eq!((mode(&dir), replica.passage()), (0o700, Passage::default()));
     }
-    // What cannot be opened is closed, and goes on.
+    // If opening fails, the tree is closed, and fetching goes on.
     let open = Passage { mode: 0o755, group: None };
     set_passage(&replica, open).unwrap();
     assert_eq!((mode(&dir), replica.passage()), (0o755, open));

@@ -1,4 +1,4 @@
-//! What is published, and what is refused.
+//! Tests of publishing: published and refused entries and directories.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -24,7 +24,7 @@ fn inode(store: &Store, path: &str) -> u64 {
 }
 
 #[test]
-fn what_cannot_be_replicated_is_listed_and_stops_it() {
+fn entries_that_cannot_be_replicated_are_listed_and_prevent_publishing() {
     let top = tempfile::tempdir().unwrap();
     let origin = Origin::new(top.path());
     let dir = &origin.directory;
@@ -44,7 +44,7 @@ fn what_cannot_be_replicated_is_listed_and_stops_it() {
     };
     let refused = make(false).unwrap_err();
     let Error::Problems(problems) = &refused else { panic!("{refused}") };
-    // Names that clash are only found where the others are listed.
+    // Clashing names are found only if the other name is listed.
     let paths: Vec<&Path> = problems.listed.iter().map(|it| &*it.path).collect();
     let alone = ["a/out", "a/pipe", "con", "etc"].map(Path::new);
     assert!(alone.iter().all(|it| paths.contains(it)), "{paths:?}");
@@ -76,12 +76,12 @@ fn what_cannot_be_replicated_is_listed_and_stops_it() {
     draft.commit(&version).unwrap();
     let published = current(&origin.store);
     let names: Vec<&str> = published.keys().map(String::as_str).collect();
-    assert_eq!(names, ["A", "D/x"], "`a` and `d` come behind what they clash with");
+    assert_eq!(names, ["A", "D/x"], "`a` and `d` come after the names that they clash with");
     assert_eq!(origin.store.verify().unwrap().damaged_count, 0);
 }
 
 #[test]
-fn a_file_that_is_as_it_was_is_not_read_again() {
+fn an_unchanged_file_is_not_read_again() {
     let top = tempfile::tempdir().unwrap();
     let origin = Origin::new(top.path());
     let mut tree: Tree = (0..20).map(|n| (format!("d/{n}"), file(3_000, n))).collect();
@@ -99,7 +99,7 @@ fn a_file_that_is_as_it_was_is_not_read_again() {
         let is_linked = inode(&origin.store, &format!("d/{n}")) == *before;
         assert_eq!(is_linked, n != 5 && n != 9, "d/{n}");
     }
-    // By the clock, all of this has just been written, and is not to be trusted.
+    // By the clock all files were just written, and are not trusted.
     let again = inode(&origin.store, "d/1");
     let draft = Draft::make(&origin.store, &origin.directory, Publishing::default()).unwrap();
     let version = origin.sign(&draft, 3);
@@ -135,7 +135,7 @@ fn a_directory_that_has_lost_much_is_held() {
     let draft = make(69, true).unwrap();
     let version = origin.sign(&draft, 2);
     draft.commit(&version).unwrap();
-    // Of less than a hundred, any may go.
+    // A tree of fewer than a hundred entries may lose any of them.
     make(0, false).unwrap().discard();
     let gone = Draft::make(&origin.store, &top.path().join("gone"), Publishing::default());
     assert!(matches!(gone, Err(Error::Io { .. })));
@@ -155,7 +155,7 @@ fn the_replicators_own_data_is_never_published() {
     }
 }
 
-/// A file that somebody writes to all the time is published as it once was, or not at all.
+/// A file that is written all the time is published as it was at one moment, or not at all.
 #[test]
 fn a_file_that_changes_while_it_is_read_is_never_mixed() {
     let top = tempfile::tempdir().unwrap();
@@ -204,12 +204,12 @@ fn a_file_that_changes_while_it_is_read_is_never_mixed() {
 }
 
 #[test]
-fn any_number_of_names_and_any_depth_comes_through_in_order() {
+fn many_names_and_deep_paths_are_published_in_order() {
     let top = tempfile::tempdir().unwrap();
     let origin = Origin::new(top.path());
     let mut tree: Tree = (0..3_000).map(|n| (format!("many/{n}"), file(n % 3, n as u64))).collect();
     tree.insert("d/".repeat(127) + "f", file(10, 1));
-    // Names that sort otherwise as bytes than as paths.
+    // Names whose order as bytes differs from their order as paths.
     for name in ["a", "a!", "a b", "ab", "a0"] {
         tree.insert(format!("sort/{name}/x"), file(5, 3));
     }
@@ -222,7 +222,7 @@ fn any_number_of_names_and_any_depth_comes_through_in_order() {
 }
 
 #[test]
-fn a_collection_is_a_log_and_nothing_else() {
+fn a_collection_has_to_be_a_valid_log() {
     let top = tempfile::tempdir().unwrap();
     let options = Options { kind: Kind::Collection, ..Options::default() };
     let store = Arc::new(hasty(&top.path().join("c"), options).unwrap());
@@ -258,7 +258,7 @@ fn a_collection_is_a_log_and_nothing_else() {
     fs::write(directory.join("CHAIN"), &empty).unwrap();
     assert!(matches!(publish(Kind::Tree, 1), Err(Error::OtherVersion(_))));
     publish(Kind::Collection, 1).unwrap();
-    // What is damaged here is no reason to refuse what mends it.
+    // A damaged present log does not prevent its repair.
     let present = store.current().unwrap().tree().join("CHAIN");
     fs::set_permissions(&present, fs::Permissions::from_mode(0o644)).unwrap();
     fs::write(&present, "harvest").unwrap();

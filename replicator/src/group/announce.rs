@@ -1,4 +1,4 @@
-//! What a member says of itself and passes on of others, and whom it looks for.
+//! Announcements: a member's own rows and beats, those of others that it floods, and its search for lost members.
 //!
 //! Sans-I/O.
 
@@ -6,34 +6,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::links::{UPDATE_BYTES, is_unanswered};
-use super::rows::{Digest, Heard, Own, Said, Taken};
+use super::rows::{Digest, Intake, KnownRow, OwnRow, RowMessage};
 use super::{Action, BEAT, COMPARE, FAILURES_MAX, Group, LOST, Message, rows};
-use crate::estimate::{Entry, Estimate};
+use crate::estimate::{Estimate, LinkEstimate};
 use crate::id::MemberId;
 use crate::topology::cost;
 
-/// Between two rows in which a link or its bandwidth comes, or a link goes, lies at least as much.
+/// Shortest pause between two rows of which one adds or removes a link, or adds a bandwidth.
 const ROW_PAUSE: Duration = Duration::from_secs(5);
-/// Between any others as well, and a second for each entry: so a group of any size takes 14 bytes a second for each
-/// member.
+/// Shortest pause between all other rows, plus a second for each entry: so a group of any size takes 14 bytes
+/// a second for each member.
 const ROW_PAUSE_USUAL: Duration = Duration::from_secs(15);
-/// A link is told of again when what it costs, its bandwidth or its round trip has changed by so many hundredths: the
-/// cost may say little of one of the two.
+/// Change of a link's cost, bandwidth or round trip, in hundredths, after which it is announced again. The
+/// cost may depend little on one of the other two.
 const CHANGE_PERCENT: u64 = 10;
-/// Round trips that differ by less are the same.
+/// Smaller differences of round trips do not count.
 const ROUND_TRIP_CHANGE_MIN: Duration = Duration::from_millis(5);
-/// Who lacks a row asks a neighbor for it no more often.
+/// Shortest pause between two requests to a neighbor for missing rows.
 const ASK_PAUSE: Duration = Duration::from_secs(5);
-/// Pauses between two attempts to reach members that are lost: a share of the time since they are, between these.
+/// Shortest pause between two attempts to reach lost members. The pause is a share of the time since they were lost.
 const LOOK_PAUSE_MIN: Duration = Duration::from_secs(1);
 /// See [`LOOK_PAUSE_MIN`].
 const LOOK_PAUSE_MAX: Duration = Duration::from_mins(1);
-/// The time since members are lost over the pause between attempts.
+/// Divisor for that share.
 const LOOK_SHARE: u32 = 32;
-/// So often a member sees whether any is lost.
+/// Interval at which a member checks whether any is lost.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// How much a link differs from what was told of it.
+/// Degree to which a link differs from its announcement.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {
     None,
@@ -43,9 +43,9 @@ enum Change {
 }
 
 impl Group {
-    /// Says that one is there, and what one's links are if they have changed.
-    pub(super) fn say(&mut self, now: Duration) {
-        self.due.say = now + BEAT;
+    /// Announces that this member is alive, and its links if they have changed.
+    pub(super) fn announce(&mut self, now: Duration) {
+        self.due.announce = now + BEAT;
         if !self.is_member() {
             return;
         }
@@ -58,25 +58,25 @@ impl Group {
             Some(Change::Some) => usual <= since,
             Some(Change::None) => false,
         };
-        let beat = if is_due { None } else { self.own.as_mut().and_then(Own::beat) };
+        let beat = if is_due { None } else { self.own.as_mut().and_then(OwnRow::beat) };
         let bytes = beat.unwrap_or_else(|| {
             let sequence = self.next_sequence(now);
-            let own = Own::sign(&self.identity, self.group, sequence, entries);
+            let own = OwnRow::sign(&self.identity, self.group, sequence, entries);
             let bytes = own.bytes();
             (self.own, self.own_since) = (Some(own), now);
             self.lead.handle_row();
             bytes
         });
         self.flood(&bytes, None);
-        // What could not be told yet is told as soon as it may.
-        let untold = self.own.as_ref().map(|it| change(&it.row.entries, &self.entries(now)));
-        if untold == Some(Change::Whole) {
-            self.due.say = self.due.say.min(self.own_since + ROW_PAUSE);
+        // A change that had to wait is announced as soon as allowed.
+        let unannounced = self.own.as_ref().map(|it| change(&it.row.entries, &self.entries(now)));
+        if unannounced == Some(Change::Whole) {
+            self.due.announce = self.due.announce.min(self.own_since + ROW_PAUSE);
         }
     }
 
-    /// What is known of the links to the others, as of now.
-    fn entries(&self, now: Duration) -> Vec<Entry> {
+    /// Returns entries for the links to the others, as of now.
+    fn entries(&self, now: Duration) -> Vec<LinkEstimate> {
         let Some(charter) = &self.charter else { return Vec::new() };
         let is_lost =
             |it: &MemberId| charter.body().member(*it).is_none_or(|it| it.silent.is_some());
@@ -84,9 +84,9 @@ impl Group {
         for (to, peer) in self.peers.iter().filter(|it| !is_lost(it.0)) {
             let is_down = FAILURES_MAX <= peer.failures && !self.linked.contains_key(to);
             if is_down {
-                entries.push(Entry::new(to.0, &Estimate::default(), now));
+                entries.push(LinkEstimate::new(to.0, &Estimate::default(), now));
             } else if peer.estimate.age(now).is_some() {
-                entries.push(Entry::new(to.0, &peer.estimate, now));
+                entries.push(LinkEstimate::new(to.0, &peer.estimate, now));
             }
         }
         entries
@@ -100,17 +100,17 @@ impl Group {
         }
     }
 
-    /// Takes in a message about rows that came over the link to `from`.
+    /// Takes in a message on rows that came over the link to `from`.
     pub fn handle_row(&mut self, from: MemberId, bytes: &[u8], now: Duration) {
         let Some(charter) = self.charter.clone() else { return };
         let is_peer = self.peers.contains_key(&from);
         let key = |it: u64| charter.body().member(MemberId(it)).map(|it| *it.key());
         let taken = match rows::read(bytes) {
             None => return self.lied(from),
-            Some(Said::Digest(digest)) => return self.handle_digest(from, &digest, now),
+            Some(RowMessage::Digest(digest)) => return self.handle_digest(from, &digest, now),
             Some(_) if !is_peer => return,
-            Some(Said::Row(signed)) if signed.row.from == self.me.0 => {
-                // It was said before the disk was lost.
+            Some(RowMessage::Row(signed)) if signed.row.from == self.me.0 => {
+                // It was sent before the disk was lost.
                 if self.sequence() < signed.row.sequence
                     && signed.is_signed(self.group, &self.identity.public())
                 {
@@ -119,36 +119,36 @@ impl Group {
                 }
                 return;
             }
-            Some(Said::Row(signed)) => match key(signed.row.from) {
+            Some(RowMessage::Row(signed)) => match key(signed.row.from) {
                 Some(key) => self.rows.take_row(signed, (self.group, &key), now),
                 None => return,
             },
-            Some(Said::Beat(beat)) if self.peers.contains_key(&beat.from) => {
+            Some(RowMessage::Beat(beat)) if self.peers.contains_key(&beat.from) => {
                 self.rows.take_beat(&beat, now)
             }
-            Some(Said::Beat(_)) => return,
-            Some(Said::Held(signed)) if signed.from == self.me => {
+            Some(RowMessage::Beat(_)) => return,
+            Some(RowMessage::Held(signed)) if signed.from == self.me => {
                 return self.handle_own_held(&signed, now);
             }
-            Some(Said::Held(signed)) => match key(signed.from.0) {
+            Some(RowMessage::Held(signed)) => match key(signed.from.0) {
                 Some(key) => self.held.take(signed, (self.group, &key), now),
                 None => return,
             },
         };
         match taken {
-            Taken::New => {
+            Intake::New => {
                 self.counts.rows_new += 1;
                 self.lead.handle_row();
                 self.flood(&bytes.into(), Some(from));
             }
-            Taken::Old => self.counts.rows_old += 1,
-            Taken::Lacking => self.ask_rows(from, now),
-            Taken::Forged => self.lied(from),
-            Taken::TooOften => self.counts.rows_too_often += 1,
+            Intake::Old => self.counts.rows_old += 1,
+            Intake::Lacking => self.ask_rows(from, now),
+            Intake::Forged => self.lied(from),
+            Intake::TooOften => self.counts.rows_too_often += 1,
         }
     }
 
-    /// Lets a neighbor send what one lacks.
+    /// Asks a neighbor for the rows that are missing here.
     fn ask_rows(&mut self, from: MemberId, now: Duration) {
         let Some(linked) = self.linked.get_mut(&from) else { return };
         if linked.asked.is_none_or(|it| it + ASK_PAUSE <= now) {
@@ -157,13 +157,13 @@ impl Group {
         }
     }
 
-    /// Sends a member what one knows, so that it sends what is newer, and asks for what is older.
+    /// Sends a digest to a member, so that it sends newer rows and asks for older ones.
     pub(super) fn compare(&mut self, member: MemberId, is_answer: bool) {
         let Some(charter) = &self.charter else { return };
         if !self.linked.contains_key(&member) {
             return;
         }
-        // Of members nobody else learns.
+        // Others than members learn nothing of members.
         let is_peer = self.peers.contains_key(&member);
         let own = self.own.iter().map(|it| (self.me, it.mark()));
         let marks = self.rows.iter().map(|(id, it)| (id, it.mark())).chain(own);
@@ -178,13 +178,13 @@ impl Group {
         let is_peer = self.peers.contains_key(&from);
         if digest.charter == charter.hash() {
             let hash = Some(digest.charter);
-            self.linked.entry(from).and_modify(|it| it.told = hash);
+            self.linked.entry(from).and_modify(|it| it.charter_sent = hash);
         } else if is_peer {
-            // Whatever it was told, it goes by another: it may have refused this one, and say why.
-            self.linked.entry(from).and_modify(|it| it.told = None);
-            self.tell(from);
+            // It follows another charter although it got this one. It may have refused it, and answer why.
+            self.linked.entry(from).and_modify(|it| it.charter_sent = None);
+            self.offer_charter(from);
         } else if !digest.is_answer {
-            // Then it shows by which charter it is a member.
+            // Its answer shows under which charter it is a member.
             self.compare(from, true);
         }
         if !is_peer {
@@ -199,7 +199,7 @@ impl Group {
         for row in newer {
             self.send(from, Message::Row(row));
         }
-        let known = self.own.as_ref().map(Own::mark).unwrap_or_default();
+        let known = self.own.as_ref().map(OwnRow::mark).unwrap_or_default();
         let is_other = |it: MemberId| self.peers.contains_key(&it);
         let is_behind = self.rows.lacks(&marks, is_other)
             || known < mark(self.me)
@@ -211,7 +211,7 @@ impl Group {
         }
     }
 
-    /// Compares with the neighbor whose turn it is.
+    /// Compares rows with the neighbor whose turn it is.
     pub(super) fn compare_next(&mut self, now: Duration) {
         self.due.compare = now + COMPARE;
         let all: Vec<MemberId> =
@@ -222,8 +222,7 @@ impl Group {
         }
     }
 
-    /// Tries to reach one of those that nothing is heard of, or to which there should be a link; all, if there is
-    /// no link at all.
+    /// Tries to reach one of the lost members or missing neighbors; any member, if there is no link at all.
     pub(super) fn look(&mut self, now: Duration) {
         self.due.look = now + LOOK;
         let Some(charter) = self.charter.clone() else { return };
@@ -255,23 +254,24 @@ impl Group {
         }
     }
 
-    /// How far the rows of a member are known.
+    /// Returns the sequence and the last beat of a member's known row.
     #[must_use]
-    pub fn heard(&self, member: MemberId) -> Option<(u64, u16)> {
-        self.rows.get(member).map(Heard::mark)
+    pub fn row_mark(&self, member: MemberId) -> Option<(u64, u16)> {
+        self.rows.get(member).map(KnownRow::mark)
     }
 }
 
-/// How much the links have changed since they were told.
-fn change(told: &[Entry], now: &[Entry]) -> Change {
-    // Both are in the order of ids.
-    let find =
-        |it: &Entry| told.binary_search_by_key(&it.to, |it| it.to).ok().and_then(|at| told.get(at));
-    let one = |it: &Entry| match find(it) {
+/// Returns the degree to which the links differ from the announced ones.
+fn change(announced: &[LinkEstimate], now: &[LinkEstimate]) -> Change {
+    // Both lists are in the order of ids.
+    let find = |it: &LinkEstimate| {
+        announced.binary_search_by_key(&it.to, |it| it.to).ok().and_then(|at| announced.get(at))
+    };
+    let one = |it: &LinkEstimate| match find(it) {
         None if is_unanswered(*it) => Change::Whole,
         None => Change::Some,
         Some(old) if is_unanswered(*old) != is_unanswered(*it) => Change::Whole,
-        // Others whose turn is next need not measure it any more.
+        // Others then need not measure it in their turn.
         Some(old) if old.bandwidth().is_none() && it.bandwidth().is_some() => Change::Whole,
         Some(old) if has_part_changed(*old, *it) => Change::Some,
         Some(old) => match (price(*old), price(*it)) {
@@ -282,13 +282,13 @@ fn change(told: &[Entry], now: &[Entry]) -> Change {
             _ => Change::Some,
         },
     };
-    let is_fewer = now.len() < told.len();
+    let is_fewer = now.len() < announced.len();
     let least = if is_fewer { Change::Some } else { Change::None };
     now.iter().map(one).fold(least, Change::max)
 }
 
-/// Whether the bandwidth or the round trip differs by much, if both are known.
-fn has_part_changed(old: Entry, new: Entry) -> bool {
+/// Returns whether bandwidth or round trip differs by much, if both are known.
+fn has_part_changed(old: LinkEstimate, new: LinkEstimate) -> bool {
     let differs = |a: u64, b: u64| a.max(b) * CHANGE_PERCENT < a.abs_diff(b) * 100;
     let bandwidths = old.bandwidth().zip(new.bandwidth());
     let round_trips = old.round_trip().zip(new.round_trip());
@@ -299,6 +299,6 @@ fn has_part_changed(old: Entry, new: Entry) -> bool {
         })
 }
 
-fn price(entry: Entry) -> Option<u64> {
+fn price(entry: LinkEstimate) -> Option<u64> {
     Some(u64::from(cost(entry.round_trip()?, entry.bandwidth()?, UPDATE_BYTES)))
 }

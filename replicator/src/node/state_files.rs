@@ -1,12 +1,12 @@
-//! What a member keeps of its groups and of versions, over restarts: small files, each replaced as a whole.
+//! State files of groups and of versions: small files, each replaced as a whole.
 //!
 //! ```text
-//! DATA/groups/GROUP      what the machine of a group wants to have back
+//! DATA/groups/GROUP      the saved state of a group's machine
 //! DATA/groups/GROUP.invitation   see `invitations`
-//! DATA/versions/NAME@ORIGIN    the newest version that was heard of
+//! DATA/versions/NAME@ORIGIN    the newest known version
 //! ```
 //!
-//! Everything blocks: call it where that is no harm.
+//! All functions block; call them on a thread that may block.
 
 use std::fs;
 use std::io;
@@ -25,42 +25,42 @@ const LOGS: &str = "logs";
 /// Longest file that is read, in bytes: a group's state with its charter.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// The data directory of a member.
+/// The state files in the data directory of a member.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct StateFiles {
     data: PathBuf,
 }
 
-impl Kept {
-    /// Opens the directory, and makes it. What is in it is the owner's alone.
+impl StateFiles {
+    /// Opens the directory, or creates it, with access for the owner alone.
     ///
     /// # Errors
     ///
-    /// It cannot be made.
+    /// The directory cannot be created.
     pub(crate) fn open(data: &Path) -> Result<Self, Error> {
         for dir in [GROUPS, VERSIONS, LOGS] {
             let dir = data.join(dir);
             passage::make_private(&dir)?;
-            // Before, others could read what was in them.
+            // An older program left its files readable.
             passage::hide(&dir, passage::FILE, false)?;
         }
         Ok(Self { data: data.to_owned() })
     }
 
-    /// What was kept of a group.
+    /// Returns the saved state of a group.
     ///
     /// # Errors
     ///
-    /// It cannot be read.
+    /// The file cannot be read.
     pub(crate) fn group(&self, group: GroupId) -> Result<Option<Vec<u8>>, Error> {
         read(&self.group_path(group))
     }
 
-    /// Keeps this of a group.
+    /// Saves the state of a group.
     ///
     /// # Errors
     ///
-    /// It cannot be written: what was kept before is as it was.
+    /// The file cannot be written; the state saved before is as it was.
     pub(crate) fn put_group(&self, group: GroupId, bytes: &[u8]) -> Result<(), Error> {
         replace(&self.group_path(group), bytes)
     }
@@ -69,11 +69,11 @@ impl Kept {
         self.data.join(GROUPS).join(group.to_string())
     }
 
-    /// All versions that were kept; whose signature holds is not looked at.
+    /// Returns all saved versions, with unchecked signatures.
     ///
     /// # Errors
     ///
-    /// They cannot be read.
+    /// The files cannot be read.
     pub(crate) fn versions(&self) -> Result<Vec<Vec<u8>>, Error> {
         let dir = self.data.join(VERSIONS);
         let failed = |source| Error::io(&dir, source);
@@ -88,17 +88,17 @@ impl Kept {
         Ok(versions)
     }
 
-    /// Keeps the newest version of a namespace.
+    /// Saves the newest version of a namespace.
     ///
     /// # Errors
     ///
-    /// It cannot be written: what was kept before is as it was.
+    /// The file cannot be written; the version saved before is as it was.
     pub(crate) fn put_version(&self, of: &Namespace, bytes: &[u8]) -> Result<(), Error> {
         replace(&self.data.join(VERSIONS).join(of.to_string()), bytes)
     }
 }
 
-/// What files are called until they are whole.
+/// Extension of files that are not complete.
 const NEW: &str = "new~";
 
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
@@ -113,7 +113,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     }
 }
 
-/// Puts these bytes in the place of a file; they are on disk when it returns.
+/// Replaces a file by these bytes; they are on disk when it returns.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let mut new = path.as_os_str().to_owned();
     new.push(".");
@@ -121,17 +121,17 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let new = PathBuf::from(new);
     let replaced = Disk::System.replace(path, &new, passage::FILE, bytes);
     replaced.map(drop).map_err(|source| {
-        // A disk that is full is not to be filled by halves.
+        // Remove the incomplete file: the disk may be full.
         let _ = fs::remove_file(&new);
         Error::io(path, source)
     })
 }
 
-/// Has `link` be a symbolic link to `target`. A link to elsewhere is replaced; whatever else is there stays.
+/// Makes `link` a symbolic link to `target`. A link to elsewhere is replaced; anything else stays.
 ///
 /// # Errors
 ///
-/// Something else is there, or it cannot be made.
+/// Something else is there, or the link cannot be made.
 pub(super) fn link(target: &Path, link: &Path) -> Result<(), Error> {
     let failed = |source| Error::io(link, source);
     let target = std::path::absolute(target).map_err(failed)?;
@@ -139,7 +139,7 @@ pub(super) fn link(target: &Path, link: &Path) -> Result<(), Error> {
         Ok(known) if known == target => return Ok(()),
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        // It is no link.
+        // It is not a link.
         Err(_) => return Err(failed(io::ErrorKind::AlreadyExists.into())),
     }
     let mut new = link.as_os_str().to_owned();
@@ -157,29 +157,29 @@ mod tests {
     use crate::version::Name;
 
     #[test]
-    fn what_is_kept_is_there_again_and_halves_are_not() {
+    fn saved_files_are_read_again_and_incomplete_ones_are_not() {
         let dir = tempfile::tempdir().unwrap();
-        let kept = Kept::open(dir.path()).unwrap();
+        let files = StateFiles::open(dir.path()).unwrap();
         let namespace = Namespace { origin: MemberId(7), name: Name::new("a").unwrap() };
-        assert_eq!(kept.group(GroupId(1)).unwrap(), None);
-        kept.put_group(GroupId(1), b"one").unwrap();
-        kept.put_group(GroupId(1), b"two").unwrap();
-        kept.put_version(&namespace, b"three").unwrap();
+        assert_eq!(files.group(GroupId(1)).unwrap(), None);
+        files.put_group(GroupId(1), b"one").unwrap();
+        files.put_group(GroupId(1), b"two").unwrap();
+        files.put_version(&namespace, b"three").unwrap();
         fs::write(dir.path().join("versions/b@0.new~"), b"thr").unwrap();
-        let kept = Kept::open(dir.path()).unwrap();
-        assert_eq!(kept.group(GroupId(1)).unwrap(), Some(b"two".to_vec()));
-        assert_eq!(kept.versions().unwrap(), [b"three".to_vec()]);
+        let files = StateFiles::open(dir.path()).unwrap();
+        assert_eq!(files.group(GroupId(1)).unwrap(), Some(b"two".to_vec()));
+        assert_eq!(files.versions().unwrap(), [b"three".to_vec()]);
     }
 
     #[test]
-    fn what_cannot_be_written_leaves_what_was() {
+    fn a_failed_write_leaves_the_old_file() {
         let dir = tempfile::tempdir().unwrap();
-        let kept = Kept::open(dir.path()).unwrap();
-        kept.put_group(GroupId(1), b"one").unwrap();
-        // In the way of the new one.
+        let files = StateFiles::open(dir.path()).unwrap();
+        files.put_group(GroupId(1), b"one").unwrap();
+        // A directory in place of the new file.
         fs::create_dir(dir.path().join("groups/0000000000000001.new~")).unwrap();
-        let error = kept.put_group(GroupId(1), b"two").unwrap_err();
+        let error = files.put_group(GroupId(1), b"two").unwrap_err();
         assert!(error.to_string().contains("groups/0000000000000001"), "{error}");
-        assert_eq!(kept.group(GroupId(1)).unwrap(), Some(b"one".to_vec()));
+        assert_eq!(files.group(GroupId(1)).unwrap(), Some(b"one".to_vec()));
     }
 }

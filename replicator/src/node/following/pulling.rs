@@ -1,11 +1,11 @@
-//! How the feed of a collection is asked, and what comes of that.
+//! Jobs that pull the feed of a collection, and their results.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use collection::Error;
-use collection::pull::Asking;
+use collection::pull::FeedClient;
 use collection::replica::Follower;
 use net::client::{Client, Credentials};
 use net::shutdown::Shutdown;
@@ -14,9 +14,9 @@ use tokio::sync::Notify;
 use crate::config::CollectionConfig;
 use crate::id::MemberId;
 
-/// A feed is to be asked, or a folder to be opened.
+/// Job: open a log folder, or pull its feed.
 #[derive(Debug)]
-pub(crate) struct Hearing {
+pub(crate) struct Pulling {
     pub(super) config: CollectionConfig,
     pub(super) follower: Option<Follower>,
     pub(super) dir: PathBuf,
@@ -28,50 +28,50 @@ pub(crate) struct Hearing {
     pub(super) stop: Shutdown,
 }
 
-/// A feed has been asked, or a folder opened.
+/// Result of a [`Pulling`].
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct Pulled {
     pub(super) config: CollectionConfig,
     pub(super) follower: Option<Follower>,
     /// Whether the log could be folded, if that was tried.
     pub(super) fold: Option<Result<(), String>>,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: PullOutcome,
 }
 
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum PullOutcome {
     /// The folder is open now.
     Opened,
-    /// The feed has answered: whether there is something new.
+    /// The feed has answered; true if there is something new.
     Followed(bool),
-    /// Somebody wants something else.
+    /// The job was told to end early.
     Interrupted,
     Failed(Error),
 }
 
-impl Hearing {
-    /// Asks it, or opens it.
-    pub(crate) async fn run(self) -> Heard {
+impl Pulling {
+    /// Opens the folder, or pulls the feed.
+    pub(crate) async fn run(self) -> Pulled {
         let Self { config, follower, dir, client, me, wait, may_fold, hurry, stop } = self;
         let Some(mut follower) = follower else {
             let (follower, outcome) = match open(client, &config, me.to_string(), dir).await {
-                Ok(follower) => (Some(follower), Outcome::Opened),
-                Err(error) => (None, Outcome::Failed(error)),
+                Ok(follower) => (Some(follower), PullOutcome::Opened),
+                Err(error) => (None, PullOutcome::Failed(error)),
             };
-            return Heard { config, follower, fold: None, outcome };
+            return Pulled { config, follower, fold: None, outcome };
         };
         let mut fold = None;
         let outcome = tokio::select! {
             followed = follow(&mut follower, wait, may_fold.then_some(&mut fold)) => {
                 match followed {
-                    Ok(is_new) => Outcome::Followed(is_new),
-                    Err(error) => Outcome::Failed(error),
+                    Ok(is_new) => PullOutcome::Followed(is_new),
+                    Err(error) => PullOutcome::Failed(error),
                 }
             }
-            () = hurry.notified() => Outcome::Interrupted,
-            () = stop.started() => Outcome::Interrupted,
+            () = hurry.notified() => PullOutcome::Interrupted,
+            () = stop.started() => PullOutcome::Interrupted,
         };
-        Heard { config, follower: Some(follower), fold, outcome }
+        Pulled { config, follower: Some(follower), fold, outcome }
     }
 }
 
@@ -81,14 +81,14 @@ async fn open(
     me: String,
     dir: PathBuf,
 ) -> Result<Follower, Error> {
-    let ask = Asking::new(client, config.feed.clone(), config.name.as_str()).consumer(me);
+    let ask = FeedClient::new(client, config.feed.clone(), config.name.as_str()).consumer(me);
     let certificate = config.certificate.clone().map(Arc::new);
     let credentials = Credentials { token: config.token.clone(), certificate };
     let ask = ask.credentials(credentials).allow_private(config.allow_private);
     Follower::open(ask, dir).await
 }
 
-/// Folds the log if that is due and wanted, and asks what is new; returns whether the folder has changed.
+/// Folds the log if that is due and wanted, and pulls the feed; returns whether the folder has changed.
 async fn follow(
     follower: &mut Follower,
     wait: Duration,
@@ -104,9 +104,9 @@ async fn follow(
         }
     }
     match follower.follow(wait).await {
-        // What was asked for at once may have come as a snapshot.
+        // The first answer may have been a snapshot of an older state.
         Ok(true) if wait.is_zero() => follower.follow(wait).await.map(|_| true),
-        // It is to be published; what is wrong with the feed shows the next time.
+        // The folded log has to be published; a problem of the feed shows the next time.
         Err(_) if is_folded => Ok(true),
         followed => followed.map(|it| it || is_folded),
     }

@@ -1,4 +1,4 @@
-//! Messages about rows, byte by byte.
+//! Messages on rows, byte by byte.
 //!
 //! Sans-I/O.
 
@@ -21,34 +21,34 @@ const DIGEST: u8 = 3;
 pub(in super::super) const HELD: u8 = 4;
 /// Kind, member, sequence, number, value.
 const BEAT_BYTES: usize = 1 + 8 + 8 + 2 + 32;
-/// What is signed begins with this, so that no signature serves for anything else.
+/// Prefix of the signed bytes, so that no signature serves for anything else.
 const DOMAIN: &[u8] = b"harvest replicator row\0";
 
-/// The hash of the hash … of a value.
+/// Hashes a value so many times.
 pub(in super::super) fn ahead(value: [u8; 32], times: u16) -> [u8; 32] {
     (0..times).fold(value, |value, _| Hash::of(&value).0)
 }
 
-/// A message about rows.
+/// A message on rows.
 #[derive(Clone, Debug, PartialEq)]
-pub(in super::super) enum Said<'a> {
+pub(in super::super) enum RowMessage<'a> {
     /// A row, still to be checked.
     Row(Signed),
     /// A beat, still to be checked.
     Beat(Beat),
-    /// What the sender knows.
+    /// What the sender has.
     Digest(Digest<'a>),
-    /// What a member holds, still to be checked.
+    /// Holdings of a member, still to be checked.
     Held(held::Signed),
 }
 
-/// Reads a message; none if it is wrong.
-pub(in super::super) fn read(bytes: &[u8]) -> Option<Said<'_>> {
+/// Reads a message; none if it is malformed.
+pub(in super::super) fn read(bytes: &[u8]) -> Option<RowMessage<'_>> {
     match *bytes.first()? {
-        ROW => Signed::from_bytes(bytes).map(Said::Row),
-        BEAT => Beat::from_bytes(bytes).map(Said::Beat),
-        DIGEST => Digest::from_bytes(bytes).map(Said::Digest),
-        HELD => held::Signed::from_bytes(bytes).map(Said::Held),
+        ROW => Signed::from_bytes(bytes).map(RowMessage::Row),
+        BEAT => Beat::from_bytes(bytes).map(RowMessage::Beat),
+        DIGEST => Digest::from_bytes(bytes).map(RowMessage::Digest),
+        HELD => held::Signed::from_bytes(bytes).map(RowMessage::Held),
         _ => None,
     }
 }
@@ -86,13 +86,13 @@ impl Signed {
     }
 }
 
-/// That a member is still there.
+/// A member's sign of life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Beat {
     pub(in super::super) from: MemberId,
-    /// Of the row whose chain it is of.
+    /// Sequence of its row.
     pub(in super::super) sequence: u64,
-    /// Its place, from 1 on.
+    /// Its position in the row's chain, from 1 on.
     pub(in super::super) number: u16,
     pub(super) value: [u8; 32],
 }
@@ -119,23 +119,23 @@ impl Beat {
     }
 }
 
-/// What somebody knows: of which charter, and how far each member is.
+/// The sender's charter, and its marks of all members.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct Digest<'a> {
-    /// Whether it is the answer to another, to which there is none.
+    /// Whether it answers another digest; an answer is not answered.
     pub(in super::super) is_answer: bool,
     pub(in super::super) epoch: u64,
     pub(in super::super) revision: u64,
     pub(in super::super) charter: Hash,
-    /// Of each member that it has a row of 26 bytes.
+    /// Entries of 26 bytes, one for each member whose row the sender has.
     marks: &'a [u8],
 }
 
 const MARK_BYTES: usize = 8 + 8 + 2 + 8;
 
 impl<'a> Digest<'a> {
-    /// Writes kind, whether it is an answer, epoch, revision, charter's hash, and for each member id, sequence of its
-    /// row, number of its last beat and sequence of what it holds.
+    /// Writes kind, whether it is an answer, epoch, revision, charter's hash, and for each member id,
+    /// sequence of its row, number of its last beat and sequence of its holdings.
     pub(in super::super) fn write(
         is_answer: bool,
         (epoch, revision, charter): (u64, u64, Hash),
@@ -170,12 +170,12 @@ impl<'a> Digest<'a> {
         is_whole.then_some(Self { is_answer, epoch, revision, charter, marks })
     }
 
-    /// How far it knows the rows of members.
+    /// Returns the sender's marks of members.
     pub(in super::super) fn marks(&self) -> BTreeMap<MemberId, Mark> {
         self.all().map(|(member, mark, _)| (member, mark)).collect()
     }
 
-    /// The sequence of what it knows that members hold.
+    /// Returns the sequences of the members' holdings that the sender has.
     pub(in super::super) fn held(&self) -> BTreeMap<MemberId, u64> {
         self.all().map(|(member, _, held)| (member, held)).collect()
     }

@@ -1,13 +1,13 @@
-//! What a member says of itself: to its administrator, to its page, and to metrics.
+//! Reports of a member: for its administrator, its page and metrics.
 
 use daemon::describe::Facts;
 use std::time::Duration;
 
-use super::super::telling::group_status;
+use super::super::group_status::group_status;
 use super::Core;
 use crate::ready;
 use crate::status::{CollectionStatus, FailureStatus, FetchStatus, NoteStatus, Status, TreeStatus};
-use crate::tree::folding::Unfolded;
+use crate::tree::folding::FoldFailure;
 use crate::version::{Kind, Namespace, Number};
 
 impl Core {
@@ -102,21 +102,21 @@ impl Core {
         }
     }
 
-    /// What there is to say of a collection; none of a tree.
+    /// Returns the status of a collection; none of a tree.
     fn collection_status(&self, of: &Namespace, now: Duration) -> Option<CollectionStatus> {
         let is_mine = of.origin == self.own.me;
-        let told = self.sources.following.told(&of.name, now).filter(|_| is_mine);
+        let report = self.sources.following.report(&of.name, now).filter(|_| is_mine);
         let kind = self.spaces.store(of).map(|it| it.kind());
         let kind = kind.or_else(|| self.replica.flood().newest(of).map(|it| it.kind));
-        if told.is_none() && kind != Some(Kind::Collection) {
+        if report.is_none() && kind != Some(Kind::Collection) {
             return None;
         }
         let reached = self.feeding.feeds().reached(of);
         let (feed, problem, unfolded) =
-            told.map_or((None, None, None), |it| (Some(it.feed), it.problem, it.unfolded));
-        let here = || self.spaces.store(of).and_then(|it| it.unfolded());
+            report.map_or((None, None, None), |it| (Some(it.feed), it.problem, it.unfolded));
+        let here = || self.spaces.store(of).and_then(|it| it.fold_failure());
         let unfolded = unfolded.or_else(|| {
-            let Unfolded { why, at_ms } = here()?;
+            let FoldFailure { why, at_ms } = here()?;
             let ago = net::clock::now_ms().saturating_sub(at_ms) / 1_000;
             let remedy = "all of it came from others; free some room, or `verify` it";
             Some(FailureStatus { text: format!("{why}; {remedy}"), ago })
@@ -135,7 +135,7 @@ impl Core {
         })
     }
 
-    /// Why what was purged at the origin of a collection may be here yet.
+    /// Returns why data purged at the origin of a collection may still be here.
     fn unpurged(&self, of: &Namespace, holds_purged: bool) -> Option<String> {
         if holds_purged {
             return Some("it goes with the next version: the origin folds its log".to_owned());

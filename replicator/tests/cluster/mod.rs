@@ -1,4 +1,4 @@
-//! Members that run in this process, on ports of this machine.
+//! A cluster for tests: members that run in this process, on ports of this machine.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,12 +18,12 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-/// Nothing here takes nearly as long.
+/// Much longer than any step takes.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Between two looks at what has come of something.
+/// Pause between two looks at a status.
 const LOOK: Duration = Duration::from_millis(20);
 
-struct Member {
+struct ClusterMember {
     text: String,
     config: Config,
     running: Option<Running>,
@@ -35,35 +35,35 @@ struct Running {
     task: JoinHandle<Result<(), replicator::Error>>,
 }
 
-/// A group of members; the first founded it, and publishes the tree `t`.
-pub(crate) struct World {
+/// A group of members; the first has founded it, and publishes the tree `t`.
+pub(crate) struct Cluster {
     dir: TempDir,
-    members: Vec<Member>,
+    members: Vec<ClusterMember>,
     writer: String,
 }
 
-/// A port that is free now, for TCP.
+/// Returns a TCP port that is free now.
 fn port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-impl World {
+impl Cluster {
     /// Founds a group of one member.
     pub(crate) async fn found() -> Self {
         Self::found_with("").await
     }
 
-    /// The same; its tree is published by itself.
+    /// Founds a group whose tree is watched and published at most so often.
     pub(crate) async fn watching(every: &str) -> Self {
         Self::found_with(&format!("watch = \"{every}\"\n")).await
     }
 
-    /// The same; its tree has these settings.
+    /// Founds a group whose tree has these settings.
     pub(crate) async fn open(of_tree: &str) -> Self {
         Self::found_with(of_tree).await
     }
 
-    /// The same, long after its first invitation was printed; returns that one's secret.
+    /// Founds a group long after its first invitation was printed. Returns the invitation's secret.
     pub(crate) async fn found_late() -> (Self, [u8; 32]) {
         let dir = tempfile::tempdir().unwrap();
         let (data, name) = (dir.path().join("0"), Name::new("g").unwrap());
@@ -73,13 +73,13 @@ impl World {
         let file = data.join("groups").join(format!("{group}.invitation"));
         let mut bytes = fs::read(&file).unwrap();
         let ends = u64::from_be_bytes(*bytes.last_chunk().unwrap());
-        // Behind the secret is when it was made and ends.
+        // After the secret come the times of its beginning and its end.
         for (at, before) in [(32, 200_000), (40, 100_000)] {
             bytes[at..at + 8].copy_from_slice(&(ends - before).to_be_bytes());
         }
         fs::write(&file, bytes).unwrap();
-        let world = Self::found_in(dir, "").await;
-        (world, printed.invitation.secret.unwrap())
+        let cluster = Self::found_in(dir, "").await;
+        (cluster, printed.invitation.secret.unwrap())
     }
 
     async fn found_with(of_tree: &str) -> Self {
@@ -88,13 +88,13 @@ impl World {
 
     async fn found_in(dir: TempDir, of_tree: &str) -> Self {
         fs::create_dir(dir.path().join("source")).unwrap();
-        let mut world = Self { dir, members: Vec::new(), writer: String::new() };
-        let source = world.source("");
+        let mut cluster = Self { dir, members: Vec::new(), writer: String::new() };
+        let source = cluster.source("");
         let tree =
             format!("[[tree]]\nname = \"t\"\ndirectory = \"{}\"\n{of_tree}", source.display());
-        world.start(&format!("[[group]]\nname = \"g\"\n{tree}")).await;
-        world.writer = world.status(0).await.id;
-        world
+        cluster.start(&format!("[[group]]\nname = \"g\"\n{tree}")).await;
+        cluster.writer = cluster.status(0).await.id;
+        cluster
     }
 
     async fn start(&mut self, rest: &str) {
@@ -105,18 +105,18 @@ impl World {
              admin_listen = \"127.0.0.1:0\"\n{rest}"
         );
         let config = Config::parse(&text).unwrap();
-        self.members.push(Member { text, config, running: None });
+        self.members.push(ClusterMember { text, config, running: None });
         self.resume(self.members.len() - 1).await;
     }
 
-    /// Adds a member; returns its place.
+    /// Adds a member. Returns its index.
     pub(crate) async fn join(&mut self) -> usize {
-        self.join_of(0, "g").await
+        self.join_group(0, "g").await
     }
 
     /// Adds a member that reads the tree with these settings.
     pub(crate) async fn join_reading(&mut self, of_tree: &str) -> usize {
-        let invitation = self.line().await;
+        let invitation = self.invite().await;
         let (writer, link) = (&self.writer, self.beside("read"));
         let tree = format!("writer = \"{writer}\"\ndirectory = \"{}\"\n{of_tree}", link.display());
         let tree = format!("[[tree]]\nname = \"t\"\n{tree}");
@@ -124,25 +124,25 @@ impl World {
         self.members.len() - 1
     }
 
-    /// A new invitation to the group of the first member.
-    pub(crate) async fn line(&self) -> Invitation {
+    /// Makes an invitation to the group of the first member.
+    pub(crate) async fn invite(&self) -> Invitation {
         self.handle(0).invite(None, None).await.unwrap().invitation
     }
 
-    /// Withdraws one.
-    pub(crate) async fn revoke(&self, line: &Invitation) {
-        let id = InvitationId::of(&line.public().unwrap());
+    /// Withdraws an invitation.
+    pub(crate) async fn revoke(&self, invitation: &Invitation) {
+        let id = InvitationId::of(&invitation.public().unwrap());
         assert_eq!(self.handle(0).revoke(None, id).await.unwrap(), id);
     }
 
     /// Starts a member that joins with an invitation.
-    pub(crate) async fn join_by(&mut self, line: &Invitation) -> usize {
-        self.start(&format!("[[group]]\njoin = \"{line}\"\n")).await;
+    pub(crate) async fn join_by(&mut self, invitation: &Invitation) -> usize {
+        self.start(&format!("[[group]]\njoin = \"{invitation}\"\n")).await;
         self.members.len() - 1
     }
 
-    /// Has a member take over other settings, without a restart.
-    pub(crate) async fn resettle(&mut self, member: usize, before: &str, after: &str) {
+    /// Has a member reload changed settings, without a restart.
+    pub(crate) async fn reload_with(&mut self, member: usize, before: &str, after: &str) {
         let text = self.members[member].text.replace(before, after);
         assert_ne!(text, self.members[member].text);
         self.members[member].config = Config::parse(&text).unwrap();
@@ -150,26 +150,26 @@ impl World {
         self.handle(member).reload(self.members[member].config.clone()).await.unwrap();
     }
 
-    /// Has the first member, which leads, deny others by their ids.
+    /// Has the first member, the leader, deny others by their ids.
     pub(crate) async fn deny(&self, ids: &[&str]) {
         let lead = "name = \"g\"\n";
         let text = self.members[0].text.replacen(lead, &format!("{lead}deny = {ids:?}\n"), 1);
         self.handle(0).reload(Config::parse(&text).unwrap()).await.unwrap();
     }
 
-    /// Has a member join the group of this name instead of its own, by the invitation of another.
-    pub(crate) async fn turn_to(&mut self, member: usize, leader: usize, group: &str) {
+    /// Moves a member to the group of this name, by the invitation of another.
+    pub(crate) async fn move_to(&mut self, member: usize, leader: usize, group: &str) {
         let name = Name::new(group).unwrap();
-        let line = self.handle(leader).invite(Some(name), None).await.unwrap().invitation;
+        let invitation = self.handle(leader).invite(Some(name), None).await.unwrap().invitation;
         self.halt(member).await;
         let (head, _) = self.members[member].text.split_once("[[group]]").unwrap();
-        let text = format!("{head}[[group]]\njoin = \"{line}\"\n");
+        let text = format!("{head}[[group]]\njoin = \"{invitation}\"\n");
         self.members[member].config = Config::parse(&text).unwrap();
         self.members[member].text = text;
         self.resume(member).await;
     }
 
-    /// Waits until no other member has a link to one; says how long that took.
+    /// Waits until no other member has a link to a member. Returns the time taken.
     pub(crate) async fn until_unlinked(&self, member: usize, id: &str) -> Duration {
         let from = Instant::now();
         for other in (0..self.members.len()).filter(|it| *it != member) {
@@ -182,7 +182,7 @@ impl World {
     }
 
     /// Adds a member to the group of this name, by the invitation of another.
-    pub(crate) async fn join_of(&mut self, leader: usize, group: &str) -> usize {
+    pub(crate) async fn join_group(&mut self, leader: usize, group: &str) -> usize {
         let name = Name::new(group).unwrap();
         let invitation = self.handle(leader).invite(Some(name), None).await.unwrap().invitation;
         self.start(&format!("[[group]]\njoin = \"{invitation}\"\n")).await;
@@ -191,22 +191,22 @@ impl World {
 
     /// Starts a member with an invitation to a group of another name.
     pub(crate) async fn join_misspelled(&mut self) -> usize {
-        let mut invitation = self.line().await;
+        let mut invitation = self.invite().await;
         invitation.name = Name::new("h").unwrap();
         self.start(&format!("[[group]]\njoin = \"{invitation}\"\n")).await;
         self.members.len() - 1
     }
 
-    /// Waits until a member has noted these words.
+    /// Waits until a member has a note with these words.
     pub(crate) async fn noted_by(&self, member: usize, words: &str) {
         let until = Instant::now() + PATIENCE;
         while !self.status(member).await.notes.iter().any(|it| it.text.contains(words)) {
-            assert!(Instant::now() < until, "it does not say so");
+            assert!(Instant::now() < until, "member {member} does not note: {words}");
             sleep(LOOK).await;
         }
     }
 
-    /// Stops a member in order.
+    /// Stops a member properly.
     pub(crate) async fn halt(&mut self, member: usize) {
         let Running { shutdown, task, .. } = self.members[member].running.take().unwrap();
         shutdown.start();
@@ -221,8 +221,8 @@ impl World {
         self.members[member].running = Some(Running { handle, shutdown, task });
     }
 
-    /// Tries to run another member with the data of one, elsewhere.
-    pub(crate) async fn bind_again(&self, member: usize) -> Result<(), replicator::error::Error> {
+    /// Tries to start another member with a member's data, on other ports.
+    pub(crate) async fn try_bind(&self, member: usize) -> Result<(), replicator::error::Error> {
         let mut config = self.members[member].config.clone();
         let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
         (config.listen, config.daemon.admin_listen) = (any, any);
@@ -243,7 +243,7 @@ impl World {
         self.handle(member).status().await.unwrap()
     }
 
-    /// Waits until a member can do what it is for.
+    /// Waits until a member is ready.
     pub(crate) async fn until_ready(&self, member: usize) {
         let until = Instant::now() + PATIENCE;
         while !self.status(member).await.ready.ready {
@@ -260,16 +260,16 @@ impl World {
         self.handle(member).verify(None).await.unwrap()
     }
 
-    /// Waits until something is so.
-    pub(crate) async fn until(&self, is_so: impl Fn(&Self) -> bool) {
+    /// Waits until a condition holds.
+    pub(crate) async fn until(&self, condition: impl Fn(&Self) -> bool) {
         let until = Instant::now() + PATIENCE;
-        while !is_so(self) {
-            assert!(Instant::now() < until, "it does not come to be");
+        while !condition(self) {
+            assert!(Instant::now() < until, "the condition does not come true");
             sleep(LOOK).await;
         }
     }
 
-    /// Has a member found the group `far` besides, and bring the trees of the first into it.
+    /// Has a member found the group `far` too, and carry the trees of the first group into it.
     pub(crate) async fn found_beside(&mut self, member: usize) {
         self.halt(member).await;
         let far = "[[group]]\nname = \"far\"\ncarry = [\"g\"]\n";
@@ -278,24 +278,24 @@ impl World {
         self.resume(member).await;
     }
 
-    /// A path in what is published.
+    /// Returns a path in the published directory.
     pub(crate) fn source(&self, path: &str) -> PathBuf {
         self.dir.path().join("source").join(path)
     }
 
-    /// A path beside what is published.
+    /// Returns a path beside the published directory.
     pub(crate) fn beside(&self, path: &str) -> PathBuf {
         self.dir.path().join(path)
     }
 
-    /// Whether readers of the first member see what is there.
+    /// Returns whether readers of the first member see the present files.
     pub(crate) fn is_published(&self) -> bool {
-        // What comes and goes meanwhile is looked at again.
+        // Files that change meanwhile are compared again by the caller.
         let seen = fs::canonicalize(self.replica(0)).and_then(|it| listing(&it));
         matches!((seen, listing(&self.source(""))), (Ok(seen), Ok(there)) if seen == there)
     }
 
-    /// How many versions of the tree there were.
+    /// Returns the sequence of the tree's version.
     pub(crate) async fn sequence(&self) -> u64 {
         self.status(0).await.trees.first().map_or(0, sequence_of)
     }
@@ -308,53 +308,54 @@ impl World {
         self.until_tree(|it| it.entries == entries).await;
     }
 
-    pub(crate) async fn until_unheard(&self, is_unheard: bool) {
-        let is_so = |it: &TreeStatus| {
-            it.watch.as_ref().is_some_and(|it| it.problem.is_some() == is_unheard)
+    /// Waits until the watch of the tree has a problem, or none.
+    pub(crate) async fn until_watch_problem(&self, has_problem: bool) {
+        let condition = |it: &TreeStatus| {
+            it.watch.as_ref().is_some_and(|it| it.problem.is_some() == has_problem)
         };
-        self.until_tree(is_so).await;
+        self.until_tree(condition).await;
     }
 
-    /// Waits until what the first member says of its tree is so.
-    async fn until_tree(&self, is_so: impl Fn(&TreeStatus) -> bool) {
+    /// Waits until the first member's status of its tree meets a condition.
+    async fn until_tree(&self, condition: impl Fn(&TreeStatus) -> bool) {
         let until = Instant::now() + PATIENCE;
         loop {
             let status = self.status(0).await;
-            if status.trees.iter().any(&is_so) {
+            if status.trees.iter().any(&condition) {
                 return;
             }
-            assert!(Instant::now() < until, "it does not come to be: {status:#?}");
+            assert!(Instant::now() < until, "the condition does not come true: {status:#?}");
             sleep(LOOK).await;
         }
     }
 
-    /// Why changes of the tree are not heard of, if that is so.
-    pub(crate) async fn unheard(&self) -> Option<String> {
+    /// Returns the problem of the tree's watch, if there is one.
+    pub(crate) async fn watch_problem(&self) -> Option<String> {
         self.status(0).await.trees.first()?.watch.clone()?.problem
     }
 
-    /// How often the first member has noted something with these words.
+    /// Returns how often the first member has noted these words.
     pub(crate) async fn noted(&self, words: &str) -> u64 {
         let notes = self.status(0).await.notes;
         notes.iter().filter(|it| it.text.contains(words)).map(|it| it.count).sum()
     }
 
-    /// Has the first member read its settings again.
+    /// Has the first member reload its settings.
     pub(crate) async fn reload(&self) {
         self.handle(0).reload(self.members[0].config.clone()).await.unwrap();
     }
 
-    /// What a member keeps.
+    /// Returns the data folder of a member.
     pub(crate) fn data(&self, member: usize) -> PathBuf {
         self.dir.path().join(member.to_string())
     }
 
-    /// What a member keeps of the tree.
+    /// Returns a member's folder of the tree.
     pub(crate) fn folder(&self, member: usize) -> PathBuf {
         self.data(member).join("trees").join(format!("t@{}", self.writer))
     }
 
-    /// What readers see at a member.
+    /// Returns the directory that readers see at a member.
     pub(crate) fn replica(&self, member: usize) -> PathBuf {
         self.folder(member).join("current")
     }
@@ -378,18 +379,18 @@ impl World {
         }
     }
 
-    /// Waits until each member has heard of all others that they hold a version.
+    /// Waits until each member knows that all others hold a version.
     pub(crate) async fn all_seen(&self, version: &str) {
         let until = Instant::now() + PATIENCE;
         for member in 0..self.members.len() {
             loop {
                 let status = self.status(member).await;
                 let has = |it: &MemberStatus| {
-                    let is_said = it.id == status.id || it.versions.heard.is_some();
+                    let is_reported = it.id == status.id || it.versions.heard.is_some();
                     let newest = it.versions.named.iter().any(|it| {
                         it.version.as_deref() == Some(version) && it.standing == Standing::Newest
                     });
-                    is_said && newest
+                    is_reported && newest
                 };
                 let members = &status.groups[0].members;
                 if members.len() == self.members.len() && members.iter().all(has) {
@@ -401,7 +402,7 @@ impl World {
         }
     }
 
-    /// Compares what all members have with what is published.
+    /// Compares all replicas with the published directory.
     pub(crate) fn assert_equal(&self) {
         let source = listing(&self.source("")).unwrap();
         for member in 0..self.members.len() {
@@ -410,12 +411,12 @@ impl World {
     }
 }
 
-/// The sequence of the version that readers see.
+/// Returns the sequence of the version that readers see.
 fn sequence_of(tree: &TreeStatus) -> u64 {
     tree.held.as_ref().map_or(0, |it| it.split_once('.').unwrap().1.parse().unwrap())
 }
 
-/// All files below a directory, with what is in them.
+/// Reads all files below a directory.
 fn listing(top: &Path) -> io::Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut found = BTreeMap::new();
     let mut queue = vec![top.to_owned()];

@@ -1,12 +1,12 @@
-//! What there is to tell of a group: its members, its links, and who has which versions.
+//! The status of a group: its members, its links, and their versions.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use super::invitations::told;
+use super::invitations::statuses;
 use super::links::Links;
 use super::versions::versions;
-use crate::estimate::{Entry, Row};
+use crate::estimate::{LinkEstimate, Row};
 use crate::group::Group;
 use crate::group::charter::Member;
 use crate::id::MemberId;
@@ -14,7 +14,7 @@ use crate::replica::Replica;
 use crate::status::{GroupStatus, MemberStatus, TopologyLink};
 use crate::topology::Topology;
 
-/// What there is to tell of a group of this name, to which a member belongs with such content and links.
+/// Returns the status of a group under this name, as a member with this content and these links knows it.
 pub(super) fn group_status(
     name: String,
     group: &Group,
@@ -39,16 +39,17 @@ pub(super) fn group_status(
         invitation: it.invitation.map(|it| it.to_string()),
         versions,
     });
-    let said = said(&group.all_rows());
-    let topology = links(&body.topology, &ids, &said);
+    let entries = link_entries(&group.all_rows());
+    let topology = links(&body.topology, &ids, &entries);
     let used: HashSet<(usize, usize)> =
         body.topology.links().map(|it| (it.a().min(it.b()), it.a().max(it.b()))).collect();
     let mut measured = Vec::new();
     for (at, a) in ids.iter().enumerate() {
         for (other, b) in ids.iter().enumerate().skip(at + 1) {
-            let is_said = said.contains_key(&(a.0, b.0)) || said.contains_key(&(b.0, a.0));
-            if is_said && !used.contains(&(at, other)) {
-                measured.push(link(*a, *b, false, &said));
+            let is_measured =
+                entries.contains_key(&(a.0, b.0)) || entries.contains_key(&(b.0, a.0));
+            if is_measured && !used.contains(&(at, other)) {
+                measured.push(link(*a, *b, false, &entries));
             }
         }
     }
@@ -61,7 +62,7 @@ pub(super) fn group_status(
         revision: charter.revision(),
         deputies: charter.deputies().iter().map(|it| MemberId::of(it).to_string()).collect(),
         members: members.collect(),
-        invitations: told(group, &body.invitations, now),
+        invitations: statuses(group, &body.invitations, now),
         trees,
         is_as_computed: group.computed().is_some_and(|it| it == body.topology),
         topology,
@@ -70,10 +71,10 @@ pub(super) fn group_status(
     }
 }
 
-/// What each end says of a link to another.
-type Said = HashMap<(u64, u64), Entry>;
+/// What each end of a link reports of it.
+type LinkEntries = HashMap<(u64, u64), LinkEstimate>;
 
-fn said(rows: &[Row]) -> Said {
+fn link_entries(rows: &[Row]) -> LinkEntries {
     let entries = |it: &Row| {
         let from = it.from;
         it.entries.clone().into_iter().map(move |it| ((from, it.to), it))
@@ -81,19 +82,19 @@ fn said(rows: &[Row]) -> Said {
     rows.iter().flat_map(entries).collect()
 }
 
-fn links(topology: &Topology, ids: &[MemberId], said: &Said) -> Vec<TopologyLink> {
+fn links(topology: &Topology, ids: &[MemberId], entries: &LinkEntries) -> Vec<TopologyLink> {
     let tree = topology.tree().iter().map(|it| (it, true));
     let beside = topology.beside().iter().map(|it| (it, false));
     let all = tree.chain(beside).filter_map(|(it, is_tree)| {
         let (a, b) = (*ids.get(it.a())?, *ids.get(it.b())?);
-        Some(link(a.min(b), a.max(b), is_tree, said))
+        Some(link(a.min(b), a.max(b), is_tree, entries))
     });
     all.collect()
 }
 
-/// What the two ends say of a link: the worse counts, as for the topology.
-fn link(a: MemberId, b: MemberId, is_tree: bool, said: &Said) -> TopologyLink {
-    let both = [said.get(&(a.0, b.0)), said.get(&(b.0, a.0))];
+/// Returns the status of a link: of two reports the worse counts, as for the topology.
+fn link(a: MemberId, b: MemberId, is_tree: bool, entries: &LinkEntries) -> TopologyLink {
+    let both = [entries.get(&(a.0, b.0)), entries.get(&(b.0, a.0))];
     let trips = both.iter().flatten().filter_map(|it| it.round_trip());
     let rates = both.iter().flatten().filter_map(|it| it.bandwidth());
     TopologyLink {

@@ -1,4 +1,4 @@
-//! What a member holds, byte by byte.
+//! Messages on holdings, byte by byte.
 //!
 //! Sans-I/O.
 
@@ -13,16 +13,16 @@ use crate::id::{GroupId, MemberId};
 use crate::version::{Hash, Namespace, Number};
 
 pub(super) const ENTRY_BYTES: usize = 8 + 8 + 8;
-/// What is signed begins with this, so that no signature serves for anything else.
+/// Prefix of the signed bytes, so that no signature serves for anything else.
 const DOMAIN: &[u8] = b"harvest replicator held\0";
 
-/// What a tree is called where it has to be short: the first eight bytes of the hash of writer and name. Two of one
-/// tag would be shown alike, and no data goes by it.
+/// Short key of a tree: the first eight bytes of the hash of writer and name. Two trees with one tag would be
+/// shown alike; no data depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tag(pub(super) u64);
 
 impl Tag {
-    /// That of these.
+    /// Returns the tag of a namespace.
     #[must_use]
     pub fn of(namespace: &Namespace) -> Self {
         let origin = namespace.origin.0.to_be_bytes();
@@ -31,40 +31,41 @@ impl Tag {
     }
 }
 
-/// A tree, and the version of it that readers see.
+/// A tree, and its version that readers see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Entry {
+pub(in super::super) struct HeldVersion {
     pub(super) tag: Tag,
     pub(super) number: Number,
 }
 
-/// What a member says that it holds, with its signature.
+/// The holdings that a member reports, with its signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Signed {
     pub(in super::super) from: MemberId,
-    /// What is newer has a greater one; of the same count as those of rows.
+    /// Newer messages have a greater sequence; it is counted together with that of rows.
     pub(in super::super) sequence: u64,
     /// In the order of their tags.
-    pub(super) entries: Vec<Entry>,
-    /// How many more trees of the group it holds.
+    pub(super) entries: Vec<HeldVersion>,
+    /// Count of the group's other trees that it holds.
     pub(super) left_out: u16,
     pub(super) bytes: Arc<[u8]>,
 }
 
 impl Signed {
-    /// Writes kind, member, sequence, how many are left out, of each tree tag, epoch and sequence, and the signature.
+    /// Signs and writes: kind, member, sequence, count of trees left out; tag, epoch and sequence of each
+    /// tree; signature.
     pub(super) fn sign(
         identity: &Identity,
         group: GroupId,
         sequence: u64,
-        (entries, left_out): (Vec<Entry>, u16),
+        (entries, left_out): (Vec<HeldVersion>, u16),
     ) -> Self {
         let from = MemberId::of(&identity.public());
         let mut bytes = vec![HELD];
         bytes.extend(from.0.to_be_bytes());
         bytes.extend(sequence.to_be_bytes());
         bytes.extend(left_out.to_be_bytes());
-        for Entry { tag, number } in &entries {
+        for HeldVersion { tag, number } in &entries {
             for it in [tag.0, number.epoch, number.sequence] {
                 bytes.extend(it.to_be_bytes());
             }
@@ -74,7 +75,7 @@ impl Signed {
         Self { from, sequence, entries, left_out, bytes: bytes.into() }
     }
 
-    /// Reads what [`Signed::sign`] writes, and nothing else; who has signed it is still to be checked.
+    /// Reads the output of [`Signed::sign`], and nothing else. The signature is still to be checked.
     pub(in super::super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         if HELD_BYTES_MAX < bytes.len() {
             return None;
@@ -87,10 +88,10 @@ impl Signed {
         while from.end().is_none() {
             let tag = Tag(from.u64()?);
             let number = Number { epoch: from.u64()?, sequence: from.u64()? };
-            entries.push(Entry { tag, number });
+            entries.push(HeldVersion { tag, number });
         }
         let is_in_order = entries.array_windows().all(|[one, next]| one.tag < next.tag);
-        // Who leaves something out has said all that it may.
+        // Trees are left out only of a full message.
         let is_full = left_out == 0 || entries.len() == ENTRIES_MAX;
         let bytes = bytes.into();
         (is_in_order && is_full).then_some(Self {
