@@ -1,4 +1,4 @@
-"""Replicators that run at sites, for benches and tests: processes of the binary, and what is published to them."""
+"""Replicators at sites, for benches and tests: processes of the binary, and their published trees."""
 
 import hashlib
 import itertools
@@ -14,10 +14,10 @@ import time
 from sites import Sites, sh
 
 PATIENCE_S = 600
-# So long after all links are measured no member has anything more to find out: a line that was probed is probed once more
-# after three minutes.
+# Time after the measurement of all links at which estimates are final: a probed line is probed again after three
+# minutes.
 SETTLED_S = 300
-# Of each log, printed if something goes wrong.
+# Number of lines of each log that are printed after a failure.
 LOG_LINES = 5
 
 
@@ -58,7 +58,7 @@ class Member:
             self.process.wait()
             self.process = None
 
-    def tell(self):
+    def print_log(self):
         """Prints the end of the log."""
         if os.path.exists(self.dir + ".log"):
             with open(self.dir + ".log") as file:
@@ -66,7 +66,7 @@ class Member:
             print(f"{self.name}:", *lines, sep="\n  ", file=sys.stderr)
 
     def invitation(self, group):
-        """By which others join: printed as soon as it runs."""
+        """Returns an invitation, as soon as the member runs."""
         until = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -85,7 +85,7 @@ class Member:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def current(self, tree):
-        """What readers of this member see."""
+        """Returns the generation that readers of this member see."""
         try:
             return os.path.basename(os.path.dirname(os.readlink(os.path.join(tree, "current"))))
         except OSError:
@@ -93,9 +93,9 @@ class Member:
 
 
 class World:
-    """A group: the first member founds it, and the one whose number is `writer` publishes `t`; `places` says in which
-    site each is. Or several groups: `groups` has the numbers of the members of each. The first that a group shares with the
-    one before founds it; all that it shares bring what is published across."""
+    """A group: the first member founds it, and the member number `writer` publishes `t`; `places` has the site of each
+    member. Or several groups: `groups` has the member numbers of each. The first member that a group shares with the
+    previous one founds it; all shared members carry trees across."""
 
     def __init__(self, options, places, lines, groups=None, writer=0):
         self.binary, self.keep = os.path.abspath(options.binary), options.keep
@@ -124,7 +124,7 @@ class World:
         for member in self.members:
             member.stop()
             if failed and not self.keep:
-                member.tell()
+                member.print_log()
         self.sites.close()
         if self.keep:
             print(f"logs are in {self.dir}")
@@ -132,11 +132,11 @@ class World:
             shutil.rmtree(self.dir)
 
     def found(self):
-        """Founds the groups, and has all members join and run."""
+        """Founds the groups; all members join and run."""
         for number, group in enumerate(self.groups):
             founder = None
             for member in group:
-                # Each is for one member.
+                # An invitation is for one member.
                 invitation = founder and founder.invitation(f"g{number}")
                 if member.process is None:
                     tree = ["--tree", f"t={self.source}"] if member is self.writer else []
@@ -189,11 +189,11 @@ class World:
             except (RuntimeError, IndexError):
                 pass
             if until < time.monotonic():
-                raise TimeoutError("the group has not come to be; see the logs")
+                raise TimeoutError("the group was not formed; see the logs")
             time.sleep(2)
 
     def estimates(self):
-        """What is said of the links between sites: (from, to, Mbit/s, ms, the line), or None for what is not known."""
+        """Returns the estimates of links between sites: (from, to) → (Mbit/s, ms, the line); None for unknown values."""
         found = {}
         for number, group in enumerate(self.groups):
             member = next(it for it in group if it.process)
@@ -210,7 +210,7 @@ class World:
         return found
 
     def off(self):
-        """Which estimates of links between sites are not within 25 % of what the lines are."""
+        """Returns the estimates of links between sites that are not within 25 % of the lines."""
         return {
             ends: f"{rate or 0:.3f} of {line.mbit} Mbit/s, {trip or 0:.1f} of {line.trip_ms} ms"
             for ends, (rate, trip, line) in self.estimates().items()
@@ -218,8 +218,8 @@ class World:
         }
 
     def near(self, patience_s):
-        """Waits until all that is said of the lines between sites is within 25 % of what they are; returns how long that
-        took, and what still is not so after `patience_s`."""
+        """Waits until all estimates of lines between sites are within 25 %, at most `patience_s`; returns the time that
+        this took, and the estimates that are still off."""
         began = time.monotonic()
         while off := self.off():
             if began + patience_s < time.monotonic():
@@ -230,7 +230,7 @@ class World:
         return time.monotonic() - began, off
 
     def publish(self, members=None, patience_s=PATIENCE_S):
-        """Publishes, and waits until all have it; says how long that took, and what."""
+        """Publishes, and waits until all members have the version; returns times, traffic and CPU time."""
         members = members or self.members
         before = {it: it.current(self.tree(it)) for it in members}
         bytes_before, cpu_before = self.sites.bytes_between(), [it.cpu() for it in members]
@@ -256,11 +256,11 @@ class World:
         }
 
     def equal(self):
-        """Reads all that all members that run have, and all that is published."""
+        """Checks that all running members have the published bytes."""
         expected = digest(self.source)
         for member in self.members:
             if member.process and digest(os.path.join(self.tree(member), "current")) != expected:
-                raise AssertionError(f"{member.name} has something else than what is published")
+                raise AssertionError(f"{member.name} has other bytes than the published ones")
 
 
 def is_near(found, expected):
@@ -268,7 +268,7 @@ def is_near(found, expected):
 
 
 def fill(directory, megabytes, seed=1):
-    """Files of all sizes that cannot be compressed."""
+    """Writes incompressible files of all sizes."""
     dice = random.Random(seed)
     left, number = int(megabytes * 1e6), 0
     while left > 0:
@@ -295,7 +295,7 @@ def change(directory, share, seed=2):
 
 
 def append(directory, count, seed):
-    """Appends so many bytes to files of 4 MB, as to the segments of a collection, and says so in one that is replaced."""
+    """Appends `count` bytes to files of 4 MB, as to the segments of a collection, and replaces a list of these files."""
     dice, number = random.Random(seed), 0
     while 0 < count:
         path = os.path.join(directory, f"{number:08}.segment")
@@ -312,7 +312,7 @@ def append(directory, count, seed):
 
 
 def digest(directory):
-    """Of all names and all bytes below a directory."""
+    """Returns a hash of all names and all bytes below a directory."""
     total = hashlib.sha256()
     for folder, folders, names in os.walk(directory):
         folders.sort()

@@ -1,11 +1,11 @@
 """Sites for benches and tests: network namespaces, with lines between them that a relay in user space shapes.
 
-Each site is a network namespace without a name. Its packets to other sites pass a TUN device, and the relay delays
-them, paces them and drops what is too much, as a line does. What goes between sites is what the kernel counts of
-these devices.
+Each site is a network namespace without a name. Its packets to other sites pass a TUN device. The relay delays and
+paces them, and drops packets over the limit, as a line does. The kernel's counters of these devices give the traffic
+between sites.
 
-Nothing of it outlives the program, however that ends: `isolate` puts it into a namespace of processes, which all end
-with it, and namespaces and devices go with the last process in them.
+Nothing outlives the program: `isolate` puts it into a namespace of processes, which all end with it. Namespaces and
+devices are removed with the last process in them.
 """
 
 import ctypes
@@ -22,10 +22,10 @@ import time
 
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
 CLONE_NEWNET = 0x40000000
-# What a line holds before it drops: so many seconds at its rate, and so many bytes at least.
+# Queue of a line before it drops packets: seconds at its rate, and bytes at least.
 QUEUE_S = 0.1
 QUEUE_BYTES_MIN = 32 << 10
-# What a line carries at once after a pause, in seconds at its rate: the relay may have been late, and not the line.
+# Burst of a line after a pause, in seconds at its rate: the relay may have been late, not the line.
 CREDIT_S = 0.02
 ISOLATED = "HARVEST_SITES_ISOLATED"
 NEEDS = "network namespaces and TUN devices are needed: run this as root"
@@ -42,8 +42,8 @@ def sh(*command, **options):
 
 
 def isolate():
-    """Starts the program again in a namespace of processes, if it is not in one yet; as root by sudo where that needs no
-    password, and where there is neither, as who it is, if the kernel gives namespaces to anybody."""
+    """Starts the program again in a namespace of processes, if it is not in one yet: as root, by sudo without a password,
+    or else as the present user, if the kernel gives namespaces to all users."""
     if ISOLATED in os.environ:
         return
     for tool, package in (("ip", "iproute2"), ("unshare", "util-linux")):
@@ -66,7 +66,7 @@ def isolate():
 
 
 class Line:
-    """One way between two sites, or all ways out of one or into it."""
+    """One direction between two sites, or all directions out of one site or into it."""
 
     def __init__(self, mbit, trip_ms):
         self.mbit, self.trip_ms = mbit, trip_ms
@@ -75,7 +75,7 @@ class Line:
         self.free, self.up = 0.0, True
 
     def due(self, now, size):
-        """When a packet is there; none if it is dropped."""
+        """Returns the time at which a packet arrives; None if it is dropped."""
         if not self.up or self.queue < self.free - now:
             return None
         self.free = max(self.free, now - CREDIT_S) + size / self.rate
@@ -83,11 +83,11 @@ class Line:
 
 
 def relay(tuns, lines, control):
-    """Passes packets on until the control pipe is closed; a line of it cuts ('down A B') or mends ('up A B')."""
+    """Forwards packets until the control pipe is closed; its commands cut ('down A B') or mend ('up A B') lines."""
     try:
         os.nice(-5)
     except PermissionError:
-        # Whoever is root in a namespace of users alone may not.
+        # Root in a user namespace may lack this permission.
         pass
     by_fd, queue, count = {fd: site for site, fd in tuns.items()}, [], 0
     while True:
@@ -126,7 +126,7 @@ def relay(tuns, lines, control):
 
 class Sites:
     """Sites `s1`, `s2`, … with lines between them: (a, b) → (Mbit/s, round trip in ms). A line from a site to None
-    is the one that all pass who come to it or go from it."""
+    carries all traffic into it or out of it."""
 
     def __init__(self, count, lines):
         self.names = [f"s{it}" for it in range(1, count + 1)]
@@ -168,7 +168,7 @@ class Sites:
             os.close(fd)
 
     def inside(self, site):
-        """What a new process does to be in a site."""
+        """Returns the function with which a new process enters a site."""
         fd = self.spaces[site]
         return lambda: check(libc.setns(fd, CLONE_NEWNET))
 
@@ -186,9 +186,9 @@ class Sites:
         os.write(self.control, f"up {a} {b}\n".encode())
 
     def bytes_into(self, site):
-        """What a site has received from others."""
+        """Returns the bytes that a site has received from others."""
         found = json.loads(self.run(site, "ip", "-s", "-j", "link", "show", "wan"))
-        # What the relay writes to the device is what comes in.
+        # The relay writes incoming packets to the device.
         return found[0]["stats64"]["rx"]["bytes"]
 
     def bytes_between(self):

@@ -1,4 +1,4 @@
-//! Talks to a running daemon: its admin listener for status and commands, its public one for searches.
+//! The client of a running daemon: its admin listener for status and commands, its public one for searches.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use daemon::auth::{AdminToken, Whereabouts};
+use daemon::auth::{AdminAddress, AdminToken};
 use http::{HeaderValue, StatusCode, header};
 use net::client::{Client, Request, Settings, Timeouts};
 use serde::de::DeserializeOwned;
@@ -14,16 +14,16 @@ use url::Url;
 
 use crate::output;
 
-/// Largest answer that a daemon gives here, in bytes.
+/// Largest answer that is accepted from a daemon, in bytes.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// How long a command may take: a pull that it waits for may be large.
+/// Time limit of a command: it may wait for a large pull.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How long a purge may take, which writes all of a collection anew, or to publish or read a tree of millions of files.
+/// Time limit of a purge, which rewrites a whole collection, and of publishing or reading a tree of millions of files.
 const LONG_COMMAND_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
-/// A client for whatever the user names, this machine included.
+/// Returns a client for any host that the user names, this machine included.
 pub(crate) fn client() -> Client {
     patient(COMMAND_TIMEOUT, None)
 }
@@ -43,29 +43,30 @@ fn patient(header: Duration, pinned: Option<Vec<u8>>) -> Client {
 #[derive(Debug)]
 pub(crate) struct Admin {
     client: Client,
-    /// The certificate that it shows, if it speaks TLS.
+    /// The daemon's certificate, if the listener uses TLS.
     pinned: Option<Vec<u8>>,
     base: Url,
-    /// What it is, for messages: `broker`.
-    what: &'static str,
+    /// The kind of daemon, for messages: `broker`.
+    kind: &'static str,
     token: Result<AdminToken, daemon::Error>,
-    /// What to do if it does not answer.
+    /// Advice for the message when the daemon does not answer.
     advice: String,
 }
 
 impl Admin {
-    /// The daemon of those settings.
+    /// Returns the client for the daemon with these settings.
     ///
     /// # Errors
     ///
-    /// The settings leave the port to the system, so that nobody can know it.
+    /// The settings leave the port to the system, so the port is unknown here; or the daemon's certificate
+    /// cannot be read.
     pub(crate) fn new(
-        what: &'static str,
-        Whereabouts { address: listen, is_secure }: &Whereabouts,
+        kind: &'static str,
+        AdminAddress { address: listen, is_secure }: &AdminAddress,
         data: &Path,
     ) -> anyhow::Result<Self> {
         if listen.port() == 0 {
-            bail!("admin_listen has port 0: give it a port to talk to the {what}");
+            bail!("admin_listen has port 0: give it a port to talk to the {kind}");
         }
         let ip = match listen.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -78,45 +79,45 @@ impl Admin {
         let pinned = is_secure.then(|| std::fs::read(&shown)).transpose();
         let pinned = pinned.with_context(|| {
             format!(
-                "no {what} has said in {} which certificate it shows: start it",
+                "the {kind}'s certificate cannot be read from {}: start the {kind}",
                 shown.display()
             )
         })?;
-        // Without the token, commands are refused with a message of the daemon's own.
+        // Without the token, the daemon refuses commands with a message of its own.
         let token = AdminToken::load(&data.join(daemon::auth::FILE_NAME));
-        let advice = format!("start it with `harvest {what} run -c FILE`");
+        let advice = format!("start it with `harvest {kind} run -c FILE`");
         let client = patient(COMMAND_TIMEOUT, pinned.clone());
-        Ok(Self { client, pinned, base, what, token, advice })
+        Ok(Self { client, pinned, base, kind, token, advice })
     }
 
-    /// Whichever daemon has the data folder `data` open, and listens `at`; it may take its time.
+    /// Returns a patient client for the daemon that has the data folder `data` open and listens `at`.
     ///
     /// # Errors
     ///
     /// As for [`new`](Self::new).
-    pub(crate) fn of_data(at: &Whereabouts, data: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn of_data(at: &AdminAddress, data: &Path) -> anyhow::Result<Self> {
         let advice = "it may be starting or stopping: try again".to_owned();
         Ok(Self { advice, ..Self::new("daemon", at, data)?.patient() })
     }
 
-    /// The same, which waits for an answer as long as that may take at the most.
+    /// Returns the same client with [`LONG_COMMAND_TIMEOUT`].
     pub(crate) fn patient(self) -> Self {
         Self { client: patient(LONG_COMMAND_TIMEOUT, self.pinned.clone()), ..self }
     }
 
-    /// Makes sure that there is a token for commands.
+    /// Checks that the token for commands was read.
     ///
     /// # Errors
     ///
-    /// It cannot be read, and why.
+    /// The token cannot be read.
     pub(crate) fn may_command(&self) -> anyhow::Result<()> {
         match &self.token {
             Ok(_) => Ok(()),
-            Err(error) => bail!("the {} wants its admin token: {error}", self.what),
+            Err(error) => bail!("the {} wants its admin token: {error}", self.kind),
         }
     }
 
-    /// Asks for `path`; returns the JSON that the daemon answers.
+    /// Requests `path` with GET; returns the daemon's answer in JSON.
     ///
     /// # Errors
     ///
@@ -125,7 +126,7 @@ impl Admin {
         self.exchange(Request::get(self.base.join(path)?)).await
     }
 
-    /// Commands `path`, with `query`; returns the JSON that the daemon answers.
+    /// Requests `path` with POST and `query`; returns the daemon's answer in JSON.
     ///
     /// # Errors
     ///
@@ -138,27 +139,28 @@ impl Admin {
         self.exchange(Request::post(url, "")).await
     }
 
-    /// Prints an answer of the daemon: as JSON, or in the words that `say` finds.
+    /// Prints an answer of the daemon: as JSON, or as `render` writes it for a person.
     ///
     /// # Errors
     ///
-    /// The answer is not what this version expects, or nobody reads what is printed.
-    pub(crate) fn tell<T: DeserializeOwned>(
+    /// The answer has not the form that this version expects, or standard output is closed.
+    pub(crate) fn print<T: DeserializeOwned>(
         &self,
         answer: &[u8],
         json: bool,
-        say: impl FnOnce(&T) -> String,
+        render: impl FnOnce(&T) -> String,
     ) -> anyhow::Result<ExitCode> {
-        let other = || {
-            let Self { what, base, .. } = self;
-            format!("the {what} at {base} is of another version than this command")
+        let other_version = || {
+            let Self { kind, base, .. } = self;
+            format!("the {kind} at {base} is of another version than this command")
         };
         if json {
-            let value: serde_json::Value = serde_json::from_slice(answer).with_context(other)?;
+            let value: serde_json::Value =
+                serde_json::from_slice(answer).with_context(other_version)?;
             output::line(&serde_json::to_string_pretty(&value)?)?;
         } else {
-            let said = say(&serde_json::from_slice(answer).with_context(other)?);
-            output::line(&output::harmless(&said))?;
+            let text = render(&serde_json::from_slice(answer).with_context(other_version)?);
+            output::line(&output::harmless(&text))?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -170,7 +172,7 @@ impl Admin {
             request = request.header(header::AUTHORIZATION, value);
         }
         let response = self.client.send(request).await.with_context(|| {
-            format!("no {} answers at {}; {}", self.what, self.base, self.advice)
+            format!("no {} answers at {}; {}", self.kind, self.base, self.advice)
         })?;
         let status = response.status;
         let body = response.bytes(ANSWER_BYTES_MAX).await?;
@@ -178,14 +180,14 @@ impl Admin {
             self.may_command()?;
         }
         if !status.is_success() {
-            return Err(anyhow!("the {} answers {status}: {}", self.what, said(&body)));
+            return Err(anyhow!("the {} answers {status}: {}", self.kind, failure_message(&body)));
         }
         Ok(body.to_vec())
     }
 }
 
-/// What a daemon says about a failure: the message of its JSON, or its text.
-pub(crate) fn said(body: &[u8]) -> String {
+/// Returns a daemon's message about a failure: the message in its JSON, or its text.
+pub(crate) fn failure_message(body: &[u8]) -> String {
     let json: Option<serde_json::Value> = serde_json::from_slice(body).ok();
     let message = json.as_ref().and_then(|json| {
         let error = json.get("error")?;
@@ -202,20 +204,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_said_is_found_in_json_and_text() {
+    fn failure_messages_are_read_from_json_and_text() {
         for (body, expected) in [
             (r#"{"error":"no"}"#, "no"),
             (r#"{"error":{"message":"no","offset":1}}"#, "no"),
             ("no\n", "no"),
         ] {
-            assert_eq!(said(body.as_bytes()), expected);
+            assert_eq!(failure_message(body.as_bytes()), expected);
         }
     }
 
     #[test]
-    fn a_daemon_that_listens_everywhere_is_asked_here() {
+    fn a_daemon_on_all_addresses_is_reached_at_localhost() {
         let admin = |text: &str| {
-            let at = Whereabouts { address: text.parse().unwrap(), is_secure: false };
+            let at = AdminAddress { address: text.parse().unwrap(), is_secure: false };
             Admin::new("broker", &at, Path::new("/none"))
         };
         assert_eq!(admin("0.0.0.0:9501").unwrap().base.as_str(), "http://127.0.0.1:9501/");

@@ -1,4 +1,4 @@
-//! The command line: what there is to type, and what becomes of the outcome.
+//! The command line: its subcommands, and the report of their outcome.
 
 use std::io;
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::settings::Rejected;
-use crate::telemetry::{self, Usual};
+use crate::telemetry::{self, DefaultLevel};
 use crate::{commands, output, runtime};
 
 /// Be found without being crawled: gather once beside the data, stream every change, search
@@ -24,56 +24,56 @@ pub(crate) struct Cli {
     command: Command,
 }
 
-/// What there is to do.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 enum Command {
     Up(commands::up::Args),
     Search(commands::search::Args),
     #[command(subcommand)]
-    Gatherer(commands::gatherer::Command),
+    Gatherer(commands::gatherer::GathererCommand),
     #[command(subcommand)]
-    Broker(commands::broker::Command),
+    Broker(commands::broker::BrokerCommand),
     #[command(subcommand)]
-    Replicator(commands::replicator::Command),
+    Replicator(commands::replicator::ReplicatorCommand),
     #[command(subcommand)]
-    Collection(commands::collection::Command),
+    Collection(commands::collection::CollectionCommand),
     #[command(subcommand)]
-    Soif(commands::soif::Command),
+    Soif(commands::soif::SoifCommand),
     #[command(subcommand)]
-    Essence(commands::essence::Command),
+    Essence(commands::essence::EssenceCommand),
     #[command(subcommand)]
-    Oai(commands::oai::Command),
+    Oai(commands::oai::OaiCommand),
     #[command(subcommand)]
-    Freshness(commands::freshness::Command),
+    Freshness(commands::freshness::FreshnessCommand),
     Completions(commands::pages::Completions),
     Man(commands::pages::Man),
     #[command(hide = true)]
     Worker,
 }
 
-/// Reads the command line, does what it says, and reports a failure in one line.
+/// Reads the command line, runs the command, and reports a failure in one line.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     match run(cli) {
         Ok(code) => code,
-        // Whoever reads our output has seen enough.
+        // The reader of our output has seen enough.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::note(&said(&error));
+            output::note(&error_text(&error));
             ExitCode::FAILURE
         }
     }
 }
 
-/// What is said of a failure: one line, from what was wanted to what the system answered; of settings,
-/// every mistake.
-pub(crate) fn said(error: &anyhow::Error) -> String {
+/// Returns the message for a failure: one line, from the command's aim to the system's answer; for
+/// settings, a line for each mistake.
+pub(crate) fn error_text(error: &anyhow::Error) -> String {
     if error.is::<Rejected>() {
         return error.to_string();
     }
     let mut text = format!("harvest: {error}");
     for cause in error.chain().skip(1).map(ToString::to_string) {
-        // Some errors say what their cause says.
+        // Some errors repeat the text of their cause.
         if !text.contains(&cause) {
             text.push_str(": ");
             text.push_str(&cause);
@@ -82,43 +82,43 @@ pub(crate) fn said(error: &anyhow::Error) -> String {
     text
 }
 
-/// The whole command line, for completions and manual pages.
+/// Returns the whole command line, for completions and manual pages.
 pub(crate) fn command() -> clap::Command {
     Cli::command()
 }
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    let log = |usual| telemetry::start(&cli.telemetry, usual);
+    let log = |level| telemetry::start(&cli.telemetry, level);
     match cli.command {
         Command::Up(args) => {
-            log(Usual::Warnings).and_then(|bars| block_on(commands::up::run(args, bars)))
+            log(DefaultLevel::Warnings).and_then(|bars| block_on(commands::up::run(args, bars)))
         }
         Command::Search(args) => {
-            log(Usual::Warnings)?;
+            log(DefaultLevel::Warnings)?;
             block_on(commands::search::run(args))
         }
         Command::Gatherer(command) => {
-            log(if command.is_daemon() { Usual::Events } else { Usual::Warnings })?;
+            log(if command.is_daemon() { DefaultLevel::Events } else { DefaultLevel::Warnings })?;
             block_on(commands::gatherer::run(command))
         }
         Command::Broker(command) => {
-            log(if command.is_daemon() { Usual::Events } else { Usual::Warnings })?;
+            log(if command.is_daemon() { DefaultLevel::Events } else { DefaultLevel::Warnings })?;
             block_on(commands::broker::run(command))
         }
         Command::Replicator(command) => {
-            log(if command.is_daemon() { Usual::Events } else { Usual::Warnings })?;
-            // Disk and decisions have threads of their own. What is left, TLS and messages, takes less of the
-            // processor on one thread than where each message wakes another one.
+            log(if command.is_daemon() { DefaultLevel::Events } else { DefaultLevel::Warnings })?;
+            // Disk and decisions have threads of their own. The rest, TLS and messages, takes less of the
+            // processor on one thread than with a thread woken for each message.
             runtime::on_one_thread(commands::replicator::run(command))?
         }
         Command::Collection(command) => {
-            log(Usual::Warnings)?;
+            log(DefaultLevel::Warnings)?;
             block_on(commands::collection::run(command))
         }
         Command::Soif(command) => commands::soif::run(command),
         Command::Essence(command) => commands::essence::run(command),
         Command::Oai(command) => {
-            let bars = log(Usual::Warnings)?;
+            let bars = log(DefaultLevel::Warnings)?;
             block_on(commands::oai::run(command, bars))
         }
         Command::Freshness(command) => commands::freshness::run(command),
@@ -132,7 +132,7 @@ fn block_on(future: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::R
     runtime::on_all_processors(future)?
 }
 
-/// Whether nobody reads our output any more; a connection that breaks is another matter.
+/// Returns whether nobody reads our output any more; a broken network connection does not count.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let of_network = error.chain().any(|cause| cause.is::<net::Error>());
     !of_network
@@ -148,12 +148,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn clap_accepts_the_command_line() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn only_a_reader_that_went_away_ends_in_silence() {
+    fn only_a_closed_output_ends_in_silence() {
         let broken = || io::Error::from(io::ErrorKind::BrokenPipe);
         assert!(is_broken_pipe(&anyhow::Error::new(broken()).context("printing")));
         let host = "h:1".to_owned();
@@ -162,14 +162,14 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_said_once() {
+    fn an_error_does_not_repeat_its_cause() {
         let inner = io::Error::other("refused");
         let error = anyhow::Error::new(inner).context("it was refused").context("nobody answers");
-        assert_eq!(said(&error), "harvest: nobody answers: it was refused");
+        assert_eq!(error_text(&error), "harvest: nobody answers: it was refused");
     }
 
     #[test]
-    fn what_people_will_type_is_understood() {
+    fn usual_command_lines_are_parsed() {
         for line in [
             "harvest up",
             "harvest up a b --data d --listen 127.0.0.1:1 --once --no-open --confirm -vv",

@@ -1,6 +1,6 @@
 //! The one binary, `harvest`: arguments, settings files, logs, signals and terminals.
 //!
-//! How anything works is the crates' business; this one only puts them together.
+//! The other crates do the work; this one only puts them together.
 
 mod admin;
 mod cli;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-/// Summarizing allocates on every CPU at once, and glibc keeps what each thread has freed.
+/// Summarizing allocates on every CPU at once, and glibc keeps the memory that each thread has freed.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -1,8 +1,7 @@
 //! Standard output and standard error.
 //!
-//! Output proper goes to standard output, so that it can be piped; everything said about it to
-//! standard error. A reader that goes away is an error of its own kind, which ends the command in
-//! silence.
+//! Results go to standard output, so that they can be piped; remarks go to standard error. A reader that
+//! goes away is an error of its own kind, which ends the command in silence.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -18,24 +17,24 @@ pub(crate) fn line(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes a line to standard error; if that fails there is nobody left to tell.
+/// Writes a line to standard error. A failure is ignored, as nobody is left to read it.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Whether a person looks at standard output and standard error.
+/// Returns whether standard output and standard error are both a terminal.
 pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal() && io::stderr().is_terminal()
 }
 
-/// `text` without what could command a terminal: control characters become U+FFFD, except line feeds
+/// Returns `text` without commands to a terminal: control characters become U+FFFD, except line feeds
 /// and tabs.
 pub(crate) fn harmless(text: &str) -> String {
     let keep = |c: char| !c.is_control() || c == '\n' || c == '\t';
     text.chars().map(|c| if keep(c) { c } else { '\u{fffd}' }).collect()
 }
 
-/// `count` and the noun in the right number.
+/// Returns `count` with the noun in singular or plural.
 pub(crate) fn counted(count: u64, noun: &str) -> String {
     let count_shown = indicatif::HumanCount(count);
     match (count, noun.strip_suffix("ry")) {
@@ -51,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_can_command_the_terminal() {
+    fn control_characters_are_replaced() {
         assert_eq!(harmless("a\u{1b}[2Jb\n\u{9b}c\td"), "a\u{fffd}[2Jb\n\u{fffd}c\td");
     }
 

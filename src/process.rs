@@ -1,4 +1,4 @@
-//! A daemon's process: signals in, an orderly end out.
+//! The process of a daemon: its signals, its orderly end, its limit of open files.
 //!
 //! SIGINT and SIGTERM drain and stop; a second one stops at once. SIGHUP reads the settings again.
 
@@ -11,11 +11,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli;
 
-/// Most files that a process of ours needs open at once: connections, segments, the index.
+/// Number of files that a process needs open at once at most: connections, segments, the index.
 const FILES: u64 = 65_536;
 
-/// Lets this process open more files than the usual 1,024, which are for programs that cannot do with
-/// more: our servers alone take up to as many connections, and there must be some left to write to.
+/// Raises the limit of open files above the usual 1,024. Our servers alone take as many connections, and
+/// some files must be left to write to.
 pub(crate) fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(FILES, |maximum| maximum.min(FILES));
@@ -27,7 +27,7 @@ pub(crate) fn raise_file_limit() {
     }
 }
 
-/// The signals that a process listens to.
+/// The signals that a process handles.
 #[derive(Debug)]
 pub(crate) struct Signals {
     interrupt: Signal,
@@ -35,22 +35,22 @@ pub(crate) struct Signals {
     hang_up: Signal,
 }
 
-/// What a signal asks for.
+/// The request that a signal stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum SignalRequest {
     /// To stop.
     Stop,
-    /// To read the settings again (a daemon), or to stop (a command whose terminal is gone).
+    /// To read the settings again (a daemon), or to stop (a command that has lost its terminal).
     HangUp,
 }
 
 impl Signals {
-    /// Listens from now on: to be called before anybody is told that the daemon runs, since until
-    /// then SIGHUP ends the process.
+    /// Starts to listen. Call it before the daemon announces that it runs: until then SIGHUP ends the
+    /// process.
     ///
     /// # Errors
     ///
-    /// The system refuses.
+    /// The system refuses to install a handler.
     pub(crate) fn listen() -> anyhow::Result<Self> {
         let listen = |kind| signal(kind).context("cannot listen to signals");
         Ok(Self {
@@ -60,16 +60,16 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Asked {
+    /// Waits for the next signal. Cancel safe.
+    pub(crate) async fn next(&mut self) -> SignalRequest {
         tokio::select! {
-            _ = self.interrupt.recv() => Asked::Stop,
-            _ = self.terminate.recv() => Asked::Stop,
-            _ = self.hang_up.recv() => Asked::HangUp,
+            _ = self.interrupt.recv() => SignalRequest::Stop,
+            _ = self.terminate.recv() => SignalRequest::Stop,
+            _ = self.hang_up.recv() => SignalRequest::HangUp,
         }
     }
 
-    /// Waits until a signal asks to stop; SIGHUP stays to be heard. Cancel safe.
+    /// Waits for a signal to stop; a SIGHUP stays pending. Cancel safe.
     async fn stop(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -77,8 +77,8 @@ impl Signals {
         }
     }
 
-    /// Waits for a daemon to open, which may take as long as its data needs to be repaired; `None`
-    /// if a signal asks to stop first. What is left behind then is as after a kill: whole.
+    /// Waits for a daemon to open, which takes longer when its data must be repaired. Returns `None` if a
+    /// signal to stop comes first; the data are then whole, as after a kill.
     ///
     /// # Errors
     ///
@@ -107,12 +107,12 @@ pub(crate) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let mut server = std::pin::pin!(server);
     loop {
-        let asked = tokio::select! {
+        let request = tokio::select! {
             outcome = &mut server => return outcome.map(|()| ExitCode::SUCCESS),
-            asked = signals.next() => asked,
+            request = signals.next() => request,
         };
-        if asked == Asked::HangUp {
-            // Releasing what a source brought that is gone can take long.
+        if request == SignalRequest::HangUp {
+            // Releasing the records of a removed source can take long.
             tokio::select! {
                 outcome = &mut server => return outcome.map(|()| ExitCode::SUCCESS),
                 () = reload() => continue,
@@ -127,9 +127,9 @@ pub(crate) async fn run(
     }
 }
 
-/// Logs how taking over the settings went: which of them take effect at the next start, or why the
-/// old ones stay.
-pub(crate) fn reloaded(outcome: anyhow::Result<Vec<&'static str>>) {
+/// Logs the outcome of reading the settings again: which keys take effect at the next start, or why
+/// the old settings stay.
+pub(crate) fn log_reload(outcome: anyhow::Result<Vec<&'static str>>) {
     match outcome {
         Ok(later) if later.is_empty() => tracing::info!("settings read again"),
         Ok(later) => {
@@ -137,7 +137,7 @@ pub(crate) fn reloaded(outcome: anyhow::Result<Vec<&'static str>>) {
             tracing::warn!(keys, "settings read again; these take effect at the next start");
         }
         Err(error) => {
-            for line in cli::said(&error).lines() {
+            for line in cli::error_text(&error).lines() {
                 tracing::error!("{line}");
             }
             tracing::error!("the old settings stay");

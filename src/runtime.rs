@@ -1,4 +1,4 @@
-//! What futures run on.
+//! The tokio runtimes: one with a thread for each processor, one with a single thread.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use tokio::runtime::Builder;
 
-/// Who is woken within this after it began to wait gets much in small pieces.
+/// Longest wait that counts as quick: the thread receives many small pieces.
 const QUICK: Duration = Duration::from_millis(1);
-/// Woken so often in a row like that, a thread rests before it waits.
+/// After this many quick waits in a row, a thread rests before it waits again.
 const QUICK_MAX: u32 = 4;
-/// For so long. At 50 Mbit/s four packets come meanwhile, and a socket holds hundreds.
+/// Length of the rest. At 50 Mbit/s four packets come meanwhile, and a socket holds hundreds.
 const REST: Duration = Duration::from_millis(1);
-/// How long threads that still read a disk are waited for at the end.
+/// Longest wait at the end for threads that still read a disk.
 const LEFTOVERS_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Runs `future` to its end, with a thread for each processor.
@@ -21,9 +21,9 @@ pub(crate) fn on_all_processors<T>(future: impl Future<Output = T>) -> anyhow::R
     run(Builder::new_multi_thread().worker_threads(threads), future)
 }
 
-/// Runs `future` to its end on this thread; only what blocks has threads of its own. While much comes in small pieces
-/// the thread lets them collect for a millisecond: packets of a line of 50 Mbit/s come one by one, and to wake for
-/// each takes more of the processor than all that is done with what is in it.
+/// Runs `future` to its end on this thread; only blocking work has threads of its own. While many small pieces
+/// arrive, the thread lets them collect for a millisecond: the packets of a 50 Mbit/s line come one by one, and
+/// waking up for a packet takes more of the processor than all work on its contents.
 pub(crate) fn on_one_thread<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
     let pace = Arc::new(Mutex::new(Pace::default()));
     let parking = Arc::clone(&pace);
@@ -41,14 +41,15 @@ pub(crate) fn on_one_thread<T>(future: impl Future<Output = T>) -> anyhow::Resul
 
 fn run<T>(builder: &mut Builder, future: impl Future<Output = T>) -> anyhow::Result<T> {
     crate::process::raise_file_limit();
-    let runtime = builder.enable_all().build().context("the system gives no threads")?;
+    let runtime =
+        builder.enable_all().build().context("cannot start the threads of the runtime")?;
     let outcome = runtime.block_on(future);
     runtime.shutdown_timeout(LEFTOVERS_TIMEOUT);
     Ok(outcome)
 }
 
-fn locked<T>(pace: &Mutex<Pace>, doing: impl FnOnce(&mut Pace) -> T) -> T {
-    doing(&mut pace.lock().unwrap_or_else(PoisonError::into_inner))
+fn locked<T>(pace: &Mutex<Pace>, change: impl FnOnce(&mut Pace) -> T) -> T {
+    change(&mut pace.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 #[expect(
@@ -59,7 +60,7 @@ fn rest() {
     std::thread::sleep(REST);
 }
 
-/// How quickly a thread was woken, the last times.
+/// Counter of the quick waits of a thread.
 #[derive(Debug, Default)]
 struct Pace {
     parked: Option<Instant>,
@@ -67,7 +68,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// Whether to rest before the thread waits for more.
+    /// Returns whether the thread rests before it waits again.
     fn has_to_rest(&self) -> bool {
         QUICK_MAX <= self.quick
     }
@@ -87,7 +88,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// After how many of these waits, one after the other, a thread rests.
+    /// Returns for each of these waits, one after the other, whether the thread rests after it.
     fn rests(waits: &[Duration]) -> Vec<bool> {
         let (mut pace, mut now) = (Pace::default(), net::clock::monotonic());
         let mut each = |wait: &Duration| {
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_spawned_runs_on_one_thread() {
+    fn spawned_tasks_run_on_one_thread() {
         let alone = || async {
             let here = std::thread::current().id();
             let there = tokio::spawn(async { std::thread::current().id() }).await;

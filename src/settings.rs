@@ -1,4 +1,4 @@
-//! Settings files: reading them, and saying all that is wrong with one.
+//! Settings files: reading one, and reporting all its mistakes.
 
 use std::fmt;
 use std::fs;
@@ -10,7 +10,7 @@ use settings::Mistake;
 
 use crate::output;
 
-/// Which settings.
+/// The option that names the settings file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct File {
     /// The settings file.
@@ -19,7 +19,7 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// Says that `load` finds nothing wrong with the settings.
+    /// Loads the settings, and prints that they have no mistakes.
     ///
     /// # Errors
     ///
@@ -34,7 +34,7 @@ impl File {
     }
 }
 
-/// A file that is not accepted: every mistake with its place.
+/// A rejected settings file: every mistake with its line.
 #[derive(Debug)]
 pub(crate) struct Rejected {
     path: PathBuf,
@@ -68,22 +68,22 @@ pub(crate) fn load<T>(
     accepted(path, parse(&text))
 }
 
-/// Returns what was read of the file at `path`.
+/// Returns the result of reading the file at `path`, with its mistakes as one error.
 ///
 /// # Errors
 ///
-/// It is [`Rejected`].
+/// The file is [`Rejected`].
 pub(crate) fn accepted<T>(path: &Path, read: Result<T, Vec<Mistake>>) -> anyhow::Result<T> {
     read.map_err(|mistakes| Rejected { path: path.to_owned(), mistakes }.into())
 }
 
-/// Takes a path in a settings file from the file's folder on.
+/// Resolves a path of a settings file relative to the file's folder.
 pub(crate) fn beside(file: &Path, path: &Path) -> PathBuf {
     // An absolute path replaces the folder.
     folder(file).join(path)
 }
 
-/// The folder of a settings file.
+/// Returns the folder of a settings file.
 pub(crate) fn folder(file: &Path) -> PathBuf {
     file.parent().unwrap_or_else(|| Path::new("")).to_owned()
 }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_mistake_has_a_line_with_its_place() {
+    fn every_mistake_is_a_line_with_file_and_position() {
         let mistake = |line, file: Option<&str>| Mistake {
             file: file.map(PathBuf::from),
             line,
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn relative_paths_are_taken_from_the_file() {
+    fn relative_paths_start_at_the_settings_folder() {
         let check = |file: &str, path: &str, expected: &str| {
             assert_eq!(beside(Path::new(file), Path::new(path)), Path::new(expected));
         };

@@ -1,6 +1,6 @@
-//! Logs: what is said while a daemon works, to standard error, as text or as JSON lines.
+//! The log: events on standard error while a command works, as text or as JSON lines.
 //!
-//! `HARVEST_LOG` takes a filter (`info,broker=debug`) in the place of `-v`.
+//! `HARVEST_LOG` takes a filter (`info,broker=debug`) instead of `-v`.
 
 use std::env;
 use std::io::{self, IsTerminal as _, Write};
@@ -11,10 +11,10 @@ use indicatif::MultiProgress;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// The variable that holds a filter.
+/// The environment variable with a filter.
 const VARIABLE: &str = "HARVEST_LOG";
 
-/// Our crates: `-v` speaks of them, and of others only from `-vvv` on.
+/// Our crates: `-v` shows their events; events of others appear only from `-vvv` on.
 const OURS: [&str; 19] = [
     "soif",
     "oai",
@@ -37,68 +37,68 @@ const OURS: [&str; 19] = [
     "harvest",
 ];
 
-/// Crates that log what they also return as an error, which ours then report with what to do, or
-/// what is as it should be (a merge that came too late): they speak from `-v` on.
+/// Crates that log errors which they also return, and which ours report with advice. They also log harmless
+/// events (a merge that came too late). Their events appear from `-v` on.
 const QUIET: [&str; 2] = ["sled", "tantivy"];
 
-/// How much is said, and how.
+/// Options for the level and the format of the log.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Say more; -vv and -vvv say even more; HARVEST_LOG=info,broker=debug picks.
+    /// Log more; -vv and -vvv log even more; HARVEST_LOG=info,broker=debug selects by crate.
     #[arg(short, long, action = ArgAction::Count, global = true)]
     verbose: u8,
     /// Write logs as text, or as one JSON object a line.
     #[arg(long, value_name = "FORMAT", default_value = "text", global = true)]
-    log: Format,
+    log: LogFormat,
 }
 
-/// How a log is written.
+/// Format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum LogFormat {
     Text,
     Json,
 }
 
-/// What a command says when nothing is asked for.
+/// Level of the log without `-v`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Usual {
-    /// Only what is wrong: a person reads along.
+pub(crate) enum DefaultLevel {
+    /// Only warnings and errors: a person reads along.
     Warnings,
-    /// What happens, too: a daemon's log.
+    /// Ordinary events too: a daemon's log.
     Events,
 }
 
-/// Starts logging. Progress bars belong into what is returned, so that lines appear above them.
+/// Starts logging. Add progress bars to the returned value, so that log lines appear above them.
 ///
 /// # Errors
 ///
 /// `HARVEST_LOG` is not a filter.
-pub(crate) fn start(options: &Options, usual: Usual) -> anyhow::Result<MultiProgress> {
+pub(crate) fn start(options: &Options, default: DefaultLevel) -> anyhow::Result<MultiProgress> {
     let bars = MultiProgress::new();
     let filter = match env::var(VARIABLE) {
         Ok(text) => EnvFilter::try_new(&text).with_context(|| {
             format!("{VARIABLE}={text} is not a filter such as info,broker=debug")
         })?,
-        Err(_) => EnvFilter::try_new(filter(options.verbose, usual))?,
+        Err(_) => EnvFilter::try_new(filter(options.verbose, default))?,
     };
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(io::stderr().is_terminal())
         .with_writer(AboveBars(bars.clone()));
     match options.log {
-        Format::Text => builder.try_init(),
-        Format::Json => builder.json().flatten_event(true).try_init(),
+        LogFormat::Text => builder.try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
     }
     .map_err(|error| anyhow!("logging cannot start: {error}"))?;
     Ok(bars)
 }
 
-/// The filter for so many `-v`.
-fn filter(verbose: u8, usual: Usual) -> String {
+/// Returns the filter for this number of `-v`.
+fn filter(verbose: u8, default: DefaultLevel) -> String {
     let levels = ["warn", "info", "debug", "trace"];
-    let from = match usual {
-        Usual::Warnings => 0,
-        Usual::Events => 1,
+    let from = match default {
+        DefaultLevel::Warnings => 0,
+        DefaultLevel::Events => 1,
     };
     let level = |step: usize| levels.get(step).copied().unwrap_or("trace");
     let ours = level(from + usize::from(verbose));
@@ -112,20 +112,20 @@ fn filter(verbose: u8, usual: Usual) -> String {
 struct AboveBars(MultiProgress);
 
 impl<'a> MakeWriter<'a> for AboveBars {
-    type Writer = Line;
+    type Writer = EventWriter;
 
-    fn make_writer(&'a self) -> Line {
-        Line { bars: self.0.clone(), text: Vec::new() }
+    fn make_writer(&'a self) -> EventWriter {
+        EventWriter { bars: self.0.clone(), text: Vec::new() }
     }
 }
 
-/// One event's text, written when it is whole.
-struct Line {
+/// The text of one event, written when it is complete.
+struct EventWriter {
     bars: MultiProgress,
     text: Vec<u8>,
 }
 
-impl Write for Line {
+impl Write for EventWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.text.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -136,9 +136,9 @@ impl Write for Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for EventWriter {
     fn drop(&mut self) {
-        // A log that cannot be written is not worth dying for.
+        // A failed log line must not end the command.
         let _ = self.bars.suspend(|| io::stderr().lock().write_all(&self.text));
     }
 }
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_crates_of_the_workspace_speak() {
+    fn all_crates_of_the_workspace_are_logged() {
         let manifest = include_str!("../Cargo.toml");
         let members = manifest.lines().find_map(|it| it.strip_prefix("members = [")).unwrap();
         let members = members.trim_end_matches(']').split(", ").map(|it| it.trim_matches('"'));
@@ -157,17 +157,17 @@ mod tests {
     }
 
     #[test]
-    fn more_v_say_more() {
-        let of = |verbose, usual| filter(verbose, usual).replace("net=", "broker=");
-        assert!(of(0, Usual::Warnings).starts_with("warn,soif=warn"));
-        assert!(of(0, Usual::Events).starts_with("warn,soif=info"));
-        assert!(of(2, Usual::Warnings).starts_with("warn,soif=debug"));
-        assert!(of(200, Usual::Events).starts_with("trace,soif=trace"));
-        assert!(of(0, Usual::Events).ends_with(",sled=off,tantivy=off"));
-        assert!(of(1, Usual::Events).ends_with(",sled=warn,tantivy=warn"));
-        assert!(of(3, Usual::Events).ends_with(",sled=info,tantivy=info"));
+    fn each_v_raises_the_level() {
+        let of = |verbose, default| filter(verbose, default).replace("net=", "broker=");
+        assert!(of(0, DefaultLevel::Warnings).starts_with("warn,soif=warn"));
+        assert!(of(0, DefaultLevel::Events).starts_with("warn,soif=info"));
+        assert!(of(2, DefaultLevel::Warnings).starts_with("warn,soif=debug"));
+        assert!(of(200, DefaultLevel::Events).starts_with("trace,soif=trace"));
+        assert!(of(0, DefaultLevel::Events).ends_with(",sled=off,tantivy=off"));
+        assert!(of(1, DefaultLevel::Events).ends_with(",sled=warn,tantivy=warn"));
+        assert!(of(3, DefaultLevel::Events).ends_with(",sled=info,tantivy=info"));
         for verbose in 0..5 {
-            assert!(EnvFilter::try_new(filter(verbose, Usual::Events)).is_ok());
+            assert!(EnvFilter::try_new(filter(verbose, DefaultLevel::Events)).is_ok());
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Replicators at sites that are far from each other: TR §8's own set-up, in network namespaces.
+//! Tests of replicators at distant sites: the setup of TR §8, in network namespaces.
 //!
-//! The world is that of `benches/replication groups`: processes of the binary under test, in three groups that overlap, one
-//! of them behind 28 KB/s; lines that a relay delays and paces; what goes between sites as the kernel counts it.
-//! It needs root, sudo without a password, or namespaces and TUN devices for everybody; without them the test fails
-//! and says so. All that it makes ends with it: see `benches/sites.py`.
+//! The world is that of `benches/replication groups`. Processes of the binary under test form three overlapping groups,
+//! one of them behind 28 KB/s. A relay delays and paces the lines; the kernel counts the traffic between sites.
+//! The test needs root, sudo without a password, or namespaces and TUN devices for all users; without them it fails
+//! with a message. All that it makes ends with it: see `benches/sites.py`.
 //!
-//! `HARVEST_SITES_MEMBERS` says how many members there are (the paper: 30), `HARVEST_SITES_KILOBYTES` how large the
-//! collection is that the first version has (the paper: 60 MB); each of the nine after it adds a hundredth.
+//! `HARVEST_SITES_MEMBERS` is the number of members (the paper: 30), `HARVEST_SITES_KILOBYTES` the size of the first
+//! version's collection (the paper: 60 MB). Each of the nine versions after it adds a hundredth.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -17,8 +17,8 @@ use serde_json::Value;
 
 const MEMBERS: u64 = 9;
 const KILOBYTES: u64 = 300;
-/// What may go to the slow site, over what is published: each byte once, packets around them (1.06), and what
-/// measures and steers, which does not grow with what is published.
+/// Most traffic to the slow site, as a share of the published bytes: each byte once, with packet headers (1.06). Added
+/// are bytes for measurement and control, which do not grow with the published bytes.
 const HOME_SHARE_MAX: f64 = 1.15;
 const HOME_STEERING_BYTES_MAX: f64 = 2e6;
 
@@ -37,23 +37,24 @@ fn three_groups_stay_equal_over_slow_lines_and_without_a_leader() {
         .env("TMPDIR", folder.path())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let output_text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
-    println!("{said}");
-    assert!(output.status.success(), "{}\n{said}\n{errors}", output.status);
-    let last = said.lines().last().unwrap();
-    let figures: Value = serde_json::from_str(last).unwrap_or_else(|it| panic!("{it}: {said}"));
+    println!("{output_text}");
+    assert!(output.status.success(), "{}\n{output_text}\n{errors}", output.status);
+    let last = output_text.lines().last().unwrap();
+    let figures: Value =
+        serde_json::from_str(last).unwrap_or_else(|it| panic!("{it}: {output_text}"));
     let count = |name: &str| figures[name].as_u64().unwrap();
     assert_eq!((count("members"), count("versions_equal")), (members, 10), "{last}");
-    // A leader was killed: all others have the version after that.
+    // A leader was killed: all other members have the next version.
     assert_eq!(count("left_equal"), members - 1, "{last}");
-    // Within 25 % of the lines: each link is read by chance, and again later.
+    // Most estimates are within 25 % of the lines: each link is measured at a random time, and again later.
     assert!(count("estimates_off") * 4 <= count("estimates"), "{last}");
     let bytes = |name: &str| figures[name].as_f64().unwrap();
     let (published, home) = (bytes("bytes_published"), bytes("bytes_home"));
     assert!((megabytes * 1e6..).contains(&published), "{last}");
     let home_max = published * HOME_SHARE_MAX + HOME_STEERING_BYTES_MAX;
     assert!((published..home_max).contains(&home), "{last}");
-    // What is left there is what the kernel was to remove.
+    // Nothing is left behind in the folder.
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{folder:?}");
 }

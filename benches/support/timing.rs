@@ -1,25 +1,25 @@
-//! Times what a bench compares, in turns, so that a noisy machine is noisy to all of them.
+//! Timing for benches: subjects run in turns, so that a noisy machine disturbs all of them alike.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// One thing to time.
 pub(crate) struct Subject<'a> {
-    /// What it is, as printed.
+    /// Name, as printed.
     pub(crate) name: &'a str,
-    /// Does it once; what it returns is not optimized away.
+    /// Runs it once; the result is not optimized away.
     pub(crate) run: Box<dyn FnMut() -> u64 + 'a>,
 }
 
 impl<'a> Subject<'a> {
-    /// A subject that runs `run`.
+    /// Returns a subject that runs `run`.
     pub(crate) fn new(name: &'a str, run: impl FnMut() -> u64 + 'a) -> Self {
         Self { name, run: Box::new(run) }
     }
 }
 
-/// Runs every subject `rounds` times, in turns, and returns each one's least time: what it takes
-/// when nothing else has the core.
+/// Runs every subject `rounds` times, in turns, and returns the least time of each: its time on an idle
+/// core.
 pub(crate) fn least(subjects: &mut [Subject<'_>], rounds: u32) -> Vec<Duration> {
     let mut least = vec![Duration::MAX; subjects.len()];
     for _ in 0..rounds {
@@ -33,7 +33,7 @@ pub(crate) fn least(subjects: &mut [Subject<'_>], rounds: u32) -> Vec<Duration> 
     least
 }
 
-/// Prints gigabytes a second over `bytes`, each beside its ratio to the first subject.
+/// Prints gigabytes a second over `bytes`, each with its ratio to the first subject.
 #[expect(clippy::print_stdout, reason = "a bench prints")]
 pub(crate) fn print_rates(subjects: &[Subject<'_>], least: &[Duration], bytes: usize) {
     let rate = |time: Duration| bytes as f64 / time.as_secs_f64() / 1e9;

@@ -1,28 +1,27 @@
-//! Measures what is lost and what is saved by sending summaries rather than texts. `benches/essence` runs it.
+//! Measurement of the losses and savings of summaries against full texts. `benches/essence` runs it.
 //!
-//! `tradeoff TREE WORK` gathers TREE once for each [`Point`], with the real gatherer, from its full text
-//! down to names alone, and of each says what the feed and the index take, what both cost, and which of
-//! the same questions the index answers.
+//! `tradeoff TREE WORK` gathers TREE once for each [`Point`], with the real gatherer, from full text down to
+//! names alone. For each point it prints the sizes of feed and index, their CPU costs, and how well the index
+//! answers the same questions.
 //!
 //! Source: TR §4: Essence against WAIS, and the reduction of network traffic.
 //!
 //! # What is measured
 //!
-//! * **Questions**: sentences of documents that are drawn uniformly among all that have one that will do
-//!   ([`questions`]). What is looked for is the document, by its address (of one gatherer, that is its OID), or
-//!   another with the same text.
-//! * **any**: the words of the sentence joined by OR, so that rank decides, as WAIS took a question. **all**:
-//!   the words as typed into the box, which this query language takes to be joined by AND. **either**: these,
-//!   and where nothing has them all, any of them: what a person does next.
+//! * **Questions**: sentences of documents, drawn uniformly among all documents with a suitable one
+//!   ([`questions`]). The right answer is the document, by its URL, or another document with the same text.
+//! * **any**: the words of the sentence joined by OR, so that rank decides, as in WAIS. **all**: the words as
+//!   typed into the box, which this query language joins by AND. **either**: all words; if no document has
+//!   them all, any of them, as a person would try next.
 //! * **recall**: the share of questions for which the document is among the first ten hits. **precision**: the
 //!   share of those (at most) ten hits that are the document; 0 where there is no hit; the mean over all
 //!   questions. **MRR**: the mean of 1/rank, 0 where it is not among the ten.
-//! * **wire**: bytes of a newcomer's answer from the feed as the pass has left it, and again once the
-//!   collection has been compacted. **reduction**: bytes of all files over these.
+//! * **wire**: bytes that the feed sends to a new consumer after the pass, and again after a compaction.
+//!   **reduction**: bytes of all files over these.
 //! * **CPU**: user and system, of all threads, of gathering (reading, summarizing, committing) and of
 //!   indexing.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is there to print")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints its results")]
 #![allow(clippy::unwrap_used, reason = "a measurement that fails may panic")]
 
 mod measure;
@@ -36,22 +35,21 @@ use std::time::Duration;
 use formats::{Detail, FullText};
 use net::clock;
 
-/// As in `harvest`: it decides over time.
+/// The allocator of `harvest`: the times depend on it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// No further point is begun after so long.
+/// Time after which no further point is begun.
 const TIME_MAX: Duration = Duration::from_secs(26 * 60);
 
-/// How much records say at a point of the curve.
+/// One point of the curve: how much text records have.
 struct Point {
     name: &'static str,
     detail: Detail,
     full_text: FullText,
 }
 
-/// All points: first what the others are compared with, then those that settings have names for, then
-/// what lies between.
+/// Returns all points: first the reference, then those with names in the settings, then points between.
 fn points() -> Vec<Point> {
     let summary = |name, detail| Point { name, detail, full_text: FullText::None };
     let full = |name, detail| Point { name, detail, full_text: FullText::All };
@@ -86,26 +84,26 @@ fn main() {
             eprintln!("{}: left out, since the time is up", point.name);
             continue;
         }
-        let say = |what: &str| {
-            eprintln!("{:6.0} s  {}: {what}", began.elapsed().as_secs_f64(), point.name);
+        let log_step = |step: &str| {
+            eprintln!("{:6.0} s  {}: {step}", began.elapsed().as_secs_f64(), point.name);
         };
         let (data, index) = (work.join("data"), work.join("index"));
-        say("gathering");
+        log_step("gathering");
         let gathering = measure::gather(&tree, &data, &point);
         let collection = measure::open(&data);
-        say("weighing");
+        log_step("weighing");
         let wire = measure::wire(&collection);
         let types = report::types(&collection, &files);
         if questions.is_empty() {
             questions = questions::draw(&collection);
         }
-        say("indexing");
-        let (indexing, found) = measure::index(&collection, &index);
-        say("asking");
-        let scores = measure::ask(&found, &questions);
-        found.close();
-        drop(found);
-        say("compacting");
+        log_step("indexing");
+        let (indexing, engine) = measure::index(&collection, &index);
+        log_step("asking");
+        let scores = measure::ask(&engine, &questions);
+        engine.close();
+        drop(engine);
+        log_step("compacting");
         let compacted = measure::compact(&collection);
         report.add(report::Row {
             name: point.name,

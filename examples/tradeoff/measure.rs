@@ -1,4 +1,4 @@
-//! One point: gathered, served, indexed, asked.
+//! The measurement of one point: gathering, feed, index and answers.
 
 use std::collections::HashMap;
 use std::fs;
@@ -21,12 +21,12 @@ use crate::questions::{Question, Questions};
 
 /// Clock ticks a second in `/proc`.
 const TICKS: f64 = 100.0;
-/// Hits of an answer.
+/// Number of hits in an answer.
 const HITS: usize = 10;
-/// Threads that ask.
+/// Number of threads that send questions.
 const THREADS: usize = 2;
 
-/// What indexing took.
+/// The cost of indexing.
 pub(crate) struct Indexing {
     /// CPU-seconds.
     pub(crate) cpu: f64,
@@ -34,7 +34,7 @@ pub(crate) struct Indexing {
     pub(crate) bytes: u64,
 }
 
-/// How well questions were answered; means over all of them.
+/// Quality of the answers, as means over all questions.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Score {
     pub(crate) recall: f64,
@@ -43,7 +43,7 @@ pub(crate) struct Score {
     pub(crate) mrr: f64,
 }
 
-/// Gathers `tree` into an empty `data`, and returns the CPU-seconds that took.
+/// Gathers `tree` into an empty `data`, and returns its CPU time in seconds.
 pub(crate) fn gather(tree: &Path, data: &Path, point: &Point) -> f64 {
     let paths = [tree.to_path_buf()];
     let mut config = Config {
@@ -54,7 +54,7 @@ pub(crate) fn gather(tree: &Path, data: &Path, point: &Point) -> f64 {
     config.essence.detail = point.detail;
     for root in &mut config.roots {
         if let Root::Tree(tree) = root {
-            // Every file is to count.
+            // Every file counts.
             tree.gitignore = false;
         }
     }
@@ -79,21 +79,22 @@ pub(crate) fn open(data: &Path) -> Collection {
     Collection::open(&data.join("collection"), Options::default(), now).unwrap().0
 }
 
-/// Returns how many bytes the feed serves to one who has nothing.
+/// Returns the number of bytes that the feed sends to a new consumer.
 pub(crate) fn wire(collection: &Collection) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let feed = FeedServer::new(collection.clone(), FeedOptions::default());
         let get = |path: String| feed.respond(Request::get(path).body(()).unwrap());
-        let sent_on = get("/feed".to_owned()).await;
-        let place = sent_on.headers().get(header::LOCATION).unwrap().to_str().unwrap().to_owned();
-        let snapshot = get(format!("/{place}")).await;
+        let redirect = get("/feed".to_owned()).await;
+        let location =
+            redirect.headers().get(header::LOCATION).unwrap().to_str().unwrap().to_owned();
+        let snapshot = get(format!("/{location}")).await;
         let length = snapshot.headers().get(header::CONTENT_LENGTH).unwrap();
         length.to_str().unwrap().parse().unwrap()
     })
 }
 
-/// Compacts the collection, and returns what the feed serves then.
+/// Compacts the collection, and returns the bytes as [`wire`] does.
 pub(crate) fn compact(collection: &Collection) -> u64 {
     collection.compact(Stamp(clock::now_ms())).unwrap();
     wire(collection)
@@ -105,33 +106,33 @@ pub(crate) fn index(collection: &Collection, dir: &Path) -> (Indexing, Index) {
     let index = Index::open(dir, IndexOptions::default()).unwrap();
     index.apply(collection, &|| false).unwrap();
     let cpu = cpu_s() - start;
-    // What the merges have replaced goes as it is opened.
+    // Opening the index removes segments that merges have replaced.
     index.close();
     drop(index);
     let index = Index::open(dir, IndexOptions::default()).unwrap();
     (Indexing { cpu, bytes: index.stats().bytes }, index)
 }
 
-/// How well each way of asking finds what is looked for.
+/// Scores of the three ways to ask.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Scores {
     /// Any of the words, by rank.
     pub(crate) any: Score,
     /// All of the words.
     pub(crate) all: Score,
-    /// All of the words; where nothing has them all, any of them.
+    /// All of the words; if no document has them all, any of them.
     pub(crate) either: Score,
 }
 
 /// Asks every question in every way.
 pub(crate) fn ask(index: &Index, questions: &Questions) -> Scores {
-    let per_thread = questions.asked.len().div_ceil(THREADS).max(1);
+    let per_thread = questions.list.len().div_ceil(THREADS).max(1);
     let mut mean = Scores::default();
     std::thread::scope(|scope| {
-        let sum = move |asked: &[Question]| {
+        let sum = move |part: &[Question]| {
             let mut sum = Scores::default();
-            for question in asked {
-                let answer = |between| answer(index, question, between, &questions.contents);
+            for question in part {
+                let answer = |separator| answer(index, question, separator, &questions.contents);
                 let (any, all) = (answer(" OR ").unwrap_or_default(), answer(" "));
                 sum.any.add(any);
                 sum.all.add(all.unwrap_or_default());
@@ -139,15 +140,15 @@ pub(crate) fn ask(index: &Index, questions: &Questions) -> Scores {
             }
             sum
         };
-        let parts = questions.asked.chunks(per_thread);
-        let tasks: Vec<_> = parts.map(|asked| scope.spawn(move || sum(asked))).collect();
+        let parts = questions.list.chunks(per_thread);
+        let tasks: Vec<_> = parts.map(|part| scope.spawn(move || sum(part))).collect();
         for sum in tasks.into_iter().map(|it| it.join().unwrap()) {
             mean.any.add(sum.any);
             mean.all.add(sum.all);
             mean.either.add(sum.either);
         }
     });
-    let count = questions.asked.len() as f64;
+    let count = questions.list.len() as f64;
     for score in [&mut mean.any, &mut mean.all, &mut mean.either] {
         score.recall /= count;
         score.precision /= count;
@@ -164,20 +165,20 @@ impl Score {
     }
 }
 
-/// Asks a question; `None` if there is no hit.
+/// Asks a question, and returns its score; `None` if there is no hit.
 fn answer(
     index: &Index,
     question: &Question,
-    between: &str,
+    separator: &str,
     contents: &HashMap<String, u64>,
 ) -> Option<Score> {
-    let text = question.words.join(between);
+    let text = question.words.join(separator);
     let mut request = SearchRequest::new(parse(&text).unwrap(), text);
     (request.facets, request.snippets, request.limit) = (false, false, HITS);
     let hits = index.search(&request).unwrap().hits;
-    let is_wanted = |url: &String| contents.get(url) == Some(&question.content);
-    let right = hits.iter().filter(|hit| is_wanted(&hit.url)).count();
-    let rank = hits.iter().position(|hit| is_wanted(&hit.url));
+    let is_right = |url: &String| contents.get(url) == Some(&question.content);
+    let right = hits.iter().filter(|hit| is_right(&hit.url)).count();
+    let rank = hits.iter().position(|hit| is_right(&hit.url));
     (!hits.is_empty()).then(|| Score {
         recall: if rank.is_some() { 1.0 } else { 0.0 },
         precision: right as f64 / hits.len() as f64,

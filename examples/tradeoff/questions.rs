@@ -1,9 +1,9 @@
-//! What is asked: a sentence of each of many documents.
+//! The questions: one sentence from each of many documents.
 //!
-//! A sentence stands in the text behind its first paragraph, has [`WORDS_MIN`] to [`WORDS_MAX`] words that have
-//! letters, and is not in title, description or abstract. Of the documents that have such a sentence,
-//! [`QUESTIONS`] are drawn, and of each of them one sentence, all alike likely. What is drawn depends on
-//! [`SEED`] and on the addresses alone.
+//! A suitable sentence comes after the text's first paragraph. It has at least [`WORDS_MIN`] words with letters
+//! and at most [`WORDS_MAX`] words, and is not in title, description or abstract. Of the documents with such a
+//! sentence, [`QUESTIONS`] are drawn, and one sentence of each, uniformly. The draw depends only on [`SEED`] and
+//! the URLs.
 
 use std::collections::HashMap;
 
@@ -11,38 +11,38 @@ use collection::{Change, Collection};
 use soif::Record;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// How many questions are asked.
+/// Number of questions.
 const QUESTIONS: usize = 1_200;
 /// Fewest words of a sentence.
 const WORDS_MIN: usize = 8;
 /// Most words of a sentence: longer ones are tables.
 const WORDS_MAX: usize = 40;
-/// What chance begins with.
+/// Seed of the draw.
 const SEED: u64 = 0x4573_7365_6e63_6521;
 
-/// A sentence.
+/// A question: the words of a sentence.
 pub(crate) struct Question {
-    /// Its words in small letters, in their order.
+    /// Words of the sentence in lower case, in their order.
     pub(crate) words: Vec<String>,
-    /// The text that it is of.
+    /// Hash of the text that has the sentence.
     pub(crate) content: u64,
 }
 
-/// What is asked, and what answers it.
+/// The questions, with the texts that answer them.
 #[derive(Default)]
 pub(crate) struct Questions {
-    pub(crate) asked: Vec<Question>,
-    /// The text of each object, by its address.
+    pub(crate) list: Vec<Question>,
+    /// Hash of each object's text, by URL.
     pub(crate) contents: HashMap<String, u64>,
 }
 
 impl Questions {
     pub(crate) fn is_empty(&self) -> bool {
-        self.asked.is_empty()
+        self.list.is_empty()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.asked.len()
+        self.list.len()
     }
 }
 
@@ -60,17 +60,17 @@ pub(crate) fn draw(collection: &Collection) -> Questions {
         contents.insert(record.url, content);
     }
     drawn.sort_by_key(|(lot, _)| *lot);
-    let asked = drawn.into_iter().take(QUESTIONS).map(|(_, question)| question).collect();
-    Questions { asked, contents }
+    let list = drawn.into_iter().take(QUESTIONS).map(|(_, question)| question).collect();
+    Questions { list, contents }
 }
 
-/// What objects of the same text have in common.
+/// Returns a hash that is the same for objects with the same text.
 fn content(record: &Record) -> u64 {
     let text = record.get("Full-Text").filter(|it| !it.is_empty());
     xxh3_64(text.or_else(|| record.get("MD5")).unwrap_or(record.url.as_bytes()))
 }
 
-/// Draws a sentence of a document.
+/// Draws one suitable sentence of a document; `None` if it has none.
 fn sentence(record: &Record) -> Option<Vec<String>> {
     let text = record.text("Full-Text")?;
     let mut head = String::new();
@@ -78,15 +78,15 @@ fn sentence(record: &Record) -> Option<Vec<String>> {
         head.push_str(&format!(" {} |", words(&record.text(name).unwrap_or_default()).join(" ")));
     }
     let paragraphs = paragraphs(&text);
-    let mut behind = paragraphs.iter().skip_while(|it| words(it).len() < WORDS_MIN);
-    behind.next();
+    let mut later = paragraphs.iter().skip_while(|it| words(it).len() < WORDS_MIN);
+    later.next();
     let mut sentences: Vec<Vec<String>> = Vec::new();
-    for paragraph in behind {
+    for paragraph in later {
         for sentence in cut(paragraph) {
             let words = words(sentence);
-            let telling = words.iter().filter(|it| it.contains(char::is_alphabetic)).count();
+            let with_letters = words.iter().filter(|it| it.contains(char::is_alphabetic)).count();
             let is_of_head = || head.contains(&format!(" {} ", words.join(" ")));
-            if WORDS_MIN <= telling && words.len() <= WORDS_MAX && !is_of_head() {
+            if WORDS_MIN <= with_letters && words.len() <= WORDS_MAX && !is_of_head() {
                 sentences.push(words);
             }
         }
@@ -96,7 +96,7 @@ fn sentence(record: &Record) -> Option<Vec<String>> {
     Some(sentences.swap_remove(usize::try_from(lot).unwrap()))
 }
 
-/// Cuts a text at its empty lines; where it has none, every line is a paragraph.
+/// Cuts a text at its empty lines; without empty lines, every line is a paragraph.
 fn paragraphs(text: &str) -> Vec<String> {
     let mut paragraphs = vec![String::new()];
     let by_line = !text.contains("\n\n");
@@ -112,7 +112,7 @@ fn paragraphs(text: &str) -> Vec<String> {
     paragraphs
 }
 
-/// Cuts a paragraph at white space behind a full stop, and the like.
+/// Cuts a paragraph at white space after a full stop, exclamation or question mark.
 fn cut(paragraph: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
     let mut start = 0;
@@ -126,7 +126,7 @@ fn cut(paragraph: &str) -> Vec<&str> {
     sentences
 }
 
-/// Runs of letters and digits, in small letters.
+/// Returns the runs of letters and digits, in lower case.
 fn words(text: &str) -> Vec<String> {
     let runs = text.split(|it: char| !it.is_alphanumeric()).filter(|it| !it.is_empty());
     runs.map(str::to_lowercase).collect()

@@ -1,4 +1,4 @@
-//! What comes of it, as tables.
+//! The report: all points as tables.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write as _;
@@ -11,17 +11,17 @@ use soif::write_record;
 
 use crate::measure::Scores;
 
-/// Records are packed together up to so many bytes, as in a collection.
+/// Most bytes of records that are packed together, as in a collection.
 const MEMBER_BYTES_MAX: usize = 64 << 10;
-/// How commits are packed.
+/// Compression level of commits.
 const LEVEL: u32 = 1;
-/// Types with fewer bytes of files than a thousandth of all are told together.
+/// Types with less than a thousandth of all bytes are reported together.
 const SMALL: u64 = 1_000;
-/// What is to be reached: the reduction, and the share of the recall of full text; without one, the highest
-/// there is at that reduction.
-const TO_REACH: [(f64, Option<f64>); 2] = [(50.0, Some(0.85)), (70.0, None)];
+/// Targets: a reduction, and the share of full text's recall; without a share, the best recall at that reduction
+/// is shown.
+const TARGETS: [(f64, Option<f64>); 2] = [(50.0, Some(0.85)), (70.0, None)];
 
-/// What a type of files takes.
+/// Sizes of one type of files.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sizes {
     files: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Sizes {
     packed: u64,
 }
 
-/// A point of the curve.
+/// The results of one point.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) records: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Row {
     pub(crate) types: BTreeMap<String, Sizes>,
 }
 
-/// All points.
+/// The results of all points.
 pub(crate) struct Report {
     files: usize,
     bytes: u64,
@@ -63,14 +63,14 @@ impl Report {
         Self { files: files.len(), bytes, rows: Vec::new() }
     }
 
-    /// Adds a point, and tells of it at once.
+    /// Adds a point, and prints its recall and reduction at once.
     pub(crate) fn add(&mut self, row: Row) {
         let reduction = ratio(self.bytes, row.wire);
         eprintln!("          recall {:.3}, reduction {reduction:.1}", row.scores.any.recall);
         self.rows.push(row);
     }
 
-    /// Prints the curve, what is reached, and the types. The first point is what all are compared with.
+    /// Prints the curve, the targets and the types. The first point is the reference.
     pub(crate) fn print(&mut self, questions: usize) {
         println!("{} files, {:.1} MB; {questions} questions", self.files, self.bytes as f64 / 1e6);
         let Some(full) = self.rows.first() else { return };
@@ -124,35 +124,35 @@ impl Report {
             );
         }
         println!();
-        for (reduction, share) in TO_REACH {
-            self.reached(reduction, share, (any, either));
+        for (reduction, share) in TARGETS {
+            self.print_target(reduction, share, (any, either));
         }
         for row in &self.rows {
-            self.of_types(row);
+            self.print_types(row);
         }
     }
 
-    /// Says what is best at a reduction.
-    fn reached(&self, reduction: f64, share: Option<f64>, (any, either): (f64, f64)) {
+    /// Prints the best point at a reduction.
+    fn print_target(&self, reduction: f64, share: Option<f64>, (any, either): (f64, f64)) {
         let far_enough = self.rows.iter().filter(|it| reduction <= ratio(self.bytes, it.wire));
         let best = far_enough.max_by(|a, b| a.scores.any.recall.total_cmp(&b.scores.any.recall));
         let Some(best) = best else { return println!("{reduction} × and more: not reached") };
-        let found = best.scores.any.recall / any;
-        let judged = match share {
-            Some(share) if found < share => format!(" (asked for: {:.0} %): missed", 100.0 * share),
-            Some(share) => format!(" (asked for: {:.0} %)", 100.0 * share),
+        let reached = best.scores.any.recall / any;
+        let verdict = match share {
+            Some(share) if reached < share => format!(" (target: {:.0} %): missed", 100.0 * share),
+            Some(share) => format!(" (target: {:.0} %)", 100.0 * share),
             None => String::new(),
         };
         println!(
-            "{reduction} × and more: {:?}, {:.1} × with {:.1} % of the recall of full text{judged}, {:.1} % by either",
+            "{reduction} × and more: {:?}, {:.1} × with {:.1} % of the recall of full text{verdict}, {:.1} % by either",
             best.name,
             ratio(self.bytes, best.wire),
-            100.0 * found,
+            100.0 * reached,
             100.0 * best.scores.either.recall / either
         );
     }
 
-    fn of_types(&self, row: &Row) {
+    fn print_types(&self, row: &Row) {
         println!(
             "\n{} ({} records): of each type, bytes of files over bytes of records, of these over packed ones, and the product",
             row.name, row.records
@@ -188,8 +188,8 @@ fn ratio(a: u64, b: u64) -> f64 {
     a as f64 / b.max(1) as f64
 }
 
-/// Returns what each type of files takes, as commits pack it; records of what is in a file, or of entries of
-/// a list, which follow that of the file, count with it.
+/// Returns the sizes of each type of files, packed as in commits. Records of members and entries follow the
+/// record of their file, and count with it.
 pub(crate) fn types(collection: &Collection, files: &[(PathBuf, u64)]) -> BTreeMap<String, Sizes> {
     let address = |path: &PathBuf| url::Url::from_file_path(path).unwrap().to_string();
     let bytes_of: HashMap<String, u64> = files.iter().map(|it| (address(&it.0), it.1)).collect();

@@ -1,5 +1,5 @@
-//! Any bytes where only a document that is whole lets them be read: the content of a page of a PDF, a part
-//! of an office document or book, a stream of a compound file, the directory of a container.
+//! Fuzzing of inner parts of documents, which are reached only in a whole document: the content of a PDF page,
+//! a part of an office document or book, a stream of a compound file, the directory of a container.
 
 #![no_main]
 
@@ -32,13 +32,13 @@ const STREAMS: &[&str] =
     &["WordDocument", "1Table", "Workbook", "PowerPoint Document", "\u{5}SummaryInformation"];
 
 fuzz_target!(|bytes: &[u8]| {
-    bounds::tell_of_panics();
+    bounds::print_panics();
     let Some((which, content)) = bytes.split_first() else { return };
     let Some((name, bytes)) = document(usize::from(*which), content) else { return };
     let url = format!("http://h.example/d/{name}");
-    let found = extract(Object::whole(&url, bytes), &EssenceSettings::default(), &|| false);
-    assert!(!found.is_empty());
-    found.iter().for_each(|it| bounds::check(&url, it));
+    let summaries = extract(Object::whole(&url, bytes), &EssenceSettings::default(), &|| false);
+    assert!(!summaries.is_empty());
+    summaries.iter().for_each(|it| bounds::check(&url, it));
 });
 
 fn document(which: usize, content: &[u8]) -> Option<(&'static str, Vec<u8>)> {
@@ -106,7 +106,7 @@ fn document(which: usize, content: &[u8]) -> Option<(&'static str, Vec<u8>)> {
     })
 }
 
-/// A package with this part, and what leads to it.
+/// Returns a package with this part, and the parts that lead to it.
 fn package(part: &str, content: &[u8]) -> Vec<u8> {
     let others: [(&str, &[u8]); 9] = [
         ("word/document.xml", b"<w:p><w:t>x</w:t></w:p>"),

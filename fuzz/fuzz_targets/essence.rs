@@ -1,5 +1,5 @@
-//! Any bytes under any name, which is the first line: typed, opened and summarized; records within
-//! bounds, each with a URL of its own, the object's first.
+//! Fuzzing of Essence: any bytes under any name (the first line) are typed, opened and summarized. Records are
+//! within bounds; each has its own URL, and the object's record is the first.
 
 #![no_main]
 
@@ -23,16 +23,16 @@ const LIMITS: Limits = Limits {
 };
 
 fuzz_target!(|bytes: &[u8]| {
-    bounds::tell_of_panics();
+    bounds::print_panics();
     let (name, content) = bounds::first_line(bytes);
     let name = String::from_utf8_lossy(name).into_owned();
     let url = "http://h.example/d/a";
     let object = Object { name, ..Object::whole(url, content.to_vec()) };
     let settings = EssenceSettings { unnest: LIMITS, ..EssenceSettings::default() };
-    let found = extract(object, &settings, &|| false);
-    assert_eq!(found.first().map(|it| it.record.url.as_str()), Some(url));
-    assert!(found.len() as u64 <= 1 + LIMITS.members_max);
-    let urls: HashSet<&str> = found.iter().map(|it| it.record.url.as_str()).collect();
-    assert_eq!(urls.len(), found.len());
-    found.iter().for_each(|it| bounds::check(url, it));
+    let summaries = extract(object, &settings, &|| false);
+    assert_eq!(summaries.first().map(|it| it.record.url.as_str()), Some(url));
+    assert!(summaries.len() as u64 <= 1 + LIMITS.members_max);
+    let urls: HashSet<&str> = summaries.iter().map(|it| it.record.url.as_str()).collect();
+    assert_eq!(urls.len(), summaries.len());
+    summaries.iter().for_each(|it| bounds::check(url, it));
 });

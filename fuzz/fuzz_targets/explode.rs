@@ -1,5 +1,5 @@
-//! Any bytes as a catalog of every kind, and as mail and news: records within bounds, entries with URLs of
-//! their own, and no reader fails.
+//! Fuzzing of exploding: any bytes as a bibliography of every kind, and as mail and news. Records are within
+//! bounds, entries have their own URLs, and no reader fails.
 
 #![no_main]
 
@@ -28,7 +28,7 @@ const KINDS: &[(Type, &str)] = &[
     (Type::News, "a"),
 ];
 
-/// A panic that is caught inside is the product's business: only the outcome counts.
+/// The hook only prints a panic: the product catches it, and the test checks the outcome.
 static HOOK: Once = Once::new();
 
 fuzz_target!(|bytes: &[u8]| {
@@ -38,11 +38,11 @@ fuzz_target!(|bytes: &[u8]| {
     let types = KINDS.iter().map(|(kind, _)| kind.name().to_owned()).collect();
     let settings = EssenceSettings { explode: Explode::Types(types), ..EssenceSettings::default() };
     let object = Object::whole(format!("http://h.example/{name}"), bytes.to_vec());
-    // As what it is said to be, whatever it looks like; and as what it looks like, with its entries.
+    // As the given type, whatever the content is; and as the recognized type, with its entries.
     check(&summarize(&object, kind, &settings.summary, &|| false));
-    let found = extract(object, &settings, &|| false);
-    assert!(!found.is_empty());
-    found.iter().for_each(check);
+    let summaries = extract(object, &settings, &|| false);
+    assert!(!summaries.is_empty());
+    summaries.iter().for_each(check);
 });
 
 fn check(summary: &Summary) {

@@ -1,6 +1,6 @@
-//! Anything as what a source sends: members of a sound source left out, repeated, in any order, cut
-//! and altered, end marks where there are none, and bytes that are nothing. The collection takes what
-//! is sound and in order, says why it stops, has no cursor beyond what it was given, and stays whole.
+//! Fuzzing of the feed's consumer: gzip members of a sound source left out, repeated, in any order, cut and
+//! altered, with wrong end marks and random bytes. The collection takes members that are sound and in order,
+//! reports why it stops, has no cursor beyond the given changes, and stays whole.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ use collection::{Batch, Change, Collection, Epoch, Oid, Options, Stamp, Version}
 use libfuzzer_sys::fuzz_target;
 use soif::Record;
 
-/// Commits of the sound source, of two changes each.
+/// Number of commits of the sound source, of two changes each.
 const COMMITS: u64 = 8;
 /// Most parts of one stream.
 const PARTS_MAX: usize = 24;
@@ -23,18 +23,18 @@ fn open(dir: &Path) -> Collection {
     Collection::open(dir, options, Stamp(5)).expect("there is room").0
 }
 
-/// Where the rounds of this process happen; in memory, as long as the system has that.
-fn place(name: &str) -> PathBuf {
+/// Returns the folder for the rounds of this process, in memory if the system can.
+fn temp(name: &str) -> PathBuf {
     let memory = Path::new("/dev/shm");
     let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
     base.join(format!("harvest-fuzz-{}-{name}", std::process::id()))
 }
 
-/// The members of a sound source, and its version.
+/// Returns the gzip members of a sound source, and its version.
 fn sound() -> &'static (Vec<Vec<u8>>, Version) {
     static SOUND: OnceLock<(Vec<Vec<u8>>, Version)> = OnceLock::new();
     SOUND.get_or_init(|| {
-        let dir = place("sound");
+        let dir = temp("sound");
         let collection = open(&dir);
         for commit in 0..COMMITS {
             let url = |n: u64| format!("http://h/{}", n % 9);
@@ -62,12 +62,12 @@ fn sound() -> &'static (Vec<Vec<u8>>, Version) {
     })
 }
 
-/// One part of a stream.
-fn part((what, which, noise): (u8, u8, &[u8])) -> Vec<u8> {
+/// Makes one part of a stream.
+fn part((way, which, noise): (u8, u8, &[u8])) -> Vec<u8> {
     let (members, version) = sound();
     let mut member = members[usize::from(which) % members.len()].clone();
-    match what % 8 {
-        // Mostly sound ones, so that a stream gets somewhere.
+    match way % 8 {
+        // Mostly sound members, so that a stream makes progress.
         0..=3 => member,
         4 => {
             member.truncate(usize::from(which).min(member.len()));
@@ -87,7 +87,7 @@ fn part((what, which, noise): (u8, u8, &[u8])) -> Vec<u8> {
 fuzz_target!(|input: (u8, u8, u8, Vec<(u8, u8, &[u8])>)| {
     let (snapshot, to, epochs, mut parts) = input;
     parts.truncate(PARTS_MAX);
-    let dir = place("round");
+    let dir = temp("round");
     drop(std::fs::remove_dir_all(&dir));
     let collection = open(&dir);
     let (_, version) = sound();
@@ -100,7 +100,7 @@ fuzz_target!(|input: (u8, u8, u8, Vec<(u8, u8, &[u8])>)| {
         let outcome = take_in(&collection, generation, to, &pieces);
         let cursor = collection.cursor(SOURCE).expect("it is open");
         let serial = cursor.as_ref().map_or(0, |it| it.serial);
-        assert!(serial <= to.serial, "beyond what there is");
+        assert!(serial <= to.serial, "the cursor is beyond the feed");
         if outcome.is_ok() {
             assert_eq!((serial, cursor.map(|it| it.epoch)), (to.serial, Some(epoch)));
         }

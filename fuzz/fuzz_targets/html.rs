@@ -1,5 +1,5 @@
-//! Any bytes as a page and as other markup, and as a site's table: records within bounds, and no
-//! summarizer fails.
+//! Fuzzing of markup: any bytes as a page and as other markup, and as a site's table. Records are within
+//! bounds, and no summarizer fails.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ const VALUE_BYTES_MAX: usize = 128 * 1024;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut settings = Settings::default();
-    // What stands before the first NUL is a table.
+    // The bytes before the first NUL are a table.
     let (table, page) = match bytes.iter().position(|it| *it == 0) {
         Some(at) => (bytes.get(..at), bytes.get(at + 1..).unwrap_or_default()),
         None => (None, bytes),

@@ -1,4 +1,4 @@
-//! Any bytes as a null call: no answer without the key, and what is read is the same when written again.
+//! Fuzzing of null calls: any bytes get no answer without the key, and a parsed packet is encoded to the same bytes.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! What a link brings: however it is cut, the same frames or the same error, and nothing that is too long.
+//! Fuzzing of link frames: bytes cut in any way give the same frames or the same error, and no frame is too long.
 
 #![no_main]
 
@@ -7,18 +7,18 @@ use libfuzzer_sys::fuzz_target;
 use replicator::link::frame::{Decoder, Error, Frame};
 
 fn decode(parts: &[&[u8]]) -> (Vec<(Frame, bool)>, Option<Error>) {
-    let (mut decoder, mut found) = (Decoder::new(), Vec::new());
+    let (mut decoder, mut frames) = (Decoder::new(), Vec::new());
     for part in parts {
         decoder.feed(part);
         loop {
             match decoder.next_frame() {
-                Ok(Some(frame)) => found.push(frame),
+                Ok(Some(frame)) => frames.push(frame),
                 Ok(None) => break,
-                Err(error) => return (found, Some(error)),
+                Err(error) => return (frames, Some(error)),
             }
         }
     }
-    (found, None)
+    (frames, None)
 }
 
 fuzz_target!(|bytes: &[u8]| {

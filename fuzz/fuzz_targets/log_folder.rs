@@ -1,4 +1,5 @@
-//! Any bytes as a replica's log folder, or over a part of a sound one: it is refused, or it can be read as far as it says.
+//! Fuzzing of a replica's log folder: any bytes, or a sound folder with altered bytes. It is refused, or can be read up
+//! to its version.
 
 #![no_main]
 
@@ -9,20 +10,20 @@ use std::sync::OnceLock;
 use collection::replica::{CHAIN, Chain, Replica, check};
 use libfuzzer_sys::fuzz_target;
 
-/// Where the rounds of this process happen; in memory, as long as the system has that.
-fn place() -> PathBuf {
+/// Returns the folder for the rounds of this process, in memory if the system can.
+fn temp() -> PathBuf {
     let memory = Path::new("/dev/shm");
     let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
     base.join(format!("harvest-fuzz-{}-log", std::process::id()))
 }
 
-/// The `CHAIN` of a folder that this made, and its files.
+/// Returns the `CHAIN` of a sound folder, and its files.
 fn sound() -> &'static (Vec<u8>, Vec<Vec<u8>>) {
     static SOUND: OnceLock<(Vec<u8>, Vec<Vec<u8>>)> = OnceLock::new();
-    SOUND.get_or_init(|| collection::fuzzing::log_folder(&place().join("sound")).expect("a folder"))
+    SOUND.get_or_init(|| collection::fuzzing::log_folder(&temp().join("sound")).expect("a folder"))
 }
 
-/// Writes a folder as its `CHAIN` says; what it names and there are no bytes for is not there.
+/// Writes a folder by its `CHAIN`; files without given bytes are missing.
 fn write(dir: &Path, chain: &[u8], files: &[Vec<u8>]) {
     let _ = fs::remove_dir_all(dir);
     fs::create_dir_all(dir).expect("a folder");
@@ -37,7 +38,7 @@ fn write(dir: &Path, chain: &[u8], files: &[Vec<u8>]) {
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&way, bytes)) = bytes.split_first() else { return };
-    let dir = place().join("round");
+    let dir = temp().join("round");
     let (chain, files) = sound();
     let (mut chain, mut files) = (chain.clone(), files.clone());
     if way % 2 == 0 {

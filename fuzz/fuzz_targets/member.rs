@@ -1,6 +1,6 @@
-//! Any bytes as a feed or a segment, and any plain bytes in a member that is sound: the same members
-//! whatever the pieces, what was packed, changes that are as many as the header says, and no panic.
-//! The members are packed here, by docs/collection.md, to get past the checksums.
+//! Fuzzing of gzip members: any bytes as a feed or a segment, and any plain bytes in a sound member. Pieces of
+//! any size give the same members with the packed bytes and as many changes as in the header, without a panic.
+//! Members are packed here, by docs/collection.md, to have correct checksums.
 
 #![no_main]
 
@@ -17,7 +17,7 @@ const CHANGES_MAX: usize = 4096;
 /// Flags that a header may have.
 const FLAGS: u8 = 15;
 
-/// What a stream holds, and how it ends.
+/// Returns the members of a stream, and the error at its end.
 fn read(stream: &[u8], piece: usize) -> (Vec<Member>, Option<String>) {
     let mut decoder = Decoder::new(MEMBER_BYTES_MAX);
     let mut seen = Vec::new();
@@ -42,7 +42,7 @@ fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Packs `plain` as a member with these changes, serials and stamps as distances.
+/// Packs `plain` as a member with these changes; serials and stamps are given as differences.
 fn pack(flags: u8, epoch: u64, base: u64, changes: &[(u8, u8)], plain: &[u8]) -> Vec<u8> {
     let mut body = Vec::with_capacity(plain.len() + 1024);
     let mut deflate = Compress::new(Compression::fast(), false);
@@ -81,8 +81,8 @@ fn check(member: &Member) {
     let entries = &member.header.entries;
     assert!(entries.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1));
     if let Ok(changes) = member.changes() {
-        let found: Vec<(u64, Stamp)> = changes.iter().map(|it| (it.serial, it.stamp)).collect();
-        assert!(member.header.local || found == *entries);
+        let decoded: Vec<(u64, Stamp)> = changes.iter().map(|it| (it.serial, it.stamp)).collect();
+        assert!(member.header.local || decoded == *entries);
         for (one, (serial, _)) in changes.iter().zip(entries) {
             assert_eq!(member.change(*serial).as_ref(), Ok(&Some(one.clone())));
         }

@@ -1,5 +1,5 @@
-//! Any bytes in two files of a log of pulls: what is read can be written and read back, no line is read
-//! twice, and what is appended then is read last, with all that could be read before.
+//! Fuzzing of the log of pulls: any bytes in two files. Pulls that are read can be written and read back, no line
+//! is read twice, and an appended pull is read last, after all that were readable before.
 
 #![no_main]
 
@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use broker::pull_log::{self, HEADER, LINE_BYTES_MAX, Malformed, Outcome, Pull, PullLog};
 use libfuzzer_sys::fuzz_target;
 
-/// Where the rounds of this process happen; in memory, as long as the system has that.
-fn place() -> PathBuf {
+/// Returns the folder for the rounds of this process, in memory if the system can.
+fn rounds_folder() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     let base = if memory.is_dir() { memory } else { std::env::temp_dir() };
     base.join(format!("harvest-fuzz-{}-pulls", std::process::id()))
@@ -22,7 +22,7 @@ fn sound(items: &[Result<Pull, Malformed>]) -> Vec<&Pull> {
 
 fuzz_target!(|input: (u8, &[u8], &[u8])| {
     let (how, first, second) = input;
-    let folder = place();
+    let folder = rounds_folder();
     drop(fs::remove_dir_all(&folder));
     fs::create_dir_all(&folder).expect("there is room");
     let mut lines = 0;

@@ -1,5 +1,5 @@
-//! Any bytes as what strangers send to a hub, to a callback, or in the head of a page. No panic, and what is
-//! read is written as it was read.
+//! Fuzzing of push: any bytes as a message to a hub, to a callback, or in the head of a page. There is no panic, and
+//! parsed values are written and read back unchanged.
 
 #![no_main]
 
@@ -11,8 +11,8 @@ use libfuzzer_sys::fuzz_target;
 use url::Url;
 
 fuzz_target!(|input: &[u8]| {
-    if let Ok(HubRequest::Subscription(asked)) = request::read(input) {
-        assert_eq!(request::read(asked.form().as_bytes()), Ok(HubRequest::Subscription(asked)));
+    if let Ok(HubRequest::Subscription(it)) = request::read(input) {
+        assert_eq!(request::read(it.form().as_bytes()), Ok(HubRequest::Subscription(it)));
     }
     let notice = Notice::read(&Bytes::copy_from_slice(input));
     assert_eq!(Notice::read(&notice.body()), notice);
@@ -21,10 +21,10 @@ fuzz_target!(|input: &[u8]| {
     if let Some(question) = Question::read(text) {
         assert_eq!(Question::read(question.url(&here).query().unwrap_or_default()), Some(question));
     }
-    let found = link::read([text], &here);
-    if let (Some(hub), Some(topic)) = (&found.hub, &found.topic) {
-        let written = link::written(hub.as_str(), topic.as_str());
-        assert_eq!(link::read([written.as_str()], &here), found);
+    let links = link::read([text], &here);
+    if let (Some(hub), Some(topic)) = (&links.hub, &links.topic) {
+        let written = link::header_value(hub.as_str(), topic.as_str());
+        assert_eq!(link::read([written.as_str()], &here), links);
     }
     let secret = Secret::new("a secret").expect("a secret");
     assert!(verify(&secret, Some(text), b"body").is_err());

@@ -1,5 +1,5 @@
-//! Any text: no panic, an error that points into it, and what is read can be written, read back and
-//! held against a record.
+//! Fuzzing of queries: any text causes no panic, errors point into the text, and a parsed query can be written,
+//! read back and matched with a record.
 
 #![no_main]
 
@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use query::{Matcher, QUERY_BYTES_MAX, parse};
 use soif::Record;
 
-/// A record with something for every part of the language.
+/// Returns a record with an attribute for every part of the language.
 fn record() -> Record {
     let mut record = Record::new("FILE", "http://a.org/docs/Annual%20Report");
     for (name, value) in [

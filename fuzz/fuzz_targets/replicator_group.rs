@@ -1,6 +1,6 @@
-//! Any bytes as a charter, a row, a request to join, a refusal, what was kept of a group, and an invitation: nothing
-//! of it is believed, and nothing panics. And any trees in a request that is signed: it is granted with as many as
-//! there is room for, and refused when a byte of it is another. So is what a member says that it holds of them.
+//! Fuzzing of a group's messages. Any bytes as a charter, a row, a request to join, a refusal, a stored group and an
+//! invitation are not believed, and nothing panics. A signed request to join with any trees is granted with as many
+//! as there is room for, and refused if one byte is changed; so are a member's holdings.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 use net::identity::Identity;
 use replicator::flood::DISTANCE_MAX;
 use replicator::group::access::{Access, Rule};
-use replicator::group::charter::{Address, Carried, Charter, Tree};
+use replicator::group::charter::{Address, Carried, Charter, GroupTree};
 use replicator::group::held::Tag;
 use replicator::group::join::{CARRIED_MAX, Invitation, MEMBER_TREES_MAX};
 use replicator::group::{Action, Group, Message, Settings};
@@ -45,14 +45,14 @@ fn founded(settings: Settings) -> Group {
     Group::found(identity(1), name, settings, Duration::ZERO).expect("a short access list")
 }
 
-/// A tree of three bytes: writer, name and kind.
-fn tree(bytes: &[u8; 3]) -> Tree {
+/// Makes a tree from three bytes: writer, name and kind.
+fn tree(bytes: &[u8; 3]) -> GroupTree {
     let name = Name::new(&format!("{:02x}", bytes[1])).expect("a name");
     let kind = if bytes[2] % 2 == 0 { Kind::Tree } else { Kind::Collection };
-    Tree { writer: [bytes[0]; 32], name, kind }
+    GroupTree { writer: [bytes[0]; 32], name, kind }
 }
 
-/// The messages of one kind that a group sends.
+/// Returns the messages of one kind that a group sends.
 fn sent<T>(group: &mut Group, wanted: impl Fn(Message) -> Option<T>) -> Vec<T> {
     let actions = std::iter::from_fn(|| group.poll_action());
     let messages = actions.filter_map(|it| match it {
@@ -99,8 +99,8 @@ fn check_trees(flip: &[u8; 3], trees: &[[u8; 3]]) {
         Message::Join(bytes) => Some(bytes),
         _ => None,
     });
-    let join = joins.first().expect("it asks whom it is linked with");
-    // The first two bytes say how it came.
+    let join = joins.first().expect("it asks its neighbor");
+    // The first two bytes tell how the request came.
     let at = 2 + (usize::from(flip[0]) << 8 | usize::from(flip[1])) % (join.len() - 2);
     let mut forged = join.to_vec();
     forged[at] ^= flip[2].max(1);
@@ -115,9 +115,9 @@ fn check_trees(flip: &[u8; 3], trees: &[[u8; 3]]) {
     let read = Charter::from_bytes(&charter.to_bytes(), charter.group(), None);
     assert_eq!(read.as_ref(), Ok(&**charter));
     assert!(body.trees.len() <= MEMBER_TREES_MAX + CARRIED_MAX);
-    let names = |it: &Tree| (it.writer, it.name.clone());
+    let names = |it: &GroupTree| (it.writer, it.name.clone());
     let is_listed = |it: &Carried| {
-        let is_it = |listed: &Tree| names(listed) == names(&it.tree);
+        let is_it = |listed: &GroupTree| names(listed) == names(&it.tree);
         body.trees.iter().any(|it| is_it(&it.tree)) == (1..=DISTANCE_MAX).contains(&it.distance)
     };
     assert!(CARRIED_MAX < wish.carried.len() || wish.carried.iter().all(is_listed));
@@ -125,27 +125,27 @@ fn check_trees(flip: &[u8; 3], trees: &[[u8; 3]]) {
     check_held(flip, &mut leader, &mut joiner);
 }
 
-/// What a member holds is taken as it says it, and not when a byte of it is another.
+/// Checks that a member's signed holdings are accepted, and refused if one byte is changed.
 fn check_held(flip: &[u8; 3], leader: &mut Group, joiner: &mut Group) {
     let number = |sequence| Number { epoch: flip[0].into(), sequence };
-    let trees: Vec<Namespace> = leader.trees().map(Tree::namespace).collect();
+    let trees: Vec<Namespace> = leader.trees().map(GroupTree::namespace).collect();
     let held: Vec<(&Namespace, Number)> =
         trees.iter().zip(1..).map(|(it, sequence)| (it, number(sequence))).collect();
     joiner.handle_held(held.iter().copied(), NOW * 3);
     joiner.handle_timeout(NOW * 3);
-    let said = sent(joiner, |it| match it {
+    let rows = sent(joiner, |it| match it {
         Message::Row(bytes) => Some(bytes).filter(|it| it.first() == Some(&4)),
         _ => None,
     });
-    let said = said.first().expect("a new member says what it holds");
-    let at = 1 + (usize::from(flip[0]) << 8 | usize::from(flip[1])) % (said.len() - 1);
-    let mut forged = said.to_vec();
+    let row = rows.first().expect("a new member reports its holdings");
+    let at = 1 + (usize::from(flip[0]) << 8 | usize::from(flip[1])) % (row.len() - 1);
+    let mut forged = row.to_vec();
     forged[at] ^= flip[2].max(1);
     leader.handle_row(id(2), &forged, NOW * 3);
     assert!(leader.held_by(id(2)).is_none());
-    leader.handle_row(id(2), said, NOW * 3);
-    let found = leader.held_by(id(2)).expect("it is signed");
-    assert!(held.iter().all(|(tree, number)| found.number(Tag::of(tree)) == Some(*number)));
+    leader.handle_row(id(2), row, NOW * 3);
+    let holdings = leader.held_by(id(2)).expect("it is signed");
+    assert!(held.iter().all(|(tree, number)| holdings.number(Tag::of(tree)) == Some(*number)));
 }
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,5 +1,5 @@
-//! Any bytes as a manifest, and as the lists of chunks that lead to one: however they are cut, the same is read, what is
-//! read is what would be written, and nothing is held beyond its bounds.
+//! Fuzzing of manifests: any bytes as a manifest, and as the lists of chunks that lead to one. Bytes cut in any way are
+//! read the same, parsed items are written as the same bytes, and all bounds hold.
 
 #![no_main]
 
@@ -21,7 +21,7 @@ fn decode(parts: &[&[u8]]) -> Result<(Format, Vec<Item>), ParseError> {
     Ok((format, items))
 }
 
-/// The first chunk is the root; the others are what comes for whatever is wanted first, as long as it has its length.
+/// Walks the lists: the first chunk is the root; each other one is given for the first wanted chunk, until one is refused.
 fn walk(bytes: &[u8]) {
     let mut pieces = bytes.split(|it| *it == 0xfe);
     let root = pieces.next().unwrap_or_default();

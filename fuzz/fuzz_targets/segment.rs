@@ -1,6 +1,6 @@
-//! Any bytes in a segment: over a part of a sound one, behind it, or instead of its end. The collection
-//! opens or says why not; what it then says to hold can be read or is named as damaged; and a second
-//! opening finds what the first one left.
+//! Fuzzing of a segment: any bytes over a part of a sound one, inserted into it, or instead of its end. The
+//! collection opens or returns an error; its objects can be read or are named as damaged; and a second opening
+//! finds the same state.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ use libfuzzer_sys::fuzz_target;
 use soif::Record;
 
 const SEGMENT: &str = "segment-00000001.gz";
-/// Objects of the sound collection, two to a commit.
+/// Number of objects of the sound collection, two to a commit.
 const OBJECTS: u64 = 12;
 
 fn open(dir: &Path) -> Result<Collection, collection::Error> {
@@ -21,18 +21,18 @@ fn open(dir: &Path) -> Result<Collection, collection::Error> {
     Collection::open(dir, options, Stamp(5)).map(|(collection, _)| collection)
 }
 
-/// Where the rounds of this process happen; in memory, as long as the system has that.
-fn place(name: &str) -> PathBuf {
+/// Returns the folder for the rounds of this process, in memory if the system can.
+fn temp(name: &str) -> PathBuf {
     let memory = Path::new("/dev/shm");
     let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
     base.join(format!("harvest-fuzz-{}-{name}", std::process::id()))
 }
 
-/// The manifest and the segment of a sound collection.
+/// Returns the manifest and the segment of a sound collection.
 fn sound() -> &'static (Vec<u8>, Vec<u8>) {
     static SOUND: OnceLock<(Vec<u8>, Vec<u8>)> = OnceLock::new();
     SOUND.get_or_init(|| {
-        let dir = place("sound");
+        let dir = temp("sound");
         let collection = open(&dir).expect("an empty folder");
         for first in (0..OBJECTS).step_by(2) {
             let changes = [first, first + 1].map(|n| {
@@ -63,7 +63,7 @@ fuzz_target!(|input: (u8, u16, &[u8])| {
         1 => &segment[at..],
         _ => &[],
     };
-    let dir = place("round");
+    let dir = temp("round");
     drop(fs::remove_dir_all(&dir));
     fs::create_dir_all(&dir).expect("there is room");
     fs::write(dir.join("MANIFEST"), manifest).expect("there is room");
@@ -75,11 +75,11 @@ fuzz_target!(|input: (u8, u16, &[u8])| {
         let named = report.map_or(true, |it| !it.problems.is_empty());
         assert!(
             sound || named || 0 < collection.health().damaged_total,
-            "damage that nobody names"
+            "damage that is not reported"
         );
         collection.close();
         drop(collection);
-        let again = open(&dir).expect("what was opened can be opened again");
+        let again = open(&dir).expect("an opened collection opens again");
         assert_eq!((again.len(), again.version()), (objects, version));
         again.close();
     }

@@ -1,12 +1,11 @@
-//! Any text as each of the files that a site writes: type rules, record rules, markup tables, and the
-//! settings themselves. What is read can be used, and sent to a worker as it is; what is not has its
-//! mistakes named with lines that are there.
+//! Fuzzing of a site's files: any text as type rules, record rules, markup tables, and settings. Parsed files can be
+//! used, and are sent to a worker unchanged; the mistakes of others have lines that exist.
 
 #![no_main]
 
 mod bounds;
 
-use essence::rules::{OURS, Rules, VALUE_BYTES_MAX};
+use essence::rules::{IDENTITY, Rules, VALUE_BYTES_MAX};
 use essence::summarize::{Settings, summarize};
 use essence::typing::Recognizer;
 use formats::Type;
@@ -40,9 +39,9 @@ fn types(text: &str) {
             assert_eq!(read, recognizer);
             for name in ["a.html", "x", ""] {
                 let url = format!("http://h.example/{name}");
-                let found = recognizer.explain(&url, name, text.as_bytes());
-                assert_eq!(read.recognize(&url, name, text.as_bytes()), found.r#type);
-                assert!(!found.name.is_empty());
+                let decision = recognizer.explain(&url, name, text.as_bytes());
+                assert_eq!(read.recognize(&url, name, text.as_bytes()), decision.r#type);
+                assert!(!decision.name.is_empty());
             }
         }
     }
@@ -58,9 +57,9 @@ fn rules(text: &str) {
         record.push(name, value);
     }
     let before = record.clone();
-    // A program that gives back what it is given.
+    // The program returns its input.
     rules.apply(&mut record, &mut |_command, input| Ok(input.to_vec()));
-    for name in OURS {
+    for name in IDENTITY {
         assert_eq!(record.get(name), before.get(name), "{name} was changed");
     }
     assert_eq!(record.url, before.url);

@@ -1,5 +1,5 @@
-//! Any bytes, in pieces and whole: the same events and problems, no panic, nothing beyond the limits,
-//! and what strict reading accepts survives being written, as SOIF and as JSON, and read again.
+//! Fuzzing of the SOIF reader: any bytes, in pieces and whole, give the same events and problems, without a panic
+//! and within the limits. Records of strict reading survive writing, as SOIF and as JSON, and reading again.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Any bytes as an object of every type, which the first line names: a record within bounds, whatever the
-//! object looks like.
+//! Fuzzing of summarizers: any bytes as an object of the type that the first line names. The record is within
+//! bounds for any content.
 
 #![no_main]
 
@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
     let first = usize::from(*bytes.first().unwrap_or(&0));
     let r#type = named.unwrap_or(Type::ALL[first % Type::ALL.len()]);
     let url = "http://h.example/d/a";
-    // All of it and its front, as partial text and as full text.
+    // The whole object and a truncated one, as partial text and as full text.
     for is_whole in [true, false] {
         let truncated = !is_whole;
         let size = content.len() as u64 + u64::from(truncated);

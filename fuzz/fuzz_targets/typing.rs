@@ -1,5 +1,5 @@
-//! Any name (up to the first NUL) and any content after it: a type with a name, the same whatever the
-//! case of the file's name, and content that cannot be mistaken decides.
+//! Fuzzing of typing: any name (up to the first NUL) and any content after it. The type has a name, does not depend
+//! on the case of the file's name, and follows unmistakable content.
 
 #![no_main]
 
@@ -7,7 +7,7 @@ use essence::typing::recognize;
 use formats::Type;
 use libfuzzer_sys::fuzz_target;
 
-/// How text begins that a magic number makes text whatever follows.
+/// Magic numbers of text types, which hold for any bytes after them.
 const TEXT: &[&[u8]] = &[
     b"#!",
     b"%!PS",
@@ -24,26 +24,26 @@ fuzz_target!(|bytes: &[u8]| {
     let (name, rest) = bytes.split_at(split);
     let head = rest.get(1..).unwrap_or_default();
     let name = String::from_utf8_lossy(name);
-    let found = recognize(&name, head);
-    assert!(!found.name().is_empty() && !found.name().contains(char::is_whitespace));
-    assert_eq!(recognize(&name.to_ascii_uppercase(), head), found, "{name:?}");
+    let kind = recognize(&name, head);
+    assert!(!kind.name().is_empty() && !kind.name().contains(char::is_whitespace));
+    assert_eq!(recognize(&name.to_ascii_uppercase(), head), kind, "{name:?}");
     if head.is_empty() {
         return;
     }
     let starts = |magic: &[u8]| head.starts_with(magic);
-    match found {
-        _ if starts(b"%PDF-") => assert_eq!(found, Type::Pdf),
+    match kind {
+        _ if starts(b"%PDF-") => assert_eq!(kind, Type::Pdf),
         _ if starts(b"\x1f\x8b") => {
-            assert!(matches!(found, Type::Gzip | Type::GzipTar | Type::Crate));
+            assert!(matches!(kind, Type::Gzip | Type::GzipTar | Type::Crate));
         }
-        // What is not text has no type of text, whatever it is called.
+        // Binary content has no text type, with any name.
         _ if head.contains(&0) && !TEXT.iter().any(|it| starts(it)) => {
-            assert!(!found.is_text(), "{name:?} is {found:?}");
+            assert!(!kind.is_text(), "{name:?} is {kind:?}");
         }
         _ => {}
     }
-    // What is all printable is never taken for something packed because of its name.
+    // Printable content is never typed as packed by its name alone.
     if head.iter().all(|it| (b' '..=b'~').contains(it)) && !starts(b"BZh") && !starts(b"LZIP") {
-        assert!(!matches!(found, Type::Gzip | Type::GzipTar | Type::Zip | Type::Compressed));
+        assert!(!matches!(kind, Type::Gzip | Type::GzipTar | Type::Zip | Type::Compressed));
     }
 });

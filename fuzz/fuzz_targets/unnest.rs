@@ -1,4 +1,4 @@
-//! Any bytes as every kind of container: members within the budget, no panic.
+//! Fuzzing of unnesting: any bytes as every kind of container give members within the budget, without a panic.
 
 #![no_main]
 

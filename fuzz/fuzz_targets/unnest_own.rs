@@ -1,5 +1,5 @@
-//! The parsers of containers that are our own, each by a first byte that chooses it: compress, cpio,
-//! ar, rpm, shell archives, uuencode, BinHex, and mail.
+//! Fuzzing of our own container parsers, each chosen by the first byte: compress, cpio, ar, deb, rpm, shell
+//! archives, uuencode, BinHex, mail, and 7z.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Any bytes as what a worker says, or is told: refused, or read within its bounds and the same when
-//! written again.
+//! Fuzzing of the worker protocol: any bytes as a frame to or from a worker are refused, or read within bounds and
+//! written back unchanged.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! `harvest broker`: the daemon that collects, indexes and answers, and what is asked of it.
+//! `harvest broker`: the daemon that collects, indexes and answers, and the commands to it.
 
 mod edit;
 mod tune;
@@ -36,12 +36,12 @@ use crate::{cli, output, process};
   [freshness]
   policy = \"oap\"
   theta = 0.9")]
-pub(crate) enum Command {
+pub(crate) enum BrokerCommand {
     /// Run the broker until SIGTERM or Ctrl-C; SIGHUP reads the settings again.
     Run(File),
-    /// Name every mistake of the settings as FILE:LINE:COL; exit with 1 if there are any.
+    /// Print every mistake in the settings as FILE:LINE:COL; exit with 1 if there is any.
     Check(File),
-    /// Show what a running broker says of itself.
+    /// Show the status of a running broker.
     Status {
         #[command(flatten)]
         file: File,
@@ -59,14 +59,14 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Show what another policy would make of a running broker's sources, and apply it.
+    /// Forecast the effect of another policy on a running broker's sources, and apply it with --apply.
     Tune {
         #[command(flatten)]
         file: File,
         #[command(flatten)]
-        asked: tune::Tune,
+        args: tune::Tune,
     },
-    /// Let an expiry that is held go ahead, or what a source that is held wants to delete.
+    /// Confirm a held expiry, or the held deletions of a source.
     Confirm {
         #[command(flatten)]
         file: File,
@@ -79,52 +79,51 @@ pub(crate) enum Command {
     },
 }
 
-impl Command {
-    /// Whether this runs until it is stopped.
+impl BrokerCommand {
+    /// Returns whether the command runs until it is stopped.
     pub(crate) fn is_daemon(&self) -> bool {
         matches!(self, Self::Run(_))
     }
 }
 
-/// Does what the command says.
-pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(command: BrokerCommand) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Run(File { config }) => serve(&config).await,
-        Command::Check(file) => file.check(|path| {
+        BrokerCommand::Run(File { config }) => serve(&config).await,
+        BrokerCommand::Check(file) => file.check(|path| {
             let config = load(path)?;
             config.daemon.check_files()?;
             let mut shown = config.sources.iter().filter_map(|it| it.certificate.as_ref());
             Ok(shown.try_for_each(ClientFiles::check)?)
         }),
-        Command::Status { file, json } => {
+        BrokerCommand::Status { file, json } => {
             let admin = admin(&file)?;
             let now_ms = net::clock::now_ms();
-            admin.tell(&admin.get("status").await?, json, |status| render(status, now_ms))
+            admin.print(&admin.get("status").await?, json, |status| render(status, now_ms))
         }
-        Command::Pull { file, source, json } => {
+        BrokerCommand::Pull { file, source, json } => {
             let admin = admin(&file)?;
             let query: Vec<_> = source.iter().map(|name| ("source", name.as_str())).collect();
             let answer = admin.post("pull", &query).await?;
-            admin.tell(&answer, json, |answer: &Pulling| answer.said(source.as_deref()))
+            admin.print(&answer, json, |answer: &PullAnswer| answer.render(source.as_deref()))
         }
-        Command::Tune { file, asked } => tune::run(&file, &asked).await,
-        Command::Confirm { file, source, json } => {
+        BrokerCommand::Tune { file, args } => tune::run(&file, &args).await,
+        BrokerCommand::Confirm { file, source, json } => {
             let admin = admin(&file)?;
             let query: Vec<_> = source.iter().map(|name| ("source", name.as_str())).collect();
-            admin.tell(&admin.post("confirm", &query).await?, json, Confirmed::said)
+            admin.print(&admin.post("confirm", &query).await?, json, ConfirmAnswer::render)
         }
     }
 }
 
 /// The answer to `pull`.
 #[derive(Debug, Deserialize)]
-struct Pulling {
+struct PullAnswer {
     /// Sources that are due now.
     due: u64,
 }
 
-impl Pulling {
-    fn said(&self, source: Option<&str>) -> String {
+impl PullAnswer {
+    fn render(&self, source: Option<&str>) -> String {
         match (source, self.due) {
             (Some(name), _) => format!("{name} is pulled now"),
             (None, 1) => "1 source is pulled now".to_owned(),
@@ -136,7 +135,7 @@ impl Pulling {
 /// The answer to `confirm`.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Confirmed {
+enum ConfirmAnswer {
     Expired {
         expired: u64,
     },
@@ -150,8 +149,8 @@ enum Confirmed {
     },
 }
 
-impl Confirmed {
-    fn said(&self) -> String {
+impl ConfirmAnswer {
+    fn render(&self) -> String {
         match self {
             Self::Expired { expired } => format!("{} expired", output::counted(*expired, "object")),
             Self::Held { held, of } => {
@@ -165,7 +164,7 @@ impl Confirmed {
     }
 }
 
-/// Reads the settings; relative paths in them are taken from the file's folder.
+/// Reads the settings; relative paths in them start at the file's folder.
 fn load(path: &Path) -> anyhow::Result<Config> {
     let mut config = settings::load(path, Config::parse)?;
     config.daemon.resolve(&settings::folder(path));
@@ -178,7 +177,7 @@ fn load(path: &Path) -> anyhow::Result<Config> {
 
 fn admin(file: &File) -> anyhow::Result<Admin> {
     let config = load(&file.config)?;
-    Admin::new("broker", &config.daemon.whereabouts(), &config.daemon.data)
+    Admin::new("broker", &config.daemon.admin_address(), &config.daemon.data)
 }
 
 async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
@@ -190,26 +189,28 @@ async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
     let (public, admin) = (server.local_addr(), server.admin_addr());
     tracing::info!(%admin, "broker runs: search at {scheme}://{public}/");
     let handle = server.handle();
-    // Not where a link leads: it may lead elsewhere tomorrow.
+    // Links are not resolved: they may point elsewhere at the next reading.
     let file = std::path::absolute(path)?;
-    server.read_settings_by(&file.clone(), move || load(&file).map_err(|error| cli::said(&error)));
+    server.read_settings_by(&file.clone(), move || {
+        load(&file).map_err(|error| cli::error_text(&error))
+    });
     let shutdown = Shutdown::new();
     let serving = Box::pin(server.run(shutdown.clone()));
     let serving = async { serving.await.context("the broker stopped") };
-    let reload = async || process::reloaded(reload(&handle, path).await);
+    let reload = async || process::log_reload(reload(&handle, path).await);
     process::run(signals, serving, shutdown, reload).await
 }
 
-/// Takes over the settings as they are now.
+/// Applies the settings as they are now in the file.
 async fn reload(handle: &Handle, path: &Path) -> anyhow::Result<Vec<&'static str>> {
     Ok(handle.reload(load(path)?).await?)
 }
 
-/// The status as a person reads it at `now_ms`.
+/// Writes the status for a person at `now_ms`.
 fn render(status: &Status, now_ms: u64) -> String {
     let mut lines = vec![
         format!("{} ({}), harvest {}", status.name, status.id, status.software),
-        format!("search at {}, administration at {}", reached(status), status.admin_listen),
+        format!("search at {}, administration at {}", public_url(status), status.admin_listen),
         format!(
             "{}, epoch {}, serial {}, index at {}",
             output::counted(status.objects, "object"),
@@ -217,9 +218,9 @@ fn render(status: &Status, now_ms: u64) -> String {
             status.serial,
             status.index_covered.map_or_else(|| "nothing".to_owned(), |it| it.to_string()),
         ),
-        schedule(status),
+        schedule_line(status),
     ];
-    lines.extend(unmet(status));
+    lines.extend(aim_advice(status));
     lines.extend(status.ready.faults());
     let problems = [&status.collection_problem, &status.index_problem, &status.catalog_problem];
     let damaged = status.damaged.iter().map(|it| format!("damaged, to be fetched again: {it}"));
@@ -227,7 +228,7 @@ fn render(status: &Status, now_ms: u64) -> String {
     for problem in problems {
         lines.push(format!("PROBLEM: {problem}"));
     }
-    lines.extend(takedown::said(&status.takedowns));
+    lines.extend(takedown::status_text(&status.takedowns));
     if let Some(held) = status.held {
         lines.push(format!(
             "HELD: {} of {} would expire; `harvest broker confirm` lets them go",
@@ -238,7 +239,7 @@ fn render(status: &Status, now_ms: u64) -> String {
     lines.extend(
         status.sources.iter().filter_map(|it| Some(format!("HELD: {}", it.held.as_ref()?))),
     );
-    lines.extend(told(status));
+    lines.extend(push_lines(status));
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header([
         "source",
@@ -259,15 +260,15 @@ fn render(status: &Status, now_ms: u64) -> String {
     lines.join("\n")
 }
 
-/// Where a browser finds it.
-fn reached(status: &Status) -> String {
+/// Returns the URL for browsers.
+fn public_url(status: &Status) -> String {
     let base_url = status.listening.base_url.clone();
     base_url.unwrap_or_else(|| format!("http://{}/", status.listen))
 }
 
-/// Who is told of changes, which sources do not tell of theirs although they are to, and what was odd.
-fn told(status: &Status) -> Vec<String> {
-    let mut lines = push::said(&status.push);
+/// Returns the lines about subscribers, about sources whose push fails, and about warnings.
+fn push_lines(status: &Status) -> Vec<String> {
+    let mut lines = push::status_lines(&status.push);
     for source in &status.sources {
         if let Some(problem) = source.push.as_ref().and_then(|it| it.problem.as_ref()) {
             let name = &source.name;
@@ -278,8 +279,8 @@ fn told(status: &Status) -> Vec<String> {
     lines
 }
 
-/// How fresh the broker is, and what that takes.
-fn schedule(status: &Status) -> String {
+/// Returns the line with the policy, the freshness and the pulls it takes.
+fn schedule_line(status: &Status) -> String {
     let policy = match &status.aim {
         Some(Aim { setting, value }) if setting == "theta" => {
             format!("{} for freshness {value}", status.policy)
@@ -300,8 +301,8 @@ fn schedule(status: &Status) -> String {
     )
 }
 
-/// What to do when the bounds keep the policy from its aim.
-fn unmet(status: &Status) -> Vec<String> {
+/// Returns advice when the bounds keep the policy from its aim.
+fn aim_advice(status: &Status) -> Vec<String> {
     let expected = &status.expected;
     let mut lines = Vec::new();
     match expected.aim.as_str() {
@@ -349,7 +350,7 @@ fn unmet(status: &Status) -> Vec<String> {
     lines
 }
 
-/// A source's line of the table.
+/// Returns a source's row of the table.
 fn row(source: &SourceStatus, now_ms: u64) -> [String; 9] {
     let none = || "–".to_owned();
     let due = match source.next_due_ms {
@@ -394,7 +395,7 @@ fn row(source: &SourceStatus, now_ms: u64) -> [String; 9] {
     ]
 }
 
-/// A duration at a glance.
+/// Writes a duration in its best unit.
 fn seconds(secs: f64) -> String {
     match secs {
         ..120.0 => format!("{secs:.1} s"),
@@ -413,20 +414,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_said_in_words() {
+    fn answers_are_rendered_as_sentences() {
         let pulling = |json: &str, source: Option<&str>| {
-            serde_json::from_str::<Pulling>(json).unwrap().said(source)
+            serde_json::from_str::<PullAnswer>(json).unwrap().render(source)
         };
         assert_eq!(pulling(r#"{"due":1}"#, Some("docs")), "docs is pulled now");
         assert_eq!(pulling(r#"{"due":1}"#, None), "1 source is pulled now");
         assert_eq!(pulling(r#"{"due":3}"#, None), "3 sources are pulled now");
-        let confirmed = |json: &str| serde_json::from_str::<Confirmed>(json).unwrap().said();
+        let confirmed = |json: &str| serde_json::from_str::<ConfirmAnswer>(json).unwrap().render();
         assert_eq!(confirmed(r#"{"expired":1200}"#), "1,200 objects expired");
         assert_eq!(confirmed(r#"{"held":2,"of":9}"#), "still held: 2 of 9 would expire");
     }
 
     #[test]
-    fn durations_are_short() {
+    fn durations_have_fitting_units() {
         for (secs, expected) in
             [(0.25, "0.2 s"), (119.0, "119.0 s"), (600.0, "10 min"), (9_000.0, "2.5 h")]
         {
@@ -435,9 +436,9 @@ mod tests {
     }
 
     #[test]
-    fn a_status_says_who_is_told_and_who_does_not_tell() {
+    fn a_status_shows_subscriptions_and_failed_push() {
         let mut status = Status::default();
-        assert_eq!(told(&status), Vec::<String>::new());
+        assert_eq!(push_lines(&status), Vec::<String>::new());
         "self".clone_into(&mut status.push.hub);
         status.push.subscriptions = 2;
         let problem = Some("it names no hub".to_owned());
@@ -450,7 +451,7 @@ mod tests {
             "NOT TOLD by docs, which is pulled in its intervals: it names no hub",
             "ODD: docs: 2 records without a title",
         ];
-        assert_eq!(told(&status), expected);
+        assert_eq!(push_lines(&status), expected);
         for (state, expected) in
             [("active", "–, told"), ("asking", "–, asking its hub"), ("failed", "–, not told")]
         {
@@ -461,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_names_what_an_admin_must_know() {
+    fn a_status_shows_what_an_administrator_needs() {
         let source = SourceStatus {
             name: "docs".to_owned(),
             rate_per_day: Some(86.4),
@@ -528,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_file_names_its_place_and_paths_are_beside_the_file() {
+    fn mistakes_name_their_line_and_paths_start_at_the_settings_folder() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("b.toml");
         fs::write(&path, "name = 'n'\ndata = 'd'\nfolow = 1\n").unwrap();

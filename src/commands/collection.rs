@@ -1,4 +1,4 @@
-//! `harvest collection`: looks after a collection that no daemon has open.
+//! `harvest collection`: maintenance of a collection that no daemon has open.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -25,79 +25,80 @@ use crate::output;
   harvest collection verify /var/lib/harvest/broker
   harvest collection repair /var/lib/harvest/broker
   harvest collection export /var/lib/harvest/gatherer | harvest soif convert --to json")]
-pub(crate) enum Command {
-    /// Check every checksum, the order of the log, and the key index against the log; name what is
-    /// damaged, what of it is healed by itself, and what is lost; exit with 1 if anything is wrong.
-    /// Nothing is changed: a second key index is made in a temporary folder (TMPDIR).
-    Verify(Place),
-    /// Say what is damaged and what becomes of it, and with --yes give up what nobody can bring again. A
-    /// daemon heals by itself whatever its files or sources still have: this is for the rest.
+pub(crate) enum CollectionCommand {
+    /// Check every checksum, the order of the log, and the key index against the log. Prints the damage, the
+    /// objects that a daemon heals by itself, and the lost objects; exits with 1 if anything is wrong. Nothing
+    /// is changed: a second key index is made in a temporary folder (TMPDIR).
+    Verify(CollectionArgs),
+    /// Show the damage and its repair; with --yes, delete the objects that cannot be fetched or gathered again.
+    /// A daemon heals by itself all objects that its files or sources still have: this command is for the rest.
     #[command(visible_alias = "drop-damaged")]
     Repair {
         #[command(flatten)]
-        place: Place,
-        /// Do what is said, without asking.
+        target: CollectionArgs,
+        /// Make the repair, without asking.
         #[arg(long)]
         yes: bool,
     },
-    /// Begin a new epoch and make the key index anew: for a folder that was restored from a backup, whose
-    /// consumers have seen more of it than it has.
-    Rebuild(Place),
+    /// Begin a new epoch and rebuild the key index. Use it for a folder that was restored from a backup, when its
+    /// consumers have seen more changes than it has.
+    Rebuild(CollectionArgs),
     /// Take objects down: delete them, refuse them from every source, and tell consumers.
     Suppress(takedown::Suppress),
-    /// Take the bytes of what is suppressed off the disk now, and say where copies remain.
+    /// Remove the bytes of suppressed objects from the disk now, and say where copies may remain.
     Purge(takedown::Purge),
     /// Write all live objects as SOIF.
     Export {
         #[command(flatten)]
-        place: Place,
+        target: CollectionArgs,
         /// Write to this file instead of standard output.
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Show how large it is.
+    /// Show the size of a collection.
     Stats {
         #[command(flatten)]
-        place: Place,
+        target: CollectionArgs,
         /// As JSON.
         #[arg(long)]
         json: bool,
     },
 }
 
-/// Where the collection is.
+/// The argument that names the collection.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Place {
+pub(crate) struct CollectionArgs {
     /// The collection's folder, or the data folder of a daemon.
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
 }
 
-/// Does what the command says.
-pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(command: CollectionCommand) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Verify(place) => verify(&place),
-        Command::Rebuild(place) => {
-            let (collection, _) = place.open_by(Collection::rebuild)?;
+        CollectionCommand::Verify(target) => verify(&target),
+        CollectionCommand::Rebuild(target) => {
+            let (collection, _) = target.open_by(Collection::rebuild)?;
             let objects = output::counted(collection.len(), "object");
-            output::line(&format!("the key index is made anew: {objects}"))?;
+            output::line(&format!("the key index is rebuilt: {objects}"))?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Suppress(asked) => takedown::suppress(asked).await,
-        Command::Purge(asked) => takedown::purge(asked).await,
-        Command::Repair { place, yes } => repair(&place, yes),
-        Command::Export { place, output } => export(&place.look()?, output.as_deref()),
-        Command::Stats { place, json } => stats(&place.look()?.0, json),
+        CollectionCommand::Suppress(args) => takedown::suppress(args).await,
+        CollectionCommand::Purge(args) => takedown::purge(args).await,
+        CollectionCommand::Repair { target, yes } => repair(&target, yes),
+        CollectionCommand::Export { target, output } => {
+            export(&target.open_to_read()?, output.as_deref())
+        }
+        CollectionCommand::Stats { target, json } => stats(&target.open_to_read()?.0, json),
     }
 }
 
-impl Place {
-    /// Opens the collection to look at it.
-    fn look(&self) -> anyhow::Result<(Collection, Recovery)> {
+impl CollectionArgs {
+    /// Opens the collection for reading.
+    fn open_to_read(&self) -> anyhow::Result<(Collection, Recovery)> {
         self.open_by(Collection::open_to_read)
     }
 
-    /// Opens the collection, and says what was found.
+    /// Opens the collection, and prints what the recovery found.
     pub(crate) fn open_by(
         &self,
         open: impl FnOnce(&Path, Options, Stamp) -> Result<(Collection, Recovery), Error>,
@@ -109,13 +110,13 @@ impl Place {
         Ok((collection, recovery))
     }
 
-    /// Opens the collection to check all of it.
+    /// Opens the collection for reading, and checks all of it.
     fn check(&self) -> anyhow::Result<(Collection, Report)> {
         let (collection, recovery) = self.open_quietly(Collection::open_to_read)?;
         let mut report = collection.verify()?;
-        // The list of segments is not read again.
-        let is_known = |it: &Problem| report.problems.iter().any(|known| known.file == it.file);
-        let more: Vec<_> = recovery.damaged.into_iter().filter(|it| !is_known(it)).collect();
+        // `verify` does not read the list of segments again.
+        let is_listed = |it: &Problem| report.problems.iter().any(|other| other.file == it.file);
+        let more: Vec<_> = recovery.damaged.into_iter().filter(|it| !is_listed(it)).collect();
         report.problems.extend(more);
         Ok((collection, report))
     }
@@ -133,7 +134,7 @@ impl Place {
             bail!("{} holds no collection: name a daemon's data folder", dir.display());
         }
         let now = Stamp(net::clock::now_ms());
-        // Beside the folder, so that it is not set back with it.
+        // The list lies beside the folder, so that restoring the folder does not restore the list.
         let places = [Some(self.dir.as_path()), self.dir.parent()].into_iter().flatten();
         let suppressed =
             places.map(|it| it.join(SUPPRESSED_FILE)).find(|list| collection::has_list(list));
@@ -141,7 +142,7 @@ impl Place {
     }
 }
 
-/// Whether opening `dir` would find a collection rather than make one.
+/// Returns whether opening `dir` would find a collection rather than make one.
 fn looks_like_collection(dir: &Path) -> bool {
     let Ok(entries) = dir.read_dir() else { return false };
     entries.flatten().any(|entry| {
@@ -151,7 +152,7 @@ fn looks_like_collection(dir: &Path) -> bool {
     })
 }
 
-/// What an opening found and did, one line each.
+/// Returns the findings and repairs of an opening, one line each.
 fn repairs(recovery: &Recovery) -> Vec<String> {
     let mut lines: Vec<String> = recovery
         .cut
@@ -163,13 +164,13 @@ fn repairs(recovery: &Recovery) -> Vec<String> {
         .collect();
     lines.extend(recovery.damaged.iter().map(|it| format!("damaged: {it}")));
     if let Some(why) = &recovery.keys_rebuilt {
-        lines.push(format!("the key index is of no use and is made anew: {why}"));
+        lines.push(format!("the key index is unusable and is rebuilt: {why}"));
     }
     lines
 }
 
-fn verify(place: &Place) -> anyhow::Result<ExitCode> {
-    let (_, report) = place.check()?;
+fn verify(target: &CollectionArgs) -> anyhow::Result<ExitCode> {
+    let (_, report) = target.check()?;
     for problem in &report.problems {
         let (file, offset) = (problem.file.display(), problem.offset);
         output::line(&format!("{file}: byte {offset}: {}", problem.message))?;
@@ -192,7 +193,7 @@ fn verify(place: &Place) -> anyhow::Result<ExitCode> {
         let whole = output::counted(report.objects.saturating_sub(gone), "object");
         let healable = report.healable.len();
         let lost = match report.unknown {
-            true => "how many lost is not known".to_owned(),
+            true => "number of lost objects unknown".to_owned(),
             false => format!("{} lost", report.lost.len()),
         };
         output::line(&format!("{whole} whole, {healable} healable, {lost}"))?;
@@ -200,16 +201,16 @@ fn verify(place: &Place) -> anyhow::Result<ExitCode> {
     Ok(if problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What damage has cost, one line an object.
+/// Returns the objects that the damage hit, one line each.
 fn losses(report: &Report) -> Vec<String> {
-    let named = |what: &str, list: &[Oid]| -> Vec<String> {
-        list.iter().map(|oid| format!("{what}: {oid}")).collect()
+    let listed = |label: &str, list: &[Oid]| -> Vec<String> {
+        list.iter().map(|oid| format!("{label}: {oid}")).collect()
     };
-    let mut lines = named("healable", &report.healable);
-    lines.extend(named("lost", &report.lost));
+    let mut lines = listed("healable", &report.healable);
+    lines.extend(listed("lost", &report.lost));
     if report.unknown {
         lines.push(
-            "what was damaged is not known, since the key index is gone too: \
+            "the damaged objects are unknown, since the key index is gone too: \
              the daemon fetches or gathers everything again when it runs"
                 .to_owned(),
         );
@@ -217,9 +218,9 @@ fn losses(report: &Report) -> Vec<String> {
     lines
 }
 
-/// Says what is to be done about damage, and does it if it may.
-fn repair(place: &Place, yes: bool) -> anyhow::Result<ExitCode> {
-    let listed = match place.check() {
+/// Prints the repair of the damage, and makes it if `yes`.
+fn repair(target: &CollectionArgs, yes: bool) -> anyhow::Result<ExitCode> {
+    let listed = match target.check() {
         Ok((_, report)) => Some(report),
         Err(error) => match error.downcast_ref() {
             Some(Error::Manifest { .. }) => {
@@ -242,25 +243,25 @@ fn repair(place: &Place, yes: bool) -> anyhow::Result<ExitCode> {
             if !report.healable.is_empty() {
                 let healable = output::counted(report.healable.len() as u64, "object");
                 output::line(&format!(
-                    "the daemon brings {healable} again from files or sources: start it, and wait"
+                    "the daemon heals {healable} from files or sources: start it, and wait"
                 ))?;
             }
             let lost = output::counted(report.lost.len() as u64, "object");
             output::line(&format!(
-                "a repair deletes what nobody can bring again, here and for consumers: {lost}; all else stays"
+                "a repair deletes what cannot be healed, here and for consumers: {lost}; all else stays"
             ))?;
         }
         None => output::line(
-            "a repair makes the list of segments anew from those that there are, and begins a new epoch: \
-             consumers read all again, and so does the daemon of its files or sources",
+            "a repair rebuilds the list of segments from the files that exist, and begins a new epoch: \
+             consumers read everything again, and the daemon gathers or pulls everything again",
         )?,
     }
     if !yes {
-        output::line("nothing was changed; with --yes it is done")?;
+        output::line("nothing was changed; add --yes to make the repair")?;
         return Ok(ExitCode::FAILURE);
     }
     let open = if listed.is_some() { Collection::open } else { Collection::rebuild };
-    let (collection, _) = place.open_by(open)?;
+    let (collection, _) = target.open_by(open)?;
     if listed.is_some() {
         collection.scrub(u64::MAX)?;
         let dropped = collection.drop_damaged(Stamp(net::clock::now_ms()))?;
@@ -268,10 +269,10 @@ fn repair(place: &Place, yes: bool) -> anyhow::Result<ExitCode> {
         let is_sound = collection.health().damaged.is_empty();
         if is_sound && !collection.verify()?.problems.is_empty() {
             collection.remake_keys()?;
-            output::line("the key index was not that of the log: it is made anew")?;
+            output::line("the key index did not belong to the log: it is rebuilt")?;
         }
     } else {
-        output::line(&format!("{} there", output::counted(collection.len(), "object")))?;
+        output::line(&format!("{} left", output::counted(collection.len(), "object")))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -304,7 +305,7 @@ fn export(
             "{damaged} damaged and left out: `harvest collection verify` names them"
         ));
     }
-    // Without a key index nobody knows how many there are.
+    // Without a key index, the number of missing objects is unknown.
     let is_unknown = recovery.lost || collection.aftermath()?.is_some();
     if is_unknown {
         output::note("more may be missing: `harvest collection verify` says why");
@@ -360,19 +361,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_is_no_collection_is_not_made_one() {
+    fn a_folder_without_a_collection_is_refused_and_unchanged() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("letter.txt"), "Dear").unwrap();
-        let place = Place { dir: dir.path().to_owned() };
-        let message = place.look().unwrap_err().to_string();
+        let target = CollectionArgs { dir: dir.path().to_owned() };
+        let message = target.open_to_read().unwrap_err().to_string();
         assert!(message.contains("holds no collection"), "{message}");
         assert_eq!(dir.path().read_dir().unwrap().count(), 1);
-        let place = Place { dir: dir.path().join("none") };
-        assert!(place.look().unwrap_err().to_string().contains("there is no folder"));
+        let target = CollectionArgs { dir: dir.path().join("none") };
+        assert!(target.open_to_read().unwrap_err().to_string().contains("there is no folder"));
     }
 
     #[test]
-    fn what_is_damaged_is_dropped_by_a_word() {
+    fn damaged_objects_are_deleted_only_with_yes() {
         let dir = tempfile::tempdir().unwrap();
         let now = Stamp(net::clock::now_ms());
         {
@@ -383,30 +384,30 @@ mod tests {
             collection.commit(collection::Batch { changes, notes: Vec::new() }, now).unwrap();
             collection.compact(now).unwrap();
         }
-        let place = Place { dir: dir.path().to_owned() };
-        assert_eq!(verify(&place).unwrap(), ExitCode::SUCCESS);
+        let target = CollectionArgs { dir: dir.path().to_owned() };
+        assert_eq!(verify(&target).unwrap(), ExitCode::SUCCESS);
         let segment = dir.path().join("segment-00000003.gz");
         let mut bytes = std::fs::read(&segment).unwrap();
         let last = bytes.len() - 12;
         bytes[last] ^= 1;
         std::fs::write(&segment, bytes).unwrap();
-        assert_eq!(verify(&place).unwrap(), ExitCode::FAILURE);
-        assert_eq!(repair(&place, false).unwrap(), ExitCode::FAILURE);
-        assert_eq!(place.look().unwrap().0.len(), 1, "nothing is given up unasked");
-        assert_eq!(repair(&place, true).unwrap(), ExitCode::SUCCESS);
-        assert_eq!(verify(&place).unwrap(), ExitCode::SUCCESS);
-        assert_eq!(repair(&place, false).unwrap(), ExitCode::SUCCESS);
-        assert_eq!(place.look().unwrap().0.len(), 0);
+        assert_eq!(verify(&target).unwrap(), ExitCode::FAILURE);
+        assert_eq!(repair(&target, false).unwrap(), ExitCode::FAILURE);
+        assert_eq!(target.open_to_read().unwrap().0.len(), 1, "nothing is given up unasked");
+        assert_eq!(repair(&target, true).unwrap(), ExitCode::SUCCESS);
+        assert_eq!(verify(&target).unwrap(), ExitCode::SUCCESS);
+        assert_eq!(repair(&target, false).unwrap(), ExitCode::SUCCESS);
+        assert_eq!(target.open_to_read().unwrap().0.len(), 0);
         for list in ["MANIFEST", "MANIFEST.copy"] {
             std::fs::write(dir.path().join(list), "nonsense").unwrap();
         }
-        assert_eq!(repair(&place, false).unwrap(), ExitCode::FAILURE);
-        assert_eq!(repair(&place, true).unwrap(), ExitCode::SUCCESS);
-        assert_eq!(verify(&place).unwrap(), ExitCode::SUCCESS);
+        assert_eq!(repair(&target, false).unwrap(), ExitCode::FAILURE);
+        assert_eq!(repair(&target, true).unwrap(), ExitCode::SUCCESS);
+        assert_eq!(verify(&target).unwrap(), ExitCode::SUCCESS);
     }
 
     #[test]
-    fn a_list_of_takedowns_that_is_gone_is_found_by_its_copy() {
+    fn a_missing_list_of_takedowns_is_read_from_its_copy() {
         let dir = tempfile::tempdir().unwrap();
         let now = Stamp(net::clock::now_ms());
         let list = dir.path().join(SUPPRESSED_FILE);
@@ -419,12 +420,12 @@ mod tests {
         collection.suppress(&author, subject, "by mistake", now).unwrap();
         drop(collection);
         std::fs::remove_file(&list).unwrap();
-        let place = Place { dir: dir.path().to_owned() };
-        assert_eq!(place.look().unwrap().0.suppressions().len(), 1);
+        let target = CollectionArgs { dir: dir.path().to_owned() };
+        assert_eq!(target.open_to_read().unwrap().0.suppressions().len(), 1);
     }
 
     #[test]
-    fn a_key_index_that_is_not_that_of_the_log_is_made_anew() {
+    fn a_key_index_of_another_log_is_rebuilt() {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let now = Stamp(net::clock::now_ms());
         let add = |dir: &Path, url: &str| {
@@ -447,23 +448,23 @@ mod tests {
         std::fs::remove_dir_all(one.path().join("keys")).unwrap();
         std::fs::create_dir(one.path().join("keys")).unwrap();
         copy(&other.path().join("keys"), &one.path().join("keys"));
-        let place = Place { dir: one.path().to_owned() };
-        assert_eq!(verify(&place).unwrap(), ExitCode::FAILURE);
-        assert_eq!(repair(&place, true).unwrap(), ExitCode::SUCCESS);
-        assert_eq!(verify(&place).unwrap(), ExitCode::SUCCESS);
-        assert_eq!(place.look().unwrap().0.len(), 2);
+        let target = CollectionArgs { dir: one.path().to_owned() };
+        assert_eq!(verify(&target).unwrap(), ExitCode::FAILURE);
+        assert_eq!(repair(&target, true).unwrap(), ExitCode::SUCCESS);
+        assert_eq!(verify(&target).unwrap(), ExitCode::SUCCESS);
+        assert_eq!(target.open_to_read().unwrap().0.len(), 2);
     }
 
     #[test]
-    fn the_data_folder_of_a_daemon_will_do() {
+    fn the_data_folder_of_a_daemon_is_accepted() {
         let dir = tempfile::tempdir().unwrap();
         let inside = dir.path().join("collection");
         let now = Stamp(net::clock::now_ms());
         drop(Collection::open(&inside, Options::default(), now).unwrap());
         for dir in [inside.as_path(), dir.path()] {
-            let place = Place { dir: dir.to_owned() };
-            assert_eq!(place.look().unwrap().0.len(), 0);
-            assert_eq!(verify(&place).unwrap(), ExitCode::SUCCESS);
+            let target = CollectionArgs { dir: dir.to_owned() };
+            assert_eq!(target.open_to_read().unwrap().0.len(), 0);
+            assert_eq!(verify(&target).unwrap(), ExitCode::SUCCESS);
         }
     }
 }

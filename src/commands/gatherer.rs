@@ -1,4 +1,4 @@
-//! `harvest gatherer`: the daemon that summarizes what lies beside it, and what is asked of it.
+//! `harvest gatherer`: the daemon that summarizes data beside it, and the commands to it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,13 +42,13 @@ use crate::{output, process};
   [[map]]
   url_prefix = \"https://docs.example.org/\"
   directory = \"/srv/docs\"")]
-pub(crate) enum Command {
+pub(crate) enum GathererCommand {
     /// Run the gatherer until SIGTERM or Ctrl-C; SIGHUP reads the settings again.
     Run(File),
-    /// Name every mistake of the settings as FILE:LINE:COL, and of the annotations that they name; exit with 1
-    /// if there are any. Programs that are not used are named as well.
+    /// Print every mistake in the settings and in their annotation files as FILE:LINE:COL; exit with 1 if there
+    /// is any. Programs that are not used are named as well.
     Check(File),
-    /// Show what a running gatherer says of itself.
+    /// Show the status of a running gatherer.
     Status {
         #[command(flatten)]
         file: File,
@@ -56,7 +56,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Have a running gatherer go through all its roots now.
+    /// Have a running gatherer gather all its roots now.
     Gather {
         #[command(flatten)]
         file: File,
@@ -64,7 +64,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Let deletions that are held go ahead.
+    /// Confirm held deletions.
     Confirm {
         #[command(flatten)]
         file: File,
@@ -77,33 +77,32 @@ pub(crate) enum Command {
     },
 }
 
-impl Command {
-    /// Whether this runs until it is stopped.
+impl GathererCommand {
+    /// Returns whether the command runs until it is stopped.
     pub(crate) fn is_daemon(&self) -> bool {
         matches!(self, Self::Run(_))
     }
 }
 
-/// Does what the command says.
-pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(command: GathererCommand) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Run(File { config }) => serve(&config).await,
-        Command::Check(file) => check(&file),
-        Command::Status { file, json } => {
+        GathererCommand::Run(File { config }) => serve(&config).await,
+        GathererCommand::Check(file) => check(&file),
+        GathererCommand::Status { file, json } => {
             let admin = admin(&file)?;
-            admin.tell(&admin.get("status").await?, json, render)
+            admin.print(&admin.get("status").await?, json, render)
         }
-        Command::Gather { file, json } => {
+        GathererCommand::Gather { file, json } => {
             let admin = admin(&file)?;
             let answer = admin.post("gather", &[]).await?;
-            admin.tell(&answer, json, |_: &Value| "all roots are gathered now".to_owned())
+            admin.print(&answer, json, |_: &Value| "all roots are gathered now".to_owned())
         }
-        Command::Confirm { file, root, json } => {
+        GathererCommand::Confirm { file, root, json } => {
             let admin = admin(&file)?;
             let query: Vec<_> = root.iter().map(|url| ("root", url.as_str())).collect();
             let answer = admin.post("confirm", &query).await?;
-            admin.tell(&answer, json, |answer: &Confirmed| {
-                format!("what is gone is deleted from {}", answer.confirmed.join(", "))
+            admin.print(&answer, json, |answer: &ConfirmAnswer| {
+                format!("the held deletions are made in {}", answer.confirmed.join(", "))
             })
         }
     }
@@ -111,15 +110,15 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 /// The answer to `confirm`.
 #[derive(Debug, Deserialize)]
-struct Confirmed {
+struct ConfirmAnswer {
     /// URLs of the roots.
     confirmed: Vec<String>,
 }
 
-/// Reads the settings; relative paths in them are taken from the file's folder.
+/// Reads the settings; relative paths in them start at the file's folder.
 pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
-    let read = |named: &Path| std::fs::read_to_string(settings::beside(path, named));
-    let list = |named: &Path| list_folder(&settings::beside(path, named));
+    let read = |file: &Path| std::fs::read_to_string(settings::beside(path, file));
+    let list = |folder: &Path| list_folder(&settings::beside(path, folder));
     let files = Files { read: &read, list: &list };
     let mut config = settings::load(path, |text| Config::parse_with(text, files))?;
     for it in &mut config.essence.annotations {
@@ -143,21 +142,21 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
 
 fn admin(file: &File) -> anyhow::Result<Admin> {
     let config = load(&file.config)?;
-    Admin::new("gatherer", &config.daemon.whereabouts(), &config.daemon.data)
+    Admin::new("gatherer", &config.daemon.admin_address(), &config.daemon.data)
 }
 
-/// Says what is wrong with the settings, and with files of annotations.
+/// Prints the mistakes in the settings and in the annotation files.
 fn check(file: &File) -> anyhow::Result<ExitCode> {
     let config = load(&file.config)?;
-    let looked = Sources::default().look(&config.essence.annotations, clock::now_ms());
-    for it in &looked.wrong {
+    let outcome = Sources::default().look(&config.essence.annotations, clock::now_ms());
+    for it in &outcome.problems {
         output::note(&format!("harvest: {}: {}", it.path.display(), it.message));
     }
     for (path, why) in unused_programs(&config.essence).context("the settings cannot be used")? {
         output::note(&format!("harvest: {} is not used: {why}", path.display()));
     }
     config.daemon.check_files()?;
-    if looked.wrong.is_empty() { file.check(|_| Ok(())) } else { Ok(ExitCode::FAILURE) }
+    if outcome.problems.is_empty() { file.check(|_| Ok(())) } else { Ok(ExitCode::FAILURE) }
 }
 
 async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
@@ -172,19 +171,19 @@ async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
     let shutdown = Shutdown::new();
     let serving = server.run(shutdown.clone());
     let serving = async { serving.await.context("the gatherer stopped") };
-    let reload = async || process::reloaded(reload(&handle, path));
+    let reload = async || process::log_reload(reload(&handle, path));
     process::run(signals, serving, shutdown, reload).await
 }
 
-/// Takes over the settings as they are now.
+/// Applies the settings as they are now in the file.
 fn reload(handle: &Handle, path: &Path) -> anyhow::Result<Vec<&'static str>> {
     handle.reload(load(path)?)?;
     Ok(Vec::new())
 }
 
-/// The part of the status that a person is shown.
+/// The part of the status that is shown to a person.
 #[derive(Debug, Deserialize)]
-struct Shown {
+struct ShownStatus {
     name: String,
     id: String,
     software: String,
@@ -228,24 +227,24 @@ struct ShownRoot {
 }
 
 impl ShownAnnotations {
-    fn said(&self) -> Option<String> {
+    fn render(&self) -> Option<String> {
         let Self { files, annotations, wrong, unmatched } = self;
         if files + wrong == 0 {
             return None;
         }
-        let mut said = output::counted(*annotations, "annotation");
-        said.push_str(&format!(" in {}", output::counted(*files, "file")));
+        let mut text = output::counted(*annotations, "annotation");
+        text.push_str(&format!(" in {}", output::counted(*files, "file")));
         if 0 < *wrong {
-            said.push_str(&format!(", {wrong} with mistakes"));
+            text.push_str(&format!(", {wrong} with mistakes"));
         }
         if 0 < *unmatched {
-            said.push_str(&format!(", {unmatched} about no object"));
+            text.push_str(&format!(", {unmatched} about no object"));
         }
-        Some(said)
+        Some(text)
     }
 }
 
-fn render(status: &Shown) -> String {
+fn render(status: &ShownStatus) -> String {
     let progress = &status.progress;
     let mut lines = vec![
         format!("{} ({}), harvest {}", status.name, status.id, status.software),
@@ -260,11 +259,11 @@ fn render(status: &Shown) -> String {
         ),
     ];
     lines.extend(status.ready.faults());
-    lines.extend(push::said(&status.push));
-    lines.extend(status.annotations.said());
-    lines.extend(takedown::said(&status.takedowns));
+    lines.extend(push::status_lines(&status.push));
+    lines.extend(status.annotations.render());
+    lines.extend(takedown::status_text(&status.takedowns));
     let missing = status.fences_missing.iter();
-    lines.extend(missing.map(|it| format!("objects are read with a fence less: {it}")));
+    lines.extend(missing.map(|it| format!("objects are read with one fence less: {it}")));
     if 0 < status.workers_ended {
         let ended = output::counted(status.workers_ended, "process");
         lines.push(format!("{ended} that read objects had to be ended: see the problems"));
@@ -291,13 +290,13 @@ fn render(status: &Shown) -> String {
 mod tests {
     use daemon::health::Check;
     use gatherer::Status;
-    use gatherer::progress::{Annotated, Hold, Progress, RootStatus};
+    use gatherer::progress::{AnnotationCounts, Hold, Progress, RootStatus};
 
     use super::*;
 
-    /// What the gatherer says is what is read here.
+    /// The status is serialized as the gatherer does, and read back.
     #[test]
-    fn a_status_names_what_an_admin_must_know() {
+    fn a_status_shows_what_an_administrator_needs() {
         let root = RootStatus {
             url: "file:///srv".to_owned(),
             files: 1_200,
@@ -314,7 +313,7 @@ mod tests {
             version: "v".to_owned(),
             objects: 1,
             watch: "notify".to_owned(),
-            listening: daemon::Listening::default(),
+            listening: daemon::ListenerStatus::default(),
             ready: Readiness::new([Check::new("takes-changes", "free some space", full)]),
             collection_problem: None,
             damaged: Vec::new(),
@@ -326,7 +325,7 @@ mod tests {
                 subscriptions: 3,
                 ..exchange::push::Status::default()
             },
-            annotations: Annotated { files: 2, annotations: 1_000, wrong: 1, unmatched: 3 },
+            annotations: AnnotationCounts { files: 2, annotations: 1_000, wrong: 1, unmatched: 3 },
             takedowns: Takedowns::default(),
             progress: Progress { passes_done: 2, ..Progress::default() },
             problems: BTreeMap::from([("unreadable".to_owned(), 3)]),
@@ -340,7 +339,7 @@ mod tests {
             "2 passes",
             "NOT READY: takes-changes: free some space (no space on /srv)",
             "push by self: 3 subscriptions",
-            "objects are read with a fence less: no landlock",
+            "objects are read with one fence less: no landlock",
             "2 processes that read objects had to be ended: see the problems",
             "1,000 annotations in 2 files, 1 with mistakes, 3 about no object",
             "unreadable: 3 problems",

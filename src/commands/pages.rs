@@ -1,4 +1,4 @@
-//! `harvest completions` and `harvest man`: what a package installs beside the binary.
+//! `harvest completions` and `harvest man`: files that a package installs beside the binary.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ use crate::cli;
 #[command(after_help = "Example:
   harvest completions bash > ~/.local/share/bash-completion/completions/harvest")]
 pub(crate) struct Completions {
-    /// The shell that completes.
+    /// The shell.
     shell: Shell,
 }
 
@@ -30,7 +30,6 @@ pub(crate) struct Man {
     dir: Option<PathBuf>,
 }
 
-/// Prints completions.
 pub(crate) fn completions(args: &Completions) -> anyhow::Result<ExitCode> {
     // The generator panics when it cannot write: give it memory.
     let mut script = Vec::new();
@@ -39,7 +38,6 @@ pub(crate) fn completions(args: &Completions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints or writes manual pages.
 pub(crate) fn man(args: &Man) -> anyhow::Result<ExitCode> {
     match &args.dir {
         None => clap_mangen::Man::new(cli::command()).render(&mut io::stdout().lock())?,

@@ -1,11 +1,11 @@
-//! What a daemon's status says of whom it tells of its changes.
+//! The push part of a daemon's status: its subscribers and their notifications.
 
 use exchange::push::Status;
 
 use crate::output;
 
-/// The lines of a status; none where nobody is told.
-pub(crate) fn said(push: &Status) -> Vec<String> {
+/// Returns the lines for a status; none without a hub or subscriptions.
+pub(crate) fn status_lines(push: &Status) -> Vec<String> {
     let mut lines = Vec::new();
     if !push.hub.is_empty() && push.hub != "nobody" || 0 < push.subscriptions {
         let mut line = format!("push by {}: ", push.hub);
@@ -28,18 +28,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_told_is_said() {
-        assert_eq!(said(&Status::default()), Vec::<String>::new());
+    fn the_lines_count_subscriptions_and_notifications() {
+        assert_eq!(status_lines(&Status::default()), Vec::<String>::new());
         let nobody = Status { hub: "nobody".to_owned(), ..Status::default() };
-        assert_eq!(said(&nobody), Vec::<String>::new());
+        assert_eq!(status_lines(&nobody), Vec::<String>::new());
         let mut own = Status { hub: "self".to_owned(), subscriptions: 2, ..Status::default() };
-        assert_eq!(said(&own), ["push by self: 2 subscriptions, 0 notifications delivered"]);
+        assert_eq!(
+            status_lines(&own),
+            ["push by self: 2 subscriptions, 0 notifications delivered"]
+        );
         (own.unverified, own.delivered, own.given_up) = (3, 1, 4);
         own.problem = Some("disk full".to_owned());
         let expected = [
             "push by self: 2 subscriptions and 3 to be verified, 1 notification delivered, 4 given up",
             "PROBLEM: push: disk full",
         ];
-        assert_eq!(said(&own), expected);
+        assert_eq!(status_lines(&own), expected);
     }
 }

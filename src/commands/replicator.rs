@@ -1,5 +1,5 @@
-//! `harvest replicator`: the daemon that keeps trees and collections equal at all members of a group, and what is asked
-//! of it.
+//! `harvest replicator`: the daemon that keeps trees and collections equal at all members of a group, and the commands
+//! to it.
 
 mod answers;
 mod settings;
@@ -23,9 +23,9 @@ use replicator::{Config, Handle, Server, drawing};
 use serde::Deserialize;
 use url::Url;
 
-use self::answers::{render, said, verified};
+use self::answers::{render, render_published, render_reports};
 pub(crate) use self::settings::load;
-use self::settings::{check, keyless, make, written};
+use self::settings::{check, create, missing_key, settings_text};
 use crate::admin::Admin;
 use crate::settings::File;
 use crate::{cli, output, process};
@@ -41,27 +41,27 @@ use crate::{cli, output, process};
     --collection catalog=http://127.0.0.1:8501/
   harvest replicator join paris --address b.example.org:4000 --site paris 'harvest-group-1,…'
   harvest replicator topology -c boulder/replicator.toml --svg topology.svg")]
-pub(crate) enum Command {
+pub(crate) enum ReplicatorCommand {
     /// Found a group: write the settings and keys of its first member, and print the invitation for others.
     Init {
-        /// The folder to make, with replicator.toml and all data in it.
+        /// The folder to create, with replicator.toml and all data in it.
         directory: PathBuf,
         /// The group's name.
         #[arg(long, value_parser = Name::new)]
         group: Name,
         #[command(flatten)]
-        place: Place,
+        location: MemberLocation,
         #[command(flatten)]
         publishing: Publishing,
     },
     /// Join a group: write the settings and keys of a new member.
     Join {
-        /// The folder to make, with replicator.toml and all data in it.
+        /// The folder to create, with replicator.toml and all data in it.
         directory: PathBuf,
         /// The line that `init` and `invite` print.
         invitation: Invitation,
         #[command(flatten)]
-        place: Place,
+        location: MemberLocation,
         #[command(flatten)]
         publishing: Publishing,
     },
@@ -69,14 +69,14 @@ pub(crate) enum Command {
     Run {
         #[command(flatten)]
         file: File,
-        /// Make a key if the data directory has none: as another member, then.
+        /// Make a key if the data directory has none; this is a new member then.
         #[arg(long)]
         new_identity: bool,
     },
-    /// Name every mistake of the settings as FILE:LINE:COL, and what they name that is not on this machine; exit with 1
-    /// if there is any.
+    /// Print every mistake in the settings as FILE:LINE:COL, and folders and keys that are missing on this machine; exit
+    /// with 1 if there is any.
     Check(File),
-    /// Show what a running member says of itself.
+    /// Show the status of a running member.
     Status {
         #[command(flatten)]
         file: File,
@@ -84,73 +84,74 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Publish a tree: all of it, or nothing; prints the version that readers see then. Of a collection the feed is asked
-    /// at once what is new.
+    /// Publish a tree as a whole, and print the version that readers then see. For a collection, its feed is read at
+    /// once.
     Publish {
         #[command(flatten)]
         file: File,
-        /// The tree's name or directory, or the collection's name; may be left out if there is one alone.
+        /// The tree's name or directory, or the collection's name; optional if there is only one.
         tree: Option<String>,
-        /// Publish also if much that was there is gone.
+        /// Publish even if many files are gone.
         #[arg(long)]
         accept_loss: bool,
         /// Print the member's answer as JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Read all that readers see, of one tree or of all; what is damaged is fetched again. Exit with 1 if anything is.
+    /// Read all files that readers see, of one tree or of all. Damaged files are fetched again; exits with 1 if there are
+    /// any.
     Verify {
         #[command(flatten)]
         file: File,
-        /// The tree's name, or NAME@WRITER as `status` has it.
+        /// The tree's name, or NAME@WRITER as in `status`.
         tree: Option<String>,
         /// As JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Print a new invitation, by which one member can join: the first who has the line, until it ends. That of a member
-    /// that does not lead the group serves those alone that the access list lets in.
+    /// Print a new invitation for one member: the first that joins with it before it ends. An invitation from a member
+    /// that does not lead the group works only for members on the access list.
     Invite {
         #[command(flatten)]
         file: File,
-        /// Of which group, if there are several.
+        /// The group, if there are several.
         #[arg(long, value_parser = Name::new)]
         group: Option<Name>,
-        /// How long it is valid, from "1 min" to "30 days"; a day if nothing is said.
+        /// Time for which it is valid, from "1 min" to "30 days"; default: a day.
         #[arg(long, value_name = "DURATION", value_parser = validity)]
         valid: Option<Duration>,
-        /// Withdraw this one instead: `status` lists their ids. Who came by it stays.
+        /// Withdraw this invitation instead; `status` lists the ids. A member that joined with it stays.
         #[arg(long, value_name = "ID", conflicts_with = "valid")]
         revoke: Option<InvitationId>,
         /// Print the member's answer as JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Have this member lead the group, if it founded it or is a deputy.
+    /// Make this member the leader, if it is the founder or a deputy.
     Lead {
         #[command(flatten)]
         file: File,
-        /// Which group, if there are several.
+        /// The group, if there are several.
         #[arg(long, value_parser = Name::new)]
         group: Option<Name>,
     },
-    /// Show the links of a group, and what they cost.
+    /// Show the links of a group with their costs.
     Topology {
         #[command(flatten)]
         file: File,
-        /// Of which group, if there are several.
+        /// The group, if there are several.
         #[arg(long, value_parser = Name::new)]
         group: Option<Name>,
         /// As JSON.
         #[arg(long)]
         json: bool,
-        /// Draw them into this file.
+        /// Draw the links into this file.
         #[arg(long, value_name = "FILE")]
         svg: Option<PathBuf>,
     },
 }
 
-/// What a new member publishes.
+/// Trees and collections that a new member publishes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Publishing {
     /// A tree to publish, as NAME=DIRECTORY; may be given several times.
@@ -162,9 +163,9 @@ pub(crate) struct Publishing {
     collection: Vec<(Name, Url)>,
 }
 
-/// Where a member is.
+/// Address and site of a new member.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Place {
+pub(crate) struct MemberLocation {
     /// Where the other members reach this one: HOST:PORT.
     #[arg(long, value_parser = Address::new)]
     address: Address,
@@ -173,19 +174,18 @@ pub(crate) struct Place {
     site: Name,
 }
 
-impl Command {
-    /// Whether this runs until it is stopped.
+impl ReplicatorCommand {
+    /// Returns whether the command runs until it is stopped.
     pub(crate) fn is_daemon(&self) -> bool {
         matches!(self, Self::Run { .. })
     }
 }
 
-/// How long an invitation is to be valid.
+/// Parses the time for which an invitation is valid.
 fn validity(text: &str) -> Result<Duration, String> {
-    let found = ::settings::parse_duration(text);
-    found
-        .filter(|it| VALID_RANGE.contains(it))
-        .ok_or_else(|| format!("{text:?} is none from \"1 min\" to \"30 days\", such as \"2 h\""))
+    ::settings::parse_duration(text).filter(|it| VALID_RANGE.contains(it)).ok_or_else(|| {
+        format!("{text:?} is no time from \"1 min\" to \"30 days\", such as \"2 h\"")
+    })
 }
 
 fn collection(text: &str) -> Result<(Name, Url), String> {
@@ -199,66 +199,67 @@ fn tree(text: &str) -> Result<(Name, PathBuf), String> {
     Ok((Name::new(name).map_err(|error| error.to_string())?, directory.into()))
 }
 
-/// Does what the command says.
-pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(command: ReplicatorCommand) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Init { directory, group, place, publishing } => {
-            init(&directory, &group, &place, &publishing)
+        ReplicatorCommand::Init { directory, group, location, publishing } => {
+            init(&directory, &group, &location, &publishing)
         }
-        Command::Join { directory, invitation, place, publishing } => {
-            join(&directory, &invitation, &place, &publishing)
+        ReplicatorCommand::Join { directory, invitation, location, publishing } => {
+            join(&directory, &invitation, &location, &publishing)
         }
-        Command::Run { file, new_identity } => serve(&file.config, new_identity).await,
-        Command::Check(file) => file.check(|path| check(path, &load(path)?)),
-        Command::Status { file, json } => {
+        ReplicatorCommand::Run { file, new_identity } => serve(&file.config, new_identity).await,
+        ReplicatorCommand::Check(file) => file.check(|path| check(path, &load(path)?)),
+        ReplicatorCommand::Status { file, json } => {
             let admin = admin(&load(&file.config)?)?;
-            admin.tell(&admin.get("status").await?, json, render)
+            admin.print(&admin.get("status").await?, json, render)
         }
-        Command::Publish { file, tree, accept_loss, json } => {
+        ReplicatorCommand::Publish { file, tree, accept_loss, json } => {
             let config = load(&file.config)?;
-            let tree = chosen(&config, tree)?;
+            let tree = tree_name(&config, tree)?;
             let loss = accept_loss.to_string();
             let admin = admin(&config)?.patient();
             let query = [("tree", tree.as_str()), ("accept_loss", &loss)];
-            admin.tell(&admin.post("publish", &query).await?, json, said)
+            admin.print(&admin.post("publish", &query).await?, json, render_published)
         }
-        Command::Verify { file, tree, json } => {
+        ReplicatorCommand::Verify { file, tree, json } => {
             let admin = admin(&load(&file.config)?)?.patient();
             let query: Vec<_> = tree.iter().map(|it| ("tree", it.as_str())).collect();
             let answer = admin.post("verify", &query).await?;
-            admin.tell(&answer, json, |it: &Vec<Report>| verified(it))?;
-            let found: Vec<Report> = serde_json::from_slice(&answer)?;
-            let is_whole = found.iter().all(|it| it.damaged_total == 0);
+            admin.print(&answer, json, |it: &Vec<Report>| render_reports(it))?;
+            let reports: Vec<Report> = serde_json::from_slice(&answer)?;
+            let is_whole = reports.iter().all(|it| it.damaged_total == 0);
             Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
-        Command::Invite { file, group, valid, revoke: None, json } => {
+        ReplicatorCommand::Invite { file, group, valid, revoke: None, json } => {
             let admin = admin(&load(&file.config)?)?;
             let valid = valid.map(|it| it.as_secs().to_string());
-            let mut query = named(group.as_ref());
+            let mut query = group_query(group.as_ref());
             query.extend(valid.iter().map(|it| ("valid", it.as_str())));
             let answer = admin.post("invite", &query).await?;
-            let invited: Invited = serde_json::from_slice(&answer)?;
-            output::note(&noted(&invited));
-            admin.tell(&answer, json, |it: &Invited| it.invitation.clone())
+            let invited: InviteAnswer = serde_json::from_slice(&answer)?;
+            output::note(&invitation_note(&invited));
+            admin.print(&answer, json, |it: &InviteAnswer| it.invitation.clone())
         }
-        Command::Invite { file, group, revoke: Some(id), json, .. } => {
+        ReplicatorCommand::Invite { file, group, revoke: Some(id), json, .. } => {
             let admin = admin(&load(&file.config)?)?;
             let id = id.to_string();
-            let mut query = named(group.as_ref());
+            let mut query = group_query(group.as_ref());
             query.push(("revoke", &id));
-            admin.tell(&admin.post("invite", &query).await?, json, |it: &Revoked| {
+            admin.print(&admin.post("invite", &query).await?, json, |it: &RevokeAnswer| {
                 format!(
-                    "invitation {} is withdrawn; who came by it stays until it is denied",
+                    "invitation {} is withdrawn; a member that joined with it stays until it is denied",
                     it.revoked
                 )
             })
         }
-        Command::Lead { file, group } => {
+        ReplicatorCommand::Lead { file, group } => {
             let admin = admin(&load(&file.config)?)?;
-            let answer = admin.post("lead", &named(group.as_ref())).await?;
-            admin.tell(&answer, false, |it: &Leads| format!("this member leads {} now", it.leads))
+            let answer = admin.post("lead", &group_query(group.as_ref())).await?;
+            admin.print(&answer, false, |it: &LeadAnswer| {
+                format!("this member leads {} now", it.leads)
+            })
         }
-        Command::Topology { file, group, json, svg } => {
+        ReplicatorCommand::Topology { file, group, json, svg } => {
             let admin = admin(&load(&file.config)?)?;
             let status: Status = serde_json::from_slice(&admin.get("status").await?)
                 .context("the replicator is of another version than this command")?;
@@ -269,59 +270,58 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 /// The answer to `invite`.
 #[derive(Debug, Deserialize)]
-struct Invited {
+struct InviteAnswer {
     invitation: String,
-    /// None if it is no pass.
+    /// None if the invitation alone does not admit a member.
     id: Option<String>,
     ends: Option<u64>,
 }
 
 /// The answer to `invite` with `revoke`.
 #[derive(Debug, Deserialize)]
-struct Revoked {
+struct RevokeAnswer {
     revoked: String,
 }
 
-/// What there is to say of an invitation.
-fn noted(invited: &Invited) -> String {
+/// Returns the remark about a new invitation.
+fn invitation_note(invited: &InviteAnswer) -> String {
     match invited {
-        Invited { id: Some(id), ends: Some(ends), .. } => {
+        InviteAnswer { id: Some(id), ends: Some(ends), .. } => {
             let left = ends.saturating_sub(net::clock::now_ms() / 1_000);
             format!(
                 "invitation {id}: for the first who joins by it, within {}; keep it secret until then",
                 answers::span(left)
             )
         }
-        _ => "this line is no pass, since another member leads the group: who joins by it has to be on the access list \
-              (`allow`)"
+        _ => "another member leads the group: this invitation works only for members on the access list (`allow`)"
             .to_owned(),
     }
 }
 
 /// The answer to `lead`.
 #[derive(Debug, Deserialize)]
-struct Leads {
+struct LeadAnswer {
     leads: String,
 }
 
-fn named(group: Option<&Name>) -> Vec<(&'static str, &str)> {
+fn group_query(group: Option<&Name>) -> Vec<(&'static str, &str)> {
     group.iter().map(|it| ("group", it.as_str())).collect()
 }
 
 fn admin(config: &Config) -> anyhow::Result<Admin> {
-    Admin::new("replicator", &config.daemon.whereabouts(), &config.daemon.data)
+    Admin::new("replicator", &config.daemon.admin_address(), &config.daemon.data)
 }
 
-/// The name of the tree, or of the collection, that is meant.
-fn chosen(config: &Config, tree: Option<String>) -> anyhow::Result<String> {
+/// Returns the name of the selected tree or collection.
+fn tree_name(config: &Config, tree: Option<String>) -> anyhow::Result<String> {
     let names = || {
         let trees = config.trees.iter().map(|it| it.name.as_str());
         trees.chain(config.collections.iter().map(|it| it.name.as_str())).collect::<Vec<_>>()
     };
     if names().is_empty() {
         bail!(
-            "this member publishes nothing: the settings have no [[tree]] or [[collection]]; what `status` shows of \
-             others is published where its writer runs"
+            "this member publishes nothing: the settings have no [[tree]] or [[collection]]; trees of others are \
+             published by their writers"
         );
     }
     let Some(tree) = tree else {
@@ -338,7 +338,7 @@ fn chosen(config: &Config, tree: Option<String>) -> anyhow::Result<String> {
         it.name.as_str() == tree || given.is_some() && fs::canonicalize(&it.directory).ok() == given
     };
     match config.trees.iter().find(is_it) {
-        Some(found) => Ok(found.name.to_string()),
+        Some(tree) => Ok(tree.name.to_string()),
         None => bail!(
             "no [[tree]] or [[collection]] has the name {tree:?}, and no [[tree]] that directory; there are: {}",
             names().join(", ")
@@ -349,19 +349,19 @@ fn chosen(config: &Config, tree: Option<String>) -> anyhow::Result<String> {
 fn init(
     directory: &Path,
     group: &Name,
-    place: &Place,
+    location: &MemberLocation,
     publishing: &Publishing,
 ) -> anyhow::Result<ExitCode> {
-    let text = written(&format!("name = \"{group}\""), place, publishing)?;
-    let path = make(directory, &text, publishing)?;
+    let text = settings_text(&format!("name = \"{group}\""), location, publishing)?;
+    let path = create(directory, &text, publishing)?;
     let data = load(&path)?.daemon.data;
-    let (id, printed) = replicator::node::invitation(&data, group, &place.address)?;
+    let (id, printed) = replicator::node::invitation(&data, group, &location.address)?;
     let shown = path.display();
     output::line(&format!(
         "{shown} is written; this member is {id}.\n\n\
          Start it:\n  harvest replicator run -c {shown}\n\n\
-         Another joins with this line, within a day; keep it secret, the first who has it may join:\n  {}\n\n\
-         There is a new one for each:\n  harvest replicator invite -c {shown}",
+        Another member joins with this line, within a day; keep it secret, as the first one to use it may join:\n  {}\n\n\
+         Make a new line for each further member:\n  harvest replicator invite -c {shown}",
         printed.invitation
     ))?;
     Ok(ExitCode::SUCCESS)
@@ -370,11 +370,11 @@ fn init(
 fn join(
     directory: &Path,
     invitation: &Invitation,
-    place: &Place,
+    location: &MemberLocation,
     publishing: &Publishing,
 ) -> anyhow::Result<ExitCode> {
-    let text = written(&format!("join = \"{invitation}\""), place, publishing)?;
-    let path = make(directory, &text, publishing)?;
+    let text = settings_text(&format!("join = \"{invitation}\""), location, publishing)?;
+    let path = create(directory, &text, publishing)?;
     let id = replicator::node::identity(&load(&path)?.daemon.data)?;
     let shown = path.display();
     output::line(&format!(
@@ -386,8 +386,8 @@ fn join(
 async fn serve(path: &Path, new_identity: bool) -> anyhow::Result<ExitCode> {
     let mut signals = process::Signals::listen()?;
     let config = load(path)?;
-    if let Some(wrong) = keyless(&config.daemon.data).filter(|_| !new_identity) {
-        bail!(wrong);
+    if let Some(message) = missing_key(&config.daemon.data).filter(|_| !new_identity) {
+        bail!(message);
     }
     let opening = async { Ok(Server::bind(config).await?) };
     let Some(server) = signals.during(opening).await? else { return Ok(ExitCode::SUCCESS) };
@@ -400,17 +400,17 @@ async fn serve(path: &Path, new_identity: bool) -> anyhow::Result<ExitCode> {
     let reload = async || {
         let outcome = reload(&handle, path).await;
         if let Err(error) = &outcome {
-            let why = cli::said(error);
-            let said = format!("other settings were not taken over, the old ones stay: {why}");
-            // Who has stopped has no need of it.
-            drop(handle.note(said).await);
+            let why = cli::error_text(error);
+            let text = format!("the new settings were not accepted, the old ones stay: {why}");
+            // A daemon that has stopped does not need the note.
+            drop(handle.note(text).await);
         }
-        process::reloaded(outcome);
+        process::log_reload(outcome);
     };
     process::run(signals, serving, shutdown, reload).await
 }
 
-/// Takes over the settings as they are now.
+/// Applies the settings as they are now in the file.
 async fn reload(handle: &Handle, path: &Path) -> anyhow::Result<Vec<&'static str>> {
     handle.reload(load(path)?).await?;
     Ok(Vec::new())
@@ -422,11 +422,11 @@ fn topology(
     json: bool,
     svg: Option<&Path>,
 ) -> anyhow::Result<ExitCode> {
-    let found = match group {
+    let selected = match group {
         Some(name) => status.groups.iter().find(|it| it.name == name.as_str()),
         None => status.groups.first(),
     };
-    let Some(group) = found else { bail!("there is no such group; see `status`") };
+    let Some(group) = selected else { bail!("there is no such group; see `status`") };
     if let Some(path) = svg {
         fs::write(path, drawing::standalone(group))
             .with_context(|| format!("cannot write {}", path.display()))?;
@@ -435,14 +435,14 @@ fn topology(
         output::line(&serde_json::to_string_pretty(group)?)?;
     } else if svg.is_none() {
         let mut lines = Vec::new();
-        for (links, what) in [(&group.topology, ""), (&group.measured, "not used")] {
+        for (links, role) in [(&group.topology, ""), (&group.measured, "not used")] {
             for it in links {
-                let what = match (it.is_tree, what) {
+                let role = match (it.is_tree, role) {
                     (true, _) => "tree",
                     (false, "") => "beside",
-                    (false, what) => what,
+                    (false, role) => role,
                 };
-                lines.push(format!("{} {} {what}: {}", it.a, it.b, drawing::cost(it)));
+                lines.push(format!("{} {} {role}: {}", it.a, it.b, drawing::cost(it)));
             }
         }
         output::line(&lines.join("\n"))?;

@@ -1,4 +1,4 @@
-//! `harvest search`: asks a broker from the shell.
+//! `harvest search`: a query to a broker from the shell.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     broker: Url,
 }
 
-/// Asks, and prints the answer.
+/// Sends the query, and prints the answer.
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let request = Request::get(address(&args)?);
     let response = admin::client().send(request).await.with_context(|| {
@@ -55,7 +55,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         bail!("{}", point_out(&args.query, &body));
     }
     if !status.is_success() {
-        bail!("the broker at {} answers {status}: {}", args.broker, admin::said(&body));
+        bail!("the broker at {} answers {status}: {}", args.broker, admin::failure_message(&body));
     }
     let answer: Answer = serde_json::from_slice(&body)
         .with_context(|| format!("what is at {} is no broker of this version", args.broker))?;
@@ -67,7 +67,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The URL that asks the question.
+/// Returns the URL of the query.
 fn address(args: &Args) -> anyhow::Result<Url> {
     let mut base = args.broker.clone();
     if !base.path().ends_with('/') {
@@ -82,36 +82,34 @@ fn address(args: &Args) -> anyhow::Result<Url> {
     Ok(url)
 }
 
-/// What the broker says against the query, with the spot marked below it.
+/// Returns the broker's message about a wrong query, with the spot marked below the query.
 fn point_out(query: &str, body: &[u8]) -> String {
-    let said = admin::said(body);
+    let message = admin::failure_message(body);
     let json: Option<serde_json::Value> = serde_json::from_slice(body).ok();
-    let place = |name: &str| {
-        let number = json.as_ref()?.get("error")?.get(name)?.as_u64()?;
-        usize::try_from(number).ok()
-    };
-    let (Some(offset), Some(length)) = (place("offset"), place("length")) else { return said };
+    let number =
+        |name: &str| usize::try_from(json.as_ref()?.get("error")?.get(name)?.as_u64()?).ok();
+    let (Some(offset), Some(length)) = (number("offset"), number("length")) else { return message };
     let columns = |to: usize| query.get(..to).unwrap_or(query).chars().count();
     let (from, to) = (columns(offset), columns(offset.saturating_add(length)));
     let shown: String = query.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let marks = "^".repeat(to.saturating_sub(from).max(1));
-    format!("{said}\n    {shown}\n    {:from$}{marks}", "")
+    format!("{message}\n    {shown}\n    {:from$}{marks}", "")
 }
 
-/// The answer as a person reads it.
+/// Writes the answer for a person.
 fn render(answer: &Answer) -> String {
     let millis = answer.took_us.div_ceil(1000);
     let mut text = format!("{} in {millis} ms\n", output::counted(answer.total, "object"));
-    for (place, hit) in answer.hits.iter().enumerate() {
-        render_hit(&mut text, place + 1, hit);
+    for (index, hit) in answer.hits.iter().enumerate() {
+        render_hit(&mut text, index + 1, hit);
     }
     text
 }
 
-fn render_hit(text: &mut String, place: usize, hit: &Hit) {
+fn render_hit(text: &mut String, rank: usize, hit: &Hit) {
     let kind = if hit.r#type.is_empty() { String::new() } else { format!("  [{}]", hit.r#type) };
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "\n{place:>3}. {}{kind}\n     {}", one_line(&hit.title), hit.url);
+    let _ = writeln!(text, "\n{rank:>3}. {}{kind}\n     {}", one_line(&hit.title), hit.url);
     let excerpt = one_line(&hit.snippet.text);
     if !excerpt.is_empty() {
         let _ = writeln!(text, "     {excerpt}");
@@ -121,7 +119,7 @@ fn render_hit(text: &mut String, place: usize, hit: &Hit) {
     }
 }
 
-/// `text` with every run of white space as one space.
+/// Returns `text` with every run of white space as one space.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -139,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_question_is_encoded_and_a_base_url_kept() {
+    fn the_query_is_encoded_and_the_base_url_kept() {
         check("http://h:1", "a&b +c", "http://h:1/api/search?q=a%26b+%2Bc&limit=3");
         check("https://h/search", "x", "https://h/search/api/search?q=x&limit=3");
     }

@@ -1,4 +1,4 @@
-//! `harvest soif`: checks, shows and converts streams of SOIF, without ever holding one whole.
+//! `harvest soif`: checks, shows and converts streams of SOIF, without holding a whole stream.
 
 use std::fmt;
 use std::fs::File;
@@ -28,7 +28,7 @@ const SECTION: &str = "section";
   gunzip -c segment.gz | harvest soif check
   harvest soif print objects.soif | less
   harvest soif convert --to json objects.soif | jq .url")]
-pub(crate) enum Command {
+pub(crate) enum SoifCommand {
     /// Name every problem of a stream with its byte, then count objects and problems; exit with 1 if
     /// there are problems.
     Check(Input),
@@ -36,49 +36,51 @@ pub(crate) enum Command {
     Print(Input),
     /// Turn SOIF into one JSON object a line, or that back into SOIF.
     Convert {
-        /// What to write; what is read is recognized.
+        /// Format to write; the input format is recognized.
         #[arg(long, value_name = "FORMAT")]
-        to: Format,
+        to: StreamFormat,
         #[command(flatten)]
         input: Input,
     },
 }
 
-/// Where a stream comes from.
+/// The input of a command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Input {
-    /// A file; - or nothing is standard input.
+    /// A file; - or no argument is standard input.
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
 }
 
-/// A form of the same objects.
+/// A format for a stream of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum StreamFormat {
     /// One JSON object a line; sections are its member "section".
     Json,
     /// SOIF.
     Soif,
 }
 
-/// What a stream held.
+/// Counts of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
     objects: u64,
     problems: u64,
 }
 
-/// Does what the command says. The code is 1 when the stream has problems.
-pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+/// Runs the command. The exit code is 1 when the stream has problems.
+pub(crate) fn run(command: SoifCommand) -> anyhow::Result<ExitCode> {
     let mut out = BufWriter::with_capacity(PIECE_BYTES, io::stdout().lock());
     let tally = match &command {
-        Command::Check(input) => {
+        SoifCommand::Check(input) => {
             let tally = input.read_soif(input.open()?, |_| Ok(()))?;
             writeln!(out, "{} objects, {} problems", tally.objects, tally.problems)?;
             tally
         }
-        Command::Print(input) => input.read_soif(input.open()?, |event| print(&mut out, &event))?,
-        Command::Convert { to, input } => convert(input, *to, &mut out)?,
+        SoifCommand::Print(input) => {
+            input.read_soif(input.open()?, |event| print(&mut out, &event))?
+        }
+        SoifCommand::Convert { to, input } => convert(input, *to, &mut out)?,
     };
     out.flush()?;
     Ok(if tally.problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -106,7 +108,7 @@ impl Input {
         }
     }
 
-    /// Hands every event of a stream to `handle`, and names its problems on standard error.
+    /// Passes every event of a stream to `handle`, and prints its problems to standard error.
     fn read_soif(
         &self,
         mut source: Box<dyn BufRead>,
@@ -119,7 +121,7 @@ impl Input {
             let piece = source.fill_buf().with_context(|| self.cannot())?;
             let length = piece.len();
             if std::mem::take(&mut first) && piece.starts_with(&[0x1f, 0x8b]) {
-                bail!("{} is compressed: pass on what `gunzip -c` makes of it", self.name());
+                bail!("{} is compressed: pipe it through `gunzip -c` first", self.name());
             }
             if length == 0 {
                 reader.finish()?;
@@ -140,7 +142,7 @@ impl Input {
     }
 }
 
-/// Shows one event to a person.
+/// Writes one event for a person.
 fn print(out: &mut impl Write, event: &Event<'_>) -> anyhow::Result<()> {
     match event {
         Event::Open(section) => writeln!(out, "── {}", section.name())?,
@@ -168,18 +170,18 @@ fn bytes(count: usize) -> String {
     output::counted(u64::try_from(count).unwrap_or(u64::MAX), "byte")
 }
 
-/// Converts whatever `input` is to the format `to`.
-fn convert(input: &Input, to: Format, out: &mut impl Write) -> anyhow::Result<Tally> {
+/// Converts `input`, SOIF or JSON, to the format `to`.
+fn convert(input: &Input, to: StreamFormat, out: &mut impl Write) -> anyhow::Result<Tally> {
     let mut source = input.open()?;
     let json = first_byte(source.as_mut()).with_context(|| input.cannot())?;
-    let mut writer = Converted { out, to, section: None, text: Vec::new() };
+    let mut writer = StreamWriter { out, to, section: None, text: Vec::new() };
     let tally = if matches!(json, Some(b'{' | b'[')) {
         let mut objects = Objects { writer: &mut writer, taken: 0, failure: None };
         let mut source = serde_json::Deserializer::from_reader(source);
         while source.end().is_err() {
             let read = (&mut objects).deserialize(&mut source).map_err(anyhow::Error::from);
-            let place = || format!("{}: object {}", input.name(), objects.taken + 1);
-            objects.failure.take().map_or(read, Err).with_context(place)?;
+            let position = || format!("{}: object {}", input.name(), objects.taken + 1);
+            objects.failure.take().map_or(read, Err).with_context(position)?;
         }
         Tally { objects: objects.taken, problems: 0 }
     } else {
@@ -208,11 +210,11 @@ fn first_byte(source: &mut dyn BufRead) -> io::Result<Option<u8>> {
     }
 }
 
-/// Takes an object, or one after the other of an array, which is never held whole.
+/// A JSON visitor that takes one object, or the objects of an array one by one.
 struct Objects<'a, 'o, W> {
-    writer: &'a mut Converted<'o, W>,
+    writer: &'a mut StreamWriter<'o, W>,
     taken: u64,
-    /// What the writer said: the JSON's reader has room for texts only.
+    /// The writer's error: the JSON reader can pass on its text only.
     failure: Option<anyhow::Error>,
 }
 
@@ -257,19 +259,19 @@ impl<'de, W: Write> Visitor<'de> for &mut Objects<'_, '_, W> {
     }
 }
 
-/// Writes objects in one of the formats.
-struct Converted<'o, W> {
+/// A writer of objects in one of the formats.
+struct StreamWriter<'o, W> {
     out: &'o mut W,
-    to: Format,
-    /// The section that is open.
+    to: StreamFormat,
+    /// The open section.
     section: Option<Section>,
     text: Vec<u8>,
 }
 
-impl<W: Write> Converted<'_, W> {
-    /// Closes the section that is open and opens `section`.
+impl<W: Write> StreamWriter<'_, W> {
+    /// Closes the open section and opens `section`.
     fn open(&mut self, section: Option<Section>) -> anyhow::Result<()> {
-        if self.to == Format::Soif {
+        if self.to == StreamFormat::Soif {
             if self.section.is_some() {
                 soif::close_section(&mut self.text);
             }
@@ -287,8 +289,8 @@ impl<W: Write> Converted<'_, W> {
 
     fn write(&mut self, record: &soif::Record) -> anyhow::Result<()> {
         match self.to {
-            Format::Soif => soif::write_record(&mut self.text, record),
-            Format::Json => {
+            StreamFormat::Soif => soif::write_record(&mut self.text, record),
+            StreamFormat::Json => {
                 let mut value = json::to_json(record);
                 if let (Some(section), Some(members)) = (self.section, value.as_object_mut()) {
                     members.insert(SECTION.to_owned(), section.name().into());
@@ -300,7 +302,7 @@ impl<W: Write> Converted<'_, W> {
         self.flush()
     }
 
-    /// Takes one object.
+    /// Writes one object of JSON.
     fn take(&mut self, value: &Value) -> anyhow::Result<()> {
         let section = match value.get(SECTION) {
             None => None,
@@ -333,8 +335,8 @@ mod tests {
     const STREAM: &str = "@UPDATE {\n@FILE { http://a/\nTitle{2}:\tA\n\nb{1}:\t\u{1}\n}\n}\n\
                           @DELETE {\n@FILE { http://b/\n}\n}\n@FILE { -\n}\n";
 
-    /// Converts `text` and compares.
-    fn check(text: &str, to: Format, expected: &str) {
+    /// Converts `text` and compares the result with `expected`.
+    fn check(text: &str, to: StreamFormat, expected: &str) {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("in");
         std::fs::write(&file, text).unwrap();
@@ -345,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_survives_the_way_through_json() {
+    fn a_stream_survives_conversion_to_json_and_back() {
         let json = concat!(
             r#"{"attributes":[["Title","A\n"],["b","\u0001"]],"section":"UPDATE","template":"FILE","url":"http://a/"}"#,
             "\n",
@@ -354,14 +356,14 @@ mod tests {
             r#"{"attributes":[],"template":"FILE","url":"-"}"#,
             "\n"
         );
-        check(STREAM, Format::Soif, STREAM);
-        check(STREAM, Format::Json, json);
-        check(json, Format::Soif, STREAM);
-        check(&format!("[{}]", json.trim().replace('\n', ",")), Format::Json, json);
+        check(STREAM, StreamFormat::Soif, STREAM);
+        check(STREAM, StreamFormat::Json, json);
+        check(json, StreamFormat::Soif, STREAM);
+        check(&format!("[{}]", json.trim().replace('\n', ",")), StreamFormat::Json, json);
     }
 
     #[test]
-    fn what_is_wrong_with_json_is_named_with_its_object() {
+    fn errors_in_json_name_the_object() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("in");
         let object = r#"{"template":"FILE","url":"http://b/","attributes":[]}"#;
@@ -374,14 +376,14 @@ mod tests {
         ] {
             std::fs::write(&file, &text).unwrap();
             let input = Input { file: file.clone() };
-            let error = convert(&input, Format::Soif, &mut Vec::new()).unwrap_err();
-            let said = format!("{error:#}");
-            assert!(said.contains(part), "{text}: {said}");
+            let error = convert(&input, StreamFormat::Soif, &mut Vec::new()).unwrap_err();
+            let message = format!("{error:#}");
+            assert!(message.contains(part), "{text}: {message}");
         }
     }
 
     #[test]
-    fn a_person_sees_names_values_and_sections() {
+    fn print_shows_names_values_and_sections() {
         let mut out = Vec::new();
         Reader::over(STREAM.as_bytes(), Mode::Strict, Limits::default(), |event| {
             print(&mut out, &event).unwrap();

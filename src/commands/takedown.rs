@@ -1,7 +1,6 @@
-//! `harvest collection suppress` and `purge`: what an administrator takes down.
+//! `harvest collection suppress` and `purge`: takedowns by an administrator.
 //!
-//! A running daemon does it itself, told over its admin listener; otherwise the collection is opened
-//! here.
+//! A running daemon does the work, at a request to its admin listener; otherwise the collection is opened here.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,18 +10,18 @@ use collection::{
     Author, Collection, Error, Notice, Options, PurgeReport, SUPPRESSED_FILE, Stamp, Subject,
     Suppression, Takedowns, TakenDown,
 };
-use daemon::auth::Whereabouts;
+use daemon::auth::AdminAddress;
 use indicatif::HumanBytes;
 use net::identity::Identity;
 
-use super::collection::Place;
+use super::collection::CollectionArgs;
 use crate::admin::Admin;
 use crate::output;
 
 /// Folder of a broker's full-text index in its data folder.
 const INDEX: &str = "index";
 
-/// What to suppress, and where.
+/// Suppress objects of a collection.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   harvest collection suppress /var/lib/harvest/gatherer https://docs.example.org/secret.html --reason 'published by mistake'
@@ -31,23 +30,23 @@ const INDEX: &str = "index";
   harvest collection suppress /var/lib/harvest/broker --list
   harvest collection suppress /var/lib/harvest/broker 'https://docs.example.org/people/*' --lift
 
-What is suppressed is deleted, refused from every source from then on, and named to consumers by a
+A suppressed object is deleted, refused from every source from then on, and named to consumers by a
 signed tombstone; it stays suppressed when the collection's folder is restored from a backup. Its
 bytes leave the disk with `harvest collection purge`.")]
 pub(crate) struct Suppress {
     #[command(flatten)]
-    place: Place,
+    target: CollectionArgs,
     /// A URL, a pattern of URLs (* stands for any letters), or an object identifier: the URL and,
     /// after a space, the id of its gatherer.
     #[arg(value_name = "OID|URL-PATTERN", required_unless_present = "list")]
     subject: Option<String>,
-    /// Why; it is shown to whoever asks, here and at consumers.
+    /// The reason; it is shown with the takedown, here and at consumers.
     #[arg(long, value_name = "TEXT", required_unless_present_any = ["list", "lift"])]
     reason: Option<String>,
-    /// Take back what was suppressed in just these words: it is gathered or pulled again.
+    /// Lift the takedown with exactly this subject: its objects are gathered or pulled again.
     #[arg(long, conflicts_with_all = ["list", "reason"])]
     lift: bool,
-    /// Show what is suppressed.
+    /// Show all takedowns.
     #[arg(long, conflicts_with_all = ["subject", "reason"])]
     list: bool,
     /// As JSON.
@@ -55,18 +54,18 @@ pub(crate) struct Suppress {
     json: bool,
 }
 
-/// What to purge, and where.
+/// Purge the bytes of suppressed objects.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   harvest collection purge /var/lib/harvest/broker
   harvest collection purge /var/lib/harvest/broker 'https://docs.example.org/people/*'
 
-Rewrites the log, the key index and the full-text index without what is suppressed, looks whether
-anything is left, and names where copies may remain. Exits with 1 if anything is left.")]
+Rewrites the log, the key index and the full-text index without the suppressed objects, checks that
+nothing is left, and names where copies may remain. Exits with 1 if anything is left.")]
 pub(crate) struct Purge {
     #[command(flatten)]
-    place: Place,
-    /// Only what was suppressed in just these words; otherwise all that is suppressed.
+    target: CollectionArgs,
+    /// Purge the takedown with exactly this subject only; default: all suppressed objects.
     #[arg(value_name = "OID|URL-PATTERN")]
     subject: Option<String>,
     /// As JSON.
@@ -74,42 +73,44 @@ pub(crate) struct Purge {
     json: bool,
 }
 
-/// Who does what is asked.
-enum Hands {
+/// The process that carries out a command.
+enum Executor {
     /// The daemon that has the collection open.
     Daemon(Box<Admin>),
-    /// We, with the collection open.
-    Ours(Collection),
+    /// This process, with the collection open.
+    Here(Collection),
 }
 
-impl Place {
+impl CollectionArgs {
     /// Returns the data folder of the daemon whose collection this is.
     fn data(&self) -> anyhow::Result<PathBuf> {
         let above = std::path::absolute(&self.dir)?.parent().map(Path::to_path_buf);
-        let known = [Some(self.dir.clone()), above].into_iter().flatten();
-        let mut known = known.filter(|it| it.join("id").is_file());
-        known.next().with_context(|| {
+        let mut folders = [Some(self.dir.clone()), above].into_iter().flatten();
+        folders.find(|it| it.join("id").is_file()).with_context(|| {
             format!(
-                "{} is no data folder of a daemon: what is suppressed is signed with its key",
+                "{} is no data folder of a daemon: a takedown is signed with the daemon's key",
                 self.dir.display()
             )
         })
     }
 
-    fn hands(&self) -> anyhow::Result<Hands> {
+    /// Opens the collection, or finds the daemon that has it open.
+    fn executor(&self) -> anyhow::Result<Executor> {
         let data = self.data()?;
         let error = match self.open_with(&data) {
-            Ok(collection) => return Ok(Hands::Ours(collection)),
+            Ok(collection) => return Ok(Executor::Here(collection)),
             Err(error) => error,
         };
         let Some(Error::InUse { pid, .. }) = error.downcast_ref() else { return Err(error) };
-        let found = Whereabouts::read(&data);
-        let (at, daemon) = found.context("a daemon has the collection open, and must do it")?;
+        let listener = AdminAddress::read(&data);
+        let (at, daemon) = listener.context(
+            "a daemon has the collection open and must do it, but its admin listener is unknown",
+        )?;
         // The lock's file may be empty if the disk is full.
         if pid.parse::<u32>().is_ok_and(|it| it != daemon) {
             bail!("process {pid} has the collection open, and is no daemon: wait until it ends");
         }
-        Ok(Hands::Daemon(Box::new(Admin::of_data(&at, &data)?)))
+        Ok(Executor::Daemon(Box::new(Admin::of_data(&at, &data)?)))
     }
 
     fn open_with(&self, data: &Path) -> anyhow::Result<Collection> {
@@ -122,7 +123,7 @@ impl Place {
     }
 }
 
-/// The author of what is said here.
+/// Returns the author of takedowns made here.
 fn author(data: &Path) -> anyhow::Result<Author> {
     let id = std::fs::read_to_string(data.join("id"))?.trim().to_owned();
     Ok(Author { id, identity: Identity::load_or_create(data)? })
@@ -132,88 +133,85 @@ fn now() -> Stamp {
     Stamp(net::clock::now_ms())
 }
 
-/// What a status says of takedowns; nothing if there are none.
-pub(crate) fn said(takedowns: &Takedowns) -> Option<String> {
-    let Takedowns { active, refused, forged, last_forged, damaged, .. } = takedowns;
-    let mut text = (active + refused != 0).then(|| {
+/// Returns the lines about takedowns for a status; `None` without any.
+pub(crate) fn status_text(takedowns: &Takedowns) -> Option<String> {
+    let Takedowns { active, refused, forged, last_forged, surplus, last_surplus, damaged } =
+        takedowns;
+    let mut lines = Vec::new();
+    if active + refused != 0 {
         let records = output::counted(*refused, "record");
-        format!("{} in force, {records} refused", output::counted(*active, "takedown"))
-    });
-    if *forged != 0 {
-        let notices = output::counted(*forged, "notice");
-        let last = last_forged.as_deref().unwrap_or_default();
-        let line = format!("PROBLEM: {notices} of takedown not genuine; the last: {last}");
-        text = Some(text.into_iter().chain([line]).collect::<Vec<_>>().join("\n"));
+        lines.push(format!("{} in force, {records} refused", output::counted(*active, "takedown")));
     }
-    if takedowns.surplus != 0 {
-        let notices = output::counted(takedowns.surplus, "notice");
-        let last = takedowns.last_surplus.as_deref().unwrap_or_default();
-        let line = format!("PROBLEM: {notices} of takedown not taken; the last: {last}");
-        text = Some(text.into_iter().chain([line]).collect::<Vec<_>>().join("\n"));
+    for (count, state, last) in [(forged, "genuine", last_forged), (surplus, "taken", last_surplus)]
+    {
+        if *count != 0 {
+            let notices = output::counted(*count, "notice");
+            let last = last.as_deref().unwrap_or_default();
+            lines.push(format!("PROBLEM: {notices} of takedown not {state}; the last: {last}"));
+        }
     }
     if *damaged != 0 {
         let parts = output::counted(*damaged, "part");
-        let line = format!("PROBLEM: {parts} of {SUPPRESSED_FILE} damaged; restore it");
-        text = Some(text.into_iter().chain([line]).collect::<Vec<_>>().join("\n"));
+        lines.push(format!("PROBLEM: {parts} of {SUPPRESSED_FILE} damaged; restore it"));
     }
-    text
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// Suppresses, lifts or lists.
-pub(crate) async fn suppress(asked: Suppress) -> anyhow::Result<ExitCode> {
-    let hands = asked.place.hands()?;
-    if asked.list {
-        let list = match &hands {
-            Hands::Ours(collection) => collection.suppressions(),
-            Hands::Daemon(admin) => read(&admin.get("suppressed").await?)?,
+/// Suppresses objects, or lifts or lists takedowns.
+pub(crate) async fn suppress(args: Suppress) -> anyhow::Result<ExitCode> {
+    let executor = args.target.executor()?;
+    if args.list {
+        let list = match &executor {
+            Executor::Here(collection) => collection.suppressions(),
+            Executor::Daemon(admin) => read(&admin.get("suppressed").await?)?,
         };
-        return tell(&list, asked.json, |list| listed(list));
+        return print(&list, args.json, |list| render_list(list));
     }
-    let subject = Subject::parse(asked.subject.as_deref().unwrap_or_default())?;
+    let subject = Subject::parse(args.subject.as_deref().unwrap_or_default())?;
     let text = subject.to_string();
-    let query = [("subject", text.as_str()), ("reason", asked.reason.as_deref().unwrap_or(""))];
-    if asked.lift {
-        let notice: Notice = match &hands {
-            Hands::Ours(collection) => {
-                collection.lift(&author(&asked.place.data()?)?, subject, now())?
+    let query = [("subject", text.as_str()), ("reason", args.reason.as_deref().unwrap_or(""))];
+    if args.lift {
+        let notice: Notice = match &executor {
+            Executor::Here(collection) => {
+                collection.lift(&author(&args.target.data()?)?, subject, now())?
             }
-            Hands::Daemon(admin) => read(&admin.post("lift", &query).await?)?,
+            Executor::Daemon(admin) => read(&admin.post("lift", &query).await?)?,
         };
-        return tell(&notice, asked.json, |it| {
+        return print(&notice, args.json, |it| {
             format!("{} is no longer suppressed; it comes with the next pass or pull", it.subject)
         });
     }
-    let done: TakenDown = match &hands {
-        Hands::Ours(collection) => {
-            let reason = asked.reason.unwrap_or_default();
-            collection.suppress(&author(&asked.place.data()?)?, subject, &reason, now())?
+    let done: TakenDown = match &executor {
+        Executor::Here(collection) => {
+            let reason = args.reason.unwrap_or_default();
+            collection.suppress(&author(&args.target.data()?)?, subject, &reason, now())?
         }
-        Hands::Daemon(admin) => read(&admin.post("suppress", &query).await?)?,
+        Executor::Daemon(admin) => read(&admin.post("suppress", &query).await?)?,
     };
-    tell(&done, asked.json, taken_down)
+    print(&done, args.json, render_taken_down)
 }
 
-/// Purges.
-pub(crate) async fn purge(asked: Purge) -> anyhow::Result<ExitCode> {
-    let only = asked.subject.as_deref().map(Subject::parse).transpose()?;
-    let report = match asked.place.hands()? {
-        Hands::Ours(collection) => {
+/// Purges suppressed objects, and prints where copies may remain.
+pub(crate) async fn purge(args: Purge) -> anyhow::Result<ExitCode> {
+    let only = args.subject.as_deref().map(Subject::parse).transpose()?;
+    let report = match args.target.executor()? {
+        Executor::Here(collection) => {
             let purged = collection.purge(only.as_ref(), now())?;
-            let index = asked.place.data()?.join(INDEX);
+            let index = args.target.data()?.join(INDEX);
             if index.is_dir() {
-                // The broker makes it anew when it starts.
+                // The broker rebuilds its index when it starts.
                 std::fs::remove_dir_all(&index)
                     .with_context(|| format!("cannot remove {}", index.display()))?;
             }
             PurgeReport { purged, ..PurgeReport::default() }
         }
-        Hands::Daemon(admin) => {
+        Executor::Daemon(admin) => {
             let text = only.map(|it| it.to_string());
             let query: Vec<_> = text.iter().map(|it| ("subject", it.as_str())).collect();
             read(&admin.post("purge", &query).await?)?
         }
     };
-    tell(&report, asked.json, remaining)?;
+    print(&report, args.json, render_purge)?;
     let clean = report.purged.left == 0
         && report.purged.still_read.is_empty()
         && report.index_left.unwrap_or(0) == 0;
@@ -227,18 +225,21 @@ fn read<T: serde::de::DeserializeOwned>(answer: &[u8]) -> anyhow::Result<T> {
     }
 }
 
-fn tell<T: serde::Serialize>(
-    what: &T,
+fn print<T: serde::Serialize>(
+    answer: &T,
     json: bool,
-    say: impl FnOnce(&T) -> String,
+    render: impl FnOnce(&T) -> String,
 ) -> anyhow::Result<ExitCode> {
-    let text =
-        if json { serde_json::to_string_pretty(what)? } else { output::harmless(&say(what)) };
+    let text = if json {
+        serde_json::to_string_pretty(answer)?
+    } else {
+        output::harmless(&render(answer))
+    };
     output::line(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn taken_down(done: &TakenDown) -> String {
+fn render_taken_down(done: &TakenDown) -> String {
     let objects = output::counted(done.objects, "object");
     let mut text = format!("{} is suppressed: {objects} deleted", done.notice.subject);
     if !done.held_by.is_empty() {
@@ -246,21 +247,21 @@ fn taken_down(done: &TakenDown) -> String {
     }
     if done.objects == 0 {
         text.push_str(
-            "\nnothing here has that URL: letters, %XX and ports count just as they are written",
+            "\nno object here has that URL: case, %XX and ports must be exactly the same",
         );
     }
     if !done.notice.is_of_signer() {
         let by = &done.notice.by;
         text.push_str(&format!(
-            "\nthe id {by} is not made of this daemon's identity.key: other brokers take down what they \
-             have from others only with `takedowns = \"all\"` for this source"
+            "\nthe id {by} does not belong to this daemon's identity.key: other brokers apply it to objects \
+             from other sources only with `takedowns = \"all\"` for this source"
         ));
     }
-    text.push_str("\n`harvest collection purge` takes the bytes off the disk");
+    text.push_str("\n`harvest collection purge` removes the bytes from the disk");
     text
 }
 
-fn listed(list: &[Suppression]) -> String {
+fn render_list(list: &[Suppression]) -> String {
     if list.is_empty() {
         return "nothing is suppressed".to_owned();
     }
@@ -278,8 +279,8 @@ fn listed(list: &[Suppression]) -> String {
     list.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What was done, and where copies may remain.
-fn remaining(report: &PurgeReport) -> String {
+/// Writes the result of a purge, and where copies may remain.
+fn render_purge(report: &PurgeReport) -> String {
     let purged = &report.purged;
     let (before, after) = (HumanBytes(purged.bytes.0), HumanBytes(purged.bytes.1));
     let mut lines = vec![format!(
@@ -292,7 +293,7 @@ fn remaining(report: &PurgeReport) -> String {
     }
     for file in &purged.still_read {
         let file = file.display();
-        lines.push(format!("STILL HERE: {file}, until who reads it now is done; run this again"));
+        lines.push(format!("STILL HERE: {file}, which is being read; run this again"));
     }
     match report.index_left {
         Some(0) | None => {}
@@ -317,9 +318,7 @@ fn remaining(report: &PurgeReport) -> String {
         )),
         None => lines.push("  at consumers, until they have pulled the tombstone".to_owned()),
     }
-    lines.push(
-        "  in backups, and snapshots of the file system: delete them or make them anew".to_owned(),
-    );
+    lines.push("  in backups, and snapshots of the file system: delete or replace them".to_owned());
     lines.join("\n")
 }
 
@@ -330,8 +329,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_names_what_is_not_genuine() {
-        assert_eq!(said(&Takedowns::default()), None);
+    fn a_status_names_notices_that_are_not_genuine() {
+        assert_eq!(status_text(&Takedowns::default()), None);
         let takedowns = Takedowns {
             active: 1,
             refused: 1_200,
@@ -341,7 +340,7 @@ mod tests {
             last_surplus: Some("source s: too many".to_owned()),
             damaged: 0,
         };
-        let text = said(&takedowns).unwrap();
+        let text = status_text(&takedowns).unwrap();
         assert_eq!(
             text,
             "1 takedown in force, 1,200 records refused\nPROBLEM: 1 notice of takedown not genuine; \
@@ -351,23 +350,23 @@ mod tests {
     }
 
     #[test]
-    fn what_a_suppression_does_not_do_is_said() {
+    fn a_takedown_names_its_limits() {
         let identity = Identity::of(&[1; 32]).unwrap();
-        let said = |id: &str, objects| {
+        let rendered = |id: &str, objects| {
             let author = Author { id: id.to_owned(), identity: Identity::of(&[1; 32]).unwrap() };
             let subject = Subject::parse("http://h/A").unwrap();
             let notice = Notice::sign(&author, subject, false, "", Stamp(1));
-            taken_down(&TakenDown { notice, objects, held_by: Vec::new() })
+            render_taken_down(&TakenDown { notice, objects, held_by: Vec::new() })
         };
-        let text = said(&identity.id(), 1);
+        let text = rendered(&identity.id(), 1);
         assert_eq!(text.lines().count(), 2, "{text}");
-        let text = said("0123456789abcdef", 0);
-        assert!(text.contains("nothing here has that URL"), "{text}");
-        assert!(text.contains("0123456789abcdef is not made of"), "{text}");
+        let text = rendered("0123456789abcdef", 0);
+        assert!(text.contains("no object here has that URL"), "{text}");
+        assert!(text.contains("0123456789abcdef does not belong to"), "{text}");
     }
 
     #[test]
-    fn a_purge_says_where_copies_remain() {
+    fn a_purge_names_where_copies_may_remain() {
         let consumer = Consumer { name: "b at ::1".into(), version: "v-3".into(), asked_ms: 1 };
         let purged = Purged {
             subjects: vec!["http://h/*".to_owned()],
@@ -381,7 +380,7 @@ mod tests {
             consumers: vec![consumer],
             since_ms: Some(1_767_225_600_000),
         };
-        let text = remaining(&report);
+        let text = render_purge(&report);
         for part in [
             "purged: http://h/*",
             "STILL HERE: 1 record in the log",

@@ -1,11 +1,10 @@
-//! `harvest up`: a gatherer and a broker with defaults, in one process, for the folders and repositories
-//! named.
+//! `harvest up`: a gatherer and a broker with defaults, in one process, for given folders and repositories.
 //!
-//! It is the two daemons and nothing else: the broker collects over a real HTTP connection, and
-//! follows the gatherer, so that a change is found within two seconds.
+//! Both are the usual daemons: the broker collects over a real HTTP connection and follows the gatherer,
+//! so that a change is found within two seconds.
 
-mod places;
 mod show;
+mod targets;
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -26,28 +25,28 @@ use net::shutdown::Shutdown;
 use tokio::task::JoinSet;
 use url::Url;
 
-use self::places::Places;
-use self::show::Show;
+use self::show::ProgressView;
+use self::targets::Targets;
 use crate::commands::worker;
 use crate::output;
 use crate::process::Signals;
 
-/// What the broker calls the gatherer in its own process: the same at every start, whatever the port.
+/// The broker's name for the gatherer in its own process: the same at every start and with any port.
 const SOURCE: &str = "local";
 
-/// How many ports after the default one are tried.
+/// Number of ports that are tried, from the default one on.
 const PORTS_TRIED: u16 = 100;
 
-/// How long both daemons may take to stop; each sees to it that it takes less. What is cut short then is
-/// lost to nobody: commits are whole or not there, and the next start goes on.
+/// Longest time for both daemons to stop; each limits itself to less. Nothing is lost at the limit: commits
+/// are atomic, and the next start goes on.
 const DRAIN: Duration = Duration::from_millis(1_700);
 
-/// After so many failures in a row `--once` gives up.
+/// Number of failures in a row after which `--once` gives up.
 const FAILURES_MAX: u32 = 3;
 
 /// Gather, index and search folders and OAI-PMH repositories, and keep watching them.
 ///
-/// Hidden files, and what a .gitignore file names, are left out.
+/// Hidden files, and files that a .gitignore file names, are left out.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   harvest up                      the current folder; then open the page it prints
@@ -64,20 +63,20 @@ pub(crate) struct Args {
     /// Where to serve the search page; default: 127.0.0.1 and port 8501, or the next free one.
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// Gather, collect and index what is there, print a summary and stop.
+    /// Gather, collect and index once, print a summary and stop.
     #[arg(long)]
     once: bool,
     /// Do not open the page in a browser.
     #[arg(long)]
     no_open: bool,
-    /// Delete what is gone even where so much is gone at once that it is held.
+    /// Confirm deletions that are held because so many files are gone at once.
     #[arg(long)]
     confirm: bool,
 }
 
 /// Both daemons, bound.
 #[derive(Debug)]
-struct Pair {
+struct Daemons {
     gatherer: gatherer::Server,
     broker: broker::server::Server,
 }
@@ -85,19 +84,19 @@ struct Pair {
 /// Runs both daemons until Ctrl-C, or once.
 pub(crate) async fn run(args: Args, bars: MultiProgress) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
-    let places = places::places(&args.paths)?;
+    let targets = targets::targets(&args.paths)?;
     let data = match &args.data {
         Some(data) => std::path::absolute(data)?,
-        None => places::data_for(&places)?,
+        None => targets::data_for(&targets)?,
     };
-    // What is in private files is in there too.
+    // The data folder holds the contents of private files too.
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&data);
     made.with_context(|| format!("cannot create {}", data.display()))?;
     let pair = tokio::select! {
-        pair = Pair::bind(&places, &data, args.listen, args.once) => pair?,
+        pair = Daemons::bind(&targets, &data, args.listen, args.once) => pair?,
         _ = signals.next() => return Ok(ExitCode::SUCCESS),
     };
-    let work = work(&args, &data, Show::new(bars), &pair);
+    let work = work(&args, &data, ProgressView::new(bars), &pair);
 
     let shutdown = Shutdown::new();
     let mut daemons = pair.spawn(&shutdown);
@@ -121,12 +120,12 @@ pub(crate) async fn run(args: Args, bars: MultiProgress) -> anyhow::Result<ExitC
     outcome.map(|()| ExitCode::SUCCESS)
 }
 
-/// Shows how gathering, collecting and indexing go; then, unless all is done, waits for ever.
+/// Shows the progress of gathering, collecting and indexing; then ends with `--once`, or else waits forever.
 fn work(
     args: &Args,
     data: &Path,
-    show: Show,
-    pair: &Pair,
+    view: ProgressView,
+    pair: &Daemons,
 ) -> impl Future<Output = anyhow::Result<()>> + use<> {
     let (gatherer, broker) = (pair.gatherer.handle(), pair.broker.handle());
     let (address, admin) = (pair.address(), pair.gatherer.admin_addr());
@@ -135,20 +134,20 @@ fn work(
     let data = data.to_owned();
     async move {
         let start = clock::monotonic();
-        let mut progress = show.gathering(gatherer.progress(), 1).await?;
+        let mut progress = view.gathering(gatherer.progress(), 1).await?;
         if confirm && !gatherer.confirm(None).is_empty() {
-            // What is held may be of repositories alone: their harvests are waited for all the same.
+            // Held deletions may belong to repositories only; the new pass waits for their harvests too.
             gatherer.gather();
-            progress = show.gathering(gatherer.progress(), progress.passes_done + 1).await?;
+            progress = view.gathering(gatherer.progress(), progress.passes_done + 1).await?;
         }
         let gathered = clock::monotonic().duration_since(start);
-        show.collecting(&progress);
+        view.collecting(&progress);
         tokio::select! {
             done = broker.caught_up(SOURCE, gatherer.version()) => done?,
             problem = failure(&broker), if once => bail!("the broker cannot go on: {problem}"),
         }
         let took = clock::monotonic().duration_since(start);
-        show.done(&progress, gathered, broker.status().await.objects, took)?;
+        view.done(&progress, gathered, broker.status().await.objects, took)?;
         for root in gatherer.status().roots.iter().filter(|root| root.hold.is_some()) {
             let held = output::counted(root.held, "object");
             output::line(&format!(
@@ -162,7 +161,7 @@ fn work(
         }
         if once {
             let shown = data.display().to_string();
-            let bytes = tokio::task::spawn_blocking(move || places::bytes_in(&data)).await?;
+            let bytes = tokio::task::spawn_blocking(move || targets::bytes_in(&data)).await?;
             return Ok(output::line(&format!(
                 "stored    {} in {shown}",
                 indicatif::HumanBytes(bytes)
@@ -182,20 +181,20 @@ fn work(
     }
 }
 
-impl Pair {
-    /// Binds a gatherer for `places` and a broker that follows it.
+impl Daemons {
+    /// Binds a gatherer for `targets` and a broker that follows it.
     async fn bind(
-        places: &Places,
+        targets: &Targets,
         data: &Path,
         listen: Option<SocketAddr>,
         once: bool,
     ) -> anyhow::Result<Self> {
-        let mut config = gatherer::Config::for_paths(&places.folders, &data.join("gatherer"));
+        let mut config = gatherer::Config::for_paths(&targets.folders, &data.join("gatherer"));
         config.wait_for_space = !once;
         config.worker = Some(worker::program());
-        let repositories = places.repositories.iter().cloned().map(Repository::new);
+        let repositories = targets.repositories.iter().cloned().map(Repository::new);
         config.roots.extend(repositories.map(Root::Repository));
-        if let Some(host) = places.repositories.first().and_then(Url::host_str)
+        if let Some(host) = targets.repositories.first().and_then(Url::host_str)
             && config.name.is_empty()
         {
             config.name = host.to_owned();
@@ -208,13 +207,15 @@ impl Pair {
         config.sources = vec![source];
         config.daemon.admin_listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
         let broker = match listen {
-            Some(listen) => Box::pin(broker::server::Server::bind(at(listen, config))).await?,
+            Some(listen) => {
+                Box::pin(broker::server::Server::bind(with_listen(listen, config))).await?
+            }
             None => Box::pin(bind_somewhere(config)).await?,
         };
         Ok(Self { gatherer, broker })
     }
 
-    /// Where the search page is.
+    /// Returns the URL of the search page.
     fn address(&self) -> String {
         let mut address = self.broker.local_addr();
         if address.ip().is_unspecified() {
@@ -223,7 +224,7 @@ impl Pair {
         format!("http://{address}/")
     }
 
-    /// Runs both until `shutdown` starts.
+    /// Runs both daemons until `shutdown` starts.
     fn spawn(self, shutdown: &Shutdown) -> JoinSet<anyhow::Result<()>> {
         let mut daemons = JoinSet::new();
         let serving = self.gatherer.run(shutdown.clone());
@@ -234,10 +235,10 @@ impl Pair {
     }
 }
 
-/// Waits until the broker has failed so often that it will not help to try again.
+/// Waits until the broker has failed [`FAILURES_MAX`] times in a row, and returns the problem.
 async fn failure(broker: &broker::server::Handle) -> String {
     let mut tick = tokio::time::interval(Duration::from_secs(1));
-    // Looks in a row: a damaged index is well again after the next try.
+    // Failed checks in a row: a damaged index is repaired by the next try.
     let mut index_fails = 0;
     loop {
         tick.tick().await;
@@ -252,7 +253,7 @@ async fn failure(broker: &broker::server::Handle) -> String {
     }
 }
 
-/// Why a daemon ended although nobody stopped it.
+/// Returns the reason why a daemon ended without a signal.
 fn reason(ended: Option<Result<anyhow::Result<()>, tokio::task::JoinError>>) -> anyhow::Error {
     match ended {
         Some(Ok(Err(error))) => error,
@@ -261,12 +262,12 @@ fn reason(ended: Option<Result<anyhow::Result<()>, tokio::task::JoinError>>) -> 
     }
 }
 
-/// Binds a broker to the first port of this machine, from the default one on, that nobody listens to.
+/// Binds a broker to the first free port of this machine, from the default one on.
 async fn bind_somewhere(config: Config) -> anyhow::Result<broker::server::Server> {
     let first = broker::config::LISTEN.port();
     for port in first..first.saturating_add(PORTS_TRIED) {
         let listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
-        match broker::server::Server::bind(at(listen, config.clone())).await {
+        match broker::server::Server::bind(with_listen(listen, config.clone())).await {
             Err(Error::Daemon(daemon::Error::Net(net::Error::AddressInUse { .. }))) => {}
             bound => return Ok(bound?),
         }
@@ -274,12 +275,12 @@ async fn bind_somewhere(config: Config) -> anyhow::Result<broker::server::Server
     bail!("all ports from {first} on are in use; name another with --listen")
 }
 
-fn at(listen: SocketAddr, mut config: Config) -> Config {
+fn with_listen(listen: SocketAddr, mut config: Config) -> Config {
     config.daemon.listen = listen;
     config
 }
 
-/// Opens the page in whatever the user browses with, if there is a screen.
+/// Opens the page in the user's browser, if there is a screen.
 fn open(address: &str) {
     let linux = !cfg!(target_os = "macos");
     let set = |name| std::env::var_os(name).is_some_and(|it| !it.is_empty());
@@ -303,7 +304,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs once over `folder` and returns how many objects the broker then has.
+    /// Runs once over `folder` and checks the number of the broker's objects.
     async fn check(folder: &Path, data: &Path, confirm: bool, expected: u64) {
         let args = Args {
             paths: vec![folder.to_owned()],
@@ -353,7 +354,7 @@ mod tests {
         let (handle, shutdown) = (server.handle(), Shutdown::new());
         let origin = tokio::spawn(server.run(shutdown.clone()));
         handle.progress().wait_for(|it| it.passes_done == 1).await.unwrap();
-        // What was committed within the present second is not told of yet.
+        // OAI-PMH does not list commits of the present second yet.
         let second = clock::now_ms() / 1_000;
         let mut tick = tokio::time::interval(Duration::from_millis(50));
         while clock::now_ms() / 1_000 < second + 3 {
@@ -365,13 +366,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_port_in_use_is_said_so() {
+    async fn a_port_in_use_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let listen = taken.local_addr().unwrap();
-        let places = places::places(&[dir.path().to_owned()]).unwrap();
-        let error =
-            Pair::bind(&places, &dir.path().join("data"), Some(listen), false).await.unwrap_err();
+        let targets = targets::targets(&[dir.path().to_owned()]).unwrap();
+        let error = Daemons::bind(&targets, &dir.path().join("data"), Some(listen), false)
+            .await
+            .unwrap_err();
         assert!(error.to_string().contains("in use"), "{error:#}");
         let config = |name: &str| {
             let mut config = Config::new(name, dir.path().join(name));

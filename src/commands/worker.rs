@@ -1,14 +1,14 @@
-//! `harvest worker`: the process in which a gatherer reads bytes that it does not trust. Not for people.
+//! `harvest worker`: the process in which a gatherer reads untrusted bytes. It is not for people.
 
 use std::process::ExitCode;
 
-/// Returns how a gatherer starts its workers: as the program that it is itself, even if another has
-/// been put in its place since.
+/// Returns the program of a gatherer's workers: the running program itself, even if its file has been
+/// replaced since.
 pub(crate) fn program() -> essence::worker::Program {
     essence::worker::Program { path: "/proc/self/exe".into(), arguments: vec!["worker".to_owned()] }
 }
 
-/// Reads objects from standard input, a socket, and answers there.
+/// Serves objects on standard input, which is a socket.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     essence::worker::serve::serve(net::clock::monotonic)?;
     Ok(ExitCode::SUCCESS)

@@ -1,11 +1,11 @@
-// Looks at a running broker with a browser: accessibility in light and dark, the keyboard alone, no
+// Checks the pages of a running broker in a browser: accessibility in light and dark, keyboard only, no
 // script, narrow screens.
 //
 //   node check.mjs BASE ADMIN    for example http://127.0.0.1:8501/ http://127.0.0.1:9501/
 //
-// The broker at BASE must have at least three objects; the one whose admin listener is ADMIN may be
-// another, and must have a source that answers. Prints one line a check; exits 1 if one failed, 2 if the
-// browser or the broker cannot be reached. CHROMIUM names another browser than /usr/bin/chromium.
+// The broker at BASE must have at least three objects. ADMIN is the admin listener of the same or another
+// broker, which must have a source that answers. Prints one line a check; exits with 1 if a check failed, with
+// 2 if the browser or the broker cannot be reached. CHROMIUM names another browser than /usr/bin/chromium.
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -20,7 +20,7 @@ if (!base || !admin) {
 }
 
 const WAIT_MS_MAX = 15_000;
-// Tab stops looked at: results with facets have some sixty.
+// Most tab stops that are checked: results with facets have about sixty.
 const TABS_MAX = 200;
 const wide = { width: 1200, height: 800 };
 const phone = { width: 390, height: 780 };
@@ -28,28 +28,28 @@ const narrow = { width: 360, height: 640 };
 
 let failures = 0;
 
-function report(what, problems) {
+function report(name, problems) {
   if (problems.length === 0) {
-    console.log(`ok      ${what}`);
+    console.log(`ok      ${name}`);
     return;
   }
   failures += 1;
-  console.log(`FAILED  ${what}`);
+  console.log(`FAILED  ${name}`);
   for (const problem of problems) console.log(`        ${problem}`);
 }
 
-/** Runs one check; what it throws is its failure, too. */
-async function check(what, run) {
+/** Runs one check; an exception is a failure too. */
+async function check(name, run) {
   try {
-    report(what, (await run()) ?? []);
+    report(name, (await run()) ?? []);
   } catch (error) {
-    report(what, [String(error.message ?? error).split("\n").slice(0, 6).join(" | ")]);
+    report(name, [String(error.message ?? error).split("\n").slice(0, 6).join(" | ")]);
   }
 }
 
 const freshness = (query = "") => new URL(`freshness${query}`, admin).href;
 
-/** Waits until the rate of a source is known: until then there is nothing to plan. */
+/** Waits until the change rate of a source is known, as the plan needs it. */
 async function planned() {
   for (const end = Date.now() + WAIT_MS_MAX; Date.now() < end; ) {
     const response = await fetch(freshness("?format=json"));
@@ -68,7 +68,7 @@ async function withPage(browser, options, run) {
   const complaints = [];
   page.on("pageerror", (error) => complaints.push(`script error: ${error.message}`));
   page.on("console", (message) => {
-    // An answer with a status above 399 is what some checks ask for.
+    // Some checks request pages with a status above 399.
     if (message.type() === "error" && !message.text().includes("status of 4")) {
       complaints.push(`console: ${message.text()}`);
     }
@@ -81,7 +81,7 @@ async function withPage(browser, options, run) {
   }
 }
 
-/** Every kind of page: its name, its path and its status. */
+/** Returns every kind of page: its name, its path and its status. */
 async function kinds(browser) {
   const summary = await withPage(browser, {}, async (page) => {
     await page.goto(address("?q=*&limit=1"));
@@ -115,7 +115,7 @@ async function firstFacet(browser) {
 async function accessible(page) {
   await page.evaluate(axeSource);
   const found = await page.evaluate(async () => {
-    // The rules of WCAG 2.2 A and AA, and what axe recommends besides.
+    // The rules of WCAG 2.2 A and AA, and the best practices of axe.
     const result = await globalThis.axe.run(document, {
       runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
       resultTypes: ["violations"],
@@ -128,7 +128,7 @@ async function accessible(page) {
   return found;
 }
 
-/** What every page has, whatever it shows. */
+/** Returns the problems that no page may have. */
 async function sound(page, complaints) {
   const problems = await page.evaluate(() => {
     const found = [];
@@ -160,7 +160,7 @@ async function narrowEnough(page) {
   return has <= shows ? [] : [`${has} pixels of content in ${shows}`];
 }
 
-async function looks(browser, pages) {
+async function checkPages(browser, pages) {
   for (const [name, path, status] of pages) {
     for (const colorScheme of ["light", "dark"]) {
       for (const [device, viewport] of [["wide", wide], ["phone", phone]]) {
@@ -168,7 +168,7 @@ async function looks(browser, pages) {
           withPage(browser, { colorScheme, viewport }, async (page, complaints) => {
             const response = await page.goto(address(path));
             const problems = response.status() === status ? [] : [`status ${response.status()}`];
-            // On the phone with everything unfolded.
+            // On the phone, with all details unfolded.
             if (device === "phone") await unfold(page);
             return problems.concat(await sound(page, complaints), await accessible(page));
           }));
@@ -182,7 +182,7 @@ async function looks(browser, pages) {
   }
 }
 
-/** Tabs through a page; one entry a stop. */
+/** Tabs through a page; returns one entry a stop. */
 async function tabStops(page) {
   const stops = [];
   for (let i = 0; i < TABS_MAX; i += 1) {
@@ -223,7 +223,7 @@ async function keyboard(browser) {
   await check("keyboard: the box has the focus; a query typed and entered is answered", () =>
     withPage(browser, {}, async (page) => {
       await page.goto(address(""));
-      // A browser gives the focus with its next frame, which may come after the page counts as loaded.
+      // The browser sets the focus with its next frame, perhaps after the page is loaded.
       await page.waitForFunction(() => document.activeElement?.id === "q");
       await page.keyboard.type("*");
       await page.keyboard.press("Enter");
@@ -291,19 +291,19 @@ async function withoutScript(browser) {
 }
 
 async function freshnessByHand(browser) {
-  const told = (page) => page.locator("#preview").innerText();
+  const preview = (page) => page.locator("#preview").innerText();
   await check("freshness, keyboard: the slider is moved and previewed", () =>
     withPage(browser, {}, async (page) => {
       await page.goto(freshness());
       await page.locator("#theta").focus();
       const before = Number(await page.inputValue("#theta"));
       for (let i = 0; i < 10; i += 1) await page.keyboard.press("ArrowRight");
-      // Past the policy to the button.
+      // Two tabs lead past the policy to the button.
       await page.keyboard.press("Tab");
       await page.keyboard.press("Tab");
       await page.keyboard.press("Enter");
       await page.waitForURL(/theta=/);
-      const [chosen, shown] = [Number(new URL(page.url()).searchParams.get("theta")), await told(page)];
+      const [chosen, shown] = [Number(new URL(page.url()).searchParams.get("theta")), await preview(page)];
       const problems = Math.abs(chosen - before - 0.01) < 1e-6 ? [] : [`${before} became ${chosen}`];
       if (!shown.includes(`θ = ${chosen}`)) problems.push(`not in words: ${shown}`);
       if (Number(await page.inputValue("#theta")) !== chosen) problems.push("the slider went back");
@@ -320,7 +320,7 @@ async function freshnessByHand(browser) {
       await page.goto(freshness());
       await page.locator(".try .chips a", { hasText: "98" }).first().click();
       await page.waitForURL(/theta=0.98/);
-      if (!(await told(page)).includes("θ = 0.98")) problems.push("the link previews nothing");
+      if (!(await preview(page)).includes("θ = 0.98")) problems.push("the link previews nothing");
       const lines = (await page.locator(".lines").allInnerTexts()).join("\n");
       for (const part of ["tune -c broker.toml --policy oap --theta 0.98", "theta = 0.98"]) {
         if (!lines.includes(part)) problems.push(`it does not say ${part}`);
@@ -331,7 +331,7 @@ async function freshnessByHand(browser) {
       await page.fill("#pulls", "120");
       await page.locator("#pulls").press("Enter");
       await page.waitForURL(/pulls_per_hour=120/);
-      if (!(await told(page)).includes("120")) problems.push("the budget previews nothing");
+      if (!(await preview(page)).includes("120")) problems.push("the budget previews nothing");
       await page.fill("#interval", "soon");
       await page.locator("#interval").press("Enter");
       await page.waitForURL(/interval=soon/);
@@ -352,7 +352,7 @@ try {
     args: ["--no-sandbox", "--disable-quic", "--disable-component-update", "--disable-background-networking"],
   });
   const pages = await kinds(browser);
-  await looks(browser, pages);
+  await checkPages(browser, pages);
   await keyboard(browser);
   await withoutScript(browser);
   await freshnessByHand(browser);
@@ -363,5 +363,5 @@ try {
   await browser?.close();
 }
 if (failures < 0) process.exit(2);
-console.log(failures === 0 ? "all checks went well" : `${failures} checks failed`);
+console.log(failures === 0 ? "all checks passed" : `${failures} checks failed`);
 process.exit(failures === 0 ? 0 : 1);

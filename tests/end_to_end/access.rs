@@ -1,4 +1,4 @@
-//! Two institutions over TLS: who is known gets what it may have, and nobody else does.
+//! Tests of access over TLS between two institutions: known consumers get what their settings allow, others nothing.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::harness::{PATIENCE, Running, harvest, run, run_ok, small_tree, texts,
 const TOKEN: &str = "of-the-union-0123456789";
 const WRONG: &str = "of-a-stranger-0123456789";
 
-/// Asks as a program does that trusts the authorities of `trust`.
+/// An HTTP client that trusts the authorities of a file.
 struct Outsider {
     runtime: Runtime,
     client: Client,
@@ -34,12 +34,12 @@ impl Outsider {
         Self { runtime: Runtime::new().unwrap(), client: Client::new(settings) }
     }
 
-    /// Status and text of the answer.
+    /// Returns status and text of the answer.
     fn ask(&self, url: &str, token: Option<&str>) -> (u16, String) {
         self.send(Request::get(Url::parse(url).unwrap()), token)
     }
 
-    /// What a hub says to who wants to be told of a topic, at an address that it does not ask.
+    /// Subscribes to a topic with a callback address that the hub refuses; returns the hub's answer.
     fn subscribe(&self, hub: &str, topic: &str, token: &str) -> (u16, String) {
         let topic = url::form_urlencoded::byte_serialize(topic.as_bytes()).collect::<String>();
         let form = format!(
@@ -61,26 +61,26 @@ impl Outsider {
     }
 }
 
-/// The settings that a daemon of an institution has, with what follows in `more`.
-fn settings(folder: &Path, what: &str, port: u16, admin: &str, more: &str) -> String {
-    let [certificate, key] = ["pem", "key"].map(|it| format!("{what}.{it}"));
-    let data = folder.join(format!("{what}-data"));
+/// Writes the settings of an institution's daemon, with `more` at the end; returns their path.
+fn settings(folder: &Path, name: &str, port: u16, admin: &str, more: &str) -> String {
+    let [certificate, key] = ["pem", "key"].map(|it| format!("{name}.{it}"));
+    let data = folder.join(format!("{name}-data"));
     let text = format!(
-        "name = \"{what}\"\nlisten = \"127.0.0.1:{port}\"\nadmin_listen = \"{admin}\"\n\
+        "name = \"{name}\"\nlisten = \"127.0.0.1:{port}\"\nadmin_listen = \"{admin}\"\n\
          base_url = \"https://localhost:{port}/\"\ndata = \"{}\"\nadministrator = \"mailto:it@example.org\"\n\
          [tls]\ncertificate = \"{certificate}\"\nkey = \"{key}\"\nclient_ca = \"union.pem\"\n\
          trust = \"union.pem\"\n{more}",
         data.display(),
     );
-    write(folder, &format!("{what}.toml"), text).display().to_string()
+    write(folder, &format!("{name}.toml"), text).display().to_string()
 }
 
-/// What `status --json` of a daemon says.
+/// Returns a daemon's `status --json`.
 fn status(kind: &str, file: &str) -> Value {
     serde_json::from_str(&run_ok([kind, "status", "-c", file, "--json"])).unwrap()
 }
 
-/// Waits until `status` says what is wanted.
+/// Waits until the status satisfies `wanted`, and returns it.
 fn wait_for(kind: &str, file: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let began = clock::monotonic();
     loop {
@@ -92,19 +92,20 @@ fn wait_for(kind: &str, file: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     }
 }
 
-/// An institution with a gatherer, the union's authority, and whom that has given certificates.
+/// An institution with a gatherer, and the union's authority with its certificates.
 struct Union {
     folder: TempDir,
     authority: Authority,
     outsider: Outsider,
     gatherer: Running,
-    /// The gatherer's settings, and where it is.
+    /// The gatherer's settings.
     orchard: String,
+    /// The gatherer's URL.
     base: String,
 }
 
 impl Union {
-    /// Its gatherer's administration is for other machines too, and speaks TLS for that.
+    /// Starts the gatherer. Its admin listener is open to other machines, and so uses TLS.
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
@@ -132,8 +133,8 @@ impl Union {
         Self { folder, authority, outsider, gatherer, orchard, base }
     }
 
-    /// A broker that collects from the gatherer and shows it what is in `shown`; its settings, and where it is.
-    fn broker(&self, what: &str, shown: &str) -> (Running, String, String) {
+    /// Starts a broker that pulls the gatherer with the credentials `shown`; returns its settings and URL too.
+    fn broker(&self, name: &str, shown: &str) -> (Running, String, String) {
         let more = format!(
             "[freshness]\npolicy = \"fixed\"\ninterval = \"1 s\"\ninterval_min = \"1 s\"\n\
              [[consumer]]\nname = \"anyone\"\nmay = [\"search\"]\n\
@@ -142,7 +143,7 @@ impl Union {
             self.base
         );
         let (port, admin) = (free_port(), format!("127.0.0.1:{}", free_port()));
-        let file = settings(self.folder.path(), what, port, &admin, &more);
+        let file = settings(self.folder.path(), name, port, &admin, &more);
         run_ok(["broker", "check", "-c", &file]);
         let mut running = Running::start(harvest(["broker", "run", "-c", &file]));
         running.line_with("https://");
@@ -164,16 +165,16 @@ fn two_institutions_share_over_tls_and_a_stranger_gets_nothing() {
     let (_herbs, herbs_file, _) = union.broker("herbs-broker", herbs);
     let (_stranger, stranger_file, _) = union.broker("stranger", &format!("token = \"{WRONG}\"\n"));
     for file in [&fruit_file, &herbs_file] {
-        let said = wait_for("broker", file, |it| it["objects"].as_u64() >= Some(7));
-        assert_eq!(said["sources"][0]["errors"]["count"], 0, "{said:#}");
+        let shown = wait_for("broker", file, |it| it["objects"].as_u64() >= Some(7));
+        assert_eq!(shown["sources"][0]["errors"]["count"], 0, "{shown:#}");
     }
     let is_refused = |it: &Value| !it["sources"][0]["errors"]["last"].is_null();
-    let said = wait_for("broker", &stranger_file, is_refused);
-    let last = said["sources"][0]["errors"]["last"].to_string();
+    let shown = wait_for("broker", &stranger_file, is_refused);
+    let last = shown["sources"][0]["errors"]["last"].to_string();
     assert!(last.contains("401") && last.contains("token"), "{last}");
-    assert_eq!(said["objects"], 0);
+    assert_eq!(shown["objects"], 0);
 
-    // One that harvests by OAI-PMH shows its certificate as well.
+    // A gatherer that harvests with OAI-PMH shows its certificate as well.
     let root = format!(
         "[[root]]\naccess = \"oai\"\nurl = \"{}oai\"\n{herbs}\
          [[consumer]]\nname = \"nobody\"\nmay = [\"search\", \"objects\", \"oai\", \"feed\"]\n",
@@ -186,15 +187,15 @@ fn two_institutions_share_over_tls_and_a_stranger_gets_nothing() {
     wait_for("gatherer", &harvester, |it| it["objects"].as_u64() >= Some(7));
     union.check(&format!("https://localhost:{port}/feed"), Some(TOKEN), 401, "needs a token");
 
-    // The gatherer counts who was there.
-    let said = status("gatherer", &union.orchard);
+    // The gatherer counts requests by consumer.
+    let shown = status("gatherer", &union.orchard);
     for name in ["union", "herbs"] {
-        assert!(said["access"][name]["allowed"].as_u64() > Some(0), "{said:#}");
-        assert_eq!(said["access"][name]["refused"], 0, "{said:#}");
+        assert!(shown["access"][name]["allowed"].as_u64() > Some(0), "{shown:#}");
+        assert_eq!(shown["access"][name]["refused"], 0, "{shown:#}");
     }
-    assert!(said["access"]["unknown"]["refused"].as_u64() > Some(0), "{said:#}");
+    assert!(shown["access"]["unknown"]["refused"].as_u64() > Some(0), "{shown:#}");
 
-    // What a browser and programs get: anyone may search, and has nothing else that is a member's.
+    // Anyone may search; all else is for members.
     union.check(&format!("{fruit}api/search?q=pears"), None, 200, "Pears");
     union.check(&format!("{fruit}feed"), None, 401, "needs a token");
     union.check(&format!("{fruit}object?oid=x"), Some(WRONG), 401, "needs a token");
@@ -202,7 +203,7 @@ fn two_institutions_share_over_tls_and_a_stranger_gets_nothing() {
     union.check(&format!("{fruit}feed"), Some(TOKEN), 200, "");
     union.check(&format!("{}oai?verb=Identify", union.base), Some(TOKEN), 403, "may not have");
     union.check(&format!("{}healthz", union.base), None, 200, "ok");
-    // The hub tells nobody of what it may not have.
+    // The hub refuses subscriptions to topics that a consumer may not read.
     let hub = format!("{}hub", union.base);
     for (topic, expected) in [
         ("oai?verb=ListRecords&metadataPrefix=oai_dc", "does not tell you of"),
@@ -212,17 +213,17 @@ fn two_institutions_share_over_tls_and_a_stranger_gets_nothing() {
         assert!(status == 403 && text.contains(expected), "{topic}: {status} {text}");
     }
 
-    // What both are is told to everybody, and no file is named.
-    let (_, told) = union.outsider.ask(&format!("{}.well-known/harvest", union.base), None);
-    let told: Description = serde_json::from_str(&told).unwrap();
-    assert_eq!((told.kind.as_str(), told.facts.objects), ("gatherer", 8), "{told:#?}");
-    assert_eq!(told.facts.administrator.as_deref(), Some("mailto:it@example.org"));
-    assert!(told.facts.gathers.is_empty() && 0 < told.facts.types["Text"], "{told:#?}");
+    // The description of each daemon is public, and names no file.
+    let (_, about) = union.outsider.ask(&format!("{}.well-known/harvest", union.base), None);
+    let about: Description = serde_json::from_str(&about).unwrap();
+    assert_eq!((about.kind.as_str(), about.facts.objects), ("gatherer", 8), "{about:#?}");
+    assert_eq!(about.facts.administrator.as_deref(), Some("mailto:it@example.org"));
+    assert!(about.facts.gathers.is_empty() && 0 < about.facts.types["Text"], "{about:#?}");
     union.check(&format!("{fruit}.well-known/harvest"), None, 200, "\"kind\":\"broker\"");
 }
 
 #[test]
-fn consumers_and_certificates_change_while_it_runs_and_wrong_ones_do_not_count() {
+fn consumers_and_certificates_change_at_runtime_and_wrong_ones_are_ignored() {
     let union = Union::start();
     let (feed, oai) = (format!("{}feed", union.base), format!("{}oai?verb=Identify", union.base));
     union.check(&feed, Some(TOKEN), 200, "");
@@ -236,21 +237,21 @@ fn consumers_and_certificates_change_while_it_runs_and_wrong_ones_do_not_count()
     }
     union.check(&feed, Some(TOKEN), 403, "may not have");
 
-    // The commands go by the certificate that the daemon is to show.
+    // A wrong key file is reported, and the old certificate stays in use.
     let key_file = union.folder.path().join("orchard.key");
     let key = fs::read(&key_file).unwrap();
     fs::write(&key_file, "no key").unwrap();
-    let tells =
+    let has_problem =
         |it: &Value| it["tls_problem"].as_str().is_some_and(|it| it.contains("orchard.key"));
-    wait_for("gatherer", &union.orchard, tells);
+    wait_for("gatherer", &union.orchard, has_problem);
     union.check(&format!("{}healthz", union.base), None, 200, "ok");
     let output = run(["gatherer", "check", "-c", &union.orchard]);
-    let (_, said) = texts(&output);
-    assert!(!output.status.success() && said.contains("orchard.key"), "{said}");
+    let (_, err) = texts(&output);
+    assert!(!output.status.success() && err.contains("orchard.key"), "{err}");
     fs::write(&key_file, key).unwrap();
     wait_for("gatherer", &union.orchard, |it| it["tls_problem"].is_null());
 
-    // A renewed certificate is shown to who comes from then on.
+    // New connections get a renewed certificate.
     union.authority.write(union.folder.path(), "orchard", &["localhost", "orchard.example"]);
     let began = clock::monotonic();
     while !run(["gatherer", "status", "-c", &union.orchard]).status.success() {

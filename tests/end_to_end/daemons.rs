@@ -1,5 +1,5 @@
-//! `harvest gatherer` and `harvest broker` as an institution runs them: two processes, two
-//! settings files, signals, status, administration.
+//! Tests of `harvest gatherer` and `harvest broker` as an institution runs them: two processes, two settings
+//! files, signals, status, administration.
 
 use std::fs;
 use std::net::TcpListener;
@@ -18,8 +18,8 @@ pub(crate) struct Site {
     pub(crate) gatherer_url: String,
 }
 
-/// A gatherer over the small tree, on a free port, whose first pass is over: a broker that does not follow
-/// it finds everything with its first pull.
+/// Starts a gatherer over the small tree, on a free port, and waits for the end of its first pass: a broker
+/// without `follow` gets everything with its first pull.
 pub(crate) fn gatherer_site() -> Site {
     let folder = tempfile::tempdir().unwrap();
     small_tree(&folder.path().join("tree"));
@@ -62,12 +62,12 @@ pub(crate) fn broker_settings(folder: &Path, sources: &[(&str, bool)]) -> String
     text
 }
 
-/// A port that was free a moment ago: the commands find a daemon by its settings file, so its
-/// administration needs a port that stands there. It is below those that the system gives to
-/// connections and to who asks for any, and no other test of this run gets it.
+/// Returns a port that was free a moment ago. Commands find a daemon by its settings file, so its admin listener
+/// needs a fixed port. The port is below those that the system assigns by itself, and no other test of this run
+/// gets it.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Runs beside this one begin elsewhere.
+    // Other runs at the same time begin with other ports.
     let first = 10_000 + std::process::id() % 20_000;
     loop {
         let port = u16::try_from(first).unwrap() + NEXT.fetch_add(1, Ordering::Relaxed) % 2_000;
@@ -118,12 +118,12 @@ fn gatherer_and_broker_meet_over_http() {
     let (status, head, mut body) = ask("GET", &snapshot, &[]);
     assert_eq!(status, 200, "{head}");
     assert!(!head.to_ascii_lowercase().contains("content-encoding"), "{head}");
-    // The broker may have had the snapshot made before all was gathered: the rest is a delta to it.
-    let told = |name: &str| {
+    // The broker may have caused the snapshot before everything was gathered: the rest is a delta to it.
+    let header = |name: &str| {
         let lines = head.lines().filter_map(|line| line.split_once(": "));
         lines.filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, it)| it.trim()).next()
     };
-    let (epoch, to) = (told("harvest-epoch").unwrap(), told("harvest-to").unwrap());
+    let (epoch, to) = (header("harvest-epoch").unwrap(), header("harvest-to").unwrap());
     let delta = format!("{}feed?since={to}&epoch={epoch}", site.gatherer_url);
     let (status, _, rest) = ask("GET", &delta, &[]);
     assert_eq!(status, 200);
@@ -133,7 +133,7 @@ fn gatherer_and_broker_meet_over_http() {
         .unwrap();
     assert!(plain.contains("@UPDATE {") && plain.contains("Orchard keeping"), "{plain}");
 
-    // Both say how they are.
+    // Both daemons report status and health.
     let json = run_ok(["broker", "status", "-c", file, "--json"]);
     let status: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(status["sources"].as_array().unwrap().len(), 1, "{json}");
@@ -148,7 +148,7 @@ fn gatherer_and_broker_meet_over_http() {
 }
 
 #[test]
-fn a_daemon_may_open_more_files_than_a_shell_says() {
+fn a_daemon_raises_its_limit_of_open_files() {
     let folder = tempfile::tempdir().unwrap();
     let file = write(folder.path(), "broker.toml", broker_settings(folder.path(), &[]));
     let mut shell = std::process::Command::new("sh");
@@ -164,7 +164,7 @@ fn a_daemon_may_open_more_files_than_a_shell_says() {
 }
 
 #[test]
-fn a_broker_without_follow_is_served_by_its_schedule() {
+fn a_broker_without_follow_pulls_by_its_schedule() {
     let site = gatherer_site();
     let file = write(
         site.folder.path(),
@@ -176,7 +176,7 @@ fn a_broker_without_follow_is_served_by_its_schedule() {
     let page = broker.search_url();
     wait_for_total(&page, "orchard", 1);
 
-    // A change at the source waits for the next pull; an administrator can ask for one now.
+    // A change at the source waits for the next pull; an administrator can start one now.
     write(&site.folder.path().join("tree"), "late.txt", "a late greengage\n");
     assert_eq!(run_ok(["broker", "pull", "-c", file]), "1 source is pulled now\n");
     let json: serde_json::Value =
@@ -196,7 +196,7 @@ fn a_broker_without_follow_is_served_by_its_schedule() {
 }
 
 #[test]
-fn wrong_settings_are_all_named_and_never_taken() {
+fn all_mistakes_in_settings_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = write(
         folder.path(),
@@ -226,7 +226,7 @@ fn wrong_settings_are_all_named_and_never_taken() {
 }
 
 #[test]
-fn reload_takes_good_settings_and_keeps_the_old_over_wrong_ones() {
+fn a_reload_takes_correct_settings_and_refuses_wrong_ones() {
     let mut site = gatherer_site();
     let settings = site.folder.path().join("gatherer.toml");
     let good = fs::read_to_string(&settings).unwrap();
@@ -236,7 +236,7 @@ fn reload_takes_good_settings_and_keeps_the_old_over_wrong_ones() {
     let line = site.gatherer.line_with("rooot");
     assert!(line.contains("gatherer.toml") || line.contains("settings"), "{line}");
     let (code, _, _) = ask("GET", &format!("{}healthz", site.gatherer_url), &[]);
-    assert_eq!(code, 200, "it goes on with what it had");
+    assert_eq!(code, 200, "the old settings stay");
 
     let more = write(&site.folder.path().join("more"), "plum.txt", "a plum\n");
     let root = format!("{good}\n[[root]]\nurl = \"file://{}\"\n", more.parent().unwrap().display());
@@ -275,12 +275,12 @@ fn a_daemon_that_is_still_opening_stops_when_asked() {
         (&up, &data.join("gatherer")),
     ];
     for (command, data) in commands {
-        // Opening waits for somebody to write the id, as it would for a long repair.
+        // Opening waits until the id is written, as it would wait for a long repair.
         let id = data.join("id");
         fs::create_dir_all(data).unwrap();
         assert!(std::process::Command::new("mkfifo").arg(&id).status().unwrap().success());
         let mut running = Running::start(harvest(command));
-        // It can be opened as soon as there is a reader: the daemon hears signals by then.
+        // The pipe opens as soon as the daemon reads it; by then the daemon handles signals.
         let (sender, opened) = std::sync::mpsc::channel();
         std::thread::spawn(move || sender.send(fs::OpenOptions::new().write(true).open(&id)));
         let writer = opened.recv_timeout(PATIENCE).unwrap().unwrap();

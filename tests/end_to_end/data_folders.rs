@@ -1,4 +1,4 @@
-//! Data folders that earlier releases have left (`tests/data_folders`) open, and have what they had.
+//! Tests of data folders of earlier releases (`tests/data_folders`): they open with all their objects.
 
 use std::fs;
 use std::path::Path;
@@ -10,23 +10,23 @@ use serde_json::Value;
 use crate::daemons::{free_port, url_in};
 use crate::harness::{PATIENCE, Running, ask, harvest, run_ok, total, write};
 
-/// What was gathered when the folders were made; the files are not here any more, which deletes nothing.
+/// Objects that were gathered when the folders were made. Their files are missing now, which deletes nothing.
 const OBJECTS: [&str; 2] = ["file:///srv/www/cider.txt", "file:///srv/www/mead.txt"];
 
-/// Unpacks every folder that is kept, each into one of its own.
+/// Unpacks every archived folder, each into a new temporary folder.
 fn folders() -> Vec<(String, tempfile::TempDir)> {
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data_folders");
-    let names = fs::read_dir(kept).unwrap().map(|it| it.unwrap().path());
-    let mut found = Vec::new();
+    let archives = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data_folders");
+    let names = fs::read_dir(archives).unwrap().map(|it| it.unwrap().path());
+    let mut folders = Vec::new();
     for path in names.filter(|it| it.extension().is_some_and(|it| it == "gz")) {
         let dir = tempfile::tempdir().unwrap();
         let unpacked =
             Command::new("tar").arg("-xzf").arg(&path).arg("-C").arg(dir.path()).status();
         assert!(unpacked.unwrap().success(), "{}", path.display());
-        found.push((path.file_name().unwrap().to_string_lossy().into_owned(), dir));
+        folders.push((path.file_name().unwrap().to_string_lossy().into_owned(), dir));
     }
-    assert!(!found.is_empty());
-    found
+    assert!(!folders.is_empty());
+    folders
 }
 
 fn start(command: [&str; 2], settings: &Path) -> Running {
@@ -42,7 +42,7 @@ fn head(name: &str, data: &Path) -> String {
 }
 
 #[test]
-fn folders_of_earlier_releases_have_what_they_had() {
+fn folders_of_earlier_releases_have_all_their_objects() {
     for (name, dir) in folders() {
         for daemon in ["gatherer", "broker"] {
             let data = dir.path().join(daemon);
@@ -67,13 +67,13 @@ fn folders_of_earlier_releases_have_what_they_had() {
         let url = url_in(&broker.line_with("http://"));
         let began = clock::monotonic();
         while total(&url, "made") != 2 || total(&url, "mead") != 1 {
-            assert!(began.elapsed() < PATIENCE, "{name}: search does not find what it found");
+            assert!(began.elapsed() < PATIENCE, "{name}: search does not find the old objects");
         }
         replicator(&name, &dir.path().join("boulder"));
     }
 }
 
-/// A replicator's folder is where its settings are.
+/// Checks a replicator's folder, which holds its settings.
 fn replicator(name: &str, folder: &Path) {
     let file = folder.join("replicator.toml");
     let mut settings = fs::read_to_string(&file).unwrap();

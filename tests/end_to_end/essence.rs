@@ -1,4 +1,4 @@
-//! `harvest essence`, and the rules and selection of a gatherer's settings.
+//! Tests of `harvest essence`, and of the rules and selection in a gatherer's settings.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -64,7 +64,7 @@ fn mistakes_of_rules_are_named_with_their_file() {
 }
 
 #[test]
-fn what_would_be_published_is_printed() {
+fn records_that_would_be_published_are_printed() {
     let folder = tempfile::tempdir().unwrap();
     small_tree(folder.path());
     let (site, page) = (folder.path().join("site"), folder.path().join("site/index.html"));
@@ -109,7 +109,7 @@ fn summarizers_of_the_site_are_run() {
     let records = soif::reader::parse(soif.as_bytes()).unwrap();
     let text = |name: &str| records[0].text(name).unwrap_or_default().into_owned();
     assert_eq!([text("Title"), text("Serves")], ["2-cake.recipe", "12"]);
-    assert_eq!(records[0].get("Partial-Text"), None, "in place of what is built in");
+    assert_eq!(records[0].get("Partial-Text"), None, "in place of the built-in summarizer");
 }
 
 #[test]
@@ -143,12 +143,12 @@ fn rules_of_the_site_are_explained() {
 }
 
 #[test]
-fn what_is_shown_is_what_a_gatherer_with_these_settings_takes() {
+fn the_command_takes_the_same_files_as_a_gatherer_with_these_settings() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("root");
     let settings = format!(
         "name = \"a\"\ndata = \"data\"\nread_max = \"10 B\"\n\
-         [essence]\ntypes = [\"types.toml\"]\nannotations = [\"said.soif\"]\n\
+         [essence]\ntypes = [\"types.toml\"]\nannotations = [\"notes.soif\"]\n\
          [essence.select]\nstop_names = [\"*.bak\"]\n\
          [[root]]\nurl = \"file://{0}\"\nexclude = [\"drafts/\"]\n\
          [[map]]\nurl_prefix = \"https://docs.example.org/minutes/\"\ndirectory = \"{0}\"\n",
@@ -157,17 +157,17 @@ fn what_is_shown_is_what_a_gatherer_with_these_settings_takes() {
     let settings = write(folder.path(), "gatherer.toml", settings);
     let by_url = "[[type]]\nname = \"Minutes\"\nby_url = '^https://docs.example.org/minutes/'\n";
     write(folder.path(), "types.toml", by_url);
-    let said = write(folder.path(), "said.soif", "@FILE { https://docs.example.org/minutes/a\n");
+    let notes = write(folder.path(), "notes.soif", "@FILE { https://docs.example.org/minutes/a\n");
     let may = write(&root, "may.txt", "Minutes of May\n");
     let copy = write(&root, "may.bak", "Minutes of May\n");
     let draft = write(&root, "drafts/june.txt", "Minutes of June\n");
-    let paths = [&settings, &said, &may, &copy, &draft];
-    let [settings, said, may, copy, draft] = paths.map(|it| it.to_str().unwrap());
+    let paths = [&settings, &notes, &may, &copy, &draft];
+    let [settings, notes, may, copy, draft] = paths.map(|it| it.to_str().unwrap());
 
     let output = run(["gatherer", "check", "-c", settings]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(texts(&output).1.contains(&format!("{said}: line 1:1: ")), "{output:?}");
-    std::fs::write(said, "@FILE { https://docs.example.org/minutes/a\n}\n").unwrap();
+    assert!(texts(&output).1.contains(&format!("{notes}: line 1:1: ")), "{output:?}");
+    std::fs::write(notes, "@FILE { https://docs.example.org/minutes/a\n}\n").unwrap();
     run_ok(["gatherer", "check", "-c", settings]);
 
     let out = run_ok(["essence", "type", "-c", settings, may]);

@@ -1,4 +1,4 @@
-//! How fresh a broker keeps its index, as an administrator sees and changes it.
+//! Tests of a broker's freshness, as an administrator sees and changes it.
 
 use std::fs;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::daemons::{broker_settings, gatherer_site};
 use crate::harness::{Running, ask, harvest, run, run_ok, texts, wait_for_total, write};
 
-/// Another policy is shown before it is applied; applied, it stands in the settings file beside the
-/// comments that were there, and the running broker goes by it.
+/// Another policy is shown before it is applied. Afterwards it is in the settings file, comments stay, and the
+/// running broker uses it.
 #[test]
 fn a_policy_is_tried_and_then_applied() {
     let site = gatherer_site();
@@ -50,7 +50,7 @@ fn a_policy_is_tried_and_then_applied() {
         let (_, err) = texts(&output);
         assert!(!output.status.success() && err.contains(expected), "{args:?}: {err}");
     }
-    assert_eq!(fs::read_to_string(&path).unwrap(), text, "nothing that is refused is written");
+    assert_eq!(fs::read_to_string(&path).unwrap(), text, "refused options change no file");
 
     // A file that this broker does not read is not changed.
     let copy = write(site.folder.path(), "copy.toml", &text);
@@ -59,7 +59,7 @@ fn a_policy_is_tried_and_then_applied() {
     assert!(!output.status.success() && err.contains("broker.toml and not"), "{err}");
     assert_eq!(fs::read_to_string(&copy).unwrap(), text);
 
-    // Who asks for a reload hears what came of it; without the token nobody is heard.
+    // A reload answers with its outcome; without the token it is refused.
     let status: serde_json::Value =
         serde_json::from_str(&run_ok(["broker", "status", "-c", file, "--json"])).unwrap();
     let reload = format!("http://{}/reload", status["admin_listen"].as_str().unwrap());
@@ -96,7 +96,7 @@ fn the_administration_leads_to_the_page_of_freshness() {
     let (code, head, body) = ask("GET", &admin, &[]);
     let overview = String::from_utf8(body).unwrap();
     assert!(code == 200 && overview.contains("href=\"freshness\""), "{head}{overview}");
-    // One pull says nothing of how fast a source changes; the next do.
+    // The change rate of a source needs more than one pull.
     let planned = || {
         let (_, _, body) = ask("GET", &format!("{admin}freshness?format=json"), &[]);
         serde_json::from_slice::<serde_json::Value>(&body).unwrap()["sources_planned"].clone()
@@ -116,7 +116,7 @@ fn the_administration_leads_to_the_page_of_freshness() {
     assert!(broker.stop("TERM").success());
 }
 
-/// The settings file, as it was.
+/// Writes the settings file, and returns its path.
 fn site_file<'a>(path: &'a Path, text: &str) -> &'a str {
     fs::write(path, text).unwrap();
     path.to_str().unwrap()

@@ -1,4 +1,4 @@
-//! Starts the binary, reads what it prints, asks it questions over HTTP, ends it.
+//! The test harness: starts and ends the binary, reads its output, and sends it HTTP requests.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use net::clock;
 
-/// How long anything may take before a test calls it hung.
+/// Time after which a test takes anything for hung.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// "Found (or gone) in search within 2 seconds", with the margin that a busy machine needs.
+/// The promise "found (or gone) in search within 2 seconds", with a margin for a busy machine.
 pub(crate) const FOUND_WITHIN: Duration = Duration::from_secs(2 * 5);
 
-/// "Ctrl-C stops cleanly in under 2 s", with the same margin.
+/// The promise "Ctrl-C stops cleanly in under 2 s", with the same margin.
 pub(crate) const STOPPED_WITHIN: Duration = Duration::from_secs(2 * 5);
 
-/// The binary under test, with its arguments.
+/// Returns the command of the binary under test, with arguments.
 pub(crate) fn harvest<I: IntoIterator<Item = S>, S: AsRef<std::ffi::OsStr>>(args: I) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_harvest"));
     command.args(args).stdin(Stdio::null());
@@ -31,7 +31,7 @@ pub(crate) fn run<I: IntoIterator<Item = S>, S: AsRef<std::ffi::OsStr>>(args: I)
     harvest(args).output().unwrap()
 }
 
-/// Runs the binary to its end, which must be a good one; returns what it printed.
+/// Runs the binary to its end, which must be a success; returns its standard output.
 pub(crate) fn run_ok<I: IntoIterator<Item = S>, S: AsRef<std::ffi::OsStr>>(args: I) -> String {
     let output = run(args);
     let (out, err) = texts(&output);
@@ -39,7 +39,7 @@ pub(crate) fn run_ok<I: IntoIterator<Item = S>, S: AsRef<std::ffi::OsStr>>(args:
     out
 }
 
-/// Both texts that a finished process printed.
+/// Returns standard output and standard error of a finished process.
 pub(crate) fn texts(output: &Output) -> (String, String) {
     (
         String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -74,7 +74,7 @@ impl Running {
         Self { child, lines, seen: Vec::new() }
     }
 
-    /// Waits for a line that has `part` in it, and returns that line.
+    /// Waits for a line that contains `part`, and returns it.
     pub(crate) fn line_with(&mut self, part: &str) -> String {
         let end = clock::monotonic() + PATIENCE;
         loop {
@@ -112,7 +112,7 @@ impl Running {
         assert!(status.success());
     }
 
-    /// Sends the signal and waits for the end, which must come in time.
+    /// Sends the signal, and waits for the end, at most [`STOPPED_WITHIN`].
     pub(crate) fn stop(&mut self, signal: &str) -> ExitStatus {
         let start = clock::monotonic();
         self.signal(signal);
@@ -125,13 +125,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Asks with HTTP/1.1 on a connection of its own; returns status, head and body.
+/// Sends an HTTP/1.1 request on a new connection; returns status, head and body.
 pub(crate) fn ask(method: &str, url: &str, headers: &[(&str, &str)]) -> (u16, String, Vec<u8>) {
     try_ask(method, url, headers).unwrap()
 }
@@ -179,7 +179,7 @@ fn unchunk(mut body: &[u8]) -> Vec<u8> {
     whole
 }
 
-/// The answer of a broker's search API to `query`.
+/// Returns the answer of a broker's search API to `query`.
 pub(crate) fn search(page: &str, query: &str) -> serde_json::Value {
     let encoded: String = query
         .bytes()
@@ -202,7 +202,7 @@ pub(crate) fn total(page: &str, query: &str) -> u64 {
     search(page, query)["total"].as_u64().unwrap()
 }
 
-/// Waits until the query has `wanted` hits; a promise to users, so it has a limit.
+/// Waits until the query has `wanted` hits, at most [`FOUND_WITHIN`].
 pub(crate) fn wait_for_total(page: &str, query: &str, wanted: u64) -> Duration {
     let start = clock::monotonic();
     loop {
@@ -227,7 +227,7 @@ pub(crate) fn write(root: &Path, name: &str, content: impl AsRef<[u8]>) -> PathB
     path
 }
 
-/// A small tree with one object of each kind that has a summarizer of its own.
+/// Writes a small tree with one object for each of several summarizers.
 pub(crate) fn small_tree(root: &Path) {
     write(root, "notes.txt", "Meeting notes\n\nThe quick brown fox met the harvester.\n");
     write(

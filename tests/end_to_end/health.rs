@@ -1,4 +1,4 @@
-//! Who may read what: the administration with its token, everybody no path and no secret.
+//! Tests of read access: the administration needs its token, and no public answer has a path or a secret.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +11,7 @@ use net::clock;
 use crate::daemons::{broker_settings, free_port, gatherer_settings};
 use crate::harness::{PATIENCE, Running, ask, harvest, run, run_ok, small_tree, texts, write};
 
-/// A daemon and where it is.
+/// A running daemon with its settings and data.
 struct Daemon {
     kind: &'static str,
     settings: PathBuf,
@@ -45,10 +45,10 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Settings of all three daemons, of which the second and third have what the first gathers; with one line more.
+/// A gatherer, and a broker and a replicator that take its records.
 struct Site {
     folder: tempfile::TempDir,
-    /// Of the gatherer, the broker and the feeds of the replicator.
+    /// Public addresses of the gatherer, the broker and the replicator's feeds.
     public: [String; 3],
 }
 
@@ -67,14 +67,14 @@ impl Site {
         format!("http://{}/", self.public[at])
     }
 
-    /// Starts all three; `line` is among their settings.
+    /// Starts all three daemons with `line` added to their settings.
     fn start(&self, line: &str) -> [Daemon; 3] {
         let listen = |settings: String, at: usize| {
             let listen = format!("listen = \"{}\"", self.public[at]);
             format!("{line}\n{}", settings.replace("listen = \"127.0.0.1:0\"", &listen))
         };
-        let text_of = gatherer_settings(self.folder.path(), "http://www.example.org/docs/");
-        let file = write(self.folder.path(), "gatherer.toml", listen(text_of, 0));
+        let settings = gatherer_settings(self.folder.path(), "http://www.example.org/docs/");
+        let file = write(self.folder.path(), "gatherer.toml", listen(settings, 0));
         let gatherer = Daemon::start("gatherer", file, self.path("gatherer-data"));
         let first =
             format!("{}object?oid=http://www.example.org/docs/site/index.html", self.base(0));
@@ -82,12 +82,12 @@ impl Site {
         while ask("GET", &first, &[]).0 != 200 {
             assert!(began.elapsed() < PATIENCE, "{first} is not there");
         }
-        let text_of = broker_settings(self.folder.path(), &[(&self.base(0), true)]);
-        let file = write(self.folder.path(), "broker.toml", listen(text_of, 1));
+        let settings = broker_settings(self.folder.path(), &[(&self.base(0), true)]);
+        let file = write(self.folder.path(), "broker.toml", listen(settings, 1));
         let broker = Daemon::start("broker", file, self.path("broker-data"));
-        let (place, member) = (format!("127.0.0.1:{}", free_port()), self.path("member"));
+        let (address, member) = (format!("127.0.0.1:{}", free_port()), self.path("member"));
         let of = format!("docs={}", self.base(0));
-        let rest = ["--group", "g", "--address", &place, "--collection", &of];
+        let rest = ["--group", "g", "--address", &address, "--collection", &of];
         let file = member.join("replicator.toml");
         if !file.exists() {
             run_ok(["replicator", "init", text(&member)].iter().chain(&rest));
@@ -100,7 +100,7 @@ impl Site {
     }
 }
 
-/// `any:TOKEN`, as a browser sends it.
+/// Returns the header for `any:TOKEN`, as a browser sends it.
 fn password(token: &str) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let pair = format!("any:{token}");
@@ -114,7 +114,7 @@ fn password(token: &str) -> String {
 }
 
 #[test]
-fn the_administration_is_read_with_the_token_where_the_settings_say_so() {
+fn the_administration_needs_the_token_if_the_settings_say_so() {
     let site = Site::new();
     small_tree(&site.path("tree"));
     for daemon in site.start("admin_read = \"token\"") {
@@ -127,9 +127,9 @@ fn the_administration_is_read_with_the_token_where_the_settings_say_so() {
         let (bearer, browser) = (format!("Bearer {}", daemon.token()), password(&daemon.token()));
         for path in [page, "status", "metrics"] {
             let (code, head, body) = ask("GET", &format!("{admin}{path}"), &[]);
-            let said = String::from_utf8_lossy(&body).into_owned();
-            assert_eq!(code, 401, "{kind} {path}: {said}");
-            assert!(head.contains("Basic realm=") && said.contains("admin.token"), "{head} {said}");
+            let seen = String::from_utf8_lossy(&body).into_owned();
+            assert_eq!(code, 401, "{kind} {path}: {seen}");
+            assert!(head.contains("Basic realm=") && seen.contains("admin.token"), "{head} {seen}");
             for sent in [&bearer, &browser] {
                 let header = ("Authorization", sent.as_str());
                 assert_eq!(
@@ -145,23 +145,23 @@ fn the_administration_is_read_with_the_token_where_the_settings_say_so() {
             let (code, _, body) = ask("GET", &format!("{admin}{path}"), &[]);
             assert_ne!(code, 401, "{kind} {path}: {}", String::from_utf8_lossy(&body));
         }
-        // What a browser sends by itself changes nothing.
+        // Credentials that a browser sends by itself allow no command.
         let header = ("Authorization", browser.as_str());
         assert_eq!(ask("POST", &format!("{admin}{command}"), &[header]).0, 401, "{kind}");
-        let said = run_ok([kind, "status", "-c", text(&daemon.settings)]);
-        assert!(said.contains("harvest "), "{said}");
-        // Who cannot read the token is told so.
+        let seen = run_ok([kind, "status", "-c", text(&daemon.settings)]);
+        assert!(seen.contains("harvest "), "{seen}");
+        // The command reports a token that it cannot read.
         let (token, aside) = (daemon.data.join("admin.token"), daemon.data.join("aside"));
         fs::rename(&token, &aside).unwrap();
         let output = run([kind, "status", "-c", text(&daemon.settings)]);
-        let (_, said) = texts(&output);
-        assert!(!output.status.success() && said.contains("admin.token"), "{said}");
+        let (_, err) = texts(&output);
+        assert!(!output.status.success() && err.contains("admin.token"), "{err}");
         daemon.stop();
     }
 }
 
-/// Fetches every public route, and makes sure that none says where things are, or a secret. Returns how often
-/// each daemon said that it lacks something just now.
+/// Fetches every public route, and checks that no answer has the data folder or a secret. Returns the number of
+/// 503 answers of each daemon.
 fn check_public(site: &Site, daemons: &[Daemon; 3]) -> [u64; 3] {
     let oid = "oid=http://www.example.org/docs/site/index.html";
     let shared = [
@@ -210,12 +210,12 @@ fn check_public(site: &Site, daemons: &[Daemon; 3]) -> [u64; 3] {
             for method in ["GET", "POST"] {
                 let (code, head, body) = ask(method, &format!("{}{path}", site.base(at)), &[]);
                 let whole = [head.as_bytes(), &unpacked(&body)].concat();
-                let said = String::from_utf8_lossy(&whole).into_owned();
+                let seen = String::from_utf8_lossy(&whole).into_owned();
                 let has = |it: &[u8]| whole.windows(it.len()).any(|at| at == it);
-                assert!(!has(folder), "{} {method} {path}: {said}", daemon.kind);
+                assert!(!has(folder), "{} {method} {path}: {seen}", daemon.kind);
                 assert!(!secrets.iter().any(|it| has(it)), "{} {method} {path}", daemon.kind);
                 unavailable[at] += u64::from(code == 503 && path != "readyz");
-                // Where a feed sends on to.
+                // A feed redirects to its snapshot.
                 if let Some(next) =
                     head.lines().find_map(|it| it.strip_prefix("location: snapshot/"))
                 {
@@ -231,16 +231,16 @@ fn check_public(site: &Site, daemons: &[Daemon; 3]) -> [u64; 3] {
     unavailable
 }
 
-/// The bytes of an answer, without gzip if it has that.
+/// Returns the bytes of an answer, also without gzip if it is compressed.
 fn unpacked(body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // What is no gzip, or breaks off, is looked at as it came.
+    // A body that is no gzip, or breaks off, is read as it came.
     drop(std::io::Read::read_to_end(&mut flate2::read::MultiGzDecoder::new(body), &mut bytes));
     bytes.extend_from_slice(body);
     bytes
 }
 
-/// Ends the last segment of a collection that nobody has open.
+/// Closes the last segment of a collection that no daemon has open.
 fn seal(data: &Path) {
     let now = Stamp(clock::now_ms());
     let (collection, _) =
@@ -248,7 +248,7 @@ fn seal(data: &Path) {
     collection.compact(now).unwrap();
 }
 
-/// Changes a byte of the first member of a file that has changes.
+/// Changes a byte of the first gzip member with changes in a file.
 fn damage(file: &Path) {
     let mut bytes = fs::read(file).unwrap();
     let mut decoder = Decoder::new(MEMBER_BYTES_MAX);
@@ -262,7 +262,7 @@ fn damage(file: &Path) {
     fs::write(file, bytes).unwrap();
 }
 
-/// The largest packed file of a folder.
+/// Returns the largest gzip file of a folder.
 fn largest(folder: &Path) -> PathBuf {
     let files = fs::read_dir(folder).unwrap().map(|it| it.unwrap().path());
     let packed = files.filter(|it| it.extension().is_some_and(|it| it == "gz"));
@@ -270,7 +270,7 @@ fn largest(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn no_public_answer_says_where_things_are_or_a_secret() {
+fn no_public_answer_has_a_path_or_a_secret() {
     let site = Site::new();
     small_tree(&site.path("tree"));
     let daemons = site.start("");
@@ -278,7 +278,7 @@ fn no_public_answer_says_where_things_are_or_a_secret() {
     for (_, _, data) in daemons.map(Daemon::stop).iter().take(2) {
         seal(data);
     }
-    // So that what is lost cannot be gathered again, nor fetched.
+    // Without the tree, lost objects cannot be gathered or fetched again.
     fs::rename(site.path("tree"), site.path("aside")).unwrap();
     let daemons = site.start("");
     daemons.iter().take(2).for_each(|it| damage(&largest(&it.data.join("collection"))));

@@ -1,4 +1,4 @@
-//! The product as its users run it: the real binary, real files, real sockets on loopback.
+//! Tests of the product as its users run it: the real binary, real files, real sockets on loopback.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -20,4 +20,5 @@ mod report;
 mod shell;
 mod soak;
 mod takedown;
+mod tutorial;
 mod up;

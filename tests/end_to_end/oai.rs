@@ -1,11 +1,11 @@
-//! `harvest oai` against `/oai` of a running `harvest up`.
+//! Tests of `harvest oai` against `/oai` of a running `harvest up`.
 
 use std::fs;
 use std::path::Path;
 
 use crate::harness::{Running, harvest, run, run_ok, small_tree, texts, wait_for_total, write};
 
-/// A repository of the small tree's eight objects, and its base URL.
+/// Starts a repository of the small tree's eight objects; returns its page and base URL too.
 fn repository(tree: &Path, data: &Path) -> (Running, String, String) {
     small_tree(tree);
     let mut command = harvest(["up", "--no-open", "--listen", "127.0.0.1:0"]);
@@ -17,7 +17,7 @@ fn repository(tree: &Path, data: &Path) -> (Running, String, String) {
     (running, page, base)
 }
 
-/// The URLs in a stream of SOIF, by section.
+/// Returns the updated and the deleted URLs in a stream of SOIF.
 fn sections(stream: &str) -> (Vec<String>, Vec<String>) {
     let mut reader = soif::Reader::new(soif::Mode::Strict, soif::Limits::default());
     reader.feed(stream.as_bytes());
@@ -118,8 +118,8 @@ fn records_are_kept_as_they_came() {
     assert!(text.trim_end().ends_with("</records>"), "{text}");
 
     let folder = data.path().join("records");
-    let place = format!("{}/", folder.display());
-    let json = run_ok(["oai", "harvest", &base, "--original", "-o", &place, "--json"]);
+    let target = format!("{}/", folder.display());
+    let json = run_ok(["oai", "harvest", &base, "--original", "-o", &target, "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&json["records"], &json["unreadable"]), (&8.into(), &0.into()), "{json}");
     let files: Vec<String> = fs::read_dir(&folder)
@@ -132,7 +132,7 @@ fn records_are_kept_as_they_came() {
 }
 
 #[test]
-fn what_is_no_repository_is_named() {
+fn errors_name_the_repository_and_the_reason() {
     let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (mut running, page, base) = repository(tree.path(), data.path());
     let fails = |args: &[&str], part: &str| {

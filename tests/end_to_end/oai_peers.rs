@@ -1,6 +1,6 @@
-//! OAI-PMH with what others wrote: their clients at our repository, their repository as our source.
+//! Tests of OAI-PMH with foreign software: its clients at our repository, its repository as our source.
 //!
-//! The peers are Python, from PyPI, brought by tests/oai_peers/prepare.
+//! The peers are Python packages from PyPI, installed by tests/oai_peers/prepare.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,7 +30,7 @@ impl Peer {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let folder = root.join("tests/oai_peers");
         let prepared = Command::new(folder.join("prepare")).arg("venv").status().unwrap();
-        assert!(prepared.success(), "the Python peers are not there; see above");
+        assert!(prepared.success(), "the Python peers are missing; see above");
         let mut child = Command::new(root.join("target/oai/venv/bin/python"))
             .arg(folder.join(script))
             .args(args)
@@ -50,20 +50,20 @@ impl Peer {
         line.trim_end().to_owned()
     }
 
-    fn tell(&mut self, line: &str) -> String {
+    fn send(&mut self, line: &str) -> String {
         writeln!(self.input, "{line}").unwrap();
         self.line()
     }
 
-    /// What a client got.
+    /// Sends a request to a client; returns its result.
     fn ask(&mut self, request: &Value) -> Value {
-        serde_json::from_str(&self.tell(&request.to_string())).unwrap()
+        serde_json::from_str(&self.send(&request.to_string())).unwrap()
     }
 
-    /// The items of a list, which must not be an error.
+    /// Returns the items of a list; panics at an error.
     fn list(&mut self, request: &Value) -> Vec<Value> {
-        let found = self.ask(request);
-        found.as_array().unwrap_or_else(|| panic!("{request} brings {found}")).clone()
+        let answer = self.ask(request);
+        answer.as_array().unwrap_or_else(|| panic!("{request} returns {answer}")).clone()
     }
 }
 
@@ -78,7 +78,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// First values of `field` of those that live, each once.
+/// Returns the titles of live records, each once.
 fn titles(records: &[Value]) -> BTreeSet<String> {
     let live = records.iter().filter(|it| it["deleted"] == false);
     let titles: Vec<String> = live.map(|it| text(&it["fields"]["title"][0])).collect();
@@ -93,7 +93,7 @@ fn identifiers(records: &[Value]) -> BTreeSet<String> {
     distinct
 }
 
-/// The same, or the first few that are not in both.
+/// Checks that both sets are equal; names the first differences.
 #[track_caller]
 fn assert_same(found: &BTreeSet<String>, expected: &BTreeSet<String>, what: &str) {
     let other: Vec<&String> = found.symmetric_difference(expected).take(5).collect();
@@ -104,7 +104,7 @@ fn deleted(records: &[Value]) -> usize {
     records.iter().filter(|it| it["deleted"] == true).count()
 }
 
-/// A tree of half HTML, half Markdown; the title of each, by its name.
+/// Writes a tree of half HTML, half Markdown; returns the titles by file name.
 fn tree(root: &Path) -> BTreeMap<String, String> {
     let mut titles = BTreeMap::new();
     for number in 0..RECORDS {
@@ -128,7 +128,7 @@ fn tree(root: &Path) -> BTreeMap<String, String> {
     titles
 }
 
-/// Waits until the list has so many records, so many of them deleted.
+/// Waits until the list has `records` records, `gone` of them deleted.
 fn wait_for_list(peer: &mut Peer, records: usize, gone: usize) -> Vec<Value> {
     let end = clock::monotonic() + PATIENCE;
     loop {
@@ -145,7 +145,7 @@ fn wait_for_list(peer: &mut Peer, records: usize, gone: usize) -> Vec<Value> {
 }
 
 #[test]
-fn clients_of_others_get_every_record_and_every_deletion() {
+fn foreign_clients_get_every_record_and_every_deletion() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("tree");
     let mut expected = tree(&root);
@@ -168,13 +168,13 @@ fn clients_of_others_get_every_record_and_every_deletion() {
         let records = client.list(&json!({ "verb": "ListRecords", "metadataPrefix": "oai_dc" }));
         assert_eq!((records.len(), deleted(&records)), (RECORDS, DELETED), "{name}");
         assert_same(&titles(&records), &expected, name);
-        look_around(&mut client, &base_url, &records);
+        check_other_verbs(&mut client, &base_url, &records);
     }
     assert!(gatherer.stop("TERM").success());
 }
 
-/// The other verbs have to agree with the whole list.
-fn look_around(client: &mut Peer, base_url: &str, records: &[Value]) {
+/// Checks that the other verbs agree with the whole list.
+fn check_other_verbs(client: &mut Peer, base_url: &str, records: &[Value]) {
     let list = |rest: Value| {
         let mut request = json!({ "verb": "ListIdentifiers", "metadataPrefix": "oai_dc" });
         request.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
@@ -189,8 +189,7 @@ fn look_around(client: &mut Peer, base_url: &str, records: &[Value]) {
     assert!(formats.iter().any(|it| it["prefix"] == "oai_dc"), "{formats:?}");
     assert_same(&identifiers(&client.list(&list(json!({})))), &all, "ListIdentifiers");
 
-    // Sets: each lists those records that say that they are in it, and perhaps deleted ones: what is
-    // deleted has no type any more.
+    // Each set lists the records that name it, and perhaps deleted ones, as a deleted record has no type.
     let gone: BTreeSet<String> = identifiers(
         &records.iter().filter(|it| it["deleted"] == true).cloned().collect::<Vec<_>>(),
     );
@@ -209,7 +208,7 @@ fn look_around(client: &mut Peer, base_url: &str, records: &[Value]) {
         assert!(found.is_superset(&(&expected & &gone)) && found.is_subset(&all), "{spec}");
     }
 
-    // Dates: what is until one and what is from it make the whole, with what is of that second twice.
+    // The records until a date and those from it make the whole; those of that second are in both.
     let mut stamps: Vec<String> = records.iter().map(|it| text(&it["datestamp"])).collect();
     stamps.sort();
     let middle = &stamps[RECORDS / 2];
@@ -222,7 +221,7 @@ fn look_around(client: &mut Peer, base_url: &str, records: &[Value]) {
     let none = client.ask(&list(json!({ "until": "2001-01-01T00:00:00Z" })));
     assert_eq!(none, json!({ "error": "noRecordsMatch" }));
 
-    // One record, of those that live and of those that do not.
+    // One live record, and one deleted record.
     for gone in [false, true] {
         let one = records.iter().find(|it| it["deleted"] == gone).unwrap();
         let request = json!({
@@ -238,7 +237,7 @@ fn look_around(client: &mut Peer, base_url: &str, records: &[Value]) {
 }
 
 #[test]
-fn a_repository_of_others_is_a_source() {
+fn a_foreign_repository_is_a_source() {
     let mut server = Peer::start("server.py", &[]);
     let source = server.line();
     let folder = tempfile::tempdir().unwrap();
@@ -254,15 +253,15 @@ fn a_repository_of_others_is_a_source() {
         assert!(clock::monotonic() < end, "{}", run_ok(["broker", "status", "-c", file]));
     }
 
-    assert_eq!(server.tell("delete"), "done");
-    assert_eq!(server.tell("change"), "done");
+    assert_eq!(server.send("delete"), "done");
+    assert_eq!(server.send("change"), "done");
     let end = clock::monotonic() + PATIENCE;
     while total(&page, "title:revised") != 50 || total(&page, "hydrology") != 950 {
         assert!(clock::monotonic() < end, "{}", run_ok(["broker", "status", "-c", file]));
         run_ok(["broker", "pull", "-c", file]);
     }
 
-    // The same on both sides, by a client of others: theirs, and ours that harvested it.
+    // A foreign client finds the same records in both repositories.
     let all = json!({ "verb": "ListRecords", "metadataPrefix": "oai_dc" });
     let theirs = Peer::start("client.py", &["oaipmh", &source]).list(&all);
     let host: Vec<&str> = page.split('/').take(3).collect();
@@ -282,7 +281,7 @@ fn a_repository_of_others_is_a_source() {
     assert!(broker.stop("TERM").success());
 }
 
-/// Our command lists a part of their repository: a set, from one day to another.
+/// Checks that our command lists a part of their repository: a set, from one day to another.
 fn check_part(source: &str) {
     let part = ["--set", "maps", "--from", "2024-01-10", "--until", "2024-01-20", "--json"];
     let printed = run_ok(["oai", "list", source].iter().chain(&part));
@@ -290,7 +289,7 @@ fn check_part(source: &str) {
         .lines()
         .map(|line| text(&serde_json::from_str::<Value>(line).unwrap()["identifier"]))
         .collect();
-    // One an hour since 2024-01-01, every fourth of them a map; every twentieth was deleted today.
+    // One record an hour since 2024-01-01; every fourth is a map, every twentieth was deleted today.
     let hours = 9 * 24..20 * 24;
     let expected = hours.filter(|it| it % 4 == 0 && it % 20 != 0);
     let expected = expected.map(|it| format!("oai:peer.example:{it}")).collect();

@@ -1,5 +1,5 @@
-//! Push between processes: a source, a hub that tells of it, and a broker that is told, with somebody
-//! between the two who lets every second notification go astray.
+//! Tests of push between processes: a source, a hub that sends its notifications, and a subscribed broker. A proxy
+//! between hub and broker loses every second notification.
 //!
 //! Source: Liu et al. §3 (subscribe/notify, push); WebSub.
 
@@ -20,14 +20,14 @@ use crate::harness::{
     PATIENCE, Running, harvest, run_ok, small_tree, total, wait_for_total, write,
 };
 
-/// Changes whose way is timed.
+/// Number of changes that are timed.
 const CHANGES: usize = 8;
 
-/// How often a source is pulled whatever is told of it, where that is to be seen; and where not.
+/// Interval of the safety poll in tests that need it, and in tests without it.
 const SAFETY: &str = "2 s";
 const NEVER: &str = "1 day";
 
-/// Which notifications go astray.
+/// Notifications that the proxy loses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Loss {
     #[default]
@@ -36,54 +36,55 @@ enum Loss {
     All,
 }
 
-/// What has become of the notifications that came by.
+/// Counts of the notifications at the proxy.
 #[derive(Debug, Default)]
-struct Passed {
+struct Proxy {
     forwarded: AtomicU64,
     lost: AtomicU64,
     loss: Mutex<Loss>,
-    /// Where they went.
+    /// Path of the last notification.
     path: Mutex<String>,
 }
 
-/// Stands before the server on `port`; a notification that is to go astray gets a yes, and goes no further.
-fn lossy(listener: TcpListener, port: u16) -> Arc<Passed> {
-    let passed = Arc::new(Passed::default());
-    let seen = Arc::clone(&passed);
+/// Starts a proxy before the server on `port`. A lost notification is answered 202, and not forwarded.
+fn lossy_proxy(listener: TcpListener, port: u16) -> Arc<Proxy> {
+    let proxy = Arc::new(Proxy::default());
+    let seen = Arc::clone(&proxy);
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let seen = Arc::clone(&seen);
-            std::thread::spawn(move || pass(stream, port, &seen));
+            std::thread::spawn(move || forward(stream, port, &seen));
         }
     });
-    passed
+    proxy
 }
 
-fn pass(mut stream: TcpStream, port: u16, passed: &Passed) {
+fn forward(mut stream: TcpStream, port: u16, proxy: &Proxy) {
     let Some(request) = read_request(&mut stream) else { return };
     let line = String::from_utf8_lossy(&request);
     let line = line.lines().next().unwrap_or_default().to_owned();
     if line.starts_with("POST /push/") {
-        line.split(' ').nth(1).unwrap_or_default().clone_into(&mut passed.path.lock().unwrap());
-        let all = passed.forwarded.load(Ordering::SeqCst) + passed.lost.load(Ordering::SeqCst);
-        let is_lost = match *passed.loss.lock().unwrap() {
+        line.split(' ').nth(1).unwrap_or_default().clone_into(&mut proxy.path.lock().unwrap());
+        let all = proxy.forwarded.load(Ordering::SeqCst) + proxy.lost.load(Ordering::SeqCst);
+        let is_lost = match *proxy.loss.lock().unwrap() {
             Loss::None => false,
             Loss::EverySecond => all % 2 == 1,
             Loss::All => true,
         };
         if is_lost {
-            passed.lost.fetch_add(1, Ordering::SeqCst);
-            let yes = "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-            let _ = stream.write_all(yes.as_bytes());
+            proxy.lost.fetch_add(1, Ordering::SeqCst);
+            let accepted =
+                "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            let _ = stream.write_all(accepted.as_bytes());
             return;
         }
-        passed.forwarded.fetch_add(1, Ordering::SeqCst);
+        proxy.forwarded.fetch_add(1, Ordering::SeqCst);
     }
     let answer = ask_raw(port, &request).unwrap_or_default();
     let _ = stream.write_all(&answer);
 }
 
-/// Reads a request, which asks for the connection to be closed after it.
+/// Reads a request, and adds `Connection: close` to it.
 fn read_request(stream: &mut TcpStream) -> Option<Vec<u8>> {
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     let (mut request, mut piece) = (Vec::new(), [0; 4_096]);
@@ -144,7 +145,7 @@ impl Daemon {
         Self { kind, file, running, url: format!("http://127.0.0.1:{port}/") }
     }
 
-    /// Puts `to` in place of `from` in its settings, and has it read them again.
+    /// Replaces `from` by `to` in the settings, and reloads them.
     fn change_settings(&self, from: &str, to: &str) {
         let text = std::fs::read_to_string(&self.file).unwrap();
         assert!(text.contains(from));
@@ -157,7 +158,7 @@ impl Daemon {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Waits until its status has it so.
+    /// Waits until the status satisfies `holds`, and returns it.
     fn until(&self, holds: impl Fn(&Value) -> bool) -> Value {
         let end = clock::monotonic() + PATIENCE;
         loop {
@@ -179,22 +180,22 @@ fn root(folder: &Path) -> String {
     format!("[[root]]\nurl = \"file://{}\"\n", folder.join("tree").display())
 }
 
-/// The nearest rank of a share of the times.
+/// Returns the percentile of sorted times, by nearest rank.
 fn rank(times: &[Duration], percent: usize) -> Duration {
     let at = (times.len() * percent).div_ceil(100).max(1) - 1;
     times[at]
 }
 
-#[allow(clippy::print_stdout, reason = "the times, for who asks with --nocapture")]
-fn report(what: &str, times: &mut [Duration]) {
+#[allow(clippy::print_stdout, reason = "the times, shown with --nocapture")]
+fn report(label: &str, times: &mut [Duration]) {
     times.sort();
     if !times.is_empty() {
         let (p50, p99, count) = (rank(times, 50), rank(times, 99), times.len());
-        println!("{what}: {count} changes, from change to hit p50 {p50:.1?}, p99 {p99:.1?}");
+        println!("{label}: {count} changes, from change to hit p50 {p50:.1?}, p99 {p99:.1?}");
     }
 }
 
-/// A gatherer that is its own hub, and is done with what there is before anybody asks.
+/// Starts a gatherer that is its own hub, and waits for the end of its first pass.
 fn own_hub(folder: &Path) -> Daemon {
     let settings = format!("[push]\nhub = \"self\"\nallow_private = true\n{}", root(folder));
     let source = Daemon::start(folder, "gatherer", "source", free_port(), &settings);
@@ -202,8 +203,8 @@ fn own_hub(folder: &Path) -> Daemon {
     source
 }
 
-/// A broker that has what the source has, and is told by that hub from here on.
-fn told_by(folder: &Path, hub: &Daemon, port: u16, settings: &str) -> Daemon {
+/// Starts a broker, and waits until it has the source's records and is subscribed at the hub.
+fn subscribed_broker(folder: &Path, hub: &Daemon, port: u16, settings: &str) -> Daemon {
     let broker = Daemon::start(folder, "broker", "broker", port, settings);
     wait_for_total(&broker.url, "orchard", 1);
     broker.until(|it| it["sources"][0]["push"]["state"] == "active");
@@ -211,25 +212,25 @@ fn told_by(folder: &Path, hub: &Daemon, port: u16, settings: &str) -> Daemon {
     broker
 }
 
-/// Makes a change, and waits until the broker has it; returns how long that took.
+/// Makes a change, and waits until the broker has it; returns the time that this took.
 fn change(folder: &Path, broker: &Daemon, file: &str, word: &str) -> Duration {
     let page = format!("<html><head><title>{word}</title></head><body/></html>");
     write(folder, &format!("tree/new/{file}.html"), page);
     wait_for_total(&broker.url, word, 1)
 }
 
-/// Makes changes one after the other; returns how long each took.
+/// Makes changes one after the other; returns the time of each.
 fn changes(folder: &Path, broker: &Daemon, count: usize) -> Vec<Duration> {
     (0..count).map(|n| change(folder, broker, &format!("{n}"), &format!("quandong{n}"))).collect()
 }
 
-/// A source, its hub, and a broker that the hub tells by way of somebody who may lose notifications; the
-/// broker would ask by itself in a day.
-fn chain(folder: &Path) -> ([Daemon; 3], u16, Arc<Passed>) {
+/// Starts a source, its hub, and a broker that gets its notifications through the lossy proxy. The broker would
+/// pull by itself after a day.
+fn chain(folder: &Path) -> ([Daemon; 3], u16, Arc<Proxy>) {
     let [source_port, hub_port, broker_port] = [free_port(), free_port(), free_port()];
     let between = TcpListener::bind("127.0.0.1:0").unwrap();
     let seen_port = between.local_addr().unwrap().port();
-    let passed = lossy(between, broker_port);
+    let proxy = lossy_proxy(between, broker_port);
 
     let settings = format!(
         "base_url = \"{0}\"\n[push]\npublishers = [\"{1}\"]\ntoken = \"a-token\"\nallow_private = true\n",
@@ -250,11 +251,11 @@ fn chain(folder: &Path) -> ([Daemon; 3], u16, Arc<Passed>) {
         url_of(seen_port),
         source.url
     );
-    let broker = told_by(folder, &hub, broker_port, &settings);
-    ([source, hub, broker], broker_port, passed)
+    let broker = subscribed_broker(folder, &hub, broker_port, &settings);
+    ([source, hub, broker], broker_port, proxy)
 }
 
-/// Who does not have the secret is not believed.
+/// Checks that notifications without the secret are refused.
 fn forge(broker_port: u16, path: &str) {
     let body = "00000000000000ff-7\n";
     let forged = signature::sign(&Secret::new("a guess").unwrap(), Method::Sha256, body.as_bytes());
@@ -274,38 +275,38 @@ fn forge(broker_port: u16, path: &str) {
 fn with_every_second_notification_lost_every_change_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let ([source, hub, broker], broker_port, passed) = chain(folder);
+    let ([source, hub, broker], broker_port, proxy) = chain(folder);
 
-    // Nobody would ask for a day: what is found was told of.
-    let mut told = changes(folder, &broker, CHANGES);
-    report("told of", &mut told);
-    assert_eq!(passed.lost.load(Ordering::SeqCst), 0);
+    // The next pull by interval is a day away: changes are found by notifications.
+    let mut notified = changes(folder, &broker, CHANGES);
+    report("notified", &mut notified);
+    assert_eq!(proxy.lost.load(Ordering::SeqCst), 0);
 
     broker.change_settings(NEVER, SAFETY);
     broker.until(|it| it["sources"][0]["interval_seconds"] == 2.0);
-    *passed.loss.lock().unwrap() = Loss::EverySecond;
+    *proxy.loss.lock().unwrap() = Loss::EverySecond;
     let mut lost = Vec::new();
     for n in 0..CHANGES {
-        let before = passed.forwarded.load(Ordering::SeqCst);
+        let before = proxy.forwarded.load(Ordering::SeqCst);
         let took = change(folder, &broker, &format!("later{n}"), &format!("muntari{n}"));
-        if before == passed.forwarded.load(Ordering::SeqCst) {
+        if before == proxy.forwarded.load(Ordering::SeqCst) {
             lost.push(took);
         }
     }
-    assert!(0 < passed.lost.load(Ordering::SeqCst));
+    assert!(0 < proxy.lost.load(Ordering::SeqCst));
     report("found by the safety poll", &mut lost);
 
-    // Nobody is told of anything: what changes and what goes is found all the same.
-    *passed.loss.lock().unwrap() = Loss::All;
-    let before = passed.forwarded.load(Ordering::SeqCst);
+    // With all notifications lost, changes and deletions are still found.
+    *proxy.loss.lock().unwrap() = Loss::All;
+    let before = proxy.forwarded.load(Ordering::SeqCst);
     write(folder, "tree/new/0.html", "<html><title>Muntries</title></html>");
     std::fs::remove_file(folder.join("tree/new/1.html")).unwrap();
     wait_for_total(&broker.url, "muntries", 1);
     wait_for_total(&broker.url, "quandong1", 0);
     assert_eq!(total(&broker.url, "quandong0"), 0);
-    assert_eq!(passed.forwarded.load(Ordering::SeqCst), before);
+    assert_eq!(proxy.forwarded.load(Ordering::SeqCst), before);
 
-    forge(broker_port, &passed.path.lock().unwrap().clone());
+    forge(broker_port, &proxy.path.lock().unwrap().clone());
     let status = broker.status();
     let pushing = &status["sources"][0]["push"];
     assert_eq!((&pushing["forged"], &pushing["unsigned"]), (&1.into(), &1.into()), "{pushing}");
@@ -315,9 +316,9 @@ fn with_every_second_notification_lost_every_change_is_found() {
     }
 }
 
-/// A source that is its own hub sends what has changed: it is found although nobody would ask for a day.
+/// A source that is its own hub sends the changes: they are found without a pull.
 #[test]
-fn what_is_sent_is_found_without_asking() {
+fn sent_changes_are_found_without_a_pull() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let source = own_hub(folder);
@@ -325,17 +326,17 @@ fn what_is_sent_is_found_without_asking() {
         "[freshness]\ninterval_min = \"{NEVER}\"\n[[source]]\nurl = \"{}\"\npush = true\n",
         source.url
     );
-    let mut broker = told_by(folder, &source, free_port(), &settings);
+    let mut broker = subscribed_broker(folder, &source, free_port(), &settings);
     report("sent", &mut changes(folder, &broker, CHANGES));
-    // It was asked once, and by nobody's word again.
+    // The source was pulled once, at the start.
     let status = broker.status();
     assert_eq!(status["sources"][0]["pulls"], 1, "{status:#}");
     assert!(broker.running.stop("TERM").success());
 }
 
-/// A repository that is harvested with OAI-PMH tells of its changes, too, once they are listed.
+/// A repository that is harvested with OAI-PMH sends notifications too, once its changes are listed.
 #[test]
-fn a_repository_is_harvested_when_it_says_that_it_has_changed() {
+fn a_repository_is_harvested_at_its_notification() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let source = own_hub(folder);
@@ -344,17 +345,17 @@ fn a_repository_is_harvested_when_it_says_that_it_has_changed() {
          [[source]]\nkind = \"oai\"\nurl = \"{}oai\"\npush = true\n",
         source.url
     );
-    let mut broker = told_by(folder, &source, free_port(), &settings);
+    let mut broker = subscribed_broker(folder, &source, free_port(), &settings);
     report("harvested", &mut changes(folder, &broker, 3));
     assert!(broker.running.stop("TERM").success());
 }
 
-/// What others make of our documents of ResourceSync: the library `resync`, from PyPI.
+/// The library `resync` from PyPI reads our ResourceSync documents.
 #[test]
-fn others_follow_what_there_is_and_what_has_changed() {
+fn a_foreign_client_follows_resources_and_changes() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    // Listed is what has an address on the web.
+    // Only objects with a web address are listed.
     let directory = folder.join("tree");
     let (root, prefix) = (root(folder), "http://library.example/");
     let directory = directory.display();
@@ -379,7 +380,7 @@ fn others_follow_what_there_is_and_what_has_changed() {
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
         let read: Value = serde_json::from_str(&text).unwrap();
-        // The two changes may come one after the other.
+        // The two changes may appear one after the other.
         if read["resources"].to_string().contains(digest) {
             break read;
         }

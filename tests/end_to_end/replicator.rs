@@ -1,4 +1,4 @@
-//! Replicators between processes: a group of three, founded, joined, published to and asked.
+//! Tests of replicators between processes: a group of three is founded, joined, published to and queried.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ impl Member {
         serde_json::from_str(&self.run(&["status", "--json"])).unwrap()
     }
 
-    /// Waits until readers of the only tree see this version; says where they find it.
+    /// Waits until readers of the only tree see this version; returns its path.
     fn holds(&self, version: &str) -> PathBuf {
         let end = clock::monotonic() + PATIENCE;
         loop {
@@ -51,7 +51,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// The word of a text that begins like this.
+/// Returns the first word of a text with this beginning.
 fn word<'a>(text: &'a str, begins: &str) -> &'a str {
     text.split_whitespace().find(|it| it.starts_with(begins)).unwrap()
 }
@@ -63,47 +63,49 @@ fn a_group_is_founded_joined_and_published_to() {
     write(folder.path(), "source/a/one.txt", "one");
     let address = || format!("127.0.0.1:{}", free_port());
     let tree = format!("docs={}", text(&path("source")));
-    let place = address();
-    let first = ["--group", "g", "--address", &place, "--tree", &tree];
-    let said = run_ok(["replicator", "init", text(&path("m0"))].iter().chain(&first));
-    let invitation = word(&said, "harvest-group-1,").to_owned();
-    // What is there already is not written over.
+    let local = address();
+    let first = ["--group", "g", "--address", &local, "--tree", &tree];
+    let printed = run_ok(["replicator", "init", text(&path("m0"))].iter().chain(&first));
+    let invitation = word(&printed, "harvest-group-1,").to_owned();
+    // Existing settings are not overwritten.
     let again = run(["replicator", "init", text(&path("m0"))].iter().chain(&first));
     assert!(!again.status.success() && texts(&again).1.contains("replicator.toml"));
     let mut members = vec![Member::start(&path("m0"))];
     for name in ["m1", "m2"] {
-        let place = address();
-        // The first has what `init` printed, the other asks for one of its own.
+        let local = address();
+        // The first uses the invitation that `init` printed, the other a new one.
         let invited = match name {
             "m1" => invitation.clone(),
             _ => members[0].run(&["invite", "--valid", "2 h"]).trim().to_owned(),
         };
-        let rest = [invited.as_str(), "--address", place.as_str(), "--site", "far"];
-        let said = run_ok(["replicator", "join", text(&path(name))].into_iter().chain(rest));
+        let rest = [invited.as_str(), "--address", local.as_str(), "--site", "far"];
+        let printed = run_ok(["replicator", "join", text(&path(name))].into_iter().chain(rest));
         members.push(Member::start(&path(name)));
         let id = members.last().unwrap().status()["id"].as_str().unwrap().to_owned();
-        assert!(said.contains(&id), "{said}");
+        assert!(printed.contains(&id), "{printed}");
     }
     let origin = &members[0];
     let elsewhere = run(["replicator", "publish", "-c", text(&members[1].settings)]);
-    assert!(!elsewhere.status.success() && texts(&elsewhere).1.contains("where its writer runs"));
-    let said = origin.run(&["publish"]);
-    let version = said.split([' ', ':']).nth(1).unwrap().to_owned();
-    assert!(said.contains("2 entries"), "{said}");
+    assert!(
+        !elsewhere.status.success() && texts(&elsewhere).1.contains("published by their writers")
+    );
+    let printed = origin.run(&["publish"]);
+    let version = printed.split([' ', ':']).nth(1).unwrap().to_owned();
+    assert!(printed.contains("2 entries"), "{printed}");
     for member in &members {
         let current = member.holds(&version);
         assert_eq!(fs::read_to_string(current.join("a/one.txt")).unwrap(), "one");
         assert!(member.run(&["verify"]).contains("as they were written"));
-        // As status has it, and as others in other folders can go by.
+        // The name is that of `status`, and the path works from any folder.
         let name = member.status()["trees"][0]["name"].as_str().unwrap().to_owned();
         let writer = origin.status()["id"].as_str().unwrap().to_owned();
         assert!(member.run(&["verify", &format!("{name}@{writer}")]).contains("as they were"));
         assert!(current.is_absolute());
     }
     assert!(origin.run(&["publish", text(&path("source"))]).contains("nothing has changed"));
-    check_asked(origin, &path("topology.svg"));
+    check_views(origin, &path("topology.svg"));
     check_invitations(origin, &members[1], &invitation);
-    // A tree that has all but gone is not published unless that is meant.
+    // A tree that is almost gone is published only with `--accept-loss`.
     for number in 0..120 {
         write(folder.path(), &format!("source/{number}.txt"), "many");
     }
@@ -113,8 +115,10 @@ fn a_group_is_founded_joined_and_published_to() {
     fs::remove_dir_all(path("source")).unwrap();
     fs::create_dir(path("source")).unwrap();
     let refused = run(["replicator", "publish", "-c", text(&origin.settings)]);
-    let said = texts(&refused).1;
-    assert!(!refused.status.success() && said.contains("122") && said.contains("--accept-loss"));
+    let printed = texts(&refused).1;
+    assert!(
+        !refused.status.success() && printed.contains("122") && printed.contains("--accept-loss")
+    );
     let emptied = origin.run(&["publish", "--accept-loss", "--json"]);
     let emptied: Value = serde_json::from_str(&emptied).unwrap();
     let current = members[2].holds(emptied["version"].as_str().unwrap());
@@ -126,7 +130,7 @@ fn a_group_is_founded_joined_and_published_to() {
     check_settled(&members[0].settings, &path("m0/data"), &path("source"));
 }
 
-/// What an administrator sees and does of invitations, while the members run.
+/// Checks invitations as an administrator sees and withdraws them, while the members run.
 fn check_invitations(origin: &Member, other: &Member, first: &str) {
     let made: Value = serde_json::from_str(&origin.run(&["invite", "--json"])).unwrap();
     let (id, line) = (made["id"].as_str().unwrap(), made["invitation"].as_str().unwrap());
@@ -143,59 +147,59 @@ fn check_invitations(origin: &Member, other: &Member, first: &str) {
     let standing = |it: &Value| it["standing"].as_str().unwrap().to_owned();
     assert_eq!(listed.iter().map(standing).collect::<Vec<_>>(), ["withdrawn", "used", "used"]);
     assert_eq!(listed[0]["id"], id);
-    // Who does not lead the group says who does.
+    // A member that does not lead the group names the leader.
     let settings = text(&other.settings);
     for rest in [["--revoke", id], ["--valid", "1 h"]] {
         let refused = run(["replicator", "invite", "-c", settings].iter().chain(&rest));
-        let said = texts(&refused).1;
+        let printed = texts(&refused).1;
         let leader = origin.status()["id"].as_str().unwrap().to_owned();
-        assert!(!refused.status.success() && said.contains(&leader), "{said}");
+        assert!(!refused.status.success() && printed.contains(&leader), "{printed}");
     }
     let wrong = run(["replicator", "invite", "-c", settings, "--valid", "1 year"]);
     assert!(!wrong.status.success() && texts(&wrong).1.contains("30 days"));
 }
 
-/// A member whose administrator makes a mistake finds it where all else is said.
+/// Checks that a mistake in reloaded settings appears in the status.
 fn check_reloaded(member: &Member) {
     let right = fs::read_to_string(&member.settings).unwrap();
     fs::write(&member.settings, right.replace("site = ", "sight = ")).unwrap();
     member.running.signal("HUP");
-    // `status` reads the settings as well.
-    let asked = member.settings.with_extension("asked");
-    fs::write(&asked, &right).unwrap();
+    // `status` reads the settings as well, so it gets a correct copy.
+    let correct = member.settings.with_extension("correct");
+    fs::write(&correct, &right).unwrap();
     let end = clock::monotonic() + PATIENCE;
-    let is_said = || {
-        let said = run_ok(["replicator", "status", "-c", text(&asked)]);
-        said.lines().any(|it| it.starts_with("noted ") && it.contains("the old ones stay"))
+    let is_noted = || {
+        let status = run_ok(["replicator", "status", "-c", text(&correct)]);
+        status.lines().any(|it| it.starts_with("noted ") && it.contains("the old ones stay"))
     };
-    while !is_said() {
+    while !is_noted() {
         assert!(clock::monotonic() < end);
     }
     fs::write(&member.settings, right).unwrap();
 }
 
-/// A member whose directories are not where they were.
+/// Checks the messages for missing directories, groups and keys.
 fn check_settled(settings: &Path, data: &Path, source: &Path) {
-    let said = |command: &str| {
+    let outcome = |command: &str| {
         let output = run(["replicator", command, "-c", text(settings)]);
         (output.status.success(), texts(&output).1)
     };
-    assert!(said("check").0);
+    assert!(outcome("check").0);
     let right = fs::read_to_string(settings).unwrap();
     let tree = "[[tree]]\nname = \"docs\"\n";
     assert!(right.contains(tree), "{right}");
     let wrong = right.replace(tree, &format!("{tree}mode = \"750\"\ngroup = \"no-such-group\"\n"));
     fs::write(settings, wrong).unwrap();
-    let (is_right, text) = said("check");
+    let (is_right, text) = outcome("check");
     assert!(!is_right && text.contains("there is no group \"no-such-group\""), "{text}");
     fs::write(settings, right).unwrap();
     fs::remove_dir(source).unwrap();
-    let (is_right, text) = said("check");
-    assert!(!is_right && text.contains("docs") && text.contains("make or mount it"), "{text}");
-    // It does not run as somebody else.
+    let (is_right, text) = outcome("check");
+    assert!(!is_right && text.contains("docs") && text.contains("create or mount it"), "{text}");
+    // A member without its key does not run as a new one.
     fs::rename(data, data.with_extension("away")).unwrap();
     for command in ["check", "run"] {
-        let (is_right, text) = said(command);
+        let (is_right, text) = outcome(command);
         assert!(!is_right && text.contains("identity.key"), "{text}");
     }
 }
@@ -207,22 +211,22 @@ fn a_collection_goes_from_a_gatherer_over_replicators_to_a_broker() {
     let path = |name: &str| folder.path().join(name);
     let address = || format!("127.0.0.1:{}", free_port());
     let collection = format!("docs={}", site.gatherer_url);
-    let place = address();
-    let first = ["--group", "g", "--address", &place, "--collection", &collection];
-    let said = run_ok(["replicator", "init", text(&path("m0"))].iter().chain(&first));
-    let invitation = word(&said, "harvest-group-1,").to_owned();
+    let local = address();
+    let first = ["--group", "g", "--address", &local, "--collection", &collection];
+    let printed = run_ok(["replicator", "init", text(&path("m0"))].iter().chain(&first));
+    let invitation = word(&printed, "harvest-group-1,").to_owned();
     let mut origin = Member::start(&path("m0"));
-    let place = address();
-    let rest = [invitation.as_str(), "--address", place.as_str(), "--site", "far"];
+    let local = address();
+    let rest = [invitation.as_str(), "--address", local.as_str(), "--site", "far"];
     run_ok(["replicator", "join", text(&path("m1"))].into_iter().chain(rest));
     let mut replica = Member::start(&path("m1"));
-    let said = origin.run(&["publish", "docs"]);
-    replica.holds(said.split([' ', ':']).nth(1).unwrap());
+    let printed = origin.run(&["publish", "docs"]);
+    replica.holds(printed.split([' ', ':']).nth(1).unwrap());
     let status = replica.run(&["status"]);
     assert!(status.contains("collection docs of") && status.contains("objects"), "{status}");
     let status = origin.run(&["status"]);
     assert!(status.contains(&site.gatherer_url), "{status}");
-    // A broker that knows the replica alone.
+    // One broker follows the replica alone.
     let settings = fs::read_to_string(&replica.settings).unwrap();
     let admin = settings.lines().find(|it| it.starts_with("admin_listen")).unwrap();
     let feed = format!("http://{}/collections/docs/", admin.split('"').nth(1).unwrap());
@@ -231,14 +235,14 @@ fn a_collection_goes_from_a_gatherer_over_replicators_to_a_broker() {
     let mut broker = Running::start(harvest(["broker", "run", "-c", text(&file)]));
     let page = broker.search_url();
     wait_for_total(&page, "orchard", 1);
-    // And one that reads it where it lies.
+    // Another broker reads the replica's folder.
     let log = path("docs");
     let writer = origin.status()["id"].as_str().unwrap().to_owned();
-    let kept = format!(
+    let placed = format!(
         "{settings}\n[[collection]]\nname = \"docs\"\nwriter = \"{writer}\"\ndirectory = \"{}\"\n",
         text(&log)
     );
-    fs::write(&replica.settings, kept).unwrap();
+    fs::write(&replica.settings, placed).unwrap();
     replica.running.signal("HUP");
     let end = clock::monotonic() + PATIENCE;
     while !log.join("CHAIN").exists() {
@@ -255,7 +259,7 @@ fn a_collection_goes_from_a_gatherer_over_replicators_to_a_broker() {
     let mut beside = Running::start(harvest(["broker", "run", "-c", text(&file)]));
     let page_beside = beside.search_url();
     wait_for_total(&page_beside, "orchard", 1);
-    // What is new comes through, also after the origin was killed.
+    // New objects arrive, also after the origin was killed.
     write(site.folder.path(), "tree/site/sloe.txt", "A sloe is no plum.\n");
     wait_for_total(&page, "sloe", 1);
     origin.running.stop("KILL");
@@ -275,8 +279,8 @@ fn a_collection_goes_from_a_gatherer_over_replicators_to_a_broker() {
     }
 }
 
-/// Looks at what a member shows.
-fn check_asked(member: &Member, svg: &Path) {
+/// Checks the status, the topology, the page and the metrics of a member.
+fn check_views(member: &Member, svg: &Path) {
     let status = member.run(&["status"]);
     assert!(status.contains("3 members") && status.contains("led by this member"), "{status}");
     let drawn = member.run(&["topology", "--json", "--svg", text(svg)]);
@@ -288,20 +292,20 @@ fn check_asked(member: &Member, svg: &Path) {
     assert!(page.contains("<svg") && page.contains("docs"), "{page}");
     let metrics = shown(member, "metrics");
     assert!(metrics.contains("harvest_replicator_tree_newest"), "{metrics}");
-    // Whoever has no token may look, and change nothing.
+    // Without the token, reading is allowed and no command.
     for change in ["publish?tree=docs", "invite", "invite?revoke=0000000000000000"] {
         assert_eq!(ask("POST", &format!("{}{change}", admin(member)), &[]).0, 401, "{change}");
     }
 }
 
-/// Where a member answers its administrator.
+/// Returns the URL of a member's admin listener.
 fn admin(member: &Member) -> String {
     let settings = fs::read_to_string(&member.settings).unwrap();
     let admin = settings.lines().find(|it| it.starts_with("admin_listen")).unwrap();
     format!("http://{}/", admin.split('"').nth(1).unwrap())
 }
 
-/// What is there for everybody to see.
+/// Fetches a page or document of a member without a token.
 fn shown(member: &Member, path: &str) -> String {
     let (code, _, shown) = ask("GET", &format!("{}{path}", admin(member)), &[]);
     assert_eq!(code, 200);

@@ -1,4 +1,4 @@
-//! `harvest freshness report`: the study of a log, from the shell.
+//! Tests of `harvest freshness report`: the study of a log, from the shell.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ const START_MS: u64 = 1_767_225_600_000;
 const HOUR_MS: u64 = 3_600_000;
 const HEADER: &str = "#harvest-pulls-1 ended_ms\tsource\tkind\tchanges\telements\tbytes\ttook_ms\n";
 
-/// A log in two files: `news, hourly` changes before every pull of 48 hours, `"still"` never.
+/// Writes a log in two files: `news, hourly` changes before every pull of 48 hours, `"still"` never.
 fn log(folder: &Path) {
     let line = |hour: u64| {
         let (ms, kind) = (START_MS + hour * HOUR_MS, if hour == 0 { "snapshot" } else { "delta" });
@@ -25,7 +25,7 @@ fn log(folder: &Path) {
     write(folder, "pulls-0000000002.tsv", HEADER.to_owned() + &rest);
 }
 
-/// The fields of a line of CSV.
+/// Returns the fields of a line of CSV.
 fn fields(line: &str) -> Vec<String> {
     let (mut fields, mut quoted) = (vec![String::new()], false);
     let mut chars = line.chars().peekable();
@@ -42,7 +42,7 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-/// A field of a line of the CSV, by the name of its column.
+/// Returns a field of a CSV line, by the name of its column.
 fn field(csv: &str, begins: &[&str], column: &str) -> String {
     let mut lines = csv.split_terminator("\r\n").map(fields);
     let header = lines.next().unwrap();
@@ -58,7 +58,7 @@ fn number(csv: &str, begins: &[&str], column: &str) -> f64 {
 }
 
 #[test]
-fn a_log_is_told_as_tables_as_csv_and_as_a_figure() {
+fn a_log_is_shown_as_tables_as_csv_and_as_a_figure() {
     let dir = tempfile::tempdir().unwrap();
     log(dir.path());
     let folder = dir.path().to_str().unwrap();
@@ -94,7 +94,7 @@ fn a_log_is_told_as_tables_as_csv_and_as_a_figure() {
     }
     assert_eq!(svg.matches('<').count(), svg.matches('>').count());
 
-    // Since the last hour there is a pull of each, and no interval between two.
+    // The last hour has one pull of each source, and so no interval.
     let args = ["freshness", "report", "--pulls", folder, "--since", "2026-01-03", "--csv"];
     let csv = run_ok(args);
     assert_eq!(field(&csv, &["total"], "requests"), "2");

@@ -1,4 +1,4 @@
-//! The commands that run to an end: `search`, `soif`, `collection`, and how mistakes are told.
+//! Tests of the commands that run to an end: `search`, `soif`, `collection`, and of their error messages.
 
 use crate::harness::{Running, harvest, run, run_ok, small_tree, texts, wait_for_total, write};
 
@@ -53,7 +53,7 @@ fn soif_is_checked_printed_and_converted() {
     assert!(format!("{out}{err}").contains("byte"), "the offset is named: {out}{err}");
 }
 
-/// What `up --once` stores for a small tree.
+/// Returns the data folder of `up --once` for a small tree.
 fn gathered() -> tempfile::TempDir {
     let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     small_tree(tree.path());
@@ -145,9 +145,9 @@ fn the_figures_of_the_paper_are_computed() {
 
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("adly6.svg");
-    let asked = ["--mix", "T2,50:0:0:50", "--theta", "0.42", "--repos", "7", "--svg"];
+    let options = ["--mix", "T2,50:0:0:50", "--theta", "0.42", "--repos", "7", "--svg"];
     let mut args = vec!["freshness", "simulate", "--figure", "adly6"];
-    args.extend(asked);
+    args.extend(options);
     args.push(file.to_str().unwrap());
     assert_eq!(run_ok(&args), "");
     assert!(std::fs::read_to_string(&file).unwrap().contains("</svg>"));
@@ -160,7 +160,7 @@ fn the_figures_of_the_paper_are_computed() {
     let ratio: f64 = row.unwrap().parse().unwrap();
     assert!((ratio - 1.156_365).abs() < 0.06, "{ratio}");
 
-    for (flag, value, said) in [
+    for (flag, value, expected) in [
         ("--g", "0", "0.001 to 1"),
         ("--figure", "adly2", "adly3 to adly9"),
         ("--theta", "1", "not including 1"),
@@ -173,6 +173,6 @@ fn the_figures_of_the_paper_are_computed() {
         }
         let output = run(&args);
         let (_, err) = texts(&output);
-        assert!(!output.status.success() && err.contains(said), "{flag} {value}: {err}");
+        assert!(!output.status.success() && err.contains(expected), "{flag} {value}: {err}");
     }
 }

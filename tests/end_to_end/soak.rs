@@ -1,5 +1,4 @@
-//! A long run of random changes under a watching `harvest up`: at its end, search knows exactly
-//! what is there.
+//! Soak test: random changes under a watching `harvest up`. At the end, search finds exactly the existing files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,12 +9,12 @@ use net::clock;
 
 use crate::harness::{Running, harvest, total, wait_for_total, write};
 
-/// Files at a time, at most: so many that what is replaced between two walks would be held (more than
-/// 100 files and 30 %) if it were not counted on balance. The changes come so fast that the watcher's
-/// queue overflows and only a walk can tell what is there.
+/// Most files at a time. Without counting new files against vanished ones, the replacements between two walks
+/// would be held (more than 100 files and 30 %). The changes come so fast that the watcher's queue overflows,
+/// and only a walk can find the files.
 const FILES_MAX: usize = 200;
 
-/// A small generator of its own, so that a seed names the same run everywhere.
+/// A small generator of random numbers: a seed gives the same run on every machine.
 struct Random(u64);
 
 impl Random {
@@ -42,7 +41,7 @@ fn random_changes_for_a_while_end_in_agreement() {
     let page = running.search_url();
     wait_for_total(&page, "alwaysthere", 1);
 
-    // What is there: path → the word in it. Every word is used once.
+    // The existing files: path → the word in it. Every word is used once.
     let mut model: BTreeMap<PathBuf, String> = BTreeMap::new();
     let mut gone: Vec<String> = Vec::new();
     let end = clock::monotonic() + Duration::from_secs(seconds);
@@ -79,7 +78,7 @@ fn random_changes_for_a_while_end_in_agreement() {
                 model.insert(to, word);
             }
             9 => {
-                // A question in between, and the pace of a busy folder rather than of a benchmark.
+                // A query in between slows the run to the pace of a busy folder.
                 assert_eq!(total(&page, "alwaysthere"), 1);
             }
             _ => {}

@@ -1,4 +1,4 @@
-//! Takedown over three daemons: a gatherer, brokers that pull it, and a broker that pulls those.
+//! Tests of takedowns over three daemons: a gatherer, brokers that pull it, and a broker that pulls those.
 
 use std::fs;
 use std::io::Read as _;
@@ -9,7 +9,7 @@ use crate::harness::{
     PATIENCE, Running, harvest, run, run_ok, small_tree, texts, total, wait_for_total, write,
 };
 
-/// A word that only the document has that is taken down.
+/// A word that only the suppressed document has.
 const WORD: &str = "zanzibarite";
 const URL: &str = "http://www.example.org/docs/secret.txt";
 
@@ -30,7 +30,7 @@ fn data(folder: &Path) -> String {
     folder.join("broker-data").display().to_string()
 }
 
-/// The files below `folder` that have the word, packed or not.
+/// Adds the files below `folder` that have the word, packed or not.
 fn having_word(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
@@ -85,9 +85,9 @@ fn wait_for_pulls(folder: &Path) {
     }
 }
 
-/// Purges, and makes sure that the word is gone from all files.
+/// Purges, and checks that the word is gone from all files.
 fn purge(data: &str) -> String {
-    assert_ne!(with_word(data), Vec::<PathBuf>::new(), "otherwise nothing is shown");
+    assert_ne!(with_word(data), Vec::<PathBuf>::new(), "the test needs the word here");
     let output = run(["collection", "purge", data]);
     let (text, err) = texts(&output);
     assert!(output.status.success(), "{text}{err}");
@@ -96,7 +96,7 @@ fn purge(data: &str) -> String {
     text
 }
 
-/// A gatherer of the small tree and of the document that is taken down.
+/// A gatherer of the small tree and of the document to suppress.
 struct Source {
     gatherer: Running,
     url: String,
@@ -120,18 +120,18 @@ fn as_is(settings: String) -> String {
     settings
 }
 
-/// A broker that holds what it has had: it pulls once a day.
+/// Settings of a broker that pulls once a day, so that it still has the suppressed document.
 fn daily(settings: String) -> String {
     settings.replace("theta = 0.9", "theta = 0.9\ninterval_min = \"1 day\"")
 }
 
-/// Adds a document with a word of its own, which shows that a change has got somewhere.
+/// Adds a document with a new word, which shows how far changes have come.
 fn add_another(source: &Source) {
     write(&source.tree, "after.txt", "After\n\nA word of its own: quixotic.\n");
 }
 
 #[test]
-fn what_is_suppressed_is_gone_from_gatherer_broker_and_cascading_broker() {
+fn a_suppressed_object_is_gone_from_gatherer_broker_and_cascading_broker() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let mut source = source(folder);
@@ -150,7 +150,7 @@ fn what_is_suppressed_is_gone_from_gatherer_broker_and_cascading_broker() {
     assert!(text.contains("1 object deleted"), "{text}");
     wait_for_total(&first_page, WORD, 0);
     wait_for_total(&cascade_page, WORD, 0);
-    assert_eq!(total(&late_page, WORD), 1, "it has not asked yet");
+    assert_eq!(total(&late_page, WORD), 1, "it has not pulled yet");
 
     // Neither a changed file nor another source brings it back.
     write(&source.tree, "secret.txt", format!("Secret\n\nThe {WORD} lies under the elm.\n"));
@@ -170,11 +170,11 @@ fn what_is_suppressed_is_gone_from_gatherer_broker_and_cascading_broker() {
     let list = run_ok(["collection", "suppress", &data(&cascade), "--list"]);
     assert!(list.contains(URL) && list.contains("by mistake"), "{list}");
 
-    // The bytes go, and who may still have them is named.
+    // The bytes are removed, and possible remaining copies are named.
     let text = purge(&source.data);
     assert!(text.contains("secret.txt"), "the file is still there: {text}");
     let id = fs::read_to_string(late.join("broker-data/id")).unwrap();
-    assert!(text.contains(id.trim()), "{id} has not heard of it: {text}");
+    assert!(text.contains(id.trim()), "{id} has not pulled the tombstone: {text}");
     purge(&data(&first));
     purge(&data(&cascade));
     assert_eq!(total(&cascade_page, "quixotic"), 1, "the rest is there");
@@ -182,7 +182,7 @@ fn what_is_suppressed_is_gone_from_gatherer_broker_and_cascading_broker() {
 }
 
 #[test]
-fn a_folder_put_back_brings_nothing_back_and_an_error_can_be_undone() {
+fn a_restored_folder_stays_suppressed_and_a_takedown_can_be_lifted() {
     let folder = tempfile::tempdir().unwrap();
     let mut source = source(folder.path());
     let first = folder.path().join("first");
@@ -193,7 +193,7 @@ fn a_folder_put_back_brings_nothing_back_and_an_error_can_be_undone() {
     let collection = first.join("broker-data/collection");
     copy(&collection, &first.join("backup"));
     let (mut running, page) = broker(&first, &follow, as_is);
-    // Said here: the source would say it again.
+    // Suppressed at the broker: the source would send the takedown again.
     run_ok(["collection", "suppress", &data(&first), URL, "--reason", "by mistake"]);
     wait_for_total(&page, WORD, 0);
 
@@ -212,7 +212,7 @@ fn a_folder_put_back_brings_nothing_back_and_an_error_can_be_undone() {
 }
 
 #[test]
-fn a_brokers_word_counts_for_who_trusts_it() {
+fn a_brokers_takedown_applies_where_it_is_trusted() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let source = source(folder);
@@ -231,13 +231,13 @@ fn a_brokers_word_counts_for_who_trusts_it() {
     }
     let text = run_ok(["collection", "suppress", &data(&first), "*/secret.*", "--reason", "ours"]);
     assert!(text.contains("1 object deleted; held until now by 127.0.0.1"), "{text}");
-    assert_eq!(total(&first_page, WORD), 0, "the answer comes when search is through with it");
+    assert_eq!(total(&first_page, WORD), 0, "the answer comes after the index has the deletion");
     wait_for_total(&all_page, WORD, 0);
     add_another(&source);
     wait_for_total(&own_page, "quixotic", 1);
     assert_eq!(total(&own_page, WORD), 1, "the other source still holds it");
 
-    // The token goes to nobody but the daemon that has the collection open.
+    // The token is sent only to the daemon that has the collection open.
     let address = first.join("broker-data/admin.address");
     let right = fs::read_to_string(&address).unwrap();
     fs::write(&address, right.replace(&format!(" {}", first_broker.id()), " 1")).unwrap();
@@ -245,14 +245,14 @@ fn a_brokers_word_counts_for_who_trusts_it() {
     assert!(err.contains("and is no daemon"), "{err}");
     fs::write(&address, right).unwrap();
     let text = run_ok(["collection", "suppress", &data(&first), "http://no/", "--reason", "none"]);
-    assert!(text.contains("0 objects deleted\nnothing here has that URL"), "{text}");
+    assert!(text.contains("0 objects deleted\nno object here has that URL"), "{text}");
     assert!(!text.contains("identity.key"), "{text}");
 
-    // No daemon is needed.
+    // The command works without a running daemon.
     assert!(first_broker.stop("TERM").success());
     let (_, err) = texts(&run(["collection", "purge", &data(&first), "http://other/"]));
     assert!(err.contains("nothing suppresses"), "{err}");
-    assert_ne!(with_word(&data(&first)), Vec::<PathBuf>::new(), "otherwise nothing is shown");
+    assert_ne!(with_word(&data(&first)), Vec::<PathBuf>::new(), "the test needs the word here");
     let text = run_ok(["collection", "purge", &data(&first), "*/secret.*"]);
     assert!(text.contains("*/secret.*"), "{text}");
     assert_eq!(with_word(&data(&first)), Vec::<PathBuf>::new(), "{text}");

@@ -1,4 +1,4 @@
-//! `harvest up`: gather, stream, collect, search, watch, with one command.
+//! Tests of `harvest up`: gathering, streaming, collecting, searching and watching with one command.
 
 use std::fs;
 
@@ -110,7 +110,7 @@ fn a_second_start_reads_only_what_changed() {
 }
 
 #[test]
-fn two_run_side_by_side() {
+fn two_instances_run_side_by_side() {
     let (tree, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (data, other_data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     write(tree.path(), "a.txt", "aubergine\n");

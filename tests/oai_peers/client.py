@@ -1,8 +1,8 @@
-"""Harvests a repository with a library that others wrote, and says what it got.
+"""Harvests a repository with a foreign library, and prints the results.
 
 Usage: client.py sickle|oaipmh BASEURL, then a JSON object a line on standard input, such as
 {"verb": "ListRecords", "metadataPrefix": "oai_dc", "from": "2026-01-31T12:00:00Z"}; each is answered
-with a line on standard output: a list of objects, or {"error": CODE} of an error of the protocol.
+with a line on standard output: a list of objects, or {"error": CODE} for an error of the protocol.
 """
 
 import json
@@ -49,7 +49,7 @@ def sickle(base_url):
             return [shapes[verb](it) for it in getattr(client, verb)(**arguments)]
         except Exception as error:
             name = type(error).__name__
-            # They have no class of their own in common.
+            # The library's errors have no common class.
             if not hasattr(oaiexceptions, name):
                 raise
             return {"error": name[0].lower() + name[1:]}
@@ -65,7 +65,7 @@ def oaipmh(base_url):
 
     registry = MetadataRegistry()
     registry.registerReader("oai_dc", oai_dc_reader)
-    # It asks by POST.
+    # This client sends POST requests.
     client = Client(base_url, registry)
     client.updateGranularity()
 

@@ -1,7 +1,7 @@
-"""Reads what a site tells by ResourceSync, with the library `resync`.
+"""Reads the ResourceSync documents of a site with the library `resync`.
 
-Usage: resync_reader.py ROOT. From the well-known address below ROOT it goes to the capability list, and from
-that to the lists; prints them as JSON: {"resources": {URL: MD5}, "changes": [[URL, CHANGE, DATETIME], …]}.
+Usage: resync_reader.py ROOT. It reads the source description at the well-known URL below ROOT, the capability list,
+and the lists; prints them as JSON: {"resources": {URL: MD5}, "changes": [[URL, CHANGE, DATETIME], …]}.
 """
 
 import json
@@ -20,7 +20,7 @@ def read(kind, uri):
 
 
 def listed(kind, uri):
-    """The entries of a list, and of its parts where it is an index."""
+    """Returns the entries of a list, or of all its parts if it is an index."""
     document = read(kind, uri)
     if document.sitemapindex:
         return [entry for part in document for entry in read(kind, part.uri)]

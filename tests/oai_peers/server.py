@@ -1,11 +1,12 @@
-"""A repository by the oaipmh package, for ours to harvest.
+"""A repository of the oaipmh package, to be harvested by our harvester.
 
-It has 1,000 records in two sets, an hour between their datestamps, and lists them by a hundred. Usage:
-server.py; it prints its base URL, then takes commands on standard input and answers each with a line:
+It has 1,000 records in two sets, an hour between their datestamps, and pages of a hundred. Usage:
+server.py; it prints its base URL, then reads commands from standard input and answers each with a line:
 
-    delete      50 of the records are deleted, now
-    change      50 others get another title, now
-    END         of the input ends it
+    delete      deletes 50 records, with the present datestamp
+    change      gives 50 others a new title, with the present datestamp
+
+It ends at the end of the input.
 """
 
 import datetime
@@ -81,7 +82,7 @@ class Repository:
                 return item.record()
         raise error.IdDoesNotExistError(identifier)
 
-    def chosen(self, set, from_, until, cursor, batch_size):
+    def selected(self, set, from_, until, cursor, batch_size):
         def fits(item):
             return (
                 (set is None or set in item.header().setSpec())
@@ -95,10 +96,10 @@ class Repository:
     def listRecords(self, metadataPrefix, set=None, from_=None, until=None, cursor=0, batch_size=PAGE):
         if metadataPrefix != "oai_dc":
             raise error.CannotDisseminateFormatError(metadataPrefix)
-        return [it.record() for it in self.chosen(set, from_, until, cursor, batch_size)]
+        return [it.record() for it in self.selected(set, from_, until, cursor, batch_size)]
 
     def listIdentifiers(self, metadataPrefix, set=None, from_=None, until=None, cursor=0, batch_size=PAGE):
-        return [it.header() for it in self.chosen(set, from_, until, cursor, batch_size)]
+        return [it.header() for it in self.selected(set, from_, until, cursor, batch_size)]
 
 
 def main():
@@ -140,7 +141,7 @@ def main():
             for item in repository.items[7::20]:
                 item.title, item.stamp = f"Revised notes {item.number}", now()
         print("done", flush=True)
-    # What everybody should have.
+    # The end of the input.
     web.shutdown()
 
 

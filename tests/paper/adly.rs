@@ -1,4 +1,4 @@
-//! The figures of Adly's paper that rest on eq. 1 to 4, and the bounded problem.
+//! Tests of the figures of Adly's paper that rest on eq. 1 to 4, and of the bounded problem.
 //!
 //! Expected values: the paper's text where it prints a number, and otherwise an independent
 //! evaluation of its formulas (`oap_expected.json`, ids as given at each list). Units are days.
@@ -15,7 +15,7 @@ fn uniform(workloads: &[Workload], theta: f64) -> f64 {
     planned(workloads, Policy::Uniform { theta }, Bounds::FREE).intervals[0]
 }
 
-/// Cost of `intervals` over the cost of OAP(θ).
+/// Returns the cost of `intervals` over the cost of OAP(θ).
 fn over_oap(workloads: &[Workload], intervals: &[f64], theta: f64) -> f64 {
     cost(workloads, intervals) / cost(workloads, &oap(workloads, theta))
 }
@@ -63,7 +63,7 @@ fn figure_3_a_uniform_interval_costs_up_to_71_percent_more() {
     }
 }
 
-/// Ids `fig45.*`, `fig4.*` and `fig5.*`: the mix is taken to be 70 % T1, whatever it is.
+/// Ids `fig45.*`, `fig4.*` and `fig5.*`: the interval assumes 70 % T1 for every mix.
 #[test]
 fn figures_4_and_5_a_wrong_guess_costs_freshness_or_money() {
     let interval = |theta| uniform(&t1_and_t4(700), theta);
@@ -88,8 +88,8 @@ fn figures_4_and_5_a_wrong_guess_costs_freshness_or_money() {
         (0.95, 800, 1.637_248),
         (0.98, 700, 1.613_954),
     ] {
-        let found = over_oap(&t1_and_t4(t1), &vec![interval(theta); 1_000], theta);
-        check("fig. 5", found, expected, 0.0005);
+        let ratio = over_oap(&t1_and_t4(t1), &vec![interval(theta); 1_000], theta);
+        check("fig. 5", ratio, expected, 0.0005);
     }
 }
 
@@ -115,16 +115,16 @@ fn figure_6_each_source_for_itself_costs_up_to_36_percent_more() {
         (0.95, 4, 1.035_024),
     ] {
         let workloads = majority(of);
-        let found = over_oap(
+        let ratio = over_oap(
             &workloads,
             &planned(&workloads, Policy::Individual { theta }, Bounds::FREE).intervals,
             theta,
         );
-        check("fig. 6", found, expected, 0.0005);
+        check("fig. 6", ratio, expected, 0.0005);
     }
 }
 
-/// Ids `sat.F_T2_linear.*`: the linear model, past the point where it makes sense.
+/// Ids `sat.F_T2_linear.*`: the linear model, outside its valid range.
 #[test]
 fn the_freshness_of_one_source_may_fall_below_0() {
     let workloads = majority(2);

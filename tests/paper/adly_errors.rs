@@ -1,11 +1,11 @@
-//! What is wrong in Adly's paper, found when making it again: each error beside what we do.
+//! Tests of the errors in Adly's paper, found when computing it again: each beside our result.
 //!
-//! The paper's rules stand here as its pseudo-code (§4) prints them, its numbers as its text (§5, §6)
-//! does. Expected values of ours: `oap_expected.json`, ids as given at each list, or what follows by
-//! hand from eq. 1 to 4. Units are days. `--nocapture` shows theirs beside ours.
+//! The paper's rules are here as its pseudo-code (§4) prints them, its numbers as its text (§5, §6)
+//! does. Our expected values are those of `oap_expected.json`, with ids at each list, or are computed by
+//! hand from eq. 1 to 4. Units are days. `--nocapture` shows the paper's values beside ours.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
-#![allow(clippy::print_stdout, reason = "theirs beside ours, for who asks with --nocapture")]
+#![allow(clippy::print_stdout, reason = "the paper's values beside ours, shown with --nocapture")]
 
 use freshness::interval::{Bounds, Model, Policy, Source, Workload, plan};
 use freshness::queue::DueQueue;
@@ -17,42 +17,42 @@ use crate::adly_mixes::{COSTS, check, cost, freshness, majority, mix, planned, t
 const GAIN: f64 = 0.25;
 const DAY_MS: f64 = 86_400_000.0;
 
-/// UAP.
+/// Returns the interval of UAP.
 fn uniform(workloads: &[Workload], theta: f64) -> f64 {
     planned(workloads, Policy::Uniform { theta }, Bounds::FREE).intervals[0]
 }
 
-/// OAP(θ) without bounds.
+/// Returns the intervals of OAP(θ) without bounds.
 fn optimal(workloads: &[Workload], theta: f64) -> Vec<f64> {
     planned(workloads, Policy::Optimal { theta }, Bounds::FREE).intervals
 }
 
-/// C_H over a day of OAP(θ).
+/// Returns C_H over a day of OAP(θ).
 fn least(workloads: &[Workload], theta: f64) -> f64 {
     cost(workloads, &optimal(workloads, theta))
 }
 
-/// Shows both, and that theirs is not ours.
-fn check_apart(what: &str, theirs: f64, ours: f64, apart: f64) {
-    println!("{what}: the paper {theirs}, ours {ours:.6}");
-    assert!((ours - theirs).abs() > apart, "{what}: {theirs} is {ours}");
+/// Prints both values, and checks that they differ by more than `apart`.
+fn check_apart(name: &str, theirs: f64, ours: f64, apart: f64) {
+    println!("{name}: the paper {theirs}, ours {ours:.6}");
+    assert!((ours - theirs).abs() > apart, "{name}: {theirs} is {ours}");
 }
 
 /// The pseudo-code's estimate of one source.
 #[derive(Clone, Copy)]
-struct Printed {
+struct PaperEstimator {
     /// λ_P.
     before: f64,
     /// λ_H.
     estimate: f64,
 }
 
-impl Printed {
+impl PaperEstimator {
     fn new(rate: f64) -> Self {
         Self { before: rate, estimate: rate }
     }
 
-    /// Takes in a pull that brought `updates` and was planned `interval` after the one before.
+    /// Adds a pull that brought `updates` and was planned `interval` after the previous one.
     fn handle_pull(&mut self, updates: f64, interval: f64) -> f64 {
         let sample = updates / interval;
         self.estimate = (1.0 - GAIN) * self.before + GAIN * sample;
@@ -61,13 +61,13 @@ impl Printed {
     }
 }
 
-/// Eq. 3 as the pseudo-code has it, without bounds.
+/// Returns the intervals of eq. 3 as in the pseudo-code, without bounds.
 fn printed_intervals(rates: &[f64], elements: f64, theta: f64) -> Vec<f64> {
     let roots: f64 = rates.iter().map(|it| it.sqrt()).sum();
     rates.iter().map(|it| 2.0 * (1.0 - theta) * elements / (it.sqrt() * roots)).collect()
 }
 
-/// An estimator that has had its first pull.
+/// Returns an estimator after its first pull.
 fn started() -> Estimator {
     let mut estimator = Estimator::new(GAIN);
     estimator.handle_pull(0, 0.0);
@@ -75,19 +75,20 @@ fn started() -> Estimator {
 }
 
 #[test]
-fn the_least_interval_is_not_the_next_to_be_due() {
+fn the_source_with_the_least_interval_is_not_always_due_next() {
     const PULLS: u32 = 1_000;
     let workloads = mix([1, 1, 1, 1]);
     let elements = workloads.iter().map(|it| it.elements as f64).sum();
-    let mut known: Vec<Printed> = workloads.iter().map(|it| Printed::new(it.rate)).collect();
+    let mut estimates: Vec<PaperEstimator> =
+        workloads.iter().map(|it| PaperEstimator::new(it.rate)).collect();
     let mut theirs = [0_u32; 4];
     for _ in 0..PULLS {
-        let rates: Vec<f64> = known.iter().map(|it| it.estimate).collect();
+        let rates: Vec<f64> = estimates.iter().map(|it| it.estimate).collect();
         let intervals = printed_intervals(&rates, elements, 0.9);
         let least = (0..4).min_by(|a, b| intervals[*a].total_cmp(&intervals[*b])).unwrap();
         theirs[least] += 1;
-        let found = workloads[least].rate * intervals[least];
-        known[least].handle_pull(found, intervals[least]);
+        let updates = workloads[least].rate * intervals[least];
+        estimates[least].handle_pull(updates, intervals[least]);
     }
 
     let intervals = optimal(&workloads, 0.9);
@@ -111,9 +112,9 @@ fn the_least_interval_is_not_the_next_to_be_due() {
 }
 
 #[test]
-fn updates_gather_over_the_time_that_went_by() {
+fn updates_are_divided_by_the_elapsed_time() {
     // A hundred a day, planned daily; the fourth pull comes after an outage of four days.
-    let (mut theirs, mut ours) = (Printed::new(100.0), started());
+    let (mut theirs, mut ours) = (PaperEstimator::new(100.0), started());
     for days in [1_u32, 1, 1, 5] {
         theirs.handle_pull(f64::from(100 * days), 1.0);
         ours.handle_pull(u64::from(100 * days), f64::from(days));
@@ -125,9 +126,9 @@ fn updates_gather_over_the_time_that_went_by() {
 }
 
 #[test]
-fn the_first_harvest_brings_everything_there_is() {
-    // Ten thousand records, of which a hundred change a day; nothing is known at first.
-    let (mut theirs, mut ours) = (Printed::new(0.0), Estimator::new(GAIN));
+fn the_first_harvest_is_no_sample_of_the_rate() {
+    // Ten thousand records, a hundred changes a day; the rate is unknown at first.
+    let (mut theirs, mut ours) = (PaperEstimator::new(0.0), Estimator::new(GAIN));
     theirs.handle_pull(10_000.0, 1.0);
     ours.handle_pull(10_000, 1.0);
     check("theirs at first", theirs.estimate, 2_500.0, 1e-9);
@@ -140,13 +141,13 @@ fn the_first_harvest_brings_everything_there_is() {
     check_apart("rate after the first harvest", theirs.estimate, rate, 7_000.0);
 }
 
-/// Ids `est.paper_variance` and `est.ewma_variance`: here of a long row of samples.
+/// Ids `est.paper_variance` and `est.ewma_variance`: here over a long series of samples.
 #[test]
 fn the_last_sample_is_not_the_last_estimate() {
     const SAMPLES: u32 = 200_000;
-    let (mut theirs, mut ours) = (Printed::new(100.0), started());
+    let (mut theirs, mut ours) = (PaperEstimator::new(100.0), started());
     let mut seed = 1_u64;
-    // Mean and variance of 0 to 200, each as likely.
+    // Mean and variance of the uniform distribution over 0 to 200.
     let (mean, variance) = (100.0, (201.0 * 201.0 - 1.0) / 12.0);
     let (mut of_theirs, mut of_ours) = (0.0, 0.0);
     for _ in 0..SAMPLES {
@@ -164,8 +165,8 @@ fn the_last_sample_is_not_the_last_estimate() {
 
 /// Id `est.steps_to_zero_paper`.
 #[test]
-fn two_empty_pulls_are_not_the_end() {
-    let (mut theirs, mut ours) = (Printed::new(100.0), started());
+fn a_source_is_still_pulled_after_two_empty_pulls() {
+    let (mut theirs, mut ours) = (PaperEstimator::new(100.0), started());
     ours.handle_pull(100, 1.0);
     let other = Workload { rate: 100.0, elements: 1_000 };
     let ours_at = |rate| optimal(&[Workload { rate, elements: 1_000 }, other], 0.9)[0];
@@ -180,7 +181,7 @@ fn two_empty_pulls_are_not_the_end() {
         let by_hand = if pull == 1 { 2.475_209 } else { 3.047_619 };
         check("interval", our_interval, by_hand, 1e-5);
     }
-    // A source that was never seen to change has a rate of 0, and one to reckon with.
+    // A source without an observed change has a rate of 0, and a cautious rate above 0.
     let mut still = started();
     still.handle_pull(0, 1.0);
     assert_eq!(still.rate(), Some(0.0));
@@ -188,8 +189,8 @@ fn two_empty_pulls_are_not_the_end() {
     assert!(ours_at(still.estimate().unwrap().careful()).is_finite());
 }
 
-/// Ids `misest.*`: the even mix, of every two sources of a type one taken to change more and one to
-/// change less often by a share `d` than they do. The paper: it makes no difference.
+/// Ids `misest.*`: the even mix. Of every two sources of a type, the rate of one is taken too high by a
+/// share `d`, that of the other too low. The paper: it makes no difference.
 #[test]
 fn errors_of_the_estimate_do_not_cancel() {
     let workloads = majority(0);
@@ -211,8 +212,8 @@ fn errors_of_the_estimate_do_not_cancel() {
         check("cost over the least", over, cost_of_d, 0.0005);
         check_apart(&format!("cost at ±{d}, over the least"), 1.0, over, 0.003);
 
-        // What the paper's argument does show: the sources may differ from right estimates. But two
-        // of one rate must then differ to opposite sides; in a mix of four it fails here, too.
+        // The paper's argument does show that the sources may differ from right estimates. But two of one
+        // rate must then differ to opposite sides; in a mix of four the argument fails here, too.
         let right = optimal(&workloads, 0.9);
         check("around right estimates", freshness(&others, &right), 0.9, 1e-9);
         let four = mix([1, 1, 1, 1]);
@@ -223,15 +224,15 @@ fn errors_of_the_estimate_do_not_cancel() {
     }
 }
 
-/// Cost of one interval for all over that of OAP(θ), when the interval is right for `taken` and the
+/// Returns the cost of one interval for all over that of OAP(θ). The interval is right for `taken`, and the
 /// sources are `real`.
 fn uniform_over_oap(taken: &[Workload], real: &[Workload], theta: f64) -> f64 {
     let intervals = vec![uniform(taken, theta); real.len()];
     cost(real, &intervals) / least(real, theta)
 }
 
-/// Ids `fig3.uap_over_oap.*` where there is one. The paper's 71 % and 34 % are right, and so is its
-/// 46 % to 10 % at θ = 0.95: which is another number for the same point than its 21 %.
+/// Ids `fig3.uap_over_oap.*`, if one exists. The paper's 71 % and 34 % are right, and so is its 46 % to
+/// 10 % at θ = 0.95; its 21 % is another number for the same point.
 #[test]
 fn figure_3_s_lower_bounds() {
     let range = |t1| {
@@ -270,7 +271,7 @@ fn figure_4_s_gaps() {
             // By hand from eq. 1.
             let by_hand = (1.0 - theta) * (1.0 - per_element(share) / per_element(0.7));
             check("gap", gap, by_hand, 1e-9);
-            // Even the smallest of ours is above the largest of theirs.
+            // Our smallest gap is above the paper's largest one.
             check_apart(&format!("gap at {t1} ‰ T1, θ = {theta}"), theirs, gap.abs(), 0.001);
             assert!(gap.abs() > 0.001);
         }
@@ -280,21 +281,21 @@ fn figure_4_s_gaps() {
 /// Ids `fig5.unap_over_oap.*`. The paper: at 60 % T1, 11 % to 4 %.
 #[test]
 fn figure_5_rises_at_60_percent_t1() {
-    let found = |theta| uniform_over_oap(&t1_and_t4(700), &t1_and_t4(600), theta);
-    check("θ = 0.85", found(0.85), 1.113_173, 0.0005);
-    check("θ = 0.9", found(0.9), 1.156_365, 0.0005);
-    check("θ = 0.98: 40 %", found(0.98), 1.40, 0.005);
-    check_apart("cost at 60 % T1, θ = 0.98", 1.04, found(0.98), 0.3);
-    let row = [0.85, 0.9, 0.95, 0.96, 0.97, 0.98].map(found);
+    let ratio = |theta| uniform_over_oap(&t1_and_t4(700), &t1_and_t4(600), theta);
+    check("θ = 0.85", ratio(0.85), 1.113_173, 0.0005);
+    check("θ = 0.9", ratio(0.9), 1.156_365, 0.0005);
+    check("θ = 0.98: 40 %", ratio(0.98), 1.40, 0.005);
+    check_apart("cost at 60 % T1, θ = 0.98", 1.04, ratio(0.98), 0.3);
+    let row = [0.85, 0.9, 0.95, 0.96, 0.97, 0.98].map(ratio);
     assert!(row.is_sorted(), "it never falls: {row:?}");
 }
 
-/// K of C_H = C_U Σλ + K / (1 − θ), over a day (eq. 4).
+/// Returns K of C_H = C_U Σλ + K / (1 − θ), over a day (eq. 4).
 fn pull_cost(workloads: &[Workload]) -> f64 {
     planned(workloads, Policy::Optimal { theta: 0.5 }, Bounds::FREE).pull_cost * 0.5
 }
 
-/// §6: the intervals of least Σ a · staleness + C_H that the planner gives, and what that comes to.
+/// Returns the planner's intervals of least Σ a · staleness + C_H (§6), and that cost.
 fn combined(workloads: &[Workload], a: &[f64]) -> (Vec<f64>, f64) {
     let source = |(it, own): (&Workload, &f64)| Source {
         pull_cost: COSTS.pull,
@@ -302,16 +303,16 @@ fn combined(workloads: &[Workload], a: &[f64]) -> (Vec<f64>, f64) {
         ..Source::new(it.rate, it.elements, Bounds::FREE)
     };
     let sources: Vec<Source> = workloads.iter().zip(a).map(source).collect();
-    let found = plan(&sources, Policy::CombinedCost { price: a[0] }, Model::Printed);
+    let optimum = plan(&sources, Policy::CombinedCost { price: a[0] }, Model::Printed);
     let sum = |of: fn(&Source) -> f64| sources.iter().map(of).sum::<f64>();
     let mass = sum(|it| it.weight * it.workload.elements as f64);
-    let stale = (1.0 - found.freshness) * mass / sum(|it| it.workload.elements as f64);
+    let stale = (1.0 - optimum.freshness) * mass / sum(|it| it.workload.elements as f64);
     let updates = sum(|it| it.workload.rate);
-    (found.intervals, a[0] * stale + COSTS.update * updates + found.pull_cost)
+    (optimum.intervals, a[0] * stale + COSTS.update * updates + optimum.pull_cost)
 }
 
 /// Ids `fig7.*` and `fig7b.*`; mix 0 is the even one. The paper: at a = 10,000 a small θ makes the
-/// combined cost high, a very high one as well, and between them is the best.
+/// combined cost high, a very high one as well, and the best θ is between them.
 #[test]
 fn figure_7_has_no_best_freshness_at_its_a() {
     const A: f64 = 10_000.0;
@@ -335,7 +336,7 @@ fn figure_7_has_no_best_freshness_at_its_a() {
         println!("mix {of}, a = 10,000: the paper a best θ in its figure, ours {best:.6}");
         assert!(best < 0.5, "{best}");
     }
-    // Only if C_H is taken per repository is there a best where one would look for it.
+    // Only with C_H per repository, the best θ lies in the paper's range.
     for (of, theta) in [(1, 0.981_603), (2, 0.974_595), (3, 0.982_086), (0, 0.977_297)] {
         let found = 1.0 - (pull_cost(&majority(of)) / (A * 1_000.0)).sqrt();
         check("best θ per repository", found, theta, 0.0005);
@@ -343,7 +344,7 @@ fn figure_7_has_no_best_freshness_at_its_a() {
     }
 }
 
-/// Id `identity.cost`: the combined cost leads to no other schedules than θ does.
+/// Id `identity.cost`: the combined cost leads to the same schedules as θ.
 #[test]
 fn the_least_combined_cost_is_oap_of_some_theta() {
     for (of, theta) in [(0, 0.9), (2, 0.95), (4, 0.5)] {
@@ -357,7 +358,7 @@ fn the_least_combined_cost_is_oap_of_some_theta() {
 
 /// Ids `fig8.*` and `fig9.*`: the T4 mix, half of the T4 at 2a. The paper: global freshness falls by
 /// 6 % to 1 %, C_H rises by 1 % to 5 %. The numbers fit a = 10⁵ to 2·10⁶, but freshness rises: no
-/// source is pulled less often than before, and some more.
+/// source is pulled less often than before, and some are pulled more often.
 #[test]
 fn figure_9_s_freshness_rises() {
     let workloads = majority(4);
@@ -393,7 +394,7 @@ fn figure_9_s_freshness_rises() {
         check("F over fig. 8's", gain, expected, 0.0005);
         check_apart(&format!("freshness gained at a = {a}"), theirs, gain, 0.015);
         assert!(gain > 0.0);
-        // The size fits, and so does what it costs.
+        // The size of the change fits, and so does its cost.
         check("size", gain.abs(), f64::abs(theirs), 0.005);
         assert!((1.01..1.055).contains(&(other.1 / plain.1)));
     }

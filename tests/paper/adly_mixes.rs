@@ -9,18 +9,18 @@ const TYPES: [(f64, u64); 4] =
 /// §5: C_U and C_P.
 pub(crate) const COSTS: Costs = Costs { update: 0.1, pull: 50.0 };
 
-/// Repositories, so many of each type.
+/// Returns workloads with these counts of each type.
 pub(crate) fn mix(counts: [usize; 4]) -> Vec<Workload> {
     let of = |(rate, elements), count| std::iter::repeat_n(Workload { rate, elements }, count);
     TYPES.into_iter().zip(counts).flat_map(|(kind, count)| of(kind, count)).collect()
 }
 
-/// So many T1 in a thousand, the rest T4.
+/// Returns a thousand workloads: `per_mille` of T1, the rest T4.
 pub(crate) fn t1_and_t4(per_mille: usize) -> Vec<Workload> {
     mix([per_mille, 0, 0, 1_000 - per_mille])
 }
 
-/// A thousand, 70 % of one type and 10 % of each other; an even mix for 0.
+/// Returns a thousand workloads: 70 % of one type and 10 % of each other; an even mix for 0.
 pub(crate) fn majority(of: usize) -> Vec<Workload> {
     let mut counts = [if of == 0 { 250 } else { 100 }; 4];
     if let Some(count) = of.checked_sub(1).and_then(|at| counts.get_mut(at)) {
@@ -29,11 +29,11 @@ pub(crate) fn majority(of: usize) -> Vec<Workload> {
     mix(counts)
 }
 
-pub(crate) fn check(what: &str, found: f64, expected: f64, tolerance: f64) {
-    assert!((found - expected).abs() <= tolerance, "{what}: {found} against {expected}");
+pub(crate) fn check(name: &str, found: f64, expected: f64, tolerance: f64) {
+    assert!((found - expected).abs() <= tolerance, "{name}: {found} against {expected}");
 }
 
-/// What the planner that brokers run makes of workloads whose pulls cost C_P, by the paper's model.
+/// Returns the plan of the brokers' planner for workloads with a pull cost of C_P, by the paper's model.
 pub(crate) fn planned(workloads: &[Workload], policy: Policy, bounds: Bounds) -> Plan {
     let source = |it: &Workload| Source {
         pull_cost: COSTS.pull,
@@ -42,8 +42,8 @@ pub(crate) fn planned(workloads: &[Workload], policy: Policy, bounds: Bounds) ->
     plan(&workloads.iter().map(source).collect::<Vec<_>>(), policy, Model::Printed)
 }
 
-/// What the planner says of intervals that are given to it: each source is bound to its own.
-fn held(workloads: &[Workload], intervals: &[f64]) -> Plan {
+/// Returns the plan for given intervals: each source is bound to its own.
+fn fixed(workloads: &[Workload], intervals: &[f64]) -> Plan {
     let source = |(it, interval): (&Workload, &f64)| {
         let bounds = Bounds { interval_min: *interval, interval_max: *interval };
         Source { pull_cost: COSTS.pull, ..Source::new(it.rate, it.elements, bounds) }
@@ -52,13 +52,13 @@ fn held(workloads: &[Workload], intervals: &[f64]) -> Plan {
     plan(&sources, Policy::Optimal { theta: 0.0 }, Model::Printed)
 }
 
-/// Freshness of the whole under those intervals (eq. 1).
+/// Returns the freshness of the whole under these intervals (eq. 1).
 pub(crate) fn freshness(workloads: &[Workload], intervals: &[f64]) -> f64 {
-    held(workloads, intervals).freshness
+    fixed(workloads, intervals).freshness
 }
 
-/// What a day costs under those intervals (eq. 2).
+/// Returns the cost of a day under these intervals (eq. 2).
 pub(crate) fn cost(workloads: &[Workload], intervals: &[f64]) -> f64 {
     let updates: f64 = workloads.iter().map(|it| it.rate).sum();
-    updates * COSTS.update + held(workloads, intervals).pull_cost
+    updates * COSTS.update + fixed(workloads, intervals).pull_cost
 }

@@ -1,7 +1,7 @@
-//! The examples of Liu, Maly, Zubair and Nelson's paper: two costs, the update intervals, RSS.
+//! Tests of the examples in Liu, Maly, Zubair and Nelson's paper: two costs, the update intervals, RSS.
 //!
-//! Expected values: the paper's text where it says how often something happens, and otherwise a
-//! count, second by second, in the test.
+//! Expected values: the paper's text where it gives a frequency, and otherwise a count, second by second,
+//! in the test.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -20,22 +20,22 @@ fn check(what: &str, found: f64, expected: f64) {
     assert!((found - expected).abs() <= 1e-9 * expected.abs(), "{what}: {found} for {expected}");
 }
 
-/// Providers that are all updated so many times a day.
+/// Returns providers with the same number of updates a day.
 fn providers(count: usize, latency: i64, updates_a_day: f64) -> Vec<Demand> {
     let one = Demand { latency: latency as f64, frequency: updates_a_day / DAY as f64 };
     vec![one; count]
 }
 
-/// Requests of each model in a day: on one provider's side, and on the harvester's.
+/// Returns the requests of a model in a day: on one provider's side, and on the harvester's.
 fn costs(providers: &[Demand], model: Synchronization) -> (f64, f64) {
-    let found = predict(providers, model, DAY as f64, 1.0);
-    check("nothing is late", found.late_share_max, 0.0);
-    (found.requests[0], found.total)
+    let prediction = predict(providers, model, DAY as f64, 1.0);
+    check("nothing is late", prediction.late_share_max, 0.0);
+    (prediction.requests[0], prediction.total)
 }
 
-/// §3, first example: scholarly publications, for which a latency of a day will do.
+/// §3, first example: scholarly publications, with an acceptable latency of a day.
 #[test]
-fn a_digital_library_asks_each_repository_once_a_day() {
+fn a_digital_library_pulls_each_repository_once_a_day() {
     let busy = providers(100, DAY, 3.0);
     for model in [
         Synchronization::Uniform,
@@ -47,7 +47,7 @@ fn a_digital_library_asks_each_repository_once_a_day() {
         check("provider", provider, 1.0);
         check("harvester", harvester, 100.0);
     }
-    // What changes once a month is asked once a month, if the harvester knows.
+    // A source that changes once a month is pulled once a month, if the harvester knows the rate.
     check(
         "steady",
         costs(&providers(100, DAY, 1.0 / 30.0), Synchronization::Adaptive).1,
@@ -55,9 +55,9 @@ fn a_digital_library_asks_each_repository_once_a_day() {
     );
 }
 
-/// §3, second example: minutes count, and each agency is updated about once an hour.
+/// §3, second example: a latency of a minute, and about one update an hour at each agency.
 #[test]
-fn a_news_aggregator_asks_sixty_times_too_often() {
+fn a_news_aggregator_pulls_sixty_times_too_often() {
     for agencies in [1, 10, 1_000] {
         let news = providers(agencies, MINUTE, 24.0);
         let (provider, harvester) = costs(&news, Synchronization::Uniform);
@@ -69,9 +69,9 @@ fn a_news_aggregator_asks_sixty_times_too_often() {
     }
 }
 
-/// One day of an agency that is updated every hour at a quarter past and 20 seconds, second by
-/// second, harvested whenever `pulls` says so of (second, whether the source is stale). Returns the
-/// requests, those that brought nothing, the longest time that an update waited, and the freshness.
+/// Simulates one day of an agency, second by second. It is updated every hour at 15 min 20 s, and harvested when
+/// `pulls` returns true for (second, whether the copy is stale). Returns the requests, the empty ones, the longest
+/// wait of an update, and the freshness.
 fn one_day(pulls: impl Fn(i64, bool) -> bool) -> (f64, u64, i64, f64) {
     let mut copy = Synchrony::default();
     let mut study = Study::new(Settings::default(), 0);
@@ -96,7 +96,7 @@ fn one_day(pulls: impl Fn(i64, bool) -> bool) -> (f64, u64, i64, f64) {
 }
 
 #[test]
-fn the_news_aggregator_second_by_second() {
+fn predictions_agree_with_a_day_second_by_second() {
     let news = providers(1, MINUTE, 24.0);
     let (requests, empty, longest, freshness) = one_day(|at, _| at % MINUTE == 0);
     check("uniform", requests, costs(&news, Synchronization::Uniform).0);
@@ -109,8 +109,8 @@ fn the_news_aggregator_second_by_second() {
     check("adaptive, freshness", freshness, 1.0 - 1.0 / HOUR as f64);
 }
 
-/// §4: what changed so many times in so many months has an average update interval of months over
-/// times. Harvested daily; a day is the granularity; every archive has a steady pace of its own.
+/// §4: the average update interval is the observed months over the number of updates. Archives are harvested
+/// daily with a granularity of a day; each has its own steady pace.
 #[test]
 fn steady_archives_differ_from_each_other() {
     let paces = [
@@ -124,7 +124,7 @@ fn steady_archives_differ_from_each_other() {
     let days = 1_260_i64;
     for day in 0..=days {
         for (archive, pace, _) in paces {
-            // The harvester comes by at another hour each day.
+            // The harvester pulls at another hour each day.
             let at = day * DAY + (day * 7 % 24) * HOUR;
             let changed = day % pace == 0;
             study.handle(archive, at, if changed { 2 } else { 0 }).unwrap();
@@ -142,7 +142,7 @@ fn steady_archives_differ_from_each_other() {
     assert_eq!(report.sources.last().map(|row| row.class), Some(Class::Never));
     let shares: Vec<u64> = report.classes.iter().map(|row| row.sources).collect();
     assert_eq!(shares, [1, 1, 1, 1, 1, 0, 1]);
-    // Each is steady; together they are not.
+    // Each archive is steady; all together are not.
     assert!(report.overall.intervals.variation() > Some(1.0));
 
     // Table 1: rates hardly differ from one whole month to another.
@@ -157,9 +157,9 @@ fn steady_archives_differ_from_each_other() {
     }
 }
 
-/// §6, as in the RSS module: a file that is updated twice an hour.
+/// §6, with the example of the RSS module: a file that is updated twice an hour.
 #[test]
-fn a_source_that_says_twice_an_hour_is_due_twice_an_hour() {
+fn a_source_that_announces_twice_an_hour_is_due_twice_an_hour() {
     let published =
         Syndication::parse(Some("hourly"), Some("2"), Some("2000-01-01T12:00+00:00")).unwrap();
     assert_eq!((published.period(), published.frequency()), (Period::Hourly, 2));

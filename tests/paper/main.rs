@@ -1,4 +1,4 @@
-//! What the papers print, computed again: one module a paper or figure.
+//! Tests against the papers: their printed results computed again, one module a paper or figure.
 
 mod adly;
 mod adly_errors;

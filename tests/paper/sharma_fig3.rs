@@ -1,4 +1,4 @@
-//! Sharma et al., figure 3: the OAI-PMH based search service, from its metadata repository on.
+//! Test of Sharma et al., figure 3: the OAI-PMH based search service, from its metadata repository on.
 //!
 //! The figure's second phase, module by module:
 //!
@@ -12,10 +12,10 @@
 //!
 //! # Differences from the paper
 //!
-//! * Its first phase, which takes metadata out of PDF files by agents, is the gatherer's; here the metadata
-//!   are given.
-//! * The paper does not say how the generator learns which requests to make: from Identify, ListSets,
-//!   ListMetadataFormats and the tokens, as here.
+//! * The gatherer does the first phase, the extraction of metadata from PDF files by agents; here the
+//!   metadata are given.
+//! * The paper does not say how the generator chooses its requests; here it uses Identify, ListSets,
+//!   ListMetadataFormats and the tokens.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -40,7 +40,7 @@ use url::Url;
 
 const GATHERER: &str = "0123456789abcdef";
 
-/// The papers, by number: what the paper's agents have found in them.
+/// The papers, by number: the metadata that the paper's agents found in them.
 const PAPERS: [(&str, &str, &str); 6] = [
     ("PDF", "Crawling the hidden web", "Raghavan"),
     ("PDF", "A gateway service for web crawlers", "Liu"),
@@ -50,8 +50,8 @@ const PAPERS: [(&str, &str, &str); 6] = [
     ("PDF", "An Apache module for harvesting", "Nelson"),
 ];
 
-/// The day on which each batch of two was committed, and its milliseconds since 1970: at the time of day of
-/// table I, `date -u -d 2009-06-21T06:30:42Z +%s`.
+/// The day of each commit of two papers, and its milliseconds since 1970, at the time of day of table I:
+/// `date -u -d 2009-06-21T06:30:42Z +%s`.
 const BATCHES: [(&str, u64); 3] = [
     ("2009-06-21", 1_245_565_842_000),
     ("2009-06-22", 1_245_652_242_000),
@@ -62,7 +62,7 @@ fn url(number: usize) -> String {
     format!("http://www.example.org/papers/{number}")
 }
 
-/// The metadata repository: three batches, then one paper withdrawn.
+/// Builds the metadata repository: three batches, then one paper withdrawn.
 fn metadata_repository(dir: &Path) -> Collection {
     let collection = Collection::open(dir, Options::default(), Stamp(1)).unwrap().0;
     let commit = |changes, at| {
@@ -95,7 +95,7 @@ struct Generator {
 }
 
 impl Generator {
-    /// Makes a request, stores its page, returns what it says.
+    /// Makes a request, stores its page, and returns the response.
     async fn make(&mut self, request: &Request) -> Body {
         let mut url = self.base.clone();
         url.set_query(Some(&request.to_query()));
@@ -109,24 +109,24 @@ impl Generator {
         read(&bytes, verb).unwrap().response.body
     }
 
-    /// Makes the requests of a list to its end; returns the identifiers on it.
+    /// Requests all pages of a list; returns its identifiers.
     async fn list(&mut self, listed: Listed, selection: Selection) -> BTreeSet<String> {
         fn ids<T>(page: &Page<T>, id: impl Fn(&T) -> &str) -> Vec<String> {
             page.items.iter().map(|it| id(it).to_owned()).collect()
         }
-        let mut found = BTreeSet::new();
+        let mut all = BTreeSet::new();
         let mut scope = Scope::Selection(selection);
         loop {
             let (items, token) = match self.make(&Request::List { listed, scope }).await {
                 Body::Records(page) => (ids(&page, |it| &it.header.identifier), page.token),
                 Body::Headers(page) => (ids(&page, |it| &it.identifier), page.token),
-                Body::Faults(_) => return found,
+                Body::Faults(_) => return all,
                 other => panic!("{other:?}"),
             };
-            found.extend(items);
+            all.extend(items);
             match token.map(|it| it.value).filter(|it| !it.is_empty()) {
                 Some(token) => scope = Scope::Token(token),
-                None => return found,
+                None => return all,
             }
         }
     }
@@ -138,7 +138,7 @@ fn selection(from: Option<&str>, until: Option<&str>, set: Option<&str>) -> Sele
     Selection { from, until, set, ..Selection::all("oai_dc") }
 }
 
-/// The records of the stored pages, in their order.
+/// Reads the records of the stored pages, in their order.
 fn stored(database: &Path) -> Vec<Record> {
     let mut files: Vec<PathBuf> =
         fs::read_dir(database).unwrap().map(|it| it.unwrap().path()).collect();
@@ -147,7 +147,7 @@ fn stored(database: &Path) -> Vec<Record> {
     for file in files {
         let name =
             file.file_stem().unwrap().to_str().unwrap().split_once('-').unwrap().1.to_owned();
-        let verb = Verb::named(&name).unwrap();
+        let verb = Verb::by_name(&name).unwrap();
         match read(&fs::read(&file).unwrap(), verb).unwrap().response.body {
             Body::Records(page) => records.extend(page.items),
             Body::Record(record) => records.push(*record),
@@ -170,8 +170,8 @@ async fn metadata_are_found_through_the_oai_pmh_layer() {
         Daemon { name: "Papers".to_owned(), id: GATHERER.to_owned(), ..Daemon::default() },
         dir.path().join("sets"),
     );
-    let kept = (repository.clone(), shutdown.clone());
-    tasks.spawn(async move { kept.0.keep(kept.1).await });
+    let (keeper, until) = (repository.clone(), shutdown.clone());
+    tasks.spawn(async move { keeper.keep(until).await });
     let listener = server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let base = Url::parse(&format!("http://{}/oai", listener.local_addr().unwrap())).unwrap();
     let (routes, until) = (repository.routes(), shutdown.clone());
@@ -209,11 +209,11 @@ async fn metadata_are_found_through_the_oai_pmh_layer() {
     }
     assert_eq!(generator.verbs.len(), Verb::ALL.len());
 
-    // The pages stored, and nothing else, go into the search engine's index.
+    // The search engine's index is built from the stored pages alone.
     let records = stored(&generator.database);
     let source = SourceIdentity::new(base.as_str());
-    let place = dir.path().join("engine");
-    let engine = Collection::open(&place, Options::default(), Stamp(1)).unwrap().0;
+    let engine = dir.path().join("engine");
+    let engine = Collection::open(&engine, Options::default(), Stamp(1)).unwrap().0;
     let mut changes = BTreeMap::new();
     for record in &records {
         let name = object_name(&record.header, "oai_dc", &source).unwrap();
@@ -232,7 +232,7 @@ async fn metadata_are_found_through_the_oai_pmh_layer() {
     while tasks.join_next().await.is_some() {}
 }
 
-/// Selective harvesting by timestamps, by set, and by both (the paper's two examples).
+/// Checks selective harvesting by timestamps, by set, and by both (the paper's two examples).
 async fn check_selections(generator: &mut Generator) {
     let [first, second, third] = BATCHES.map(|(day, _)| day);
     let cases = [
@@ -253,7 +253,7 @@ async fn check_selections(generator: &mut Generator) {
             let is = |it: &&String| oai::Identifier::read(it).is_some_and(|it| it.url == wanted);
             headers.iter().any(|it| is(&it))
         };
-        // Deletions are on the list of every type: what was deleted has none any more.
+        // Deletions are on the list of every type, as a deleted record has no type.
         let found: Vec<usize> = (0..PAPERS.len())
             .filter(|it| has(it) && (*it != 0 || selection.set.is_none()))
             .collect();

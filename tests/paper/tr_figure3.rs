@@ -1,9 +1,8 @@
-//! TR Figure 3: the example SOIF template.
+//! Tests of TR Figure 3: the example SOIF template.
 //!
-//! The report prints it for the eye: values are aligned with spaces where the stream has one TAB,
-//! and some are cut short, so that their byte counts are larger than what is shown. Here each value
-//! is what is printed, filled up with dots to the printed count, or cut to it (`keywords` is printed
-//! one byte longer than its count).
+//! The report prints it for people: values are aligned with spaces where the stream has one TAB, and some
+//! are cut, so that their byte counts exceed the printed text. Here each value is the printed text, filled
+//! with dots to the printed count, or cut to it (`keywords` is printed one byte longer than its count).
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -27,7 +26,7 @@ const ATTRIBUTES: [(&str, usize, &str); 13] = [
     ("keywords", 68, "about document drakos harvest html index latex manual\nnikos this user"),
     ("url-references", 274, "user-manual.html\nnode98.html\nnode3.html\n"),
 ];
-/// The last one, apart for the braces and line feeds that its text might hold.
+/// The last attribute, separate because its text may hold braces and line feeds.
 const PARTIAL_TEXT: (&str, usize, &str) = ("partial-text", 601, "About this document ...\n}\n");
 
 fn figure() -> Vec<u8> {
@@ -53,7 +52,7 @@ fn the_figure_is_one_object_with_its_attributes_in_order() {
 }
 
 #[test]
-fn its_values_mean_what_the_report_says() {
+fn values_have_the_meaning_that_the_report_gives() {
     let record = parse(&figure()).unwrap().remove(0);
     // Times are decimal seconds: gathered in February 1995, to live 168 days, refreshed every 28.
     assert_eq!(record.number("Update-Time"), Some(793_962_520));
@@ -66,26 +65,26 @@ fn its_values_mean_what_the_report_says() {
 }
 
 #[test]
-fn it_is_written_as_it_was_read() {
+fn the_figure_is_written_as_it_was_read() {
     let mut out = Vec::new();
     write_record(&mut out, &parse(&figure()).unwrap()[0]);
     assert_eq!(out, figure());
 }
 
 #[test]
-fn it_is_read_from_any_pieces() {
+fn the_figure_is_read_from_pieces_of_any_size() {
     let figure = figure();
     let whole = parse(&figure).unwrap();
     for piece in 1..figure.len() {
         let mut reader = Reader::new(Mode::Strict, soif::Limits::default());
-        let mut found = Vec::new();
+        let mut records = Vec::new();
         for bytes in figure.chunks(piece) {
             reader.feed(bytes);
             while let Some(record) = reader.next_record().unwrap() {
-                found.push(record.to_record());
+                records.push(record.to_record());
             }
         }
         reader.finish().unwrap();
-        assert_eq!(found, whole, "in pieces of {piece}");
+        assert_eq!(records, whole, "in pieces of {piece}");
     }
 }

@@ -1,26 +1,26 @@
-//! TR §8: the time of a 64 KB block over TCP, which flood-d takes for a link's bandwidth.
+//! Tests of TR §8: the time of a 64 KB block over TCP, from which flood-d computes a link's bandwidth.
 //!
-//! "Bandwidth" then is mostly round trips: of a connection, and of the window that opens. Measured between two
-//! network namespaces with a line of 50 Mbit/s and 40 ms, the block reads
-//! 2.6 Mbit/s, and a block of 4 MB over a warm connection 45; on a line of 200 Mbit/s the paper's reads 2.8. Here a
-//! model of the connection says the same: a segment at a time over a line that paces and delays, with ten of
-//! them at first (RFC 6928) and two more for each that is acknowledged.
+//! This "bandwidth" is mostly round trips: of the connection, and of the opening window. Measured between two
+//! network namespaces with a line of 50 Mbit/s and 40 ms, the block shows 2.6 Mbit/s, and a block of 4 MB over a
+//! warm connection 45; on a line of 200 Mbit/s the paper's probe shows 2.8. Here a model of the connection gives
+//! the same: it sends segments over a line that paces and delays, ten at first (RFC 6928), and two more for each
+//! acknowledged one.
 //!
 //! # Differences from the paper
 //!
-//! * Our probe ([`replicator::estimate::Probe`]) goes over the connection that is there, doubles its block until one takes
-//!   long enough to tell, and leaves out the round trip: over the same model it reads what the line carries.
+//! * Our probe ([`replicator::estimate::Probe`]) uses the open connection, doubles its block until one takes long
+//!   enough to measure, and subtracts the round trip: over the same model it shows the rate of the line.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use replicator::estimate::{Probe, Step};
 
-/// Of a segment, and of the packet that it is in.
+/// Payload of a segment, and size of its packet.
 const SEGMENT_BYTES: u64 = 1_448;
 const PACKET_BYTES: u64 = 1_500;
 const WINDOW_FIRST: u64 = 10;
-/// What Linux gives a socket at most, unless it is told otherwise.
+/// Largest window of a socket by Linux's default settings.
 const WINDOW_BYTES_MAX: u64 = 4 << 20;
 const BLOCK_PAPER: u64 = 64 << 10;
 const BLOCK_WARM: u64 = 4 << 20;
@@ -38,7 +38,7 @@ impl Connection {
         Self { round_trip: round_trip_ms * 1_000, bits_per_us: mbit, window: WINDOW_FIRST }
     }
 
-    /// Sends a block: how long until the answer to it is there.
+    /// Sends a block; returns the time until its answer arrives.
     fn send(&mut self, bytes: u64) -> u64 {
         let (mut now, mut line_free) = (0, 0);
         let mut acknowledged = VecDeque::new();
@@ -56,7 +56,7 @@ impl Connection {
         acknowledged.back().copied().unwrap_or_default()
     }
 
-    /// As flood-d does: from the call to the answer, on a connection of its own.
+    /// Measures as flood-d does: from the call to the answer, on a new connection.
     fn papers_probe(&mut self) -> f64 {
         let took = self.round_trip + self.send(BLOCK_PAPER);
         mbit(BLOCK_PAPER, took)
@@ -79,14 +79,14 @@ fn our_probe(mut connection: Connection) -> f64 {
     }
 }
 
-/// What was measured, and what the model says: within a quarter, since the relay and both ends take time, too.
+/// Checks the model against a measurement, within a quarter, as the relay and both ends take time too.
 fn check(found: f64, measured: f64) {
     let off = (found - measured).abs() / measured;
     assert!(off <= 0.25, "{found:.2} Mbit/s here, {measured} measured");
 }
 
 #[test]
-fn a_block_of_64_kb_reads_round_trips_and_a_warm_one_the_line() {
+fn a_block_of_64_kb_measures_round_trips_and_a_warm_one_the_line() {
     check(Connection::new(50, 40).papers_probe(), 2.6);
     check(Connection::new(200, 40).papers_probe(), 2.8);
     let mut warm = Connection::new(50, 40);
@@ -96,7 +96,7 @@ fn a_block_of_64_kb_reads_round_trips_and_a_warm_one_the_line() {
 }
 
 #[test]
-fn our_probe_reads_the_line_where_the_papers_does_not() {
+fn our_probe_measures_the_line_where_the_papers_does_not() {
     for (line, round_trip_ms) in [(50, 40), (200, 40), (10, 100), (100, 10)] {
         let papers = Connection::new(line, round_trip_ms).papers_probe();
         assert!(papers < line as f64 / 3.0, "{papers:.2} of {line} Mbit/s");
@@ -104,7 +104,7 @@ fn our_probe_reads_the_line_where_the_papers_does_not() {
         let share = ours / line as f64;
         assert!((0.75..=1.25).contains(&share), "{ours:.2} of {line} Mbit/s at {round_trip_ms} ms");
     }
-    // At home, where the line is slower than the window opens, both do.
+    // On a home line, which is slower than the window opens, both show the line's rate.
     let home = |probe: fn(Connection) -> f64| probe(Connection::new(1, 150));
     assert!((0.75..=1.25).contains(&home(our_probe)));
     assert!((0.5..=1.25).contains(&home(|mut it| it.papers_probe())));

@@ -1,4 +1,4 @@
-//! What holds of every record, whatever it is made of.
+//! The bounds of every record, made from any bytes.
 
 #![allow(dead_code)]
 
@@ -11,14 +11,14 @@ const VALUE_BYTES_MAX: usize = 128 * 1024;
 /// Longest record.
 const RECORD_BYTES_MAX: usize = 1024 * 1024;
 
-/// A panic that is caught inside is the product's business: only the outcome counts.
-pub fn tell_of_panics() {
+/// Sets a hook that only prints a panic: the product catches it, and the test checks the outcome.
+pub fn print_panics() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| std::panic::set_hook(Box::new(|panic| eprintln!("{panic}"))));
 }
 
-/// Asserts that a record of the object at `url`, or of a member of it, is bounded, is text, lies where its
-/// object lies, comes through SOIF as it is, and is no fault of ours.
+/// Asserts that a record of the object at `url`, or of a member, is bounded and UTF-8, has a URL at or below
+/// `url`, survives SOIF unchanged, and has no fault of ours.
 pub fn check(url: &str, summary: &Summary) {
     let record = &summary.record;
     let fault = summary.problems.iter().find(|it| it.kind == ProblemKind::Fault);
@@ -36,7 +36,7 @@ pub fn check(url: &str, summary: &Summary) {
     assert!(size <= RECORD_BYTES_MAX, "the record has {size} bytes");
     let mut written = Vec::new();
     soif::writer::write_record(&mut written, record);
-    let read = soif::parse(&written).expect("what is written can be read");
+    let read = soif::parse(&written).expect("a written record can be read");
     assert_eq!(read.as_slice(), std::slice::from_ref(record));
 }
 

@@ -1,5 +1,5 @@
-//! Any text as metadata, in every format: a record, its problems named, within bounds; and as SOIF it is
-//! read back as it was made.
+//! Fuzzing of crosswalks: any text as metadata in every format gives a record, which is read back unchanged from
+//! SOIF.
 
 #![no_main]
 

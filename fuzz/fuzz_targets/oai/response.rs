@@ -1,5 +1,5 @@
-//! Any bytes as a response: no panic, no more quarantined than is named, no success without the end tag;
-//! and what was read of a list, written by a repository of ours, is read again as it was.
+//! Fuzzing of responses: any bytes cause no panic, no more quarantined records than the limit, and no success
+//! without the end tag. Records that were read from a list, written by our repository, are read back unchanged.
 
 #![no_main]
 
@@ -10,17 +10,17 @@ use oai::response::write::Writer;
 use oai::response::{Body, Page, Record, Xml};
 use oai::{Datestamp, Granularity, Verb};
 
-/// Every element that is handed out stands by itself: in another page it is read as it is.
-fn is_same(listed: Listed, items: Vec<Record>) {
+/// Checks that every returned element is self-contained: in another page it is read unchanged.
+fn check_rewritten(listed: Listed, items: Vec<Record>) {
     let date = Datestamp::at(0, Granularity::Second);
     let mut list = Writer::new(date, "http://a.example/oai", None).list(listed);
     items.iter().for_each(|it| list.push(it));
     let text = list.finish(None);
-    let asked = match listed {
+    let verb = match listed {
         Listed::Records => Verb::ListRecords,
         Listed::Identifiers => Verb::ListIdentifiers,
     };
-    let again = read(text.as_bytes(), asked).expect("we write what can be read");
+    let again = read(text.as_bytes(), verb).expect("our response can be read");
     assert!(!again.repaired, "{again:?}");
     match again.response.body {
         Body::Records(page) => assert_eq!(page.items, items),
@@ -36,17 +36,17 @@ fn check(reading: Reading) {
         Body::Records(Page { mut items, quarantined, .. }) => {
             assert!(quarantined.len() <= QUARANTINED_MAX + 1);
             assert!(quarantined.is_empty() || reading.repaired);
-            // Those without a date cannot be written, and elements without a namespace take ours.
+            // Records without a date cannot be written, and elements without a namespace take ours.
             items.retain(|it| it.header.datestamp.is_some());
             let has_namespace = |it: &Xml| it.0.contains("xmlns");
             let all = |it: &Record| it.metadata.iter().chain(&it.about).all(has_namespace);
             items.retain(all);
-            is_same(Listed::Records, items);
+            check_rewritten(Listed::Records, items);
         }
         Body::Headers(Page { items, .. }) => {
             let records = items.into_iter().filter(|it| it.datestamp.is_some());
             let records = records.map(|header| Record { header, ..Record::default() });
-            is_same(Listed::Identifiers, records.collect());
+            check_rewritten(Listed::Identifiers, records.collect());
         }
         Body::Faults(faults) => assert!(!faults.is_empty()),
         Body::Identify(_) | Body::Formats(_) | Body::Sets(_) | Body::Record(_) => {}
@@ -54,8 +54,8 @@ fn check(reading: Reading) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    for asked in Verb::ALL {
-        match read(bytes, asked) {
+    for verb in Verb::ALL {
+        match read(bytes, verb) {
             Ok(reading) => check(reading),
             Err(error @ (Unreadable::Truncated { .. } | Unreadable::Malformed { .. })) => {
                 if let Some(reading) = error.into_whole() {

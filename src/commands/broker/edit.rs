@@ -1,4 +1,4 @@
-//! Changing `[freshness]` in a settings file, and nothing else of it: comments, order and spacing stay.
+//! The editor of `[freshness]` in a settings file. All else stays: comments, order and spacing.
 //!
 //! Sans-I/O.
 
@@ -6,10 +6,10 @@ use anyhow::Context as _;
 use broker::config::Config;
 use toml_edit::{Decor, DocumentMut, Item, Table, TableLike, Value, value};
 
-/// What says how much, each for other policies: one of them stands in a file.
+/// Keys for the aim of a policy, each for other policies; a file has one of them.
 const AIMS: [&str; 4] = ["theta", "interval", "price", "pulls_per_hour"];
 
-/// What some editors put before a text.
+/// The byte order mark that some editors put before a text.
 const MARK: &str = "\u{feff}";
 
 /// A policy for the settings, by the names that they use.
@@ -17,11 +17,11 @@ const MARK: &str = "\u{feff}";
 pub(super) struct Choice {
     /// `policy`.
     pub(super) policy: String,
-    /// Which of [`AIMS`] the policy has, and its value; `None` for a policy that has none.
+    /// The policy's key of [`AIMS`] and its value; `None` for a policy without an aim.
     pub(super) aim: Option<(&'static str, Aim)>,
 }
 
-/// How much.
+/// The value of an aim.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Aim {
     Number(f64),
@@ -41,8 +41,8 @@ impl From<Aim> for Value {
 ///
 /// # Errors
 ///
-/// The text is no TOML, `[freshness]` is no table, or the settings would not be accepted: nothing should
-/// be written then.
+/// The text is no TOML, `[freshness]` is no table, or the new settings have mistakes. The caller then
+/// writes nothing.
 pub(super) fn with_policy(text: &str, choice: &Choice) -> anyhow::Result<String> {
     let (mark, body) = text.strip_prefix(MARK).map_or(("", text), |body| (MARK, body));
     let mut document: DocumentMut = body.parse()?;
@@ -63,7 +63,7 @@ pub(super) fn with_policy(text: &str, choice: &Choice) -> anyhow::Result<String>
         }
     }
     let edited = document.to_string();
-    // What was read with the line ends of another system is written with them.
+    // A file with the line ends of another system keeps them.
     let edited = if body.contains("\r\n") { edited.replace('\n', "\r\n") } else { edited };
     if let Err(mistakes) = Config::parse(&edited) {
         let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
@@ -72,7 +72,7 @@ pub(super) fn with_policy(text: &str, choice: &Choice) -> anyhow::Result<String>
     Ok(format!("{mark}{edited}"))
 }
 
-/// What stands around a key and its value.
+/// The comments and spaces around a key and its value.
 struct Comments {
     key: Decor,
     value: Decor,
@@ -94,7 +94,7 @@ impl Comments {
     }
 }
 
-/// Sets a key; the comments around one that was there stay.
+/// Sets a key; the comments around its old value stay.
 fn set(table: &mut dyn TableLike, key: &str, mut new: Value) {
     match table.get_mut(key) {
         Some(old) => {
@@ -118,8 +118,8 @@ mod tests {
     }
 
     fn check(before: &str, choice: &Choice, after: &str) {
-        let found = with_policy(&format!("{HEAD}{before}"), choice).unwrap();
-        assert_eq!(found, format!("{HEAD}{after}"));
+        let edited = with_policy(&format!("{HEAD}{before}"), choice).unwrap();
+        assert_eq!(edited, format!("{HEAD}{after}"));
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_new_policy_has_not_goes() {
+    fn keys_of_the_old_policy_are_removed() {
         let fixed = choice("fixed", "interval", Aim::Duration("2 h".to_owned()));
         check(
             "[freshness]\npolicy = \"oap\"\n# by the board\ntheta = 0.9 # or more\n",
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_and_marks_of_other_systems_stay() {
+    fn line_ends_and_byte_order_marks_stay() {
         let oap = choice("oap", "theta", Aim::Number(0.95));
         let text = |theta: &str| {
             let plain = format!("{HEAD}[freshness]\npolicy = \"oap\"\ntheta = {theta}\n");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_not_be_accepted_is_refused() {
+    fn settings_with_mistakes_are_refused() {
         let refused = |text: &str, choice: &Choice| {
             with_policy(&format!("{HEAD}{text}"), choice).unwrap_err().to_string()
         };

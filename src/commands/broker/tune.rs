@@ -1,4 +1,4 @@
-//! `harvest broker tune`: what another policy would make of a running broker's sources, and applying it.
+//! `harvest broker tune`: the forecast of another policy for a running broker, and applying it.
 
 use std::fs;
 use std::io::Write as _;
@@ -18,14 +18,14 @@ use crate::admin::Admin;
 use crate::output;
 use crate::settings::File;
 
-/// Sources whose intervals are shown.
+/// Most sources whose intervals are shown.
 const ROWS_MAX: usize = 20;
 
-/// How fresh the broker is to be; one of the four values, or a policy.
+/// The new policy: one of the four values, or a policy by name.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  harvest broker tune -c broker.toml --theta 0.95           what that would take
-  harvest broker tune -c broker.toml --theta 0.95 --apply   write it down, and have it taken over
+  harvest broker tune -c broker.toml --theta 0.95           show what it would take
+  harvest broker tune -c broker.toml --theta 0.95 --apply   write it down, and apply it
   harvest broker tune -c broker.toml --pulls-per-hour 500
   harvest broker tune -c broker.toml --policy uap --theta 0.95
 
@@ -33,7 +33,7 @@ The admin listener shows the same as a page, at /freshness.")]
 #[group(skip)]
 pub(crate) struct Tune {
     #[command(flatten)]
-    chosen: Chosen,
+    policy: PolicyArgs,
     /// Write it into the settings file, and have the broker read that again.
     #[arg(long)]
     apply: bool,
@@ -42,14 +42,14 @@ pub(crate) struct Tune {
     json: bool,
 }
 
-/// What is chosen; at least one of it.
+/// The options for the policy; at least one is required.
 #[derive(Debug, clap::Args)]
 #[group(id = "choice", required = true, multiple = true)]
-struct Chosen {
+struct PolicyArgs {
     /// Freshness to keep, from 0 up to 0.9999 (policies oap, uap, ioap).
     #[arg(long, value_name = "THETA")]
     theta: Option<f64>,
-    /// What an hour in which everything is stale is worth, in pulls (policy combined_cost).
+    /// Price of one hour with everything stale, in pulls (policy combined_cost).
     #[arg(long, value_name = "PULLS", conflicts_with = "theta")]
     price: Option<f64>,
     /// Pulls of all sources together (policy budget).
@@ -59,12 +59,12 @@ struct Chosen {
     #[arg(long, value_name = "TIME",
           conflicts_with_all = ["theta", "price", "pulls_per_hour"])]
     interval: Option<String>,
-    /// The policy; without one, that of the settings, or the one that has such a value.
+    /// The policy; by default that of the settings, or the one that takes the given value.
     #[arg(long, value_name = "POLICY", value_parser = PolicyName::NAMES)]
     policy: Option<String>,
 }
 
-/// What the broker answers, as far as it is shown here.
+/// The part of the broker's answer that is shown here.
 #[derive(Debug, Deserialize)]
 struct Answer {
     policy: String,
@@ -75,7 +75,7 @@ struct Answer {
     preview: Option<Preview>,
 }
 
-/// What another policy would make of the sources.
+/// The forecast for another policy.
 #[derive(Debug, Deserialize)]
 struct Preview {
     policy: String,
@@ -89,7 +89,7 @@ struct Preview {
     sources: Vec<Change>,
 }
 
-/// One source.
+/// The change of one source's interval.
 #[derive(Debug, Deserialize)]
 struct Change {
     name: String,
@@ -97,20 +97,20 @@ struct Change {
     new_interval_seconds: Option<f64>,
 }
 
-/// Does what the command says.
-pub(super) async fn run(file: &File, asked: &Tune) -> anyhow::Result<ExitCode> {
+/// Shows the forecast; with `--apply`, applies the policy.
+pub(super) async fn run(file: &File, args: &Tune) -> anyhow::Result<ExitCode> {
     let config = load(&file.config)?;
-    let admin = Admin::new("broker", &config.daemon.whereabouts(), &config.daemon.data)?;
-    let answer = admin.get(&asked.chosen.path()).await?;
-    admin.tell(&answer, asked.json, said)?;
-    if !asked.apply {
+    let admin = Admin::new("broker", &config.daemon.admin_address(), &config.daemon.data)?;
+    let answer = admin.get(&args.policy.path()).await?;
+    admin.print(&answer, args.json, render)?;
+    if !args.apply {
         return Ok(ExitCode::SUCCESS);
     }
     let answer: Answer = serde_json::from_slice(&answer)?;
     let preview = answer.preview.context("the broker shows no preview")?;
-    reads(&admin, &file.config).await?;
+    check_reads(&admin, &file.config).await?;
     let text = fs::read_to_string(&file.config)?;
-    let edited = edit::with_policy(&text, &asked.chosen.choice(&preview))
+    let edited = edit::with_policy(&text, &args.policy.choice(&preview))
         .with_context(|| format!("{} stays as it is", file.config.display()))?;
     replace(&file.config, &edited)?;
     let taken_over = admin.post("reload", &[]).await;
@@ -126,8 +126,8 @@ pub(super) async fn run(file: &File, asked: &Tune) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes sure that the broker that answers reads these settings, and will do as it is told.
-async fn reads(admin: &Admin, file: &Path) -> anyhow::Result<()> {
+/// Checks that the answering broker reads these settings, and that commands to it are allowed.
+async fn check_reads(admin: &Admin, file: &Path) -> anyhow::Result<()> {
     admin.may_command()?;
     let status: Status = serde_json::from_slice(&admin.get("status").await?)?;
     let own = fs::canonicalize(file)?;
@@ -142,10 +142,10 @@ async fn reads(admin: &Admin, file: &Path) -> anyhow::Result<()> {
     }
 }
 
-impl Chosen {
-    /// What to ask the broker for.
+impl PolicyArgs {
+    /// Returns the path and query to request from the broker.
     fn path(&self) -> String {
-        // Short, however large.
+        // Debug form: short for large and small numbers.
         let number = |it: Option<f64>| it.map(|it| format!("{it:?}"));
         let fields = [
             ("policy", self.policy.clone()),
@@ -166,7 +166,7 @@ impl Chosen {
         query.finish()
     }
 
-    /// The same for the settings file: the broker has said which policy that is, and its aim.
+    /// Returns the policy for the settings file, by the broker's answer.
     fn choice(&self, preview: &Preview) -> Choice {
         let aim = preview.aim.as_ref().and_then(|aim| {
             let value = aim.value;
@@ -183,8 +183,8 @@ impl Chosen {
     }
 }
 
-/// Now and then, as a person reads it.
-fn said(answer: &Answer) -> String {
+/// Writes the present state and the forecast side by side, for a person.
+fn render(answer: &Answer) -> String {
     let Some(then) = &answer.preview else { return String::from("the broker shows no preview") };
     let share = |share: f64| format!("{:.2} %", share * 100.0);
     let interval = |it: Option<f64>| it.map_or_else(|| "never".to_owned(), seconds);
@@ -217,11 +217,11 @@ fn said(answer: &Answer) -> String {
             share(then.expected_freshness)
         )),
         "partly" => lines.push(
-            "The bounds of some sources keep them from that; the freshness expected is what comes of it."
+            "The bounds of some sources keep them from that; the expected freshness takes this into account."
                 .to_owned(),
         ),
         "all_longest" => lines.push(
-            "Every source is at its longest interval: fewer pulls would do if that were longer."
+            "Every source is at its longest interval: a longer one would save pulls."
                 .to_owned(),
         ),
         _ => {}
@@ -247,15 +247,14 @@ fn said(answer: &Answer) -> String {
     lines.join("\n")
 }
 
-/// Puts another text into a settings file: whole or not at all, for the same owner, under the same
-/// permissions.
+/// Replaces the text of a settings file, whole or not at all; owner and permissions stay.
 fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
-    // A link stays one.
+    // A link stays a link.
     let path = fs::canonicalize(path)?;
     let failed = || format!("{} cannot be changed", path.display());
     let folder = path.parent().with_context(failed)?;
     let before = fs::metadata(&path).with_context(failed)?;
-    // Of a name that nobody can guess, and readable by nobody else: settings hold tokens.
+    // The name cannot be guessed, and nobody else can read the file: settings hold tokens.
     let mut new = tempfile::Builder::new()
         .prefix(".harvest-settings-")
         .tempfile_in(folder)
@@ -299,8 +298,8 @@ mod tests {
         }
     }
 
-    fn tune(interval: Option<&str>) -> Chosen {
-        Chosen {
+    fn policy_args(interval: Option<&str>) -> PolicyArgs {
+        PolicyArgs {
             theta: interval.is_none().then_some(0.95),
             price: None,
             pulls_per_hour: None,
@@ -310,22 +309,22 @@ mod tests {
     }
 
     #[test]
-    fn the_broker_is_asked_for_what_was_said() {
-        assert_eq!(tune(None).path(), "freshness?format=json&theta=0.95");
-        assert_eq!(tune(Some("2 h")).path(), "freshness?format=json&interval=2+h");
+    fn the_options_become_the_query() {
+        assert_eq!(policy_args(None).path(), "freshness?format=json&theta=0.95");
+        assert_eq!(policy_args(Some("2 h")).path(), "freshness?format=json&interval=2+h");
     }
 
     #[test]
-    fn the_settings_say_what_the_broker_showed() {
-        let choice = tune(None).choice(&preview("uap", ("theta", 0.95)));
+    fn the_settings_get_the_policy_that_the_broker_showed() {
+        let choice = policy_args(None).choice(&preview("uap", ("theta", 0.95)));
         let expected = Choice { policy: "uap".to_owned(), aim: Some(("theta", Aim::Number(0.95))) };
         assert_eq!(choice, expected);
-        let choice = tune(Some("2 h")).choice(&preview("fixed", ("interval", 7_200.0)));
+        let choice = policy_args(Some("2 h")).choice(&preview("fixed", ("interval", 7_200.0)));
         assert_eq!(choice.aim, Some(("interval", Aim::Duration("2 h".to_owned()))));
     }
 
     #[test]
-    fn now_and_then_stand_side_by_side() {
+    fn present_and_forecast_stand_side_by_side() {
         let answer = Answer {
             policy: "oap".to_owned(),
             aim: Some(status::Aim { setting: "theta".to_owned(), value: 0.9 }),
@@ -334,7 +333,7 @@ mod tests {
             pulls_per_hour: 6.0,
             preview: Some(preview("oap", ("theta", 0.95))),
         };
-        let text = said(&answer);
+        let text = render(&answer);
         for part in ["theta = 0.9 ", "theta = 0.95", "87.50 %", "12.5", "never", "10 min", "of 31"]
         {
             assert!(text.contains(part), "{part} is not in\n{text}");

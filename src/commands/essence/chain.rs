@@ -1,5 +1,5 @@
-//! `harvest essence summarize` and `harvest essence explain`: what a gatherer would publish of files, and
-//! which rules of the site have made it so.
+//! `harvest essence summarize` and `harvest essence explain`: the records that a gatherer would publish for
+//! files, and the site's rules that apply.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
@@ -17,7 +17,7 @@ use essence::select::LeftOut;
 use formats::object::{Object, Summary};
 use gatherer::Config;
 use gatherer::spec::{self, Map};
-use gatherer::tree::gathered::Gathered;
+use gatherer::tree::selection::FileSelection;
 use net::clock;
 use soif::json;
 use soif::writer::write_record;
@@ -26,30 +26,30 @@ use crate::commands::gatherer::load;
 use crate::commands::worker;
 use crate::output;
 
-/// What to summarize, and as whom.
+/// Files to summarize, and the settings to use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Summarize {
-    /// Files, and folders with all that is in them.
+    /// Files, and folders with all files below them.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// Summarize as the gatherer with these settings does.
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What records are written as.
+    /// Format of the records.
     #[arg(long, value_enum, default_value = "soif")]
-    to: Form,
+    to: RecordFormat,
 }
 
-/// What records are written as.
+/// Format of printed records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum RecordFormat {
     /// SOIF.
     Soif,
     /// One JSON object a line.
     Json,
 }
 
-/// What to explain, and by whose rules.
+/// Files to explain, and the settings with the rules.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Explain {
     /// The files.
@@ -60,40 +60,40 @@ pub(crate) struct Explain {
     config: PathBuf,
 }
 
-/// Prints the records of files; the code is 1 if one of them cannot be read.
+/// Prints the records of files; the exit code is 1 if a file cannot be read.
 pub(super) fn summarize(args: &Summarize) -> anyhow::Result<ExitCode> {
-    let at_work = AtWork::new(args.config.as_deref())?;
+    let working = WorkingChain::new(args.config.as_deref())?;
     let mut code = ExitCode::SUCCESS;
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     for path in &args.paths {
-        if let Err(error) = collect(path, &mut found) {
-            unreadable(path, &error);
+        if let Err(error) = collect(path, &mut files) {
+            note_unreadable(path, &error);
             code = ExitCode::FAILURE;
         }
     }
-    for path in found {
-        let summaries = match at_work.read(&path) {
-            Ok(Met::Taken(summaries)) => summaries,
-            Ok(Met::LeftOut(why)) => {
+    for path in files {
+        let summaries = match working.read(&path) {
+            Ok(FileResult::Summarized(summaries)) => summaries,
+            Ok(FileResult::LeftOut(why)) => {
                 output::note(&format!("harvest: {} is left out: {why}", path.display()));
                 continue;
             }
             Err(error) => {
-                unreadable(&path, &error);
+                note_unreadable(&path, &error);
                 code = ExitCode::FAILURE;
                 continue;
             }
         };
         for mut summary in summaries {
-            told(&summary);
-            if at_work.chain.tune(&mut summary.record).0 == Verdict::Deleted {
+            note_problems(&summary);
+            if working.chain.tune(&mut summary.record).0 == Verdict::Deleted {
                 continue;
             }
-            at_work.chain.annotate(&mut summary.record);
+            working.chain.annotate(&mut summary.record);
             let mut text = Vec::new();
             match args.to {
-                Form::Soif => write_record(&mut text, &summary.record),
-                Form::Json => {
+                RecordFormat::Soif => write_record(&mut text, &summary.record),
+                RecordFormat::Json => {
                     text = serde_json::to_vec(&json::to_json(&summary.record))?;
                     text.push(b'\n');
                 }
@@ -104,30 +104,30 @@ pub(super) fn summarize(args: &Summarize) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// Prints which rules and annotations hold for files, and what they do; the code is 1 if a file cannot be read, or an
-/// instruction fails.
+/// Prints the rules and annotations that hold for files, with their effects; the exit code is 1 if a file cannot be
+/// read, or an instruction fails.
 pub(super) fn explain(args: &Explain) -> anyhow::Result<ExitCode> {
-    let at_work = AtWork::new(Some(&args.config))?;
+    let working = WorkingChain::new(Some(&args.config))?;
     let mut code = ExitCode::SUCCESS;
     for path in &args.files {
-        let summaries = match at_work.read(path) {
-            Ok(Met::Taken(summaries)) => summaries,
-            Ok(Met::LeftOut(why)) => {
+        let summaries = match working.read(path) {
+            Ok(FileResult::Summarized(summaries)) => summaries,
+            Ok(FileResult::LeftOut(why)) => {
                 output::line(&path.display().to_string())?;
                 output::line(&format!("  it is left out: {why}"))?;
                 continue;
             }
             Err(error) => {
-                unreadable(path, &error);
+                note_unreadable(path, &error);
                 code = ExitCode::FAILURE;
                 continue;
             }
         };
         for mut summary in summaries {
-            told(&summary);
+            note_problems(&summary);
             let kind = summary.record.text("Type").unwrap_or_default().into_owned();
             output::line(&format!("{} ({kind})", summary.record.url))?;
-            let (verdict, applied) = at_work.chain.tune(&mut summary.record);
+            let (verdict, applied) = working.chain.tune(&mut summary.record);
             if applied.is_empty() {
                 output::line("  no rule holds for it")?;
             }
@@ -143,8 +143,8 @@ pub(super) fn explain(args: &Explain) -> anyhow::Result<ExitCode> {
                 output::line("  it is left out")?;
                 continue;
             }
-            for (place, statements) in at_work.chain.annotate(&mut summary.record) {
-                output::line(&format!("  {place}: annotation"))?;
+            for (position, statements) in working.chain.annotate(&mut summary.record) {
+                output::line(&format!("  {position}: annotation"))?;
                 for it in statements {
                     output::line(&format!("    {it}"))?;
                 }
@@ -154,25 +154,25 @@ pub(super) fn explain(args: &Explain) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// What came of a file.
-enum Met {
-    /// What is said of it, and of what is in it.
-    Taken(Vec<Summary>),
-    /// It is none that the gatherer takes, for this reason.
+/// Result of reading a file.
+enum FileResult {
+    /// Summaries of the file and of the objects in it.
+    Summarized(Vec<Summary>),
+    /// The gatherer leaves the file out, for this reason.
     LeftOut(&'static str),
 }
 
-/// A chain, and a folder of its own, in which its programs work.
-struct AtWork {
+/// A chain, with a folder of its own for its programs.
+struct WorkingChain {
     chain: Chain,
-    gathered: Gathered,
+    gathered: FileSelection,
     maps: Vec<Map>,
     read_bytes_max: u64,
     /// Removed last.
     _folder: Folder,
 }
 
-/// A folder that was made by this process. Dropped, it is removed.
+/// A folder made by this process. It is removed on drop.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -184,8 +184,8 @@ impl Drop for Folder {
 }
 
 impl Folder {
-    /// Makes a folder for nobody else. Others write to the same place: whatever is there already is not
-    /// ours, and nothing is looked at or removed in it.
+    /// Makes a folder that only its owner can read. Others can write to the parent: an existing entry at `path`
+    /// is foreign, so it is neither read nor removed.
     fn new(path: PathBuf) -> anyhow::Result<Self> {
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.with_context(|| format!("cannot make {}", path.display()))?;
@@ -193,20 +193,20 @@ impl Folder {
     }
 }
 
-impl AtWork {
+impl WorkingChain {
     fn new(config: Option<&Path>) -> anyhow::Result<Self> {
         let name = format!("harvest-{}-{}", std::process::id(), clock::now_ms());
         Self::new_in(std::env::temp_dir().join(name), config)
     }
 
-    /// The same, in this folder, which is to be made.
+    /// Makes `folder`, and returns the chain for `config` that works in it.
     fn new_in(folder: PathBuf, config: Option<&Path>) -> anyhow::Result<Self> {
         let config = match config {
             Some(path) => load(path)?,
             None => Config { worker: Some(worker::program()), ..Config::new(&folder) },
         };
         let folder = Folder::new(folder)?;
-        let gathered = Gathered::new(&config).context("the settings cannot be used")?;
+        let gathered = FileSelection::new(&config).context("the settings cannot be used")?;
         let host = Host {
             starter: config.worker.clone(),
             scratch: folder.0.join("scratch"),
@@ -215,18 +215,18 @@ impl AtWork {
         };
         let chain = Chain::new(&config.essence, &config.full_text, host);
         let chain = chain.context("the settings cannot be used")?;
-        for it in chain.wrong_annotations() {
+        for it in chain.annotation_problems() {
             output::note(&format!("harvest: {}: {}", it.path.display(), it.message));
         }
         let read_bytes_max = config.read_bytes_max;
         Ok(Self { chain, gathered, maps: config.maps, read_bytes_max, _folder: folder })
     }
 
-    /// Returns the summaries of a file. What is left out of these by its type, or in an archive, is noted.
-    fn read(&self, path: &Path) -> io::Result<Met> {
+    /// Returns the summaries of a file. Objects that are left out by type, or in an archive, are printed as notes.
+    fn read(&self, path: &Path) -> io::Result<FileResult> {
         let path = std::path::absolute(path)?;
         if let Some(why) = self.gathered.leaves_out(&path, fs::metadata(&path)?.len()) {
-            return Ok(Met::LeftOut(why));
+            return Ok(FileResult::LeftOut(why));
         }
         let object = object(&path, &self.maps, self.read_bytes_max)?;
         let mut left_out = BTreeMap::<&str, u64>::new();
@@ -235,14 +235,14 @@ impl AtWork {
         for (why, objects) in left_out {
             output::note(&format!("harvest: {}: {objects} left out: {why}", path.display()));
         }
-        Ok(Met::Taken(summaries))
+        Ok(FileResult::Summarized(summaries))
     }
 }
 
-/// Adds a file, or the files of a folder in the order of their names; links are left out.
-fn collect(path: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+/// Adds a file, or the files below a folder in the order of their names; links are left out.
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if !fs::metadata(path)?.is_dir() {
-        found.push(path.to_path_buf());
+        files.push(path.to_path_buf());
         return Ok(());
     }
     let mut folders = vec![path.to_path_buf()];
@@ -255,14 +255,14 @@ fn collect(path: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
             if kind.is_dir() {
                 folders.insert(at, entry.path());
             } else if kind.is_file() {
-                found.push(entry.path());
+                files.push(entry.path());
             }
         }
     }
     Ok(())
 }
 
-/// Reads a file as a gatherer does: of a long one, the front.
+/// Reads the first `bytes_max` bytes of a file, as a gatherer does.
 fn object(path: &Path, maps: &[Map], bytes_max: u64) -> io::Result<Object> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
@@ -282,13 +282,13 @@ fn object(path: &Path, maps: &[Map], bytes_max: u64) -> io::Result<Object> {
     })
 }
 
-fn told(summary: &Summary) {
+fn note_problems(summary: &Summary) {
     for problem in &summary.problems {
         output::note(&format!("harvest: {problem}"));
     }
 }
 
-fn unreadable(path: &Path, error: &io::Error) {
+fn note_unreadable(path: &Path, error: &io::Error) {
     output::note(&format!("harvest: cannot read {}: {error}", path.display()));
 }
 
@@ -297,20 +297,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_to_work_in_is_new_and_goes() {
+    fn the_work_folder_is_new_and_is_removed() {
         let outer = tempfile::tempdir().unwrap();
         let [theirs, ours] = ["theirs", "ours"].map(|it| outer.path().join(it));
         fs::create_dir_all(theirs.join("scratch")).unwrap();
         fs::write(theirs.join("scratch/kept"), "").unwrap();
         std::os::unix::fs::symlink(&theirs, &ours).unwrap();
-        assert!(AtWork::new_in(ours.clone(), None).is_err());
+        assert!(WorkingChain::new_in(ours.clone(), None).is_err());
         assert!(theirs.join("scratch/kept").exists());
         fs::remove_file(&ours).unwrap();
-        drop(AtWork::new_in(ours.clone(), None).unwrap());
+        drop(WorkingChain::new_in(ours.clone(), None).unwrap());
         let settings = outer.path().join("gatherer.toml");
         fs::write(&settings, "name = 'a'\ndata = 'd'\n[[root]]\nurl = 'file:///srv'\n[essence]\nprograms_read = ['/nowhere']\n")
             .unwrap();
-        let refused = AtWork::new_in(ours.clone(), Some(&settings)).map(drop).unwrap_err();
+        let refused = WorkingChain::new_in(ours.clone(), Some(&settings)).map(drop).unwrap_err();
         assert!(format!("{refused:#}").contains("/nowhere"), "{refused:#}");
         assert!(!ours.exists());
     }

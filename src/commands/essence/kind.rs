@@ -1,4 +1,4 @@
-//! `harvest essence type`: what files are, and why.
+//! `harvest essence type`: the types of files, with the rules that decided.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use essence::typing::{By, Recognizer};
+use essence::typing::{DecidedBy, Recognizer};
 use formats::HEAD_BYTES;
 use gatherer::spec::{self, Map};
 use serde::Serialize;
@@ -14,16 +14,16 @@ use serde::Serialize;
 use crate::commands::gatherer::load;
 use crate::{output, settings};
 
-/// What to recognize, and by which rules.
+/// Files to recognize, and the rules to use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The files.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// A file of rules, which come before what is built in; again for more, in their order.
+    /// A file of rules, which precede the built-in ones; may be given several times, in order.
     #[arg(long, value_name = "FILE")]
     rules: Vec<PathBuf>,
-    /// Take the rules that a gatherer's settings name.
+    /// Use the rules that a gatherer's settings name.
     #[arg(short, long, value_name = "FILE", conflicts_with = "rules")]
     config: Option<PathBuf>,
     /// One JSON object a line.
@@ -31,18 +31,18 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// One file's type.
+/// The type of one file.
 #[derive(Debug, Serialize)]
-struct Line<'a> {
+struct TypedFile<'a> {
     file: String,
     r#type: &'a str,
-    /// The rule as FILE:LINE, or the built-in reason in words.
+    /// The rule as FILE:LINE, or the built-in rule's reason.
     rule: String,
     /// Whether the rule is built in.
     built_in: bool,
 }
 
-/// Prints a line for each file; the code is 1 if one of them cannot be read.
+/// Prints a line for each file; the exit code is 1 if one of them cannot be read.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (recognizer, maps) = recognizer(args)?;
     let (mut lines, mut code) = (Vec::new(), ExitCode::SUCCESS);
@@ -59,13 +59,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let widths = lines.iter().map(|it| (it.file.chars().count(), it.r#type.chars().count()));
     let (file_width, type_width) =
         widths.fold((0, 0), |most, it| (most.0.max(it.0), most.1.max(it.1)));
-    for Line { file, r#type, rule, .. } in &lines {
+    for TypedFile { file, r#type, rule, .. } in &lines {
         output::line(&format!("{file:file_width$}  {type:type_width$}  {rule}"))?;
     }
     Ok(code)
 }
 
-/// Returns the rules, and what URLs the files are published under.
+/// Returns the rules, and the maps to published URLs.
 fn recognizer(args: &Args) -> anyhow::Result<(Recognizer, Vec<Map>)> {
     if let Some(path) = &args.config {
         let config = load(path)?;
@@ -81,17 +81,17 @@ fn recognizer(args: &Args) -> anyhow::Result<(Recognizer, Vec<Map>)> {
     Ok((settings::accepted(first, Recognizer::read(&files))?, Vec::new()))
 }
 
-fn line<'r>(recognizer: &'r Recognizer, maps: &[Map], path: &Path) -> io::Result<Line<'r>> {
-    let most = u64::try_from(HEAD_BYTES).unwrap_or(u64::MAX);
+fn line<'r>(recognizer: &'r Recognizer, maps: &[Map], path: &Path) -> io::Result<TypedFile<'r>> {
+    let bytes_max = u64::try_from(HEAD_BYTES).unwrap_or(u64::MAX);
     let mut head = Vec::new();
-    File::open(path)?.take(most).read_to_end(&mut head)?;
+    File::open(path)?.take(bytes_max).read_to_end(&mut head)?;
     let url = spec::public_url(maps, &std::path::absolute(path)?);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let decision = recognizer.explain(&url, &name, &head);
-    Ok(Line {
+    Ok(TypedFile {
         file: output::harmless(&path.display().to_string()),
         r#type: decision.name,
         rule: decision.by.to_string(),
-        built_in: matches!(decision.by, By::BuiltIn(_)),
+        built_in: matches!(decision.by, DecidedBy::BuiltIn(_)),
     })
 }

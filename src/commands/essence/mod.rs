@@ -1,4 +1,4 @@
-//! `harvest essence`: what the gatherer makes of objects, shown in the shell.
+//! `harvest essence`: types, summaries and rules of files, shown in the shell.
 
 mod chain;
 mod kind;
@@ -7,18 +7,18 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-/// Show what the gatherer makes of a file.
+/// Show types, summaries and rules of files as a gatherer makes them.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   harvest essence summarize paper.pdf
   harvest essence type *
   harvest essence type --rules types.toml minutes/2024-05.txt
   harvest essence type -c gatherer.toml --json report.dat | jq .type")]
-pub(crate) enum Command {
-    /// Say what type files have, and which rule decided.
+pub(crate) enum EssenceCommand {
+    /// Show the type of files, and the rule that decided.
     ///
-    /// A rule of a file is named with its line; of what is built in the reason is told. The URL that
-    /// rules see is that of the file on this machine, or with -c the one that it is published under.
+    /// A rule from a file is named with its line; for a built-in rule the reason is shown. Rules see the URL
+    /// of the file on this machine, or with -c its published URL.
     #[command(after_help = "Examples:
   harvest essence type paper.txt ChangeLog.gz
   harvest essence type --rules types.toml minutes/2024-05.txt
@@ -29,17 +29,17 @@ A file of rules:
   by_url = '/minutes/\\d{4}'
   by_content = '(?i)^minutes of'")]
     Type(kind::Args),
-    /// Print what a gatherer would publish of files.
+    /// Print the records that a gatherer would publish for files.
     ///
-    /// Everything happens as in a gatherer: types, selection, opening what is packed, summaries, rules,
-    /// annotations; what belongs to one gatherer (its name, times to live) is left out. Problems, and what is
-    /// left out by the settings, go to standard error. What .gitignore files leave out is printed.
+    /// All steps are those of a gatherer: types, selection, unnesting, summaries, rules, annotations.
+    /// Attributes of one gatherer (its name, times to live) are left out. Problems, and objects that the
+    /// settings leave out, go to standard error. Files that .gitignore files leave out are printed.
     #[command(after_help = "Examples:
   harvest essence summarize paper.pdf
   harvest essence summarize --to json ~/Documents | jq -r .url
   harvest essence summarize -c gatherer.toml docs.tar.gz | harvest soif check")]
     Summarize(chain::Summarize),
-    /// Say which of the site's rules and annotations hold for files, and what they do.
+    /// Show which of the site's rules and annotations hold for files, and their effects.
     #[command(after_help = "Examples:
   harvest essence explain -c gatherer.toml report.html
 
@@ -53,11 +53,10 @@ In the file rules:
     Explain(chain::Explain),
 }
 
-/// Does what the command says.
-pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(command: EssenceCommand) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Type(args) => kind::run(&args),
-        Command::Summarize(args) => chain::summarize(&args),
-        Command::Explain(args) => chain::explain(&args),
+        EssenceCommand::Type(args) => kind::run(&args),
+        EssenceCommand::Summarize(args) => chain::summarize(&args),
+        EssenceCommand::Explain(args) => chain::explain(&args),
     }
 }

@@ -1,4 +1,4 @@
-//! `harvest freshness simulate --trace` and `--world`: the scheduler at play, alone or beside its rivals.
+//! `harvest freshness simulate --trace` and `--world`: plays of the scheduler, alone or beside its rivals.
 
 use std::path::PathBuf;
 
@@ -9,31 +9,31 @@ use freshness::interval::Policy;
 use freshness::schedule::{Pace, Rules, Settings};
 use settings::parse_duration;
 use study::simulate::contest::Contest;
-use study::simulate::{Cell, PULLS_MAX, Played, Run, Table, play};
+use study::simulate::{Cell, PULLS_MAX, PlayResult, Run, Table, play};
 use web::chart::{Axis, Chart, Series};
 
 use super::simulate::{Simulate, cost, number, series_name};
 use super::stage::{Stage, stage};
 
 pub(super) const DAY_SECS: f64 = 86_400.0;
-/// θ where none is given.
+/// θ without `--theta`.
 pub(super) const THETA_DEFAULT: f64 = 0.9;
 
-/// What is played, and by which policy.
+/// The options of a play: its changes, and the policies.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Asked {
-    /// Play a log of real changes, one a line: TIME, SOURCE and ELEMENT, with tabs between; - for standard
+pub(crate) struct PlayArgs {
+    /// Play a log of real changes, one a line: TIME, SOURCE and ELEMENT, separated by tabs; - for standard
     /// input.
     #[arg(long, value_name = "FILE")]
     pub(super) trace: Option<PathBuf>,
     /// Play a simulated world of the paper's types T1 to T4.
     #[arg(long, value_name = "WORLD")]
     pub(super) world: Option<WorldName>,
-    /// Compare what our scheduler, OAP as printed, UAP and a fixed interval cost at equal measured
-    /// freshness: at that of a daily pull, and at each θ. What each is asked for is θ, or days.
+    /// Compare the costs of our scheduler, OAP as printed, UAP and a fixed interval at equal measured
+    /// freshness: at that of a daily pull, and at each θ. The column `asked` has θ, or the interval in days.
     #[arg(long, conflicts_with_all = ["figure", "policy", "model", "estimator"])]
     pub(super) compare: bool,
-    /// Policies to play, by their names in broker.toml, each with every value that it takes: oap, uap and
+    /// Policies to play, by their names in broker.toml, each with every value of its option: oap, uap and
     /// ioap with --theta, fixed with --interval, combined_cost with --a (and --cp), budget with
     /// --pulls-per-hour, best_estimation with none.
     #[arg(
@@ -53,10 +53,10 @@ pub(crate) struct Asked {
     #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "60",
         value_parser = cost, conflicts_with_all = ["figure", "compare"])]
     pulls_per_hour: Vec<f64>,
-    /// How staleness grows between pulls.
+    /// Growth of staleness between pulls.
     #[arg(long, value_name = "MODEL", default_value = "poisson", conflicts_with = "figure")]
     pub(super) model: ModelName,
-    /// How updates become a rate.
+    /// Estimator of the change rate.
     #[arg(long, value_name = "ESTIMATOR", default_value = "datestamps", conflicts_with = "figure")]
     pub(super) estimator: MethodName,
     /// Shortest interval.
@@ -67,12 +67,12 @@ pub(crate) struct Asked {
     #[arg(long, value_name = "TIME", default_value = "365 days", value_parser = seconds,
         conflicts_with = "figure")]
     pub(super) max: f64,
-    /// Days at the beginning that do not count, for the scheduler to learn: a tenth of a log, or 10.
+    /// Days at the beginning that do not count, in which the scheduler learns; default: a tenth of a log, or 10.
     #[arg(long, value_name = "DAYS", value_parser = warm_days, conflicts_with = "figure")]
     pub(super) warm: Option<f64>,
 }
 
-/// How the repositories of a world change.
+/// Pattern of changes in a simulated world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WorldName {
     /// At random.
@@ -81,59 +81,59 @@ pub(crate) enum WorldName {
     Bursty,
     /// Nine changes of ten in ten hours of the day.
     Daily,
-    /// Three times as fast in the end as in the beginning.
+    /// Three times as fast at the end as at the beginning.
     Drifting,
-    /// At equal distances, as the paper has it.
+    /// At equal intervals, as in the paper.
     Even,
 }
 
-/// How staleness grows between pulls.
+/// Growth of staleness between pulls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModelName {
     /// As eq. 1 of the paper is printed.
     Printed,
-    /// Eq. 1 up to where everything is stale.
+    /// Eq. 1 up to the point at which everything is stale.
     Linear,
     /// Changes at random.
     Poisson,
 }
 
-/// How updates become a rate.
+/// Estimator of the change rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub(crate) enum MethodName {
-    /// The paper's: updates over time.
+    /// The paper's estimator: updates over time.
     Ewma,
-    /// From how many elements did not change.
+    /// From the number of unchanged elements.
     BiasReduced,
-    /// From when each element changed last.
+    /// From the last change of each element.
     Datestamps,
 }
 
-/// What came of what was played.
+/// The results of a play.
 pub(super) struct Results {
-    /// What was played, in one line.
+    /// The play, in one line.
     pub(super) title: String,
     /// Tables of one kind, each under its heading; the heading of the only one is empty.
     pub(super) tables: Vec<(String, Table)>,
 }
 
-/// Plays what is asked for.
-pub(super) fn play_all(asked: &Simulate) -> anyhow::Result<Results> {
-    let stage = stage(asked)?;
+/// Plays all policies, or the comparison.
+pub(super) fn play_all(args: &Simulate) -> anyhow::Result<Results> {
+    let stage = stage(args)?;
     if stage.run.secs <= 0.0 {
         bail!("nothing is left to count after --warm; give fewer days");
     }
     let title = stage.title.clone();
-    if !asked.played.compare {
-        return Ok(Results { title, tables: vec![(String::new(), policies(asked, &stage)?)] });
+    if !args.played.compare {
+        return Ok(Results { title, tables: vec![(String::new(), policies(args, &stage)?)] });
     }
     let contest = Contest { repositories: &stage.repositories, run: stage.run };
     let secs = stage.run.secs;
     let daily = contest.against_daily();
     let heading = format!("As fresh as a daily pull keeps everything, {:.4}:", daily.target);
     let mut tables = vec![(heading, daily.table(secs))];
-    for theta in asked.theta.as_deref().unwrap_or(&[THETA_DEFAULT]) {
+    for theta in args.theta.as_deref().unwrap_or(&[THETA_DEFAULT]) {
         let heading = format!("At a measured freshness of {theta}:");
         tables.push((heading, contest.at_freshness(*theta).table(secs)));
     }
@@ -141,14 +141,14 @@ pub(super) fn play_all(asked: &Simulate) -> anyhow::Result<Results> {
 }
 
 impl Results {
-    /// All tables as one.
+    /// Returns all tables as one.
     pub(super) fn table(&self) -> Table {
         let columns = self.tables.first().map(|(_, it)| it.columns.clone()).unwrap_or_default();
         let rows = self.tables.iter().flat_map(|(_, it)| it.rows.iter().cloned()).collect();
         Table { columns, rows }
     }
 
-    /// Pulls a day by measured freshness, a line for each policy.
+    /// Draws the pulls a day by measured freshness, a line for each policy.
     pub(super) fn chart(&self) -> Chart {
         let table = self.table();
         let mut series: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
@@ -170,8 +170,8 @@ impl Results {
     }
 }
 
-/// Plays one policy after the other, with every value that it takes.
-fn policies(asked: &Simulate, stage: &Stage) -> anyhow::Result<Table> {
+/// Plays one policy after the other, with every value of its option.
+fn policies(args: &Simulate, stage: &Stage) -> anyhow::Result<Table> {
     let mut table = Table {
         columns: vec![
             "policy",
@@ -186,9 +186,9 @@ fn policies(asked: &Simulate, stage: &Stage) -> anyhow::Result<Table> {
         ],
         rows: Vec::new(),
     };
-    for name in &asked.played.policy {
-        for value in values(*name, asked)? {
-            let policy = policy(*name, value, asked.cp);
+    for name in &args.played.policy {
+        for value in values(*name, args)? {
+            let policy = policy(*name, value, args.cp);
             let settings = Settings { policy, ..stage.run.settings };
             let pace = match name {
                 PolicyName::BestEstimation => Pace::BestEstimation,
@@ -214,7 +214,7 @@ fn policies(asked: &Simulate, stage: &Stage) -> anyhow::Result<Table> {
     Ok(table)
 }
 
-fn results(played: &Played, stage: &Stage) -> [f64; 7] {
+fn results(played: &PlayResult, stage: &Stage) -> [f64; 7] {
     let totals = played.totals;
     [
         totals.freshness(),
@@ -227,17 +227,17 @@ fn results(played: &Played, stage: &Stage) -> [f64; 7] {
     ]
 }
 
-/// The values that a policy takes.
-fn values(name: PolicyName, asked: &Simulate) -> anyhow::Result<Vec<f64>> {
+/// Returns the values to play a policy with.
+fn values(name: PolicyName, args: &Simulate) -> anyhow::Result<Vec<f64>> {
     Ok(match name {
         PolicyName::Oap | PolicyName::Uap | PolicyName::Ioap => {
-            asked.theta.clone().unwrap_or_else(|| vec![THETA_DEFAULT])
+            args.theta.clone().unwrap_or_else(|| vec![THETA_DEFAULT])
         }
-        PolicyName::Fixed => asked.played.interval.clone(),
+        PolicyName::Fixed => args.played.interval.clone(),
         PolicyName::CombinedCost => {
-            asked.a.clone().context("combined_cost needs --a, what staleness costs a day")?
+            args.a.clone().context("combined_cost needs --a, the cost of staleness a day")?
         }
-        PolicyName::Budget => asked.played.pulls_per_hour.clone(),
+        PolicyName::Budget => args.played.pulls_per_hour.clone(),
         PolicyName::BestEstimation => vec![f64::INFINITY],
     })
 }
@@ -247,7 +247,7 @@ fn policy(name: PolicyName, value: f64, pull_cost: f64) -> Policy {
         PolicyName::Oap => Policy::Optimal { theta: value },
         PolicyName::Uap => Policy::Uniform { theta: value },
         PolicyName::Ioap => Policy::Individual { theta: value },
-        // Of the sources' own pace nothing is left to the policy.
+        // With best_estimation, each source sets its own pace, and the policy is not used.
         PolicyName::Fixed | PolicyName::BestEstimation => Policy::Fixed { interval: value },
         // The scheduler's pulls cost 1.
         PolicyName::CombinedCost => {
@@ -259,20 +259,20 @@ fn policy(name: PolicyName, value: f64, pull_cost: f64) -> Policy {
 
 fn policy_name(text: &str) -> Result<PolicyName, String> {
     let names = || format!("a policy is one of {}", PolicyName::NAMES.join(", "));
-    PolicyName::named(text).ok_or_else(names)
+    PolicyName::by_name(text).ok_or_else(names)
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    let found = parse_duration(text).map(|it| it.as_secs_f64());
-    let found = found.filter(|it| (0.1..=1e9).contains(it));
+    let secs = parse_duration(text).map(|it| it.as_secs_f64());
+    let secs = secs.filter(|it| (0.1..=1e9).contains(it));
     let expected =
         "a time is from 0.1 s to 30 years, with its unit, as in 30 s, 10 min, 6 hours or 1 day";
-    found.ok_or_else(|| expected.to_owned())
+    secs.ok_or_else(|| expected.to_owned())
 }
 
 fn warm_days(text: &str) -> Result<f64, String> {
-    let found = text.parse().ok().filter(|it| (0.0..=1e5).contains(it));
-    found.ok_or_else(|| "days are a number from 0 to 100000".to_owned())
+    let days = text.parse().ok().filter(|it| (0.0..=1e5).contains(it));
+    days.ok_or_else(|| "days are a number from 0 to 100000".to_owned())
 }
 
 #[cfg(test)]
@@ -282,17 +282,17 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Parser)]
-    struct Line {
+    struct TestCli {
         #[command(flatten)]
-        asked: Simulate,
+        args: Simulate,
     }
 
-    fn asked(line: &str) -> Result<Simulate, clap::Error> {
-        Line::try_parse_from(line.split_whitespace()).map(|it| it.asked)
+    fn parsed(line: &str) -> Result<Simulate, clap::Error> {
+        TestCli::try_parse_from(line.split_whitespace()).map(|it| it.args)
     }
 
     fn played(line: &str) -> anyhow::Result<Results> {
-        play_all(&asked(line)?)
+        play_all(&parsed(line)?)
     }
 
     #[test]
@@ -322,16 +322,16 @@ mod tests {
     }
 
     fn check_refused(line: &str, expected: &str) {
-        let said = match asked(line) {
-            Ok(asked) => play_all(&asked).err().map(|it| format!("{it:#}")),
+        let message = match parsed(line) {
+            Ok(args) => play_all(&args).err().map(|it| format!("{it:#}")),
             Err(error) => Some(error.to_string()),
         };
-        let said = said.unwrap_or_default();
-        assert!(said.contains(expected), "{line}: {said}");
+        let message = message.unwrap_or_default();
+        assert!(message.contains(expected), "{line}: {message}");
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn contradictory_options_are_refused() {
         check_refused("x", "required");
         check_refused("x --figure adly3 --world even", "cannot be used with");
         check_refused("x --figure adly3 --compare", "cannot be used with");
@@ -363,8 +363,8 @@ mod tests {
         let found = ["found", "missed"].map(|it| number(&table, &table.rows[0], it));
         assert_eq!(found.map(|it| it.to_string()), ["2", "1"]);
         let refused = |text: &[u8], more: &str, expected: &str| {
-            let said = format!("{:#}", play(text, more).err().unwrap());
-            assert!(said.contains(expected), "{said}");
+            let message = format!("{:#}", play(text, more).err().unwrap());
+            assert!(message.contains(expected), "{message}");
         };
         refused(b"1\ta\nyesterday\ta\n", "", "log.tsv, line 2: \"yesterday\" is no time");
         refused(b"1\ta\n2\t\xff\n", "", "log.tsv, line 2: this is no UTF-8");

@@ -1,4 +1,4 @@
-//! `harvest freshness`: the experiments on when to pull whom, and the study of how sources change.
+//! `harvest freshness`: the experiments with pull policies, and the study of how sources change.
 
 mod contest;
 mod report;
@@ -16,7 +16,7 @@ use clap::Subcommand;
 use report::Report;
 use simulate::Simulate;
 
-/// Where a FILE stands for standard output.
+/// The FILE argument for standard output.
 const STANDARD_OUTPUT: &str = "-";
 
 /// Compute how fresh sources can be kept, and at what cost.
@@ -30,23 +30,21 @@ const STANDARD_OUTPUT: &str = "-";
   harvest freshness simulate --trace releases.tsv --compare
   harvest freshness report -c broker.toml
   harvest freshness report --pulls DATA/pulls --csv report.csv --svg report.svg")]
-pub(crate) enum Command {
+pub(crate) enum FreshnessCommand {
     /// Compute a figure of Adly's paper from its equations, or play the scheduler against a log of real
     /// changes or a simulated world.
-    #[command(
-        after_help = "What is played is told in columns: freshness, as it was in the simulated \
-sources; pulls, and how many
-a day; found, changes that pulls brought; missed, changes that none had brought by the end;
-minute_max, the most pulls that began within a minute. What is learned first (--warm) does not count."
-    )]
+    #[command(after_help = "A play is shown in columns: freshness, as measured in the simulated \
+sources; pulls, in all and
+a day; found, changes that pulls brought; missed, changes that no pull had brought by the end;
+minute_max, the most pulls that began within a minute. The first days (--warm) do not count.")]
     Simulate(Simulate),
-    /// Study how often sources really change and what it costs to follow them, from the log of pulls that
-    /// a broker keeps, or from a log of changes.
+    /// Study how often sources really change and the cost of following them, from a broker's log of pulls or
+    /// from a log of changes.
     #[command(
         after_help = "Without --csv and --svg, tables for a person are printed. Rates and predicted \
 requests are a day,
-intervals from update to update; models: uniform asks every source at the least latency of all,
-latency each at its own, adaptive right after each update, but no more than once in a latency.
+intervals go from update to update. Models: uniform pulls every source at the least latency of all,
+latency pulls each at its own, adaptive pulls right after each update, but at most once in a latency.
 
 Examples:
   harvest freshness report -c broker.toml
@@ -57,16 +55,15 @@ Examples:
     Report(Report),
 }
 
-/// Does what the command says.
-pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(command: FreshnessCommand) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Simulate(asked) => simulate::run(&asked),
-        Command::Report(asked) => report::run(&asked),
+        FreshnessCommand::Simulate(args) => simulate::run(&args),
+        FreshnessCommand::Report(args) => report::run(&args),
     }
 }
 
-/// Makes sure that one option does not write over what the other has written.
-fn different(csv: Option<&Path>, svg: Option<&Path>) -> anyhow::Result<()> {
+/// Checks that `--csv` and `--svg` name different files.
+fn check_different(csv: Option<&Path>, svg: Option<&Path>) -> anyhow::Result<()> {
     match (csv, svg) {
         (Some(csv), Some(svg)) if csv == svg => {
             anyhow::bail!("--csv and --svg name the same file, {}", csv.display())

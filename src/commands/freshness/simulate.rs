@@ -1,4 +1,4 @@
-//! `harvest freshness simulate`: the experiments of Adly's paper, and the scheduler at play.
+//! `harvest freshness simulate`: the experiments of Adly's paper, and plays of the scheduler.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use study::simulate::{
 };
 use web::chart::{Axis, Chart, Series};
 
-use super::contest::{self, Asked};
-use super::{STANDARD_OUTPUT, different, write};
+use super::contest::{self, PlayArgs};
+use super::{STANDARD_OUTPUT, check_different, write};
 use crate::output;
 
-/// Which figure, or what is played; and of what.
+/// The options: a figure or a play, its parameters and its output.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("what").required(true).args(["figure", "trace", "world"]))]
 pub(crate) struct Simulate {
@@ -22,11 +22,11 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "FIGURE")]
     figure: Option<Figure>,
     #[command(flatten)]
-    pub(super) played: Asked,
+    pub(super) played: PlayArgs,
     /// Write CSV to this file, or to standard output.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = STANDARD_OUTPUT)]
     csv: Option<PathBuf>,
-    /// Draw it to this file, or to standard output.
+    /// Write a chart to this file, or to standard output.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = STANDARD_OUTPUT)]
     svg: Option<PathBuf>,
     /// Cost C_P of a pull.
@@ -36,26 +36,26 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "COST", default_value_t = 0.1, value_parser = cost,
         conflicts_with_all = ["trace", "world"])]
     cu: f64,
-    /// How many repositories there are: 1000 of a figure, 100 of a world.
+    /// Number of repositories; default: 1000 for a figure, 100 for a world.
     #[arg(long, value_name = "NUMBER", value_parser = repositories, conflicts_with = "trace")]
     pub(super) repos: Option<usize>,
     /// Values of θ, 0 up to but not including 1, instead of the figure's own, or 0.9.
     #[arg(long, value_name = "THETA", value_delimiter = ',', value_parser = theta)]
     pub(super) theta: Option<Vec<f64>>,
-    /// Mixes of the types T1 to T4 instead of the figure's own: even, T1 to T4 for 70 % of one, or shares
-    /// as in 75:0:0:25.
+    /// Mixes of the types T1 to T4 instead of the figure's own: even, T1 to T4 for 70 % of that type, or
+    /// shares such as 75:0:0:25.
     #[arg(long, value_name = "MIX", value_delimiter = ',', conflicts_with = "trace")]
     pub(super) mix: Option<Vec<Mix>>,
-    /// Values of a, what staleness costs a day, instead of the figure's own (adly7 to adly9), or for the
+    /// Values of a, the cost of staleness a day, instead of the figure's own (adly7 to adly9), or for the
     /// policy combined_cost.
     #[arg(long, value_name = "COST", value_delimiter = ',', value_parser = cost)]
     pub(super) a: Option<Vec<f64>>,
-    /// How it is found out: computed from the paper's equations, or played by the scheduler that brokers
-    /// run, over simulated repositories whose rates it has to learn.
+    /// Source of the results: the paper's equations, or plays of the brokers' scheduler over simulated
+    /// repositories, whose rates it has to learn.
     #[arg(long, value_name = "ENGINE", default_value = "equation",
         conflicts_with_all = ["trace", "world"])]
     engine: EngineName,
-    /// Least gain of the scheduler's rate estimator, above 0 and up to 1 (where it plays).
+    /// Least gain of the scheduler's rate estimator, from 0.001 to 1 (for plays).
     #[arg(long, value_name = "GAIN", default_value_t = 0.25, value_parser = gain)]
     pub(super) g: f64,
     /// Days that are played and count (with --world or --engine event).
@@ -67,86 +67,86 @@ pub(crate) struct Simulate {
     pub(super) seed: u64,
 }
 
-/// What finds out what comes of a policy.
+/// Source of the results for a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EngineName {
     /// The paper's equations.
     Equation,
-    /// The scheduler.
+    /// Plays of the scheduler.
     Event,
 }
 
-/// Repositories of a figure where no number is given, as in the paper.
+/// Number of repositories of a figure by default, as in the paper.
 const REPOSITORIES_DEFAULT: usize = 1_000;
 
-/// Does what the command says.
-pub(super) fn run(asked: &Simulate) -> anyhow::Result<ExitCode> {
-    different(asked.csv.as_deref(), asked.svg.as_deref())?;
-    let Some(figure) = asked.figure else {
-        let results = contest::play_all(asked)?;
+/// Runs the experiment, and writes its results.
+pub(super) fn run(args: &Simulate) -> anyhow::Result<ExitCode> {
+    check_different(args.csv.as_deref(), args.svg.as_deref())?;
+    let Some(figure) = args.figure else {
+        let results = contest::play_all(args)?;
         let mut text = format!("{}\n", output::harmless(&results.title));
         for (heading, table) in &results.tables {
             let heading = if heading.is_empty() { String::new() } else { format!("{heading}\n") };
             let _ = write!(text, "\n{heading}{}", aligned(table));
         }
-        return show(asked, &results.table(), || results.chart(), text.trim_end());
+        return show(args, &results.table(), || results.chart(), text.trim_end());
     };
-    let engine = match asked.engine {
+    let engine = match args.engine {
         EngineName::Equation => Engine::Equation,
         EngineName::Event => {
-            Engine::Event(Experiment { days: asked.days, seed: asked.seed, gain: asked.g })
+            Engine::Event(Experiment { days: args.days, seed: args.seed, gain: args.g })
         }
     };
     let settings = Settings {
         engine,
-        costs: Costs { update: asked.cu, pull: asked.cp },
-        repositories: asked.repos.unwrap_or(REPOSITORIES_DEFAULT),
-        thetas: asked.theta.clone(),
-        mixes: asked.mix.clone(),
-        prices: asked.a.clone(),
+        costs: Costs { update: args.cu, pull: args.cp },
+        repositories: args.repos.unwrap_or(REPOSITORIES_DEFAULT),
+        thetas: args.theta.clone(),
+        mixes: args.mix.clone(),
+        prices: args.a.clone(),
     };
     let table = figure.table(&settings);
     let text = format!("{}\n\n{}", figure.title(), aligned(&table));
-    show(asked, &table, || chart(figure, &table), &text)
+    show(args, &table, || chart(figure, &table), &text)
 }
 
-/// Writes what is asked for: CSV, a chart, or else the text.
+/// Writes CSV and the chart as requested, or else prints the text.
 fn show(
-    asked: &Simulate,
+    args: &Simulate,
     table: &Table,
     chart: impl FnOnce() -> Chart,
     text: &str,
 ) -> anyhow::Result<ExitCode> {
-    if let Some(file) = &asked.csv {
+    if let Some(file) = &args.csv {
         write(file, &table.to_csv())?;
     }
-    if let Some(file) = &asked.svg {
+    if let Some(file) = &args.svg {
         write(file, &chart().standalone())?;
     }
-    if asked.csv.is_none() && asked.svg.is_none() {
+    if args.csv.is_none() && args.svg.is_none() {
         output::line(text)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn cost(text: &str) -> Result<f64, String> {
-    let found = text.parse().ok().filter(|it| (0.0..=1e12).contains(it));
-    found.ok_or_else(|| "a cost is a number from 0 to 1e12".to_owned())
+    let number = text.parse().ok().filter(|it| (0.0..=1e12).contains(it));
+    number.ok_or_else(|| "a cost is a number from 0 to 1e12".to_owned())
 }
 
 fn gain(text: &str) -> Result<f64, String> {
-    let found = text.parse().ok().filter(|it| (0.001..=1.0).contains(it));
-    found.ok_or_else(|| "a gain is a number from 0.001 to 1".to_owned())
+    let number = text.parse().ok().filter(|it| (0.001..=1.0).contains(it));
+    number.ok_or_else(|| "a gain is a number from 0.001 to 1".to_owned())
 }
 
 fn days(text: &str) -> Result<f64, String> {
-    let found = text.parse().ok().filter(|it| (0.1..=1e4).contains(it));
-    found.ok_or_else(|| "days are a number from 0.1 to 10000".to_owned())
+    let number = text.parse().ok().filter(|it| (0.1..=1e4).contains(it));
+    number.ok_or_else(|| "days are a number from 0.1 to 10000".to_owned())
 }
 
 fn theta(text: &str) -> Result<f64, String> {
-    let found = text.parse().ok().filter(|it| (0.0..1.0).contains(it));
-    found.ok_or_else(|| "θ is a number from 0 up to but not including 1".to_owned())
+    let number = text.parse().ok().filter(|it| (0.0..1.0).contains(it));
+    number.ok_or_else(|| "θ is a number from 0 up to but not including 1".to_owned())
 }
 
 fn repositories(text: &str) -> Result<usize, String> {
@@ -155,16 +155,16 @@ fn repositories(text: &str) -> Result<usize, String> {
     if (1..=REPOSITORIES_MAX).contains(&count) { Ok(count) } else { Err(message) }
 }
 
-/// The table for a terminal: columns as wide as what is in them.
+/// Formats the table for a terminal, with columns as wide as their cells.
 fn aligned(table: &Table) -> String {
-    let said = |cell: &Cell| match cell {
-        // As a ratio of two costs of 0.
+    let shown = |cell: &Cell| match cell {
+        // For example, the ratio of two costs of 0.
         Cell::Number(number) if !number.is_finite() => "none".to_owned(),
         Cell::Number(number) => format!("{}", (number * 1e6).round() / 1e6),
         Cell::Name(name) => name.clone(),
     };
     let head = table.columns.iter().map(|it| (*it).to_owned()).collect();
-    let rows = table.rows.iter().map(|row| row.iter().map(said).collect());
+    let rows = table.rows.iter().map(|row| row.iter().map(shown).collect());
     let lines: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
     let width = |column: usize| lines.iter().map(|it| it[column].len()).max().unwrap_or_default();
     let widths: Vec<usize> = (0..table.columns.len()).map(width).collect();
@@ -179,7 +179,7 @@ fn aligned(table: &Table) -> String {
     text
 }
 
-/// The figure as the paper draws it.
+/// Draws the figure as the paper does.
 fn chart(figure: Figure, table: &Table) -> Chart {
     let (x, y, split) = match figure {
         Figure::Adly3 | Figure::Adly5 => {
@@ -217,7 +217,7 @@ fn chart(figure: Figure, table: &Table) -> Chart {
     Chart { title: figure.title().to_owned(), description, x, y, series }
 }
 
-/// Figures 8 and 9: what is paid in all and for harvesting, by the price of staleness.
+/// Draws figures 8 and 9: the combined cost and the cost of harvesting, by the price of staleness.
 fn costs_by_price(figure: Figure, table: &Table) -> Chart {
     let line = |name: &str, column| {
         let point = |row: &Vec<Cell>| (number(table, row, "a"), number(table, row, column));
@@ -237,7 +237,7 @@ fn costs_by_price(figure: Figure, table: &Table) -> Chart {
     }
 }
 
-/// What the series of a row is called.
+/// Returns the name of a row's series.
 pub(super) fn series_name(table: &Table, row: &[Cell], split: &str) -> String {
     let at = table.columns.iter().position(|it| *it == split);
     match at.and_then(|at| row.get(at)) {

@@ -1,4 +1,4 @@
-//! What `harvest freshness simulate` plays: a log of changes, or a simulated world.
+//! The stage of a play for `harvest freshness simulate`: a log of changes, or a simulated world.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -11,66 +11,66 @@ use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
 use study::simulate::trace::{BYTES_MAX, Trace};
 use study::simulate::world::{Burst, Detail, Process, Repository};
-use study::simulate::{KINDS, Mix, PULLS_MAX, REPOSITORIES_MAX, Run, Tells};
+use study::simulate::{KINDS, Listing, Mix, PULLS_MAX, REPOSITORIES_MAX, Run};
 
-use super::contest::{Asked, DAY_SECS, MethodName, ModelName, THETA_DEFAULT, WorldName};
+use super::contest::{DAY_SECS, MethodName, ModelName, PlayArgs, THETA_DEFAULT, WorldName};
 use super::simulate::Simulate;
 use crate::output;
 
-/// Repositories of a world where no number is given.
+/// Number of repositories of a world by default.
 const REPOSITORIES_DEFAULT: usize = 100;
-/// Days of a world that do not count where none are given, and the part of a log that does not.
+/// Days of a world that do not count by default, and the share of a log that does not count.
 const WARM_DAYS: f64 = 10.0;
 const WARM_SHARE: f64 = 0.1;
-/// Most pulls of a play of a comparison: one that asks for more asks for too much.
+/// Most pulls in one play of a comparison.
 const COMPARED_PULLS_MAX: u64 = 20_000_000;
-/// Where a FILE stands for standard input.
+/// The FILE argument for standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// What there is to play.
+/// The setup of a play.
 pub(super) struct Stage {
-    /// In one line.
+    /// Description in one line.
     pub(super) title: String,
-    /// What is pulled, and by which rules.
+    /// Repositories to pull, with their rules.
     pub(super) repositories: Vec<(Repository, Rules)>,
-    /// How it is played.
+    /// Parameters of the play.
     pub(super) run: Run,
 }
 
-/// Sets up what is asked for.
-pub(super) fn stage(asked: &Simulate) -> anyhow::Result<Stage> {
-    let Asked { min, max, warm, compare, .. } = asked.played;
+/// Sets up the play that the options describe.
+pub(super) fn stage(args: &Simulate) -> anyhow::Result<Stage> {
+    let PlayArgs { min, max, warm, compare, .. } = args.played;
     if max < min {
         bail!("--max ({max} s) is below --min ({min} s)");
     }
     let rules = Rules::new(Bounds { interval_min: min, interval_max: max });
     let settings = Settings {
         policy: Policy::Optimal { theta: THETA_DEFAULT },
-        model: match asked.played.model {
+        model: match args.played.model {
             ModelName::Printed => Model::Printed,
             ModelName::Linear => Model::Linear,
             ModelName::Poisson => Model::Poisson,
         },
-        method: match asked.played.estimator {
+        method: match args.played.estimator {
             MethodName::Ewma => Method::Ewma,
             MethodName::BiasReduced => Method::BiasReduced,
             MethodName::Datestamps => Method::Datestamps,
         },
-        gain: asked.g,
+        gain: args.g,
         pulls_per_minute_max: broker::config::Freshness::PULLS_PER_MINUTE_MAX,
     };
     let warm_secs = warm.unwrap_or(WARM_DAYS) * DAY_SECS;
     let run = Run {
         settings,
-        tells: Tells::Elements,
-        seed: asked.seed,
+        listing: Listing::Elements,
+        seed: args.seed,
         detail: Detail::Expected,
         start: 0.0,
         warm_secs,
-        secs: asked.days * DAY_SECS,
+        secs: args.days * DAY_SECS,
         pulls_max: if compare { COMPARED_PULLS_MAX } else { PULLS_MAX },
     };
-    let Some(file) = &asked.played.trace else { return world(asked, rules, run) };
+    let Some(file) = &args.played.trace else { return world(args, rules, run) };
     let trace = read_trace(file)?;
     let name = name(file);
     if REPOSITORIES_MAX < trace.sources() {
@@ -93,14 +93,14 @@ pub(super) fn stage(asked: &Simulate) -> anyhow::Result<Stage> {
     Ok(Stage { title, repositories, run })
 }
 
-fn world(asked: &Simulate, rules: Rules, run: Run) -> anyhow::Result<Stage> {
-    let Some(name) = asked.played.world else { bail!("give --figure, --trace or --world") };
-    let mix = match asked.mix.as_deref() {
+fn world(args: &Simulate, rules: Rules, run: Run) -> anyhow::Result<Stage> {
+    let Some(name) = args.played.world else { bail!("give --figure, --trace or --world") };
+    let mix = match args.mix.as_deref() {
         None => Mix::EVEN,
         Some([mix]) => *mix,
         Some(_) => bail!("a world has one --mix"),
     };
-    let count = asked.repos.unwrap_or(REPOSITORIES_DEFAULT);
+    let count = args.repos.unwrap_or(REPOSITORIES_DEFAULT);
     let process = |rate| match name {
         WorldName::Poisson => Process::Poisson { rate },
         WorldName::Bursty => Process::Bursty { rate, burst: Burst::Geometric(20.0) },
@@ -120,13 +120,13 @@ fn world(asked: &Simulate, rules: Rules, run: Run) -> anyhow::Result<Stage> {
     let title = format!(
         "{count} repositories, mix {mix}, {}: {} days, after {} that do not count",
         name.to_possible_value().map_or_else(String::new, |it| it.get_name().to_owned()),
-        asked.days,
+        args.days,
         run.warm_secs / DAY_SECS
     );
     Ok(Stage { title, repositories, run })
 }
 
-/// What a file is called.
+/// Returns the name of a file for messages.
 fn name(file: &Path) -> String {
     if file == Path::new(STANDARD_INPUT) {
         return "standard input".to_owned();
@@ -138,12 +138,12 @@ fn name(file: &Path) -> String {
 pub(super) fn read_trace(file: &Path) -> anyhow::Result<Trace> {
     let name = name(file);
     let mut bytes = Vec::new();
-    // One byte more than may be, so that what is too large is known to be.
-    let most = BYTES_MAX as u64 + 1;
+    // One byte over the limit, so that a file that is too large is detected.
+    let bytes_max = BYTES_MAX as u64 + 1;
     if file == Path::new(STANDARD_INPUT) {
-        io::stdin().lock().take(most).read_to_end(&mut bytes)
+        io::stdin().lock().take(bytes_max).read_to_end(&mut bytes)
     } else {
-        File::open(file).and_then(|it| it.take(most).read_to_end(&mut bytes))
+        File::open(file).and_then(|it| it.take(bytes_max).read_to_end(&mut bytes))
     }
     .with_context(|| format!("{name} cannot be read"))?;
     let text = String::from_utf8(bytes).map_err(|error| {

@@ -1,4 +1,4 @@
-//! `harvest oai harvest`: a repository's records, from where the last harvest came to.
+//! `harvest oai harvest`: a repository's records, from the checkpoint of the last harvest on.
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Write as _};
@@ -15,92 +15,91 @@ use oai::harvest::{CHECKPOINT_BYTES_MAX, Checkpoint, Failure, Report, Settings, 
 use oai::response::Record;
 use serde_json::json;
 
-use super::output::{Form, Output};
-use super::{Place, Which, plain};
+use super::output::{Output, RecordForm};
+use super::{RepositoryArgs, SelectionArgs, plain};
 use crate::{output, process};
 
 pub(super) const EXAMPLES: &str = "\
-With --checkpoint the same command goes on after a stop of any kind, and once it is through brings what has
-changed since. Output to a file is continued then, and what is deleted is named in it.
-Exits with 1 unless every record came and could be read: also where lists had fewer records than they said, or
-went on with those of other sets, and where records have no name, which are not written. What is missing is
-named on standard error.
+With --checkpoint the same command goes on after a stop of any kind; after a complete harvest it fetches the
+changes since. Output to a file is then continued, and names the deleted records.
+Exits with 1 unless every record came and could be read. Lists with fewer records than announced, lists that
+went on with records of other sets, and records without a name (which are not written) count as failures too.
+Missing records are named on standard error.
 
 Examples:
   harvest oai harvest https://repository.example/oai | harvest soif print | less
   harvest oai harvest https://repository.example/oai -o all.soif --checkpoint all.cursor
   harvest oai harvest https://repository.example/oai --original --prefix marc21 -o folder/";
 
-/// Most problems with records that are named; the others are counted.
+/// Number of problems with records that are named; the others are counted.
 const PROBLEMS_SHOWN: usize = 20;
 
-/// What a checkpoint's file begins with.
+/// First word of a checkpoint's file.
 const MARK: &str = "harvest-oai-1";
 
-/// `harvest oai harvest`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Harvest {
     #[command(flatten)]
-    place: Place,
+    repository: RepositoryArgs,
     #[command(flatten)]
-    which: Which,
+    selection: SelectionArgs,
     /// In this set, or one below it; may be given again.
     #[arg(long = "set", value_name = "SET")]
     sets: Vec<String>,
-    /// Write the records as they came, in XML, in the place of summaries in SOIF.
+    /// Write the records as they came, in XML, instead of summaries in SOIF.
     #[arg(long)]
     original: bool,
-    /// Write to this file, or into this folder (a file for each record), in the place of standard output.
+    /// Write to this file, or into this folder (a file for each record), instead of standard output.
     #[arg(short, long, value_name = "FILE|DIR/")]
     output: Option<PathBuf>,
-    /// Keep in this file how far the harvest has come, and go on from there.
+    /// Keep the harvest's progress in this file, and go on from there.
     #[arg(long, value_name = "FILE", requires = "output")]
     checkpoint: Option<PathBuf>,
-    /// Wait so long between requests.
+    /// Pause between requests.
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     delay: u64,
-    /// Print what was done as JSON.
+    /// Print the summary as JSON.
     #[arg(long, requires = "output")]
     json: bool,
 }
 
-/// Where a harvest goes on.
+/// The content of a checkpoint's file.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Saved {
+struct SavedHarvest {
     checkpoint: Checkpoint,
-    /// Bytes of the output before it; `None` if it has not begun.
+    /// Length of the output at the checkpoint, in bytes; `None` if the harvest has not begun.
     written: Option<u64>,
 }
 
-/// What was done, beyond the report.
+/// Counts beside those of the report.
 #[derive(Debug, Default)]
 struct Tally {
-    /// Later than asked for.
+    /// Records after `--until`.
     left_out: u64,
     problems: u64,
     named: Vec<(String, Problem)>,
-    /// Without a name that they could be written under.
+    /// Records without a name, which cannot be written.
     nameless: u64,
 }
 
-/// Harvests. The code is 1 when the harvest broke off, or records are missing.
-pub(crate) async fn run(asked: &Harvest, bars: &MultiProgress) -> anyhow::Result<ExitCode> {
-    let repository = asked.place.repository()?;
-    if let Some(path) = asked.output.as_deref()
+/// Harvests. The exit code is 1 when the harvest broke off, or records are missing.
+pub(crate) async fn run(args: &Harvest, bars: &MultiProgress) -> anyhow::Result<ExitCode> {
+    let repository = args.repository.open()?;
+    if let Some(path) = args.output.as_deref()
         && path.as_os_str().to_string_lossy().ends_with('/')
     {
         fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))?;
     }
-    let saved = asked.saved()?;
-    let source = SourceIdentity::new(asked.place.base.as_str());
-    let mut out = Output::open(asked.output.as_deref(), asked.form(), source, saved.written)?;
+    let saved = args.saved()?;
+    let source = SourceIdentity::new(args.repository.base.as_str());
+    let mut out = Output::open(args.output.as_deref(), args.form(), source, saved.written)?;
     let mut signals = process::Signals::listen()?;
     let shutdown = Shutdown::new();
     let is_again = saved.checkpoint.reached().is_some();
-    let (settings, bounds) = (asked.settings(), Bounds::default());
+    let (settings, bounds) = (args.settings(), Bounds::default());
     let mut running =
         Running::new(repository, settings, saved.checkpoint, bounds, shutdown.clone());
-    let bar = asked.bar(bars);
+    let bar = args.bar(bars);
     let mut tally = Tally::default();
     let outcome = loop {
         let step = tokio::select! {
@@ -108,21 +107,21 @@ pub(crate) async fn run(asked: &Harvest, bars: &MultiProgress) -> anyhow::Result
             _ = signals.next() => Step::Stopped,
         };
         match step {
-            Step::Part(part) => {
-                let records = asked.wanted(part.records, &mut tally);
+            Step::Batch(part) => {
+                let records = args.wanted(part.records, &mut tally);
                 let prefix = part.checkpoint.prefix().to_owned();
                 if part.release && is_again {
                     output::note(
-                        "the repository tells of no deletions: what was written before and did not \
-                         come again is gone; without the checkpoint all is written anew",
+                        "the repository reports no deletions: records that were written before and did not \
+                         come again are deleted there; remove the checkpoint to write all anew",
                     );
                 }
                 (out, tally) = blocking(move || store(out, &records, &prefix, tally)).await?;
-                asked.save(out.written(), &part.checkpoint)?;
+                args.save(out.written(), &part.checkpoint)?;
                 bar.set_message(progress(running.report()));
             }
             Step::End(end) => {
-                asked.save(out.written(), &end.checkpoint)?;
+                args.save(out.written(), &end.checkpoint)?;
                 break Some(end);
             }
             Step::Stopped => break None,
@@ -131,10 +130,10 @@ pub(crate) async fn run(asked: &Harvest, bars: &MultiProgress) -> anyhow::Result
     bar.finish_and_clear();
     out.finish()?;
     match outcome {
-        Some(end) => asked.tell(&end.report, &tally, end.outcome.as_ref().err()),
+        Some(end) => args.report(&end.report, &tally, end.outcome.as_ref().err()),
         None => {
-            asked.tell(running.report(), &tally, None)?;
-            bail!("stopped{}", asked.advice());
+            args.report(running.report(), &tally, None)?;
+            bail!("stopped{}", args.advice());
         }
     }
 }
@@ -154,7 +153,7 @@ fn store(
     Ok((out, tally))
 }
 
-/// Work that takes longer than an async thread may be held.
+/// Runs work that would hold an async thread for too long.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
 ) -> anyhow::Result<T> {
@@ -162,23 +161,23 @@ async fn blocking<T: Send + 'static>(
 }
 
 impl Harvest {
-    fn form(&self) -> Form {
-        if self.original { Form::Original } else { Form::Soif }
+    fn form(&self) -> RecordForm {
+        if self.original { RecordForm::Original } else { RecordForm::Soif }
     }
 
     fn settings(&self) -> Settings {
         Settings {
-            prefixes: vec![self.which.prefix.clone()],
+            prefixes: vec![self.selection.prefix.clone()],
             sets: self.sets.clone(),
-            from: self.which.from,
+            from: self.selection.from,
             delay_ms: self.delay,
-            ..Settings::new(self.place.base.as_str())
+            ..Settings::new(self.repository.base.as_str())
         }
     }
 
-    /// Records up to the date that is asked for: the harvest itself always goes to the present.
+    /// Returns the records up to `--until`: the harvest itself always goes to the present.
     fn wanted(&self, records: Vec<Record>, tally: &mut Tally) -> Vec<Record> {
-        let Some(until) = self.which.until.map(Datestamp::last_secs) else { return records };
+        let Some(until) = self.selection.until.map(Datestamp::last_secs) else { return records };
         let count = records.len();
         let is_wanted = |it: &Record| it.header.datestamp.is_none_or(|stamp| stamp.secs() <= until);
         let wanted: Vec<Record> = records.into_iter().filter(is_wanted).collect();
@@ -186,28 +185,30 @@ impl Harvest {
         wanted
     }
 
-    /// A number for what is harvested and where to: a checkpoint of another is not to be gone on from. How
-    /// it is harvested may change.
+    /// Returns a hash of the selection and the output: the checkpoint of another harvest is refused. Other
+    /// options may change between runs.
     fn fingerprint(&self) -> u64 {
         let date = |it: Option<Datestamp>| it.map(|it| it.to_string());
         let selected = json!([
-            self.place.base.as_str(),
-            self.which.prefix,
+            self.repository.base.as_str(),
+            self.selection.prefix,
             self.sets,
-            date(self.which.from),
-            date(self.which.until),
+            date(self.selection.from),
+            date(self.selection.until),
             self.original,
             self.output.as_ref().map(|it| it.to_string_lossy()),
         ]);
         xxhash_rust::xxh3::xxh3_64(selected.to_string().as_bytes())
     }
 
-    /// What the checkpoint's file says; the beginning where there is none.
-    fn saved(&self) -> anyhow::Result<Saved> {
-        let Some(path) = &self.checkpoint else { return Ok(Saved::default()) };
+    /// Reads the checkpoint's file; without a file, the harvest starts at the beginning.
+    fn saved(&self) -> anyhow::Result<SavedHarvest> {
+        let Some(path) = &self.checkpoint else { return Ok(SavedHarvest::default()) };
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Saved::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(SavedHarvest::default());
+            }
             Err(error) => {
                 return Err(error).with_context(|| format!("cannot read {}", path.display()));
             }
@@ -223,7 +224,7 @@ impl Harvest {
         Ok(saved)
     }
 
-    /// Keeps how far the harvest has come.
+    /// Writes the checkpoint's file.
     fn save(&self, written: u64, checkpoint: &Checkpoint) -> anyhow::Result<()> {
         let Some(path) = &self.checkpoint else { return Ok(()) };
         let mut bytes = format!("{MARK} {:016x} {written}\n", self.fingerprint()).into_bytes();
@@ -243,7 +244,7 @@ impl Harvest {
         bar
     }
 
-    /// How to go on.
+    /// Returns advice on continuing the harvest.
     fn advice(&self) -> &'static str {
         match &self.checkpoint {
             Some(_) => "; the same command goes on from there",
@@ -251,7 +252,7 @@ impl Harvest {
         }
     }
 
-    fn tell(
+    fn report(
         &self,
         report: &Report,
         tally: &Tally,
@@ -270,29 +271,29 @@ impl Harvest {
             output::note(&plain(&format!("{warning}{times}")));
         }
         if self.json {
-            output::line(&told_json(report, tally, failure).to_string())?;
+            output::line(&summary_json(report, tally, failure).to_string())?;
         }
-        output::note(&told(report, tally));
+        output::note(&summary_text(report, tally));
         if let Some(failure) = failure {
-            bail!("{}: {}{}", self.place.base, plain(&failure.to_string()), self.advice());
+            bail!("{}: {}{}", self.repository.base, plain(&failure.to_string()), self.advice());
         }
         Ok(if is_complete(report, tally) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
 
-/// Whether every record came, and was written.
+/// Returns whether every record came and was written.
 fn is_complete(report: &Report, tally: &Tally) -> bool {
     let is_short = |(warning, count): &(Warning, u64)| match warning {
-        // Of several lists only the first is known.
-        Warning::ListSize { told, found } => found < told || 1 < *count,
+        // With several lists, the warning has the numbers of the first only.
+        Warning::ListSize { announced, found } => found < announced || 1 < *count,
         Warning::SetLost(_) => true,
         _ => false,
     };
     report.quarantined == 0 && tally.nameless == 0 && !report.warnings.iter().any(is_short)
 }
 
-/// The parts of a checkpoint's file.
-fn read_saved(bytes: &[u8]) -> Option<(u64, Saved)> {
+/// Parses a checkpoint's file into its fingerprint and content.
+fn read_saved(bytes: &[u8]) -> Option<(u64, SavedHarvest)> {
     let bytes_max = CHECKPOINT_BYTES_MAX + 100;
     let at = bytes.iter().position(|it| *it == b'\n').filter(|_| bytes.len() <= bytes_max)?;
     let (head, rest) = bytes.split_at(at + 1);
@@ -301,7 +302,7 @@ fn read_saved(bytes: &[u8]) -> Option<(u64, Saved)> {
     let fingerprint = u64::from_str_radix(words.next()?, 16).ok()?;
     let written = words.next()?.parse().ok()?;
     let checkpoint = Checkpoint::from_bytes(rest)?;
-    Some((fingerprint, Saved { checkpoint, written: Some(written) }))
+    Some((fingerprint, SavedHarvest { checkpoint, written: Some(written) }))
 }
 
 /// Replaces a file as a whole.
@@ -325,8 +326,8 @@ fn progress(report: &Report) -> String {
     )
 }
 
-/// What was done, for a person.
-fn told(report: &Report, tally: &Tally) -> String {
+/// Writes the summary for a person.
+fn summary_text(report: &Report, tally: &Tally) -> String {
     let records = output::counted(report.records, "record");
     let requests = output::counted(report.requests, "request");
     let (deleted, bytes) = (HumanCount(report.deleted), HumanBytes(report.bytes));
@@ -337,7 +338,7 @@ fn told(report: &Report, tally: &Tally) -> String {
         }
     };
     add(report.duplicates, "came again and were dropped");
-    add(tally.left_out, "are later than asked for");
+    add(tally.left_out, "are later than --until");
     add(tally.problems, "problems with their metadata");
     add(report.repaired, "responses had to be repaired");
     add(report.quarantined, "could not be read");
@@ -345,7 +346,7 @@ fn told(report: &Report, tally: &Tally) -> String {
     text
 }
 
-fn told_json(report: &Report, tally: &Tally, failure: Option<&Failure>) -> serde_json::Value {
+fn summary_json(report: &Report, tally: &Tally, failure: Option<&Failure>) -> serde_json::Value {
     let quarantined = report.quarantine.iter().map(
         |it| json!({ "identifier": it.identifier, "offset": it.offset, "problem": it.problem }),
     );
@@ -373,12 +374,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_checkpoint_is_of_one_harvest_alone() {
+    fn a_checkpoint_belongs_to_one_harvest() {
         let folder = tempfile::tempdir().unwrap();
-        let asked = |set: &str, delay: &str| {
+        let harvest = |set: &str, delay: &str| {
             use clap::Parser;
             #[derive(Debug, Parser)]
-            struct Line {
+            struct TestCli {
                 #[command(flatten)]
                 harvest: Harvest,
             }
@@ -386,21 +387,21 @@ mod tests {
             let line = ["x", "http://a.example/oai", "--set", set, "-o", "f", "--delay", delay];
             let line = line.iter().map(|it| (*it).to_owned());
             let file = ["--checkpoint".to_owned(), file.display().to_string()];
-            Line::parse_from(line.chain(file)).harvest
+            TestCli::parse_from(line.chain(file)).harvest
         };
-        let first = asked("a", "0");
-        assert_eq!(first.saved().unwrap(), Saved::default());
+        let first = harvest("a", "0");
+        assert_eq!(first.saved().unwrap(), SavedHarvest::default());
         first.save(17, &Checkpoint::default()).unwrap();
-        let saved = Saved { checkpoint: Checkpoint::default(), written: Some(17) };
+        let saved = SavedHarvest { checkpoint: Checkpoint::default(), written: Some(17) };
         assert_eq!(first.saved().unwrap(), saved);
-        assert_eq!(asked("a", "500").saved().unwrap(), saved);
-        assert!(asked("b", "0").saved().unwrap_err().to_string().contains("another"));
+        assert_eq!(harvest("a", "500").saved().unwrap(), saved);
+        assert!(harvest("b", "0").saved().unwrap_err().to_string().contains("another"));
         fs::write(folder.path().join("cursor"), "junk\n").unwrap();
         assert!(first.saved().unwrap_err().to_string().contains("no checkpoint"));
     }
 
     #[test]
-    fn what_was_done_is_said() {
+    fn the_summary_counts_records_and_failures() {
         let report = Report {
             records: 1_234,
             deleted: 3,
@@ -411,7 +412,7 @@ mod tests {
         };
         let tally = Tally { nameless: 1, ..Tally::default() };
         assert_eq!(
-            told(&report, &tally),
+            summary_text(&report, &tally),
             "1,234 records, 3 of them deleted, in 1 request and 2.00 KiB; 2 could not be read; \
              1 without a name were left out"
         );
@@ -427,9 +428,9 @@ mod tests {
         };
         check(None, true);
         check(Some((Warning::DaysOnly, 1)), true);
-        check(Some((Warning::ListSize { told: 3, found: 2 }, 1)), false);
-        check(Some((Warning::ListSize { told: 2, found: 3 }, 1)), true);
-        check(Some((Warning::ListSize { told: 2, found: 3 }, 2)), false);
+        check(Some((Warning::ListSize { announced: 3, found: 2 }, 1)), false);
+        check(Some((Warning::ListSize { announced: 2, found: 3 }, 1)), true);
+        check(Some((Warning::ListSize { announced: 2, found: 3 }, 2)), false);
         check(Some((Warning::SetLost("a".to_owned()), 1)), false);
         assert!(!is_complete(&Report { quarantined: 1, ..Report::default() }, &none));
         assert!(!is_complete(&Report::default(), &Tally { nameless: 1, ..Tally::default() }));

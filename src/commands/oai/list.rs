@@ -1,4 +1,4 @@
-//! `harvest oai list`: the headers of records, as they come.
+//! `harvest oai list`: the headers of records, in the order of the repository.
 
 use std::io::{self, BufWriter, Write as _};
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use oai::response::{Body, Header};
 use oai::{Code, Listed, Request, Scope, Selection};
 use serde_json::json;
 
-use super::{Place, Which, plain};
+use super::{RepositoryArgs, SelectionArgs, plain};
 use crate::output;
 
 pub(super) const EXAMPLES: &str = "Deleted records have a D before their identifier.
@@ -18,23 +18,22 @@ Examples:
   harvest oai list https://repository.example/oai --limit 20
   harvest oai list https://repository.example/oai --from 2026-01-01 --json | jq -r .identifier";
 
-/// Most parts of a list that are asked for.
+/// Most pages of a list that are requested.
 const PAGES_MAX: u64 = 10_000_000;
 
-/// `harvest oai list`
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {
     #[command(flatten)]
-    place: Place,
+    repository: RepositoryArgs,
     #[command(flatten)]
-    which: Which,
+    selection: SelectionArgs,
     /// In this set, or one below it.
     #[arg(long, value_name = "SET")]
     set: Option<String>,
-    /// Stop after so many.
+    /// Stop after this number of records.
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Go on from this resumption token, as a list that broke off names it.
+    /// Go on from this resumption token, which a list that broke off has printed.
     #[arg(long, value_name = "TOKEN", conflicts_with_all = ["from", "until", "set"])]
     resume: Option<String>,
     /// As JSON, one object a line.
@@ -42,20 +41,20 @@ pub(crate) struct List {
     json: bool,
 }
 
-/// Prints headers. The code is 1 when some could not be read.
-pub(crate) async fn run(asked: &List) -> anyhow::Result<ExitCode> {
-    let repository = asked.place.repository()?;
-    let Which { from, until, ref prefix } = asked.which;
-    let selection = Selection { prefix: prefix.clone(), from, until, set: asked.set.clone() };
-    let mut scope = asked.resume.clone().map_or(Scope::Selection(selection), Scope::Token);
+/// Prints headers. The exit code is 1 when some could not be read.
+pub(crate) async fn run(args: &List) -> anyhow::Result<ExitCode> {
+    let repository = args.repository.open()?;
+    let SelectionArgs { from, until, ref prefix } = args.selection;
+    let selection = Selection { prefix: prefix.clone(), from, until, set: args.set.clone() };
+    let mut scope = args.resume.clone().map_or(Scope::Selection(selection), Scope::Token);
     // The token of a page whose number is a power of two: in a loop it comes again.
     let mut before = String::new();
-    let mut left = asked.limit.unwrap_or(u64::MAX);
+    let mut left = args.limit.unwrap_or(u64::MAX);
     let mut is_complete = true;
     for nth in 1..PAGES_MAX {
         let request = Request::List { listed: Listed::Identifiers, scope: scope.clone() };
         let reading = match (repository.ask(&request).await, &scope) {
-            // Nothing fits: that is an answer too.
+            // No record matches: an empty list.
             (Err(Error::Refused { faults, .. }), Scope::Selection(_))
                 if faults.iter().all(|it| it.code == Code::NoRecordsMatch) =>
             {
@@ -67,9 +66,9 @@ pub(crate) async fn run(asked: &List) -> anyhow::Result<ExitCode> {
             }
         };
         let Body::Headers(page) = reading.response.body else {
-            bail!("{} does not answer ListIdentifiers", asked.place.base);
+            bail!("{} does not answer ListIdentifiers", args.repository.base);
         };
-        left = print(&page.items, left, asked.json)?;
+        left = print(&page.items, left, args.json)?;
         for bad in &page.quarantined {
             is_complete = false;
             let name = bad.identifier.as_deref().unwrap_or("?");
@@ -81,8 +80,8 @@ pub(crate) async fn run(asked: &List) -> anyhow::Result<ExitCode> {
         }
         if token == before {
             bail!(
-                "{} handed out the token {token:?} before: its list has no end",
-                asked.place.base
+                "{} has returned the token {token:?} before: its list has no end",
+                args.repository.base
             );
         }
         if nth.is_power_of_two() {
@@ -93,7 +92,7 @@ pub(crate) async fn run(asked: &List) -> anyhow::Result<ExitCode> {
     Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Prints as many as are wanted, and returns how many still are.
+/// Prints up to `left` headers, and returns how many may still be printed.
 fn print(headers: &[Header], left: u64, json: bool) -> io::Result<u64> {
     let mut out = BufWriter::new(io::stdout().lock());
     let wanted = usize::try_from(left).unwrap_or(usize::MAX);

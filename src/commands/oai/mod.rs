@@ -1,4 +1,4 @@
-//! `harvest oai`: asks, harvests and checks repositories of OAI-PMH.
+//! `harvest oai`: requests to, harvests of and checks of OAI-PMH repositories.
 
 mod harvest;
 mod list;
@@ -18,17 +18,17 @@ use url::Url;
 
 use crate::admin;
 
-/// Ask, harvest and check repositories of OAI-PMH.
+/// Query, harvest and check OAI-PMH repositories.
 ///
-/// BASEURL is a repository's address, as `http://127.0.0.1:8501/oai` is that of a broker of ours.
+/// BASEURL is a repository's address; that of a Harvest broker is `http://127.0.0.1:8501/oai`.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   harvest oai identify https://repository.example/oai
   harvest oai list https://repository.example/oai --from 2026-01-01 --set physics
   harvest oai harvest https://repository.example/oai -o records.soif --checkpoint records.cursor
   harvest oai validate http://127.0.0.1:8501/oai")]
-pub(crate) enum Command {
-    /// Show who a repository is, what becomes of its deleted records, and how fine its dates are.
+pub(crate) enum OaiCommand {
+    /// Show the identity of a repository, its treatment of deleted records, and its date granularity.
     Identify(show::Identify),
     /// Show the metadata formats of a repository, or of one of its items.
     Formats(show::Formats),
@@ -37,34 +37,34 @@ pub(crate) enum Command {
     /// Print the headers of records: datestamp, identifier and sets, one a line.
     #[command(after_help = list::EXAMPLES)]
     List(list::List),
-    /// Harvest records into a stream of SOIF, or as they are; again and again from where it came to.
+    /// Harvest records into a stream of SOIF, or as they are; a later run goes on from the last one.
     #[command(after_help = harvest::EXAMPLES)]
     Harvest(harvest::Harvest),
-    /// Check that a repository answers as OAI-PMH has it; exit with 1 if it does not.
+    /// Check that a repository follows OAI-PMH; exit with 1 if it does not.
     #[command(after_help = validate::EXAMPLES)]
     Validate(validate::Validate),
 }
 
-/// Which repository.
+/// Arguments for the repository.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Place {
+pub(crate) struct RepositoryArgs {
     /// The repository's address, without a query.
     #[arg(value_name = "BASEURL")]
     base: Url,
-    /// Bearer token that the repository asks for.
+    /// Bearer token that the repository requires.
     #[arg(long, value_name = "TOKEN", env = "HARVEST_OAI_TOKEN", hide_env_values = true)]
     token: Option<String>,
 }
 
-impl Place {
-    /// The repository; it may be anywhere, this machine included.
-    fn repository(&self) -> anyhow::Result<Repository> {
+impl RepositoryArgs {
+    /// Returns the repository; it may be on any host, this machine included.
+    fn open(&self) -> anyhow::Result<Repository> {
         if self.base.query_pairs().any(|(name, _)| name == "verb") {
-            bail!("{} is a request: name the address alone, without ?verb=…", self.base);
+            bail!("{} is a request: give the address only, without ?verb=…", self.base);
         }
         if !matches!(self.base.scheme(), "http" | "https") {
             bail!(
-                "{} is no address of a repository: it begins with http:// or https://",
+                "{} is no address of a repository: an address begins with http:// or https://",
                 self.base
             );
         }
@@ -74,9 +74,9 @@ impl Place {
     }
 }
 
-/// Which records.
+/// Arguments that select records.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Which {
+pub(crate) struct SelectionArgs {
     /// Changed on this day (2026-01-31) or in this second (2026-01-31T12:00:00Z), or later.
     #[arg(long, value_name = "DATE", value_parser = datestamp)]
     from: Option<Datestamp>,
@@ -93,19 +93,18 @@ fn datestamp(text: &str) -> Result<Datestamp, String> {
     Datestamp::parse(text).ok_or_else(advice)
 }
 
-/// Does what the command says.
-pub(crate) async fn run(command: Command, bars: MultiProgress) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(command: OaiCommand, bars: MultiProgress) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Identify(asked) => show::identify(&asked).await,
-        Command::Formats(asked) => show::formats(&asked).await,
-        Command::Sets(asked) => show::sets(&asked).await,
-        Command::List(asked) => list::run(&asked).await,
-        Command::Harvest(asked) => harvest::run(&asked, &bars).await,
-        Command::Validate(asked) => validate::run(&asked).await,
+        OaiCommand::Identify(args) => show::identify(&args).await,
+        OaiCommand::Formats(args) => show::formats(&args).await,
+        OaiCommand::Sets(args) => show::sets(&args).await,
+        OaiCommand::List(args) => list::run(&args).await,
+        OaiCommand::Harvest(args) => harvest::run(&args, &bars).await,
+        OaiCommand::Validate(args) => validate::run(&args).await,
     }
 }
 
-/// Text of a repository, for a person: in one line, and nothing in it that commands the terminal.
+/// Returns a repository's text for a person: in one line, and without control characters.
 fn plain(text: &str) -> String {
     crate::output::harmless(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }

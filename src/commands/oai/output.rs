@@ -1,4 +1,4 @@
-//! Where harvested records go: a stream, a file that is continued, or a folder with a file for each.
+//! The output of harvested records: a stream, a file that can be continued, or a folder with a file for each.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
@@ -11,19 +11,19 @@ use oai::response::write::{NAMESPACE, Writer};
 use oai::{Datestamp, Granularity, Listed};
 use soif::Section;
 
-/// Longest name of a record's file that is the identifier itself, in bytes.
+/// Longest encoded identifier in the name of a record's file, in bytes; longer ones end in a hash.
 const NAME_BYTES_MAX: usize = 180;
 
-/// What records are written as.
+/// Format of the written records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum RecordForm {
     /// Summaries.
     Soif,
     /// Records of OAI-PMH, as they came.
     Original,
 }
 
-impl Form {
+impl RecordForm {
     fn head(self) -> String {
         match self {
             Self::Soif => String::new(),
@@ -41,7 +41,7 @@ impl Form {
         }
     }
 
-    /// What the files of a folder end in.
+    /// Returns the extension of the files in a folder.
     fn extension(self) -> &'static str {
         match self {
             Self::Soif => "soif",
@@ -50,44 +50,44 @@ impl Form {
     }
 }
 
-enum To {
+enum Destination {
     Stream(io::Stdout),
-    /// A file, and how long it is without the end.
+    /// A file, and its length in bytes without the tail.
     File(File, u64),
     Folder(PathBuf),
 }
 
-/// Takes records.
+/// A writer of records.
 pub(super) struct Output {
-    to: To,
-    form: Form,
+    to: Destination,
+    form: RecordForm,
     source: SourceIdentity,
 }
 
 impl Output {
-    /// Writes to standard output, to a file, or into a folder. A file is continued behind its first
-    /// `written` bytes, or begun.
+    /// Opens the output: standard output, a file, or a folder. A file is continued after its first `written`
+    /// bytes, or begun if that is `None`.
     ///
     /// # Errors
     ///
-    /// There is no such place; or the file to be continued is gone or has become shorter.
+    /// The file cannot be written, or the file to be continued is missing or has become shorter.
     pub(super) fn open(
-        place: Option<&Path>,
-        form: Form,
+        path: Option<&Path>,
+        form: RecordForm,
         source: SourceIdentity,
         written: Option<u64>,
     ) -> anyhow::Result<Self> {
         let head = form.head();
-        let to = match place {
+        let to = match path {
             None => {
                 let mut out = io::stdout();
                 out.write_all(head.as_bytes())?;
-                To::Stream(out)
+                Destination::Stream(out)
             }
-            Some(path) if path.is_dir() => To::Folder(path.to_owned()),
+            Some(path) if path.is_dir() => Destination::Folder(path.to_owned()),
             Some(path) => {
                 let (file, length) = Self::file(path, &head, written)?;
-                To::File(file, length)
+                Destination::File(file, length)
             }
         };
         Ok(Self { to, form, source })
@@ -107,22 +107,22 @@ impl Output {
                 path.display()
             );
         }
-        // What was written behind the last checkpoint comes again.
+        // The records after the last checkpoint come again.
         file.set_len(written).with_context(cannot)?;
         file.seek(SeekFrom::End(0)).with_context(cannot)?;
         Ok((file, written))
     }
 
-    /// How long the file is that a checkpoint is to go with, in bytes; 0 where there is none.
+    /// Returns the length of the file for a checkpoint, in bytes; 0 for other outputs.
     pub(super) fn written(&self) -> u64 {
         match &self.to {
-            To::File(_, length) => *length,
-            To::Stream(_) | To::Folder(_) => 0,
+            Destination::File(_, length) => *length,
+            Destination::Stream(_) | Destination::Folder(_) => 0,
         }
     }
 
-    /// Writes records, and returns what is wrong with them, by identifier. They are on disk then, but for
-    /// those that have no name.
+    /// Writes records, and returns their problems with their identifiers. All records with a name are on disk
+    /// afterwards.
     pub(super) fn store(
         &mut self,
         records: &[Record],
@@ -135,7 +135,7 @@ impl Output {
             let message = "its identifier is empty or too long; it is left out".to_owned();
             (it.header.identifier.clone(), Problem { kind: ProblemKind::Nameless, message })
         }));
-        if let To::Folder(folder) = &self.to {
+        if let Destination::Folder(folder) = &self.to {
             for record in records {
                 let path = folder.join(file_name(&record.header.identifier, self.form));
                 self.put(&path, record, prefix, &mut problems)
@@ -146,41 +146,41 @@ impl Output {
         }
         let mut text = Vec::new();
         match self.form {
-            Form::Original => {
+            RecordForm::Original => {
                 for record in records {
                     text.extend_from_slice(original(record).as_bytes());
                     text.push(b'\n');
                 }
             }
-            Form::Soif => self.stream(&mut text, &records, prefix, &mut problems),
+            RecordForm::Soif => self.stream(&mut text, &records, prefix, &mut problems),
         }
         match &mut self.to {
-            To::Stream(out) => {
+            Destination::Stream(out) => {
                 out.write_all(&text)?;
                 out.flush()?;
             }
-            To::File(file, length) => {
+            Destination::File(file, length) => {
                 file.write_all(&text).context("cannot write the records")?;
                 file.sync_data().context("cannot write the records")?;
                 *length += u64::try_from(text.len()).unwrap_or(u64::MAX);
             }
-            To::Folder(_) => {}
+            Destination::Folder(_) => {}
         }
         Ok(problems)
     }
 
-    /// Ends what was written; it can be continued all the same.
+    /// Writes the tail; the output can still be continued later.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
         let tail = self.form.tail().as_bytes();
         match &mut self.to {
-            To::Stream(out) => out.write_all(tail).and_then(|()| out.flush())?,
-            To::File(file, _) => file.write_all(tail).and_then(|()| file.sync_all())?,
-            To::Folder(_) => {}
+            Destination::Stream(out) => out.write_all(tail).and_then(|()| out.flush())?,
+            Destination::File(file, _) => file.write_all(tail).and_then(|()| file.sync_all())?,
+            Destination::Folder(_) => {}
         }
         Ok(())
     }
 
-    /// A stream of changes in the order in which they came.
+    /// Writes changes as a stream, in the order of the records.
     fn stream(
         &self,
         out: &mut Vec<u8>,
@@ -211,8 +211,8 @@ impl Output {
         prefix: &str,
         problems: &mut Vec<(String, Problem)>,
     ) -> soif::Record {
-        let (summary, found) = to_soif(record, prefix, &self.source, false);
-        problems.extend(found.into_iter().map(|it| (record.header.identifier.clone(), it)));
+        let (summary, of_record) = to_soif(record, prefix, &self.source, false);
+        problems.extend(of_record.into_iter().map(|it| (record.header.identifier.clone(), it)));
         summary
     }
 
@@ -232,13 +232,13 @@ impl Output {
         }
         let mut file = BufWriter::new(File::create(path)?);
         match self.form {
-            Form::Original => {
+            RecordForm::Original => {
                 let head = format!("<record xmlns=\"{NAMESPACE}\">");
                 let text = original(record);
                 file.write_all(text.replacen("<record>", &head, 1).as_bytes())?;
                 file.write_all(b"\n")?;
             }
-            Form::Soif => {
+            RecordForm::Soif => {
                 let mut text = Vec::new();
                 soif::write_record(&mut text, &self.summary(record, prefix, problems));
                 file.write_all(&text)?;
@@ -248,10 +248,10 @@ impl Output {
     }
 }
 
-/// A record as a repository writes it, without what is around it.
+/// Returns the `record` element as a repository writes it, without the elements around it.
 fn original(record: &Record) -> String {
     let mut record = record.clone();
-    // The schema has no record without one.
+    // The schema requires a datestamp.
     let epoch = || Datestamp::at(0, Granularity::Day);
     record.header.datestamp.get_or_insert_with(epoch);
     let mut list =
@@ -263,9 +263,9 @@ fn original(record: &Record) -> String {
     text.get(start..end).unwrap_or_default().to_owned()
 }
 
-/// The name of a record's file: its identifier with everything percent-encoded that a file system may not
-/// have.
-fn file_name(identifier: &str, form: Form) -> String {
+/// Returns the name of a record's file: its identifier, with all bytes percent-encoded that a file system
+/// may refuse.
+fn file_name(identifier: &str, form: RecordForm) -> String {
     let mut name = String::new();
     for byte in identifier.bytes() {
         match byte {
@@ -303,7 +303,7 @@ mod tests {
         }
     }
 
-    fn written(form: Form, pieces: &[&[Record]]) -> (tempfile::TempDir, String) {
+    fn written(form: RecordForm, pieces: &[&[Record]]) -> (tempfile::TempDir, String) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         let source = SourceIdentity::new("http://a.example/oai");
@@ -312,7 +312,7 @@ mod tests {
             let mut out = Output::open(Some(&path), form, source.clone(), length).unwrap();
             assert_eq!(out.store(piece, "oai_dc").unwrap().len(), 0);
             length = Some(out.written());
-            // What comes behind the checkpoint is written again.
+            // Records after the checkpoint are written again.
             out.store(piece, "oai_dc").unwrap();
             if piece.len() == 1 {
                 continue;
@@ -332,16 +332,16 @@ mod tests {
             &[record("oai:a:3", false)],
             &[record("oai:a:4", true), record("oai:a:5", false)],
         ];
-        let (_folder, text) = written(Form::Soif, &pieces);
+        let (_folder, text) = written(RecordForm::Soif, &pieces);
         let mut reader = soif::Reader::new(soif::Mode::Strict, soif::Limits::default());
         reader.feed(text.as_bytes());
-        let mut found = Vec::new();
+        let mut records = Vec::new();
         let mut section = None;
         while let Some(event) = reader.next_event().unwrap() {
             match event {
                 soif::Event::Open(it) => section = Some(it),
                 soif::Event::Close(_) => section = None,
-                soif::Event::Record(it) => found.push((it.url().to_owned(), section)),
+                soif::Event::Record(it) => records.push((it.url().to_owned(), section)),
             }
         }
         reader.finish().unwrap();
@@ -350,9 +350,9 @@ mod tests {
             let section = if deleted { Section::Delete } else { Section::Update };
             (format!("oai:a:{nth}"), Some(section))
         });
-        assert_eq!(found, expected);
+        assert_eq!(records, expected);
 
-        let (_folder, text) = written(Form::Original, &pieces);
+        let (_folder, text) = written(RecordForm::Original, &pieces);
         let page = text.replace("<records", "<OAI-PMH").replace("</records", "</OAI-PMH");
         let page = page.replacen("\n<record>", "\n<ListRecords><record>", 1);
         let page = page.replace("\n</OAI-PMH>", "</ListRecords></OAI-PMH>");
@@ -363,8 +363,8 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_has_a_file_for_each_that_is_not_deleted() {
-        for form in [Form::Soif, Form::Original] {
+    fn a_folder_has_a_file_for_each_live_record() {
+        for form in [RecordForm::Soif, RecordForm::Original] {
             let folder = tempfile::tempdir().unwrap();
             let source = SourceIdentity::new("http://a.example/oai");
             let mut out = Output::open(Some(folder.path()), form, source, None).unwrap();
@@ -380,15 +380,15 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_name_is_not_written() {
+    fn records_without_a_name_are_not_written() {
         let records =
             [record("oai:a:1", false), record("", false), record(" ", true), record("", true)];
-        for form in [Form::Soif, Form::Original] {
+        for form in [RecordForm::Soif, RecordForm::Original] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("out");
             let source = SourceIdentity::new("http://a.example/oai");
-            for place in [path.as_path(), folder.path()] {
-                let mut out = Output::open(Some(place), form, source.clone(), None).unwrap();
+            for path in [path.as_path(), folder.path()] {
+                let mut out = Output::open(Some(path), form, source.clone(), None).unwrap();
                 let problems = out.store(&records, "oai_dc").unwrap();
                 assert!(problems.len() == 3, "{problems:?}");
                 assert!(problems.iter().all(|(_, it)| it.kind == ProblemKind::Nameless));
@@ -404,7 +404,7 @@ mod tests {
     #[test]
     fn no_identifier_leads_out_of_the_folder() {
         for identifier in ["..", "../x", "/etc/passwd", ".", "a\0b", &"é".repeat(300)] {
-            let name = file_name(identifier, Form::Soif);
+            let name = file_name(identifier, RecordForm::Soif);
             assert!(
                 name.len() < 250 && !name.contains(['/', '\0']) && !name.starts_with('.'),
                 "{name}"

@@ -1,4 +1,4 @@
-//! `harvest oai identify`, `formats` and `sets`: what a repository says of itself.
+//! `harvest oai identify`, `formats` and `sets`: a repository's description of itself.
 
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
@@ -10,28 +10,26 @@ use oai::repository::oap::Totals;
 use oai::response::{self, Format, Reading, Set, Xml};
 use serde_json::json;
 
-use super::{Place, plain};
+use super::{RepositoryArgs, plain};
 use crate::output;
 
-/// Most parts of a list of sets that are asked for.
+/// Most pages of a list of sets that are requested.
 const SET_PAGES_MAX: u32 = 10_000;
 
-/// `harvest oai identify`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Identify {
     #[command(flatten)]
-    place: Place,
+    repository: RepositoryArgs,
     /// As JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// `harvest oai formats`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Formats {
     #[command(flatten)]
-    place: Place,
-    /// Those of this item alone.
+    repository: RepositoryArgs,
+    /// Only the formats of this item.
     #[arg(long, value_name = "IDENTIFIER")]
     identifier: Option<String>,
     /// As JSON.
@@ -39,25 +37,24 @@ pub(crate) struct Formats {
     json: bool,
 }
 
-/// `harvest oai sets`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Sets {
     #[command(flatten)]
-    place: Place,
+    repository: RepositoryArgs,
     /// As JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// Shows who a repository is.
-pub(crate) async fn identify(asked: &Identify) -> anyhow::Result<ExitCode> {
-    let (found, reading) = asked.place.repository()?.identify().await?;
-    if asked.json {
+/// Shows the identity of a repository.
+pub(crate) async fn identify(args: &Identify) -> anyhow::Result<ExitCode> {
+    let (found, reading) = args.repository.open()?.identify().await?;
+    if args.json {
         output::line(&identify_json(&found, &reading).to_string())?;
     } else {
         output::line(&identify_text(&found, &reading))?;
         for note in &reading.notes {
-            output::note(&format!("{}: {note}", asked.place.base));
+            output::note(&format!("{}: {note}", args.repository.base));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -94,19 +91,19 @@ fn identify_text(found: &response::Identify, reading: &Reading) -> String {
     row("protocol", &found.protocol_version);
     row("administrators", &found.admin_emails.join(", "));
     row("earliest change", &date(found.earliest_datestamp));
-    row("deleted records", deleted(found.deleted_record));
+    row("deleted records", deleted_policy(found.deleted_record));
     row("datestamps", found.granularity.name());
     row("compressions", &found.compressions.join(", "));
     row("its clock", &date(reading.response.response_date));
     for description in &found.descriptions {
-        let (name, value) = described(description);
+        let (name, value) = describe(description);
         row(name, &value);
     }
     lines.join("\n")
 }
 
-/// What a description says; one that is not known as it is.
-fn described(description: &Xml) -> (&'static str, String) {
+/// Returns label and text of a description; an unknown one is shown as its XML.
+fn describe(description: &Xml) -> (&'static str, String) {
     match Description::read(description) {
         Some(Description::Identifiers { repository, sample }) => {
             ("identifiers", format!("of {repository}, such as {sample}"))
@@ -130,7 +127,7 @@ fn described(description: &Xml) -> (&'static str, String) {
     }
 }
 
-/// A table: for a person in columns, for a program with tabs.
+/// Writes a table: aligned for a terminal, or with tabs for a program.
 fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
     if !io::stdout().is_terminal() {
         let lines = std::iter::once(head.map(str::to_owned)).chain(rows);
@@ -144,18 +141,18 @@ fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]
     table.to_string()
 }
 
-fn deleted(policy: response::Deleted) -> &'static str {
+fn deleted_policy(policy: response::Deleted) -> &'static str {
     match policy {
-        response::Deleted::No => "no: it tells of none",
-        response::Deleted::Persistent => "persistent: it tells of all, for ever",
-        response::Deleted::Transient => "transient: it tells of them for some time",
+        response::Deleted::No => "no: it reports none",
+        response::Deleted::Persistent => "persistent: it reports all, for ever",
+        response::Deleted::Transient => "transient: it reports them for some time",
     }
 }
 
 /// Shows metadata formats.
-pub(crate) async fn formats(asked: &Formats) -> anyhow::Result<ExitCode> {
-    let formats = asked.place.repository()?.formats(asked.identifier.clone()).await?;
-    if asked.json {
+pub(crate) async fn formats(args: &Formats) -> anyhow::Result<ExitCode> {
+    let formats = args.repository.open()?.formats(args.identifier.clone()).await?;
+    if args.json {
         let all = formats.iter().map(|it| {
             json!({
                 "metadataPrefix": it.prefix,
@@ -175,9 +172,9 @@ fn formats_text(formats: &[Format]) -> String {
     table(["prefix", "namespace", "schema"], formats.iter().map(row))
 }
 
-/// Shows sets, part after part.
-pub(crate) async fn sets(asked: &Sets) -> anyhow::Result<ExitCode> {
-    let repository = asked.place.repository()?;
+/// Shows sets, page by page.
+pub(crate) async fn sets(args: &Sets) -> anyhow::Result<ExitCode> {
+    let repository = args.repository.open()?;
     let mut all: Vec<Set> = Vec::new();
     let mut token: Option<String> = None;
     for _ in 0..SET_PAGES_MAX {
@@ -188,14 +185,17 @@ pub(crate) async fn sets(asked: &Sets) -> anyhow::Result<ExitCode> {
         }
         let next = page.token.map(|it| it.value).filter(|it| !it.is_empty());
         if next.is_some() && next == token {
-            bail!("{} hands out the same token of its sets again and again", asked.place.base);
+            bail!(
+                "{} returns the same resumption token for its sets again and again",
+                args.repository.base
+            );
         }
         token = next;
         if token.is_none() {
             break;
         }
     }
-    if asked.json {
+    if args.json {
         let all = all.iter().map(|it| json!({ "setSpec": it.spec, "setName": it.name }));
         output::line(&all.collect::<serde_json::Value>().to_string())?;
     } else {
@@ -210,9 +210,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn descriptions_that_are_known_are_told_in_words() {
+    fn known_descriptions_are_shown_in_words() {
         let check = |xml: &str, expected: (&str, &str)| {
-            let (name, value) = described(&Xml(xml.to_owned()));
+            let (name, value) = describe(&Xml(xml.to_owned()));
             assert_eq!((name, value.as_str()), expected);
         };
         check(
@@ -223,12 +223,12 @@ mod tests {
             ("identifiers", "of a.org, such as oai:a.org:1&2"),
         );
         let totals = Totals { elements: 5, list: Some(6) };
-        check(&totals.written().0, ("records", "5 of 6 with deleted ones"));
+        check(&totals.to_xml().0, ("records", "5 of 6 with deleted ones"));
         let schedule = oai::syndication::Syndication {
             frequency: Some("2".to_owned()),
             ..oai::syndication::Syndication::default()
         };
-        check(&schedule.written().0, ("updated", "daily, 2 times in each"));
+        check(&schedule.to_xml().0, ("updated", "daily, 2 times in each"));
         for xml in ["<x xmlns='urn:x'>y</x>", "junk"] {
             check(xml, ("description", xml));
         }
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_table_for_a_program_is_not_padded() {
         let rows = [["a", "b c"], ["long name", "d"]].map(|it| it.map(str::to_owned));
-        // Tests have no terminal, or none for long.
+        // Tests usually have no terminal.
         let shown = table(["set", "name"], rows.into_iter());
         if !io::stdout().is_terminal() {
             assert_eq!(shown, "set\tname\na\tb c\nlong name\td");

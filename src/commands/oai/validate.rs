@@ -1,4 +1,4 @@
-//! `harvest oai validate`: whether a repository answers as OAI-PMH has it.
+//! `harvest oai validate`: the conformance of a repository to OAI-PMH.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,51 +12,50 @@ use oai::response::{Header, Identify, Token};
 use serde_json::json;
 use url::Url;
 
-use super::{Place, plain};
+use super::{RepositoryArgs, plain};
 use crate::{admin, output};
 
 pub(super) const EXAMPLES: &str = "\
-Each line is one check. What failed says why, and what to do; a note is sound, and worth a thought.
-The repository needs at least one record in oai_dc. Some fifty requests are made.
+Each line is one check. A failed check has its reason and advice; a note is no failure.
+The repository needs at least one record in oai_dc. About fifty requests are made.
 
 Examples:
   harvest oai validate http://127.0.0.1:8501/oai
   harvest oai validate https://repository.example/oai --json | jq '.[] | select(.verdict == \"fail\")'";
 
-/// Largest response, in bytes: registries take no larger ones.
+/// Largest response, in bytes: registries accept no larger ones.
 const RESPONSE_BYTES_MAX: u64 = 100_000_000;
 
 /// Longest pause that a repository may ask for, in seconds.
 const RETRY_SECS_MAX: u64 = 3_600;
 
-/// How often a request is made again after a pause.
+/// Number of times that a request is made again after a pause.
 const RETRIES_MAX: u32 = 3;
 
-/// Longest pause that is waited for, in seconds.
+/// Longest pause that is made, in seconds.
 const WAIT_SECS_MAX: u64 = 60;
 
-/// `harvest oai validate`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Validate {
     #[command(flatten)]
-    place: Place,
+    repository: RepositoryArgs,
     /// Print the checks as JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// Checks, and prints how that came out. The code is 1 when a check failed.
-pub(crate) async fn run(asked: &Validate) -> anyhow::Result<ExitCode> {
-    let base = asked.place.repository()?.base_url().clone();
+/// Makes all checks, and prints their results. The exit code is 1 when a check failed.
+pub(crate) async fn run(args: &Validate) -> anyhow::Result<ExitCode> {
+    let base = args.repository.open()?.base_url().clone();
     let mut session = Session {
         client: admin::client(),
         base,
-        token: asked.place.token.clone(),
+        token: args.repository.token.clone(),
         report: Report::default(),
     };
     session.all().await?;
     let checks = session.report.finish();
-    if asked.json {
+    if args.json {
         let all = checks.iter().map(in_json);
         output::line(&all.collect::<serde_json::Value>().to_string())?;
     } else {
@@ -65,14 +64,14 @@ pub(crate) async fn run(asked: &Validate) -> anyhow::Result<ExitCode> {
         }
     }
     let failed = checks.iter().filter(|it| matches!(it.verdict, Verdict::Fail(..))).count();
-    let said = match failed {
-        0 => format!("{} passes all checks", asked.place.base),
+    let summary = match failed {
+        0 => format!("{} passes all checks", args.repository.base),
         count => {
             let checks = output::counted(u64::try_from(count).unwrap_or(u64::MAX), "check");
-            format!("{} fails {checks}", asked.place.base)
+            format!("{} fails {checks}", args.repository.base)
         }
     };
-    output::note(&said);
+    output::note(&summary);
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -85,13 +84,13 @@ struct Session {
     report: Report,
 }
 
-/// What the later checks need of the earlier ones.
+/// Results of earlier checks that later ones need.
 #[derive(Debug)]
-struct Known {
+struct Basis {
     identify: Identify,
     /// The first record that is not deleted.
     header: Header,
-    /// A token of a list that goes on.
+    /// The token of an unfinished list.
     token: Option<Token>,
 }
 
@@ -108,18 +107,18 @@ impl Session {
             self.wrong(&identify, "oai:x:1", None).await?;
             return self.post(None).await;
         };
-        let known = Known { identify, header, token };
-        self.second_page(known.token.as_ref()).await?;
+        let basis = Basis { identify, header, token };
+        self.second_page(basis.token.as_ref()).await?;
         if let Some(set) = set {
             self.of_set(&set).await?;
         }
-        let identifier = known.header.identifier.as_str();
+        let identifier = basis.header.identifier.as_str();
         self.formats(Some(identifier)).await?;
         let reply = self.get(Verb::GetRecord, &get_record(identifier)).await?;
-        self.report.record(&reply, identifier, &known.identify);
-        self.bounds(&known.header).await?;
-        let token = known.token.as_ref().map(|it| it.value.as_str());
-        self.wrong(&known.identify, identifier, token).await?;
+        self.report.record(&reply, identifier, &basis.identify);
+        self.bounds(&basis.header).await?;
+        let token = basis.token.as_ref().map(|it| it.value.as_str());
+        self.wrong(&basis.identify, identifier, token).await?;
         self.post(Some(identifier)).await
     }
 
@@ -133,7 +132,7 @@ impl Session {
         Ok(())
     }
 
-    /// Lists headers, and returns one and how the list goes on.
+    /// Lists headers; returns one of them, and the token for the next page.
     async fn list(&mut self, set: Option<&str>) -> anyhow::Result<Option<(Header, Option<Token>)>> {
         let mut query = format!("verb=ListIdentifiers&metadataPrefix={OAI_DC}");
         if let Some(set) = set {
@@ -143,7 +142,7 @@ impl Session {
         Ok(self.report.list(&reply, set))
     }
 
-    /// Goes on with a list, twice from the same token.
+    /// Requests the second page of a list twice, with the same token.
     async fn second_page(&mut self, token: Option<&Token>) -> anyhow::Result<()> {
         let Some(token) = token else {
             self.report.no_second_page();
@@ -163,7 +162,7 @@ impl Session {
         Ok(())
     }
 
-    /// Bounds of dates are inclusive.
+    /// Checks that the bounds of dates are inclusive.
     async fn bounds(&mut self, header: &Header) -> anyhow::Result<()> {
         let Some(stamp) = header.datestamp else {
             self.report.no_bounds("the record has no datestamp");
@@ -171,7 +170,7 @@ impl Session {
         };
         let dates = format!("from={stamp}&until={stamp}");
         let mut query = format!("verb=ListRecords&metadataPrefix={OAI_DC}&{dates}");
-        // A day may have many.
+        // A day may have many records.
         for _ in 0..20 {
             let reply = self.get(Verb::ListRecords, &query).await?;
             match self.report.bounds(&reply, header) {
@@ -191,7 +190,7 @@ impl Session {
         identifier: &str,
         token: Option<&str>,
     ) -> anyhow::Result<()> {
-        for wrong in conformance::wrong(identify, identifier, token) {
+        for wrong in conformance::wrong_requests(identify, identifier, token) {
             let reply = self.get(Verb::ListIdentifiers, &wrong.query).await?;
             self.report.wrong(&reply, &wrong);
         }
@@ -199,21 +198,21 @@ impl Session {
     }
 
     async fn post(&mut self, identifier: Option<&str>) -> anyhow::Result<()> {
-        let reply = self.ask(Verb::Identify, "verb=Identify", true).await?;
+        let reply = self.request(Verb::Identify, "verb=Identify", true).await?;
         self.report.post(&reply);
         if let Some(identifier) = identifier {
-            let reply = self.ask(Verb::GetRecord, &get_record(identifier), true).await?;
+            let reply = self.request(Verb::GetRecord, &get_record(identifier), true).await?;
             self.report.post(&reply);
         }
         Ok(())
     }
 
-    async fn get(&mut self, asked: Verb, query: &str) -> anyhow::Result<Reply> {
-        self.ask(asked, query, false).await
+    async fn get(&mut self, verb: Verb, query: &str) -> anyhow::Result<Reply> {
+        self.request(verb, query, false).await
     }
 
-    /// Makes a request, and checks what every response must be.
-    async fn ask(&mut self, asked: Verb, query: &str, is_post: bool) -> anyhow::Result<Reply> {
+    /// Makes a request, and makes the checks that hold for every response.
+    async fn request(&mut self, verb: Verb, query: &str, is_post: bool) -> anyhow::Result<Reply> {
         let mut tries = 0;
         loop {
             let mut request = if is_post {
@@ -239,13 +238,13 @@ impl Session {
             }
             let kind = answer.header(header::CONTENT_TYPE.as_str()).unwrap_or_default().to_owned();
             let bytes = answer.bytes(RESPONSE_BYTES_MAX).await?;
-            let reply = Reply::new(query, asked, status, &kind, bytes.to_vec());
+            let reply = Reply::new(query, verb, status, &kind, bytes.to_vec());
             self.report.any(&reply);
             return Ok(reply);
         }
     }
 
-    /// Waits as long as a repository that is busy asks for.
+    /// Waits as long as a busy repository asks for, up to [`WAIT_SECS_MAX`].
     async fn pause(&mut self, query: &str, wait: Option<u64>) {
         self.report.busy(query, wait.is_some());
         tokio::time::sleep(Duration::from_secs(wait.unwrap_or(1).clamp(1, WAIT_SECS_MAX))).await;

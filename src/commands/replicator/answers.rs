@@ -1,4 +1,4 @@
-//! What a replicator answers, in words.
+//! The answers of a replicator, written for a person.
 
 use replicator::status::{
     CollectionStatus, FailureStatus, GroupStatus, InvitationStanding, InvitationStatus,
@@ -8,17 +8,17 @@ use replicator::status::{
 
 use crate::output;
 
-/// Most members that are named since they have not the newest of all.
+/// Most members that are named for lacking a newest version.
 const MEMBERS_SHOWN: usize = 20;
-/// Most invitations that are named, the newest first.
+/// Most invitations that are shown, the newest first.
 const INVITATIONS_SHOWN: usize = 20;
-/// Most versions that are named of each.
+/// Most versions that are shown for each member.
 const VERSIONS_SHOWN: usize = 8;
-/// Of a member that was not heard for so many seconds it is said how old the news are: it speaks every 15 s.
+/// Shortest silence of a member at which its age is shown, in seconds: a member reports every 15 s.
 const SILENCE_MIN: u64 = 60;
 
-/// What came of publishing.
-pub(super) fn said(published: &Published) -> String {
+/// Writes the result of publishing.
+pub(super) fn render_published(published: &Published) -> String {
     let Published { tree, version, is_changed, entries, bytes, .. } = published;
     let size = web::templates::size(*bytes);
     let mut lines = vec![match is_changed {
@@ -26,7 +26,7 @@ pub(super) fn said(published: &Published) -> String {
         false => format!("{tree} {version}: nothing has changed"),
     }];
     if !published.is_listed {
-        lines.push("no group has the tree yet; it goes out as soon as one has".to_owned());
+        lines.push("no group has the tree yet; it is sent as soon as one has".to_owned());
     }
     if 0 < published.left_out_total {
         lines.push(format!("left out, {} in all:", published.left_out_total));
@@ -35,8 +35,8 @@ pub(super) fn said(published: &Published) -> String {
     lines.join("\n")
 }
 
-/// What was found of trees that were read.
-pub(super) fn verified(reports: &[Report]) -> String {
+/// Writes the reports on verified trees.
+pub(super) fn render_reports(reports: &[Report]) -> String {
     let mut lines = Vec::new();
     for it in reports {
         let (entries, size) =
@@ -51,7 +51,7 @@ pub(super) fn verified(reports: &[Report]) -> String {
     lines.join("\n")
 }
 
-/// What a member says of itself.
+/// Writes the status of a member.
 pub(super) fn render(status: &Status) -> String {
     let Status { id, address, site, software, .. } = status;
     let mut lines = vec![format!("{id} at {address} in {site}, harvest {software}")];
@@ -109,20 +109,20 @@ fn render_group(status: &Status, group: &GroupStatus) -> String {
     lines.join("\n")
 }
 
-/// What an invitation is good for.
+/// Writes the state of an invitation.
 fn render_invitation(it: &InvitationStatus) -> String {
     let by = it.used_by.as_ref().map(|it| format!(" by {it}")).unwrap_or_default();
-    let what = match it.standing {
+    let state = match it.standing {
         InvitationStanding::Open => format!("open for {}", span(it.left)),
         InvitationStanding::Used => format!("used{by}"),
         InvitationStanding::Withdrawn if it.used_by.is_some() => format!("used{by}, withdrawn"),
         InvitationStanding::Withdrawn => "withdrawn".to_owned(),
         InvitationStanding::Ended => "ended".to_owned(),
     };
-    format!("  invitation {}: {what}", it.id)
+    format!("  invitation {}: {state}", it.id)
 }
 
-/// So many seconds at a glance.
+/// Writes a duration in its best unit.
 pub(super) fn span(seconds: u64) -> String {
     match seconds / 60 {
         0 => format!("{seconds} s"),
@@ -132,29 +132,29 @@ pub(super) fn span(seconds: u64) -> String {
     }
 }
 
-/// How many members have the newest version of a tree.
+/// Writes how many members have the newest version of a tree.
 fn render_standings(tree: &ListedStatus) -> String {
     let Standings { newest, behind, nothing, unknown } = tree.standings;
     let Some(version) = &tree.newest else {
         return format!("  {}: nothing is published yet", tree.tree);
     };
     let all = output::counted(newest + behind + nothing + unknown, "member");
-    let mut said = format!("  {} {version}: {newest} of {all}", tree.tree);
+    let mut text = format!("  {} {version}: {newest} of {all}", tree.tree);
     for (count, what) in [(behind, "behind"), (nothing, "without"), (unknown, "not known")] {
         if count != 0 {
-            said.push_str(&format!(", {count} {what}"));
+            text.push_str(&format!(", {count} {what}"));
         }
     }
-    said
+    text
 }
 
-/// What a member lacks.
+/// Writes the versions that a member lacks.
 fn render_versions(member: &MemberStatus) -> String {
     let MemberStatus { id, address, versions, silence, .. } = member;
-    let mut said = format!("  {id} at {address}:");
+    let mut text = format!("  {id} at {address}:");
     for it in versions.named.iter().take(VERSIONS_SHOWN) {
         let version = it.version.as_deref().unwrap_or_default();
-        let what = match (it.standing, it.behind) {
+        let state = match (it.standing, it.behind) {
             (Standing::Newest | Standing::Ahead, _) => continue,
             (Standing::Unknown, _) => "not known".to_owned(),
             (Standing::Nothing, _) => "nothing yet".to_owned(),
@@ -165,20 +165,20 @@ fn render_versions(member: &MemberStatus) -> String {
                 format!("{version} of an earlier epoch")
             }
         };
-        said.push_str(&format!(" {} {what};", it.tree));
+        text.push_str(&format!(" {} {state};", it.tree));
     }
     let Standings { behind, nothing, unknown, .. } = versions.standings;
-    said.push_str(&format!(" {} not the newest", behind + nothing + unknown));
+    text.push_str(&format!(" {} not the newest", behind + nothing + unknown));
     if SILENCE_MIN <= *silence {
-        said.push_str(&format!(", as it was {silence} s ago"));
+        text.push_str(&format!(", as it was {silence} s ago"));
     }
-    said
+    text
 }
 
 fn render_tree(tree: &TreeStatus) -> String {
     let TreeStatus { name, writer, held, newest, .. } = tree;
     let of = if tree.is_mine { "of this member".to_owned() } else { format!("of {writer}") };
-    let held_said = held.as_deref().map_or_else(
+    let held_text = held.as_deref().map_or_else(
         || "none yet".to_owned(),
         |it| {
             let (entries, size) =
@@ -187,31 +187,31 @@ fn render_tree(tree: &TreeStatus) -> String {
         },
     );
     let kind = &tree.kind;
-    let mut said = format!("{kind} {name} {of}: {held_said}");
+    let mut text = format!("{kind} {name} {of}: {held_text}");
     if let Some(newest) = newest.as_ref().filter(|it| Some(*it) != held.as_ref()) {
-        said.push_str(&format!("; newest is {newest}"));
+        text.push_str(&format!("; newest is {newest}"));
     }
     if let Some(fetching) = &tree.fetching {
         let (came, missing) =
             (web::templates::size(fetching.came), web::templates::size(fetching.missing));
-        said.push_str(&format!("; fetching {}: {came} came, {missing} to come", fetching.version));
+        text.push_str(&format!("; fetching {}: {came} came, {missing} to come", fetching.version));
     }
     if !tree.is_listed {
-        said.push_str("; no group has it");
+        text.push_str("; no group has it");
     }
     if tree.is_contradicted {
-        said.push_str("; its writer contradicts itself");
+        text.push_str("; its writer contradicts itself");
     }
     for it in &tree.damaged {
-        said.push_str(&format!("\n  damaged: {it}"));
+        text.push_str(&format!("\n  damaged: {it}"));
     }
     if let Some(WatchStatus { every, problem: Some(problem), .. }) = &tree.watch {
-        said.push_str(&format!("\n  looked at every {every} s, {problem}"));
+        text.push_str(&format!("\n  looked at every {every} s, {problem}"));
     }
     if let Some(collection) = &tree.collection {
-        said.push_str(&render_collection(collection));
+        text.push_str(&render_collection(collection));
     }
-    said
+    text
 }
 
 fn render_collection(collection: &CollectionStatus) -> String {
@@ -219,23 +219,23 @@ fn render_collection(collection: &CollectionStatus) -> String {
         collection;
     let objects = output::counted(*objects, "object");
     let reached = reached.as_deref().unwrap_or("nothing yet");
-    let mut said = format!("\n  {reached}, {objects}, feed at {path}");
+    let mut text = format!("\n  {reached}, {objects}, feed at {path}");
     if let Some(url) = url {
-        said.push_str(&format!("\n  for others at {url}"));
+        text.push_str(&format!("\n  for others at {url}"));
     }
     if let Some(feed) = feed {
-        said.push_str(&format!("\n  made from {feed}"));
+        text.push_str(&format!("\n  made from {feed}"));
     }
     if let Some(problem) = problem {
-        said.push_str(&format!("\n  problem: {problem}"));
+        text.push_str(&format!("\n  problem: {problem}"));
     }
-    if let Some(FailureStatus { text, ago }) = unfolded {
-        said.push_str(&format!("\n  its log could not be folded {ago} s ago: {text}"));
+    if let Some(FailureStatus { text: why, ago }) = unfolded {
+        text.push_str(&format!("\n  its log could not be folded {ago} s ago: {why}"));
     }
     if let Some(why) = unpurged {
-        said.push_str(&format!("\n  what was purged may be here yet: {why}"));
+        text.push_str(&format!("\n  what was purged may be here yet: {why}"));
     }
-    said
+    text
 }
 
 #[cfg(test)]
@@ -244,7 +244,7 @@ mod tests {
 
     use super::*;
 
-    /// One of which everything is wrong that can be.
+    /// A collection with every possible problem.
     fn collection() -> TreeStatus {
         TreeStatus {
             kind: "collection".to_owned(),
@@ -275,28 +275,28 @@ mod tests {
     }
 
     #[test]
-    fn an_invitation_says_what_it_is_good_for() {
-        let said = |standing, used_by: Option<&str>| {
+    fn an_invitation_shows_its_state() {
+        let rendered = |standing, used_by: Option<&str>| {
             let (id, used_by) = ("i".to_owned(), used_by.map(str::to_owned));
             let it = InvitationStatus { id, standing, left: 86_399, used_by, ..Default::default() };
             render_invitation(&it)
         };
-        assert_eq!(said(InvitationStanding::Open, None), "  invitation i: open for 23 h");
-        assert_eq!(said(InvitationStanding::Used, Some("b")), "  invitation i: used by b");
-        let denied = said(InvitationStanding::Withdrawn, Some("c"));
+        assert_eq!(rendered(InvitationStanding::Open, None), "  invitation i: open for 23 h");
+        assert_eq!(rendered(InvitationStanding::Used, Some("b")), "  invitation i: used by b");
+        let denied = rendered(InvitationStanding::Withdrawn, Some("c"));
         assert_eq!(denied, "  invitation i: used by c, withdrawn");
-        assert_eq!(said(InvitationStanding::Withdrawn, None), "  invitation i: withdrawn");
-        assert_eq!(said(InvitationStanding::Ended, None), "  invitation i: ended");
+        assert_eq!(rendered(InvitationStanding::Withdrawn, None), "  invitation i: withdrawn");
+        assert_eq!(rendered(InvitationStanding::Ended, None), "  invitation i: ended");
     }
 
     #[test]
-    fn spans_are_short() {
-        let said = [59, 60, 5_999, 6_000, 86_400, 172_800, 2_592_000].map(span);
-        assert_eq!(said, ["59 s", "1 min", "99 min", "1 h", "24 h", "2 days", "30 days"]);
+    fn durations_have_fitting_units() {
+        let text = [59, 60, 5_999, 6_000, 86_400, 172_800, 2_592_000].map(span);
+        assert_eq!(text, ["59 s", "1 min", "99 min", "1 h", "24 h", "2 days", "30 days"]);
     }
 
     #[test]
-    fn a_status_names_what_an_admin_must_know() {
+    fn a_status_shows_what_an_administrator_needs() {
         let standings = |newest, behind| Standings { newest, behind, ..Standings::default() };
         let version = |tree: &str, version: Option<&str>, standing, behind| VersionStatus {
             tree: tree.to_owned(),

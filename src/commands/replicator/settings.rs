@@ -1,4 +1,4 @@
-//! The settings of a replicator: read, checked against this machine, and written for a new member.
+//! The settings of a replicator: reading, checks against this machine, and the file of a new member.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -9,36 +9,36 @@ use anyhow::{Context as _, bail};
 use replicator::Config;
 use replicator::config::TreeConfig;
 
-use super::{Place, Publishing};
+use super::{MemberLocation, Publishing};
 use crate::settings;
 
-/// Reads the settings; relative paths in them are taken from the file's folder.
+/// Reads the settings; relative paths in them start at the file's folder.
 pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
     let mut config = settings::load(path, Config::parse)?;
-    // Whole, since they are shown to those who work in other folders.
-    let whole = |it: &Path| std::path::absolute(settings::beside(path, it));
+    // Absolute, as they are shown to people who work in other folders.
+    let absolute = |it: &Path| std::path::absolute(settings::beside(path, it));
     config.daemon.resolve(&std::path::absolute(settings::folder(path))?);
     let folder = std::path::absolute(settings::folder(path))?;
     for files in config.collections.iter_mut().filter_map(|it| it.certificate.as_mut()) {
         files.resolve(&folder);
     }
     for it in &mut config.trees {
-        it.directory = whole(&it.directory)?;
+        it.directory = absolute(&it.directory)?;
     }
     for it in &mut config.replicas {
-        it.directory = whole(&it.directory)?;
+        it.directory = absolute(&it.directory)?;
     }
     Ok(config)
 }
 
-/// Says what of the settings is not so on this machine.
+/// Checks the folders, owners and keys of the settings on this machine.
 pub(super) fn check(path: &Path, config: &Config) -> anyhow::Result<()> {
-    let mut wrong: Vec<String> = config.trees.iter().filter_map(unpublishable).collect();
+    let mut wrong: Vec<String> = config.trees.iter().filter_map(tree_fault).collect();
     let is_taken = |it: &Path| fs::symlink_metadata(it).is_ok_and(|it| !it.is_symlink());
     for it in config.replicas.iter().filter(|it| is_taken(&it.directory)) {
         let shown = it.directory.display();
         wrong.push(format!(
-            "{shown}, where readers are to find {}, is there already: move it away",
+            "{shown}, the directory for readers of {}, exists already: move it away",
             it.name
         ));
     }
@@ -47,7 +47,7 @@ pub(super) fn check(path: &Path, config: &Config) -> anyhow::Result<()> {
     wrong.extend(
         passages.filter_map(|(name, it)| Some(format!("tree {name}: {}", it.resolve().err()?))),
     );
-    wrong.extend(keyless(&config.daemon.data));
+    wrong.extend(missing_key(&config.daemon.data));
     if wrong.is_empty() {
         return Ok(());
     }
@@ -55,35 +55,35 @@ pub(super) fn check(path: &Path, config: &Config) -> anyhow::Result<()> {
     bail!(lines.join("\n"))
 }
 
-/// Why a tree cannot be published, if so.
-fn unpublishable(tree: &TreeConfig) -> Option<String> {
+/// Returns why a tree cannot be published; `None` if it can.
+fn tree_fault(tree: &TreeConfig) -> Option<String> {
     let (name, shown) = (&tree.name, tree.directory.display());
     match fs::metadata(&tree.directory) {
         Ok(it) if it.is_dir() => None,
         Ok(_) => Some(format!("tree {name}: {shown} is no directory")),
-        Err(error) => Some(format!("tree {name}: {shown}: {error}; make or mount it")),
+        Err(error) => Some(format!("tree {name}: {shown}: {error}; create or mount it")),
     }
 }
 
-/// Says that there is no key in a data directory, without which the member would be another.
-pub(super) fn keyless(data: &Path) -> Option<String> {
+/// Returns a message if a data directory has no key. Without its key, a member would be a new one.
+pub(super) fn missing_key(data: &Path) -> Option<String> {
     let key = data.join(net::identity::FILE_NAME);
     let shown = key.display();
     (!key.exists()).then(|| {
         format!(
-            "{shown} is not there, the key of this member, which `init` and `join` make: mount or restore it; or run it \
-             as a new member, with `--new-identity`"
+            "{shown}, the key of this member, is missing (`init` and `join` create it): mount or restore it; or run as a \
+             new member, with `--new-identity`"
         )
     })
 }
 
-/// The settings of a new member, with what else there is to say as comments.
-pub(super) fn written(
+/// Writes the settings of a new member, with hints as comments.
+pub(super) fn settings_text(
     group: &str,
-    place: &Place,
+    location: &MemberLocation,
     publishing: &Publishing,
 ) -> anyhow::Result<String> {
-    let Place { address, site } = place;
+    let MemberLocation { address, site } = location;
     let port = address.as_str().rsplit_once(':').map_or("4000", |it| it.1);
     let mut text = format!(
         "# A member of a group of replicators. All settings: docs/replication.md\n\
@@ -101,12 +101,12 @@ pub(super) fn written(
         };
         let shown = toml_quoted(shown);
         text.push_str(&format!("\n[[tree]]\nname = \"{name}\"\ndirectory = {shown}\n"));
-        text.push_str("# watch = \"10 s\"      publish by itself whatever changes\n");
+        text.push_str("# watch = \"10 s\"      publish changes automatically\n");
     }
     for (name, feed) in &publishing.collection {
         let shown = toml_quoted(feed.as_str());
         text.push_str(&format!("\n[[collection]]\nname = \"{name}\"\nfeed = {shown}\n"));
-        text.push_str("# token = \"…\"         that the feed asks for\n");
+        text.push_str("# token = \"…\"         that the feed requires\n");
     }
     Ok(text)
 }
@@ -116,7 +116,7 @@ fn admin_port(port: &str) -> u16 {
     port.checked_add(1_000).unwrap_or_else(|| port.saturating_sub(1_000))
 }
 
-/// As a basic string of TOML.
+/// Quotes `text` as a basic string of TOML.
 fn toml_quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for it in text.chars() {
@@ -130,8 +130,8 @@ fn toml_quoted(text: &str) -> String {
     quoted
 }
 
-/// Makes the folder with its settings; nobody else may read them, as an invitation may be in them.
-pub(super) fn make(
+/// Creates the folder with its settings. Only the owner may read them, as they may hold an invitation.
+pub(super) fn create(
     directory: &Path,
     text: &str,
     publishing: &Publishing,
@@ -144,11 +144,11 @@ pub(super) fn make(
         }
     }
     fs::create_dir_all(directory)
-        .with_context(|| format!("cannot make {}", directory.display()))?;
+        .with_context(|| format!("cannot create {}", directory.display()))?;
     let path = directory.join("replicator.toml");
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
     let mut file = file.with_context(|| {
-        format!("cannot make {}; if it is there, it is of another member", path.display())
+        format!("cannot create {}; if it exists, it belongs to another member", path.display())
     })?;
     file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
@@ -163,20 +163,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_init_writes_is_read() {
-        let place = Place {
+    fn settings_of_a_new_member_can_be_read() {
+        let location = MemberLocation {
             address: Address::new("h.example:4100").unwrap(),
             site: Name::new("s").unwrap(),
         };
         let tree = vec![tree("t=/srv/a \"b\"\\\n").unwrap()];
         let collections = vec![collection("c=http://h:8501").unwrap()];
         let publishing = Publishing { tree, collection: collections };
-        let text = written("name = \"g\"", &place, &publishing).unwrap();
+        let text = settings_text("name = \"g\"", &location, &publishing).unwrap();
         let config = Config::parse(&text).unwrap();
         assert_eq!((config.listen.port(), config.daemon.admin_listen.port()), (4_100, 5_100));
         assert_eq!(config.trees[0].directory, publishing.tree[0].1);
         assert_eq!(config.collections[0].feed, publishing.collection[0].1);
-        // Whatever the port of links is, there is another for the page.
+        // The page has another port than the links, for any port of the links.
         let ports = ["80", "4000", "64535", "64536", "65535"].map(admin_port);
         assert_eq!(ports, [1_080, 5_000, 65_535, 63_536, 64_535]);
         for no in ["c", "C=http://h/", "c=h"] {

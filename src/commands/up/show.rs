@@ -1,4 +1,4 @@
-//! How `harvest up` shows what goes on: a bar to a person, a line now and then to a log.
+//! The progress of `harvest up`: a bar for a person, a line now and then for a log.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,24 +11,24 @@ use tokio::time::MissedTickBehavior;
 
 use crate::output;
 
-/// How often the bar moves.
+/// Time between two moves of the bar.
 const BAR_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How often a line is written where there is no terminal.
+/// Time between two lines without a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Most types named; the rest are counted together.
+/// Number of types that are named; the others are counted together.
 const TYPES_SHOWN: usize = 4;
 
-/// Shows how far things are.
+/// The view of the progress.
 #[derive(Debug)]
-pub(super) struct Show {
+pub(super) struct ProgressView {
     /// `None` without a terminal.
     bar: Option<ProgressBar>,
 }
 
-impl Show {
-    /// Draws among `bars` if a person looks.
+impl ProgressView {
+    /// Adds a bar to `bars` if the output is a terminal.
     pub(super) fn new(bars: MultiProgress) -> Self {
         let bar = output::is_terminal().then(|| {
             let bar = bars.add(ProgressBar::new(0));
@@ -38,12 +38,11 @@ impl Show {
         Self { bar }
     }
 
-    /// Shows the pass under way until so many `passes` are done since the start, and returns how the
-    /// last one ended.
+    /// Shows the running pass until `passes` are done since the start, and returns the progress at the end.
     ///
     /// # Errors
     ///
-    /// The gatherer is gone.
+    /// The gatherer has stopped.
     pub(super) async fn gathering(
         &self,
         mut progress: watch::Receiver<Progress>,
@@ -52,7 +51,7 @@ impl Show {
         let mut tick =
             tokio::time::interval(if self.bar.is_some() { BAR_INTERVAL } else { LINE_INTERVAL });
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // The first tick is at once: there is nothing to show yet.
+        // The first tick comes at once, before there is progress to show.
         tick.tick().await;
         loop {
             tokio::select! {
@@ -79,7 +78,7 @@ impl Show {
         }
     }
 
-    /// Shows that the broker is at work.
+    /// Shows that the broker collects and indexes.
     pub(super) fn collecting(&self, progress: &Progress) {
         if let Some(bar) = &self.bar {
             bar.set_style(style("{spinner} collecting and indexing {msg}"));
@@ -88,11 +87,11 @@ impl Show {
         }
     }
 
-    /// Says what was done: gathering took `gathered`, all together `took`.
+    /// Prints the summary: gathering took `gathered`, everything together `took`.
     ///
     /// # Errors
     ///
-    /// Nobody reads standard output any more.
+    /// Standard output is closed.
     pub(super) fn done(
         &self,
         progress: &Progress,
@@ -120,9 +119,7 @@ impl Show {
         ))?;
         Ok(())
     }
-}
 
-impl Show {
     fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -130,19 +127,19 @@ impl Show {
     }
 }
 
-impl Drop for Show {
-    /// Nothing half drawn is left behind.
+impl Drop for ProgressView {
+    /// Removes a bar that is still drawn.
     fn drop(&mut self) {
         self.clear();
     }
 }
 
 fn style(template: &str) -> ProgressStyle {
-    // A template is a constant; the plain bar stands in for a broken one.
+    // The templates are constants; a broken one falls back to the plain bar.
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// Bytes, types and problems.
+/// Writes bytes, types and problems.
 fn details(progress: &Progress) -> String {
     let mut parts = vec![format!("{} read", HumanBytes(progress.bytes))];
     let types = types(&progress.by_type);
@@ -153,7 +150,7 @@ fn details(progress: &Progress) -> String {
     parts.join("; ")
 }
 
-/// The most frequent types with their numbers.
+/// Writes the most frequent types with their counts.
 fn types(by_type: &BTreeMap<String, u64>) -> String {
     let mut sorted: Vec<(&String, u64)> =
         by_type.iter().map(|(name, count)| (name, *count)).collect();
@@ -187,7 +184,7 @@ mod tests {
     #[tokio::test]
     async fn gathering_ends_with_the_first_pass() {
         let (sender, receiver) = watch::channel(Progress::default());
-        let show = Show { bar: None };
+        let show = ProgressView { bar: None };
         let gathering = show.gathering(receiver, 1);
         sender.send_modify(|it| (it.passes_done, it.files_done) = (1, 7));
         assert_eq!(gathering.await.unwrap().files_done, 7);

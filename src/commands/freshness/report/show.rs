@@ -1,4 +1,4 @@
-//! Shows what a study has found: tables for a terminal, and the paper's figure.
+//! The view of a study: tables for a terminal, and the paper's figure.
 
 use comfy_table::{CellAlignment, Table, presets};
 use freshness::date::date_time;
@@ -9,23 +9,23 @@ use study::report::{Class, ClassRow, Report, SourceRow};
 use web::chart::{Axis, Chart, Series};
 
 use super::is_of_pulls;
-use super::read::Logged;
+use super::read::StudiedLog;
 use crate::output;
 
-/// Sources listed, the most active ones, unless all are wanted.
+/// Number of the most active sources that are listed without `--all`.
 const SOURCES_SHOWN: usize = 20;
 
 const DAY_SECS: f64 = 86_400.0;
 
-/// What is shown.
-pub(super) struct Shown<'a> {
-    pub(super) logged: &'a Logged,
+/// The data to show.
+pub(super) struct ReportView<'a> {
+    pub(super) log: &'a StudiedLog,
     pub(super) report: &'a Report<String>,
     pub(super) predictions: &'a [Prediction],
 }
 
-impl Shown<'_> {
-    /// All of it, for a person.
+impl ReportView<'_> {
+    /// Writes all tables for a person; `all` lists every source.
     pub(super) fn text(&self, all: bool) -> String {
         let sources = &self.report.sources;
         let count = if all { sources.len() } else { sources.len().min(SOURCES_SHOWN) };
@@ -49,8 +49,8 @@ impl Shown<'_> {
 
     fn totals(&self) -> Table {
         let all = &self.report.overall;
-        let (first, last) = self.logged.span_secs;
-        let a_day = |rate: Option<f64>| maybe(rate, |it| number(it * DAY_SECS));
+        let (first, last) = self.log.span_secs;
+        let a_day = |rate: Option<f64>| or_dash(rate, |it| number(it * DAY_SECS));
         let mut table = plain();
         let mut row = |name: &str, text: String| {
             table.add_row([name.to_owned(), text]);
@@ -64,8 +64,8 @@ impl Shown<'_> {
         row("records updated", format!("{records}; {} a day and source", a_day(all.record_rate)));
         row("update interval", moments(all.intervals));
         row("sources' means", moments(all.means));
-        if is_of_pulls(self.logged) {
-            row("fresh as a whole", maybe(all.freshness, |it| format!("{it:.3}")));
+        if is_of_pulls(self.log) {
+            row("fresh as a whole", or_dash(all.freshness, |it| format!("{it:.3}")));
             let requests = all.cost.requests.saturating_add(all.traffic.requests_failed);
             let empty = HumanCount(all.cost.requests_empty);
             let failed = HumanCount(all.traffic.requests_failed);
@@ -98,8 +98,8 @@ impl Shown<'_> {
             let max = row.class.interval_max();
             let interval = match (row.class, max) {
                 (_, Some(max)) => format!("up to {}", duration(max)),
-                (Class::Never, None) => none(),
-                (_, None) => maybe(longer, |it| format!("over {}", duration(it))),
+                (Class::Never, None) => dash(),
+                (_, None) => or_dash(longer, |it| format!("over {}", duration(it))),
             };
             longer = max.or(longer);
             table.add_row([
@@ -124,12 +124,12 @@ impl Shown<'_> {
                 percent(row.late_share_max),
             ]);
         }
-        let (first, last) = self.logged.span_secs;
-        if is_of_pulls(self.logged) && first < last {
+        let (first, last) = self.log.span_secs;
+        if is_of_pulls(self.log) && first < last {
             let all = &self.report.overall;
             let requests = all.cost.requests.saturating_add(all.traffic.requests_failed);
             let a_day = requests as f64 / ((last - first) as f64 / DAY_SECS);
-            table.add_row(["as logged".to_owned(), number(a_day), number(a_day / sources), none()]);
+            table.add_row(["as logged".to_owned(), number(a_day), number(a_day / sources), dash()]);
         }
         table
     }
@@ -146,7 +146,7 @@ impl Shown<'_> {
             "variation",
         ];
         let of_pulls = ["as a whole", "requests", "empty", "failed", "brought"];
-        let is_of_pulls = is_of_pulls(self.logged);
+        let is_of_pulls = is_of_pulls(self.log);
         let mut table =
             headed(names.into_iter().chain(of_pulls.into_iter().filter(|_| is_of_pulls)));
         for row in rows {
@@ -155,15 +155,15 @@ impl Shown<'_> {
                 row.class.name().to_owned(),
                 HumanCount(row.updates).to_string(),
                 HumanCount(row.records).to_string(),
-                maybe(row.record_rate, |it| number(it * DAY_SECS)),
-                maybe(row.intervals.mean(), duration),
-                maybe(row.intervals.deviation(), duration),
-                maybe(row.intervals.variation(), |it| format!("{it:.2}")),
+                or_dash(row.record_rate, |it| number(it * DAY_SECS)),
+                or_dash(row.intervals.mean(), duration),
+                or_dash(row.intervals.deviation(), duration),
+                or_dash(row.intervals.variation(), |it| format!("{it:.2}")),
             ];
             if is_of_pulls {
                 let requests = row.cost.requests.saturating_add(row.traffic.requests_failed);
                 cells.extend([
-                    maybe(row.freshness, |it| format!("{it:.3}")),
+                    or_dash(row.freshness, |it| format!("{it:.3}")),
                     HumanCount(requests).to_string(),
                     HumanCount(row.cost.requests_empty).to_string(),
                     HumanCount(row.traffic.requests_failed).to_string(),
@@ -176,24 +176,27 @@ impl Shown<'_> {
     }
 }
 
-/// The paper's figure: how many sources change how often.
+/// Draws the paper's figure: the number of sources by their mean update interval.
 pub(super) fn chart(classes: &[ClassRow]) -> Chart {
     let at = |(index, row): (u32, &ClassRow)| (f64::from(index), row.share);
-    let said: Vec<String> = classes
+    let shares: Vec<String> = classes
         .iter()
         .map(|row| format!("{} {} ({})", row.class.name(), row.sources, percent(row.share)))
         .collect();
     Chart {
         title: "Sources by mean update interval".to_owned(),
-        description: format!("Number and share of the sources in each class: {}.", said.join(", ")),
-        x: Axis::new("mean update interval").categories(classes.iter().map(|it| place(it.class))),
+        description: format!(
+            "Number and share of the sources in each class: {}.",
+            shares.join(", ")
+        ),
+        x: Axis::new("mean update interval").categories(classes.iter().map(|it| label(it.class))),
         y: Axis::new("share of sources").percent(),
         series: vec![Series::bars("", (0..).zip(classes).map(at).collect())],
     }
 }
 
-/// A class on the figure's axis, which has no room for all of the names.
-fn place(class: Class) -> &'static str {
+/// Returns the label of a class on the figure's axis, which has no room for the full names.
+fn label(class: Class) -> &'static str {
     match class {
         Class::Daily => "day",
         Class::Weekly => "week",
@@ -211,7 +214,7 @@ fn plain() -> Table {
     table
 }
 
-/// A table with its first column to the left and numbers to the right.
+/// Returns a table with its first column to the left and numbers to the right.
 fn headed<'a>(names: impl IntoIterator<Item = &'a str>) -> Table {
     let mut table = plain();
     table.set_header(names);
@@ -221,17 +224,17 @@ fn headed<'a>(names: impl IntoIterator<Item = &'a str>) -> Table {
     table
 }
 
-fn none() -> String {
+fn dash() -> String {
     "–".to_owned()
 }
 
-fn maybe<T>(value: Option<T>, said: impl FnOnce(T) -> String) -> String {
-    value.map_or_else(none, said)
+fn or_dash<T>(value: Option<T>, shown: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(dash, shown)
 }
 
 fn moments(of: Moments) -> String {
-    let (mean, deviation) = (maybe(of.mean(), duration), maybe(of.deviation(), duration));
-    let variation = maybe(of.variation(), |it| format!("{it:.2}"));
+    let (mean, deviation) = (or_dash(of.mean(), duration), or_dash(of.deviation(), duration));
+    let variation = or_dash(of.variation(), |it| format!("{it:.2}"));
     format!("mean {mean}, deviation {deviation}, variation {variation}")
 }
 
@@ -239,7 +242,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A number with as many digits as one reads.
+/// Writes a number with few digits.
 fn number(number: f64) -> String {
     match number {
         100.0.. => HumanFloatCount(number.round()).to_string(),
@@ -250,7 +253,7 @@ fn number(number: f64) -> String {
     }
 }
 
-/// A duration as one says it.
+/// Writes a duration in its best unit.
 pub(super) fn duration(secs: f64) -> String {
     match secs {
         ..120.0 => format!("{secs:.1} s"),

@@ -1,4 +1,4 @@
-//! Small logs, with what the paper's definitions make of them by hand.
+//! Tests of the report: small logs, with results computed by hand from the paper's definitions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,23 +6,23 @@ use std::path::{Path, PathBuf};
 use broker::pull_log::{Outcome, Pull, PullLog};
 use clap::Parser;
 
-use super::show::{Shown, chart, duration};
+use super::show::{ReportView, chart, duration};
 use super::*;
 
 const DAY: i64 = 86_400;
 /// 2026-01-10T00:00:00Z, by `date -u -d 2026-01-10 +%s`.
 const START: i64 = 1_768_003_200;
-const ALL: Taking = Taking { since_secs: None, granularity_secs: 1 };
+const ALL: ReadOptions = ReadOptions { since_secs: None, granularity_secs: 1 };
 
 /// The command line alone.
 #[derive(Debug, Parser)]
-struct Line {
+struct TestCli {
     #[command(flatten)]
     report: Report,
 }
 
-/// Writes a log of (source, half days after the start, outcome, changes).
-fn log(folder: &Path, pulls: &[(&str, u64, Outcome, u64)]) {
+/// Writes a log of pulls: (source, half days after the start, outcome, changes).
+fn write_log(folder: &Path, pulls: &[(&str, u64, Outcome, u64)]) {
     let mut log = PullLog::open(folder).unwrap();
     for (source, half_days, outcome, changes) in pulls {
         let pull = Pull {
@@ -58,19 +58,19 @@ fn close(found: f64, expected: f64) {
     assert!((found - expected).abs() <= 1e-9 * expected.abs(), "{found} against {expected}");
 }
 
-/// The text for a person, with one space where there are more.
-fn text(logged: &Logged, predictions: &[Prediction]) -> Vec<String> {
-    let report = logged.study.report(logged.until_secs);
-    let text = Shown { logged, report: &report, predictions }.text(false);
+/// Returns the lines for a person, with runs of spaces as one space.
+fn text(log: &StudiedLog, predictions: &[Prediction]) -> Vec<String> {
+    let report = log.study.report(log.until_secs);
+    let text = ReportView { log, report: &report, predictions }.text(false);
     text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
 #[test]
 fn a_log_of_pulls_is_measured_as_the_paper_does() {
     let dir = tempfile::tempdir().unwrap();
-    log(dir.path(), &SMALL);
-    let logged = read::pulls(dir.path(), ALL).unwrap();
-    let report = logged.study.report(logged.until_secs);
+    write_log(dir.path(), &SMALL);
+    let log = read::pulls(dir.path(), ALL).unwrap();
+    let report = log.study.report(log.until_secs);
     let busy = &report.sources[0];
     assert_eq!((busy.source.as_str(), busy.updates, busy.records), ("busy", 4, 16));
     // Intervals of 1, 2 and 3 days; fresh on 2 days of 8 and half of the others.
@@ -80,14 +80,14 @@ fn a_log_of_pulls_is_measured_as_the_paper_does() {
     close(busy.freshness.unwrap(), 0.625);
     close(busy.record_rate.unwrap() * DAY as f64, 2.0);
 
-    let predictions = predictions(&demands(&logged, None, LATENCY_SECS), None);
+    let predictions = predictions(&demands(&log, None, LATENCY_SECS), None);
     let totals: Vec<f64> = predictions.iter().map(|it| it.total).collect();
     // Three sources once a day; one every other day.
     assert_eq!(totals.len(), 3);
     close(totals[0], 3.0);
     close(totals[2], 0.5);
 
-    let lines = text(&logged, &predictions);
+    let lines = text(&log, &predictions);
     for expected in [
         "sources 3, 1 of them changed",
         "observed 2026-01-10T00:00:00Z to 2026-01-18T00:00:00Z, 8.0 days",
@@ -122,57 +122,55 @@ fn a_snapshot_starts_the_clock_anew() {
         ("a", 100, Outcome::Snapshot, 900),
         ("a", 104, Outcome::Delta, 5),
     ];
-    log(dir.path(), &again);
-    let logged = read::pulls(dir.path(), ALL).unwrap();
-    let row = &logged.study.report(0).sources[0];
-    // A day and two days; what lies between was not watched.
+    write_log(dir.path(), &again);
+    let log = read::pulls(dir.path(), ALL).unwrap();
+    let row = &log.study.report(0).sources[0];
+    // A day and two days; the time between them was not observed.
     assert_eq!((row.updates, row.records, row.known_secs), (2, 6, 3 * DAY.unsigned_abs()));
 }
 
 #[test]
-fn what_was_before_is_left_out_and_a_granule_has_one_update() {
+fn earlier_entries_are_left_out_and_a_granule_has_one_update() {
     let dir = tempfile::tempdir().unwrap();
-    log(dir.path(), &SMALL);
-    let taking = Taking { since_secs: Some(START + 4 * DAY), granularity_secs: 1 };
-    let logged = read::pulls(dir.path(), taking).unwrap();
-    let report = logged.study.report(0);
+    write_log(dir.path(), &SMALL);
+    let options = ReadOptions { since_secs: Some(START + 4 * DAY), granularity_secs: 1 };
+    let log = read::pulls(dir.path(), options).unwrap();
+    let report = log.study.report(0);
     // Day 4 is where it starts, and day 7 the only update.
     assert_eq!((report.overall.sources, report.overall.updates), (2, 1));
-    assert_eq!(logged.span_secs.0, START + 4 * DAY);
+    assert_eq!(log.span_secs.0, START + 4 * DAY);
 
-    let week = Taking { since_secs: None, granularity_secs: 7 * 86_400 };
-    let logged = read::pulls(dir.path(), week).unwrap();
+    let week = ReadOptions { since_secs: None, granularity_secs: 7 * 86_400 };
+    let log = read::pulls(dir.path(), week).unwrap();
     // Weeks begin on Thursdays: 15 January is one, between day 4 and day 7.
-    assert_eq!(logged.study.report(0).overall.updates, 2);
+    assert_eq!(log.study.report(0).overall.updates, 2);
 
-    let taking = Taking { since_secs: Some(START + 99 * DAY), granularity_secs: 1 };
-    let error = read::pulls(dir.path(), taking).unwrap_err().to_string();
+    let options = ReadOptions { since_secs: Some(START + 99 * DAY), granularity_secs: 1 };
+    let error = read::pulls(dir.path(), options).unwrap_err().to_string();
     assert!(error.ends_with("no pull in the log since 2026-04-19T00:00:00Z"), "{error}");
 }
 
 /// The paper's second example: a latency of a minute, and updates once an hour.
 #[test]
-fn a_uniform_harvester_asks_sixty_times_too_often() {
+fn a_uniform_harvester_pulls_sixty_times_too_often() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("hourly.tsv");
     let changes = |source| (0..=240).map(move |nth| format!("{}\t{source}\n", START + nth * 3_600));
     fs::write(&file, changes("one").chain(changes("two")).collect::<String>()).unwrap();
-    let logged = read::changes(&file, ALL).unwrap();
+    let log = read::changes(&file, ALL).unwrap();
     let of = |latency| {
-        let found = predictions(&demands(&logged, None, latency), None);
+        let found = predictions(&demands(&log, None, latency), None);
         (found[0].total, found[2].total)
     };
     let (uniform, adaptive) = of(60.0);
     close(uniform, 2.0 * 1_440.0);
     close(adaptive, 2.0 * 24.0);
-    // The first example: a latency of a day, and whoever asks does so once a day.
+    // The first example: with a latency of a day, every harvester pulls once a day.
     let (uniform, adaptive) = of(86_400.0);
     close(uniform, 2.0);
     close(adaptive, 2.0);
     assert!(
-        text(&logged, &[])
-            .iter()
-            .all(|it| !it.contains("requests 0") && !it.contains("as a whole"))
+        text(&log, &[]).iter().all(|it| !it.contains("requests 0") && !it.contains("as a whole"))
     );
 }
 
@@ -186,9 +184,9 @@ fn a_source_of_a_trace_without_a_change_never_changed() {
         START + 4 * DAY
     );
     fs::write(&file, text).unwrap();
-    let rows = |taking| {
-        let logged = read::changes(&file, taking).unwrap();
-        let report = logged.study.report(logged.until_secs);
+    let rows = |options| {
+        let log = read::changes(&file, options).unwrap();
+        let report = log.study.report(log.until_secs);
         report
             .sources
             .into_iter()
@@ -199,21 +197,21 @@ fn a_source_of_a_trace_without_a_change_never_changed() {
     let expected =
         [(none("new"), 1, 3 * day), (none("old"), 0, 4 * day), (none("still"), 0, 4 * day)];
     assert_eq!(rows(ALL), expected);
-    let since = Taking { since_secs: Some(START + 2 * DAY), granularity_secs: 1 };
+    let since = ReadOptions { since_secs: Some(START + 2 * DAY), granularity_secs: 1 };
     let expected =
         [(none("new"), 1, 2 * day), (none("old"), 0, 2 * day), (none("still"), 0, 2 * day)];
     assert_eq!(rows(since), expected);
 }
 
 #[test]
-fn the_settings_say_what_latency_is_acceptable() {
+fn the_settings_give_the_acceptable_latency() {
     let dir = tempfile::tempdir().unwrap();
-    log(dir.path(), &SMALL);
+    write_log(dir.path(), &SMALL);
     let settings = "name = 'n'\ndata = 'd'\n[[source]]\nurl = 'http://b/'\nname = 'busy'\n\
                     latency_seconds = 3600\n[[source]]\nurl = 'http://s/'\nname = 'still'\n";
     let config = Config::parse(settings).unwrap();
-    let logged = read::pulls(dir.path(), ALL).unwrap();
-    let demands = demands(&logged, Some(&config), 7_200.0);
+    let log = read::pulls(dir.path(), ALL).unwrap();
+    let demands = demands(&log, Some(&config), 7_200.0);
     let latencies: Vec<f64> = demands.iter().map(|it| it.latency).collect();
     // In order of names: busy, gone, still.
     for (found, expected) in latencies.iter().zip([3_600.0, 7_200.0, 7_200.0]) {
@@ -228,9 +226,9 @@ fn the_settings_say_what_latency_is_acceptable() {
 #[test]
 fn the_figure_has_a_bar_for_each_class() {
     let dir = tempfile::tempdir().unwrap();
-    log(dir.path(), &SMALL);
-    let logged = read::pulls(dir.path(), ALL).unwrap();
-    let drawn = chart(&logged.study.report(0).classes);
+    write_log(dir.path(), &SMALL);
+    let log = read::pulls(dir.path(), ALL).unwrap();
+    let drawn = chart(&log.study.report(0).classes);
     let web::chart::Marks::Bars(bars) = &drawn.series[0].marks else { panic!("{drawn:?}") };
     assert_eq!(bars.len(), 7);
     close(bars[0].1, 1.0 / 3.0);
@@ -242,7 +240,7 @@ fn the_figure_has_a_bar_for_each_class() {
 }
 
 #[track_caller]
-fn check_error(found: anyhow::Result<Logged>, parts: &[&str]) {
+fn check_error(found: anyhow::Result<StudiedLog>, parts: &[&str]) {
     let error = format!("{:#}", found.unwrap_err());
     assert!(parts.iter().all(|it| error.contains(it)), "{error}");
 }
@@ -267,21 +265,21 @@ fn errors_name_the_file_and_what_to_do() {
 #[test]
 fn bad_lines_are_counted() {
     let dir = tempfile::tempdir().unwrap();
-    log(dir.path(), &SMALL);
+    write_log(dir.path(), &SMALL);
     let file = dir.path().join("pulls-0000000001.tsv");
     let text = fs::read_to_string(&file).unwrap();
     let far = u64::MAX;
     fs::write(&file, format!("{text}x\n{far}\ta\tdelta\t1\t\t1\t1\n")).unwrap();
-    let logged = read::pulls(dir.path(), ALL).unwrap();
-    assert_eq!(logged.study.report(0).overall.sources, 3);
-    let said = logged.left_out().unwrap();
-    assert!(said.starts_with("2 lines left out; the first: "), "{said}");
-    assert!(said.contains("pulls-0000000001.tsv:13: not seven fields"), "{said}");
+    let log = read::pulls(dir.path(), ALL).unwrap();
+    assert_eq!(log.study.report(0).overall.sources, 3);
+    let message = log.left_out().unwrap();
+    assert!(message.starts_with("2 lines left out; the first: "), "{message}");
+    assert!(message.contains("pulls-0000000001.tsv:13: not seven fields"), "{message}");
 }
 
 #[test]
-fn the_command_line_says_what_to_study_once() {
-    let parse = |line: &str| Line::try_parse_from(line.split(' '));
+fn the_command_line_names_one_log() {
+    let parse = |line: &str| TestCli::try_parse_from(line.split(' '));
     let report = parse("report --pulls d --since 2026-01-10 --csv --latency 60").unwrap().report;
     assert_eq!(report.since, Some(START));
     assert_eq!(report.csv, Some(PathBuf::from("-")));
@@ -298,7 +296,7 @@ fn the_command_line_says_what_to_study_once() {
 }
 
 #[test]
-fn durations_are_said_in_their_unit() {
+fn durations_have_fitting_units() {
     for (secs, expected) in [
         (0.0, "0.0 s"),
         (90.0, "90.0 s"),

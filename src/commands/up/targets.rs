@@ -1,4 +1,4 @@
-//! Where `harvest up` reads, and where it stores.
+//! The folders and repositories that `harvest up` gathers, and its data folder.
 
 use std::borrow::Cow;
 use std::fs;
@@ -11,10 +11,10 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Longest part of a folder's name in the name of its data folder, in characters.
 const NAME_CHARS_MAX: usize = 40;
 
-/// What to gather.
+/// The folders and repositories to gather.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Places {
-    /// Absolute, without links, sorted, each once.
+pub(super) struct Targets {
+    /// Absolute paths without links, sorted, each once.
     pub(super) folders: Vec<PathBuf>,
     /// Base URLs of repositories, sorted, each once.
     pub(super) repositories: Vec<Url>,
@@ -24,28 +24,26 @@ pub(super) struct Places {
 ///
 /// # Errors
 ///
-/// One is not there, is no folder, or is no base URL.
-pub(super) fn places(paths: &[PathBuf]) -> anyhow::Result<Places> {
-    let is_of_web = |it: &&PathBuf| {
+/// A path is missing, no folder, or no base URL.
+pub(super) fn targets(paths: &[PathBuf]) -> anyhow::Result<Targets> {
+    let is_url = |it: &&PathBuf| {
         let text = it.to_string_lossy().to_ascii_lowercase();
         text.starts_with("http://") || text.starts_with("https://")
     };
-    let (urls, paths): (Vec<&PathBuf>, Vec<&PathBuf>) = paths.iter().partition(is_of_web);
+    let (urls, paths): (Vec<&PathBuf>, Vec<&PathBuf>) = paths.iter().partition(is_url);
     let mut repositories = Vec::with_capacity(urls.len());
     for url in urls {
         let url = url.to_string_lossy();
         let read = gatherer::spec::Repository::base_url_of(&url);
         repositories.push(read.with_context(|| {
-            format!(
-                "{url} is no base URL of an OAI-PMH repository: leave out \"?\" and what follows"
-            )
+            format!("{url} is no base URL of an OAI-PMH repository: leave out \"?\" and the rest")
         })?);
     }
     repositories.sort();
     repositories.dedup();
     let here = PathBuf::from(".");
     let paths = if paths.is_empty() && repositories.is_empty() { vec![&here] } else { paths };
-    Ok(Places { folders: folders(&paths)?, repositories })
+    Ok(Targets { folders: folders(&paths)?, repositories })
 }
 
 fn folders(paths: &[&PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
@@ -63,30 +61,30 @@ fn folders(paths: &[&PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// Returns the data folder for gathering `places`: the same for the same places, another for others.
+/// Returns the data folder for gathering `targets`; other targets have another one.
 ///
 /// # Errors
 ///
 /// The user has no data directory.
-pub(super) fn data_for(places: &Places) -> anyhow::Result<PathBuf> {
+pub(super) fn data_for(targets: &Targets) -> anyhow::Result<PathBuf> {
     let base = dirs::data_dir().context("you have no data directory: name a folder with --data")?;
-    Ok(base.join("harvest").join("up").join(name_for(places)))
+    Ok(base.join("harvest").join("up").join(name_for(targets)))
 }
 
-/// The first folder's or repository's name, for people, and a hash of them all.
-fn name_for(places: &Places) -> String {
+/// Returns the name of the first folder or repository, for people, with a hash of them all.
+fn name_for(targets: &Targets) -> String {
     let mut key = Vec::new();
-    for folder in &places.folders {
+    for folder in &targets.folders {
         key.extend_from_slice(folder.as_os_str().as_encoded_bytes());
         // No path holds a NUL.
         key.push(0);
     }
-    for url in &places.repositories {
+    for url in &targets.repositories {
         key.extend_from_slice(url.as_str().as_bytes());
         key.push(0);
     }
-    let first = places.folders.first().and_then(|it| it.file_name());
-    let host = places.repositories.first().and_then(Url::host_str).unwrap_or_default();
+    let first = targets.folders.first().and_then(|it| it.file_name());
+    let host = targets.repositories.first().and_then(Url::host_str).unwrap_or_default();
     let first = first.map_or(Cow::Borrowed(host), |it| it.to_string_lossy());
     let name: String = first
         .chars()
@@ -96,7 +94,7 @@ fn name_for(places: &Places) -> String {
     format!("{name}-{:016x}", xxh3_64(&key))
 }
 
-/// Returns how many bytes the files below `folder` have; what cannot be read counts nothing.
+/// Returns the size of all files below `folder`, in bytes; unreadable ones count nothing.
 pub(super) fn bytes_in(folder: &Path) -> u64 {
     let mut bytes = 0;
     let mut ahead = vec![folder.to_owned()];
@@ -125,7 +123,7 @@ mod tests {
         fs::create_dir(&b).unwrap();
         let name = |paths: &[&PathBuf]| {
             let paths: Vec<PathBuf> = paths.iter().map(|it| (*it).clone()).collect();
-            name_for(&places(&paths).unwrap())
+            name_for(&targets(&paths).unwrap())
         };
         assert_eq!(name(&[&a, &b]), name(&[&b, &a.join("."), &a]));
         assert_ne!(name(&[&a, &b]), name(&[&a]));
@@ -133,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_folder_is_said_so() {
+    fn a_path_that_is_no_folder_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("f");
         fs::write(&file, "123").unwrap();
-        let said = |path: &Path| format!("{:#}", places(&[path.to_owned()]).unwrap_err());
-        assert!(said(&file).contains("is no folder"));
-        assert!(said(&dir.path().join("none")).contains("cannot gather"));
-        assert!(said(Path::new("http://h/oai?verb=Identify")).contains("no base URL"));
+        let error = |path: &Path| format!("{:#}", targets(&[path.to_owned()]).unwrap_err());
+        assert!(error(&file).contains("is no folder"));
+        assert!(error(&dir.path().join("none")).contains("cannot gather"));
+        assert!(error(Path::new("http://h/oai?verb=Identify")).contains("no base URL"));
         assert_eq!(bytes_in(dir.path()), 3);
     }
 
@@ -148,12 +146,12 @@ mod tests {
     fn a_url_is_a_repository() {
         let dir = tempfile::tempdir().unwrap();
         let url = PathBuf::from("https://h.example/oai");
-        let found = places(&[url.clone(), dir.path().to_owned(), url.clone()]).unwrap();
-        assert_eq!(found.repositories, [Url::parse("https://h.example/oai").unwrap()]);
-        assert_eq!(found.folders.len(), 1);
-        let alone = places(&[url]).unwrap();
+        let both = targets(&[url.clone(), dir.path().to_owned(), url.clone()]).unwrap();
+        assert_eq!(both.repositories, [Url::parse("https://h.example/oai").unwrap()]);
+        assert_eq!(both.folders.len(), 1);
+        let alone = targets(&[url]).unwrap();
         assert_eq!(alone.folders, [] as [PathBuf; 0]);
         assert!(name_for(&alone).starts_with("h-example-"), "{}", name_for(&alone));
-        assert_ne!(name_for(&alone), name_for(&found));
+        assert_ne!(name_for(&alone), name_for(&both));
     }
 }
