@@ -22,6 +22,8 @@ mod house;
 mod shape;
 #[path = "tidy/walls.rs"]
 mod walls;
+#[path = "tidy/words.rs"]
+mod words;
 
 /// The crates, and for each the crates of ours that it may name. Read top to bottom: leaves first.
 const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
@@ -239,6 +241,26 @@ fn every_fuzz_target_has_seeds() {
     check(shape::seeds);
     let count = shape::fuzz_targets(&ours()).len();
     assert!(10 < count, "only {count} fuzz targets: are they still found?");
+}
+
+#[test]
+fn names_are_those_of_the_glossary() {
+    check(words::names);
+}
+
+#[test]
+fn few_types_of_a_crate_share_a_name() {
+    check(words::shared_names);
+}
+
+#[test]
+fn first_lines_name_their_module() {
+    check(words::first_lines);
+}
+
+#[test]
+fn files_named_in_documents_exist() {
+    check(words::named_files);
 }
 
 #[test]

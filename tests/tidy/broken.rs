@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::house::{House, Tables};
-use crate::{circles, shape, walls};
+use crate::{circles, shape, walls, words};
 
 type Rule = fn(&House) -> Vec<String>;
 
@@ -19,7 +19,7 @@ const TABLES: Tables = Tables {
     pure_crates: &["low"],
 };
 
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 17] = [
     walls::downwards,
     walls::all_crates,
     walls::at_home,
@@ -33,6 +33,10 @@ const RULES: [Rule; 13] = [
     shape::undone,
     shape::seeds,
     shape::links,
+    words::names,
+    words::shared_names,
+    words::first_lines,
+    words::named_files,
 ];
 
 /// A workspace in which nothing is wrong.
@@ -108,16 +112,16 @@ impl Drop for Copy {
     }
 }
 
-/// With these files instead, the rule says something with `said` in it, and nothing else.
+/// With these files instead, the rule reports problems that all contain `expected`.
 #[track_caller]
-fn check(rule: Rule, files: &[(&str, &str)], said: &str) {
+fn check(rule: Rule, files: &[(&str, &str)], expected: &str) {
     let copy = Copy::new();
     for (path, text) in files {
         copy.write(path, text);
     }
     let problems = copy.problems(rule);
     assert!(!problems.is_empty(), "{files:?} is let be");
-    assert!(problems.iter().all(|it| it.contains(said)), "{problems:?} for {said}");
+    assert!(problems.iter().all(|it| it.contains(expected)), "{problems:?} for {expected}");
 }
 
 /// A manifest with these dependencies, and these of its tests.
@@ -217,4 +221,23 @@ fn files_and_folders_out_of_shape_are_seen() {
     check(shape::links, &[("README.md", "[gone](gone.md)\n")], "README.md: gone.md");
     let lock = "name = \"zlib-rs\"\nname = \"openssl-sys\"\n";
     check(shape::deflate, &[("Cargo.lock", lock)], "openssl-sys");
+}
+
+#[test]
+fn private_words_are_seen() {
+    let text = "//! A.\n/// fn said() in words.\nfn said() {}\n";
+    check(words::names, &[("low/src/a.rs", text)], "low/src/a.rs:3: said");
+    let text = "//! A.\npub(crate) struct Vigil<'a>(&'a str);\n";
+    check(words::names, &[("low/tests/a.rs", text)], "low/tests/a.rs:2: Vigil");
+    let many: Vec<String> = (0..4).map(|at| format!("low/src/m{at}.rs")).collect();
+    let many: Vec<(&str, &str)> =
+        many.iter().map(|it| (it.as_str(), "//! M.\nenum Place {}\n")).collect();
+    check(words::shared_names, &many, "low: Place in");
+    let copy = Copy::new();
+    many[1..].iter().for_each(|(path, text)| copy.write(path, text));
+    assert_eq!(copy.problems(words::shared_names), [""; 0]);
+    let asks = "//! What is remembered.\n";
+    check(words::first_lines, &[("low/tests/a.rs", asks)], "low/tests/a.rs: \"What is");
+    let names = "`low/src/gone.rs`, `src/a.rs`\n";
+    check(words::named_files, &[("README.md", names)], "README.md: no file is low/src/gone.rs");
 }
