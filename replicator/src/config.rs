@@ -309,19 +309,22 @@ fn read_groups(root: &Table<'_>) -> Vec<GroupConfig> {
         root.mistake("group", message, format!("at most {GROUPS_MAX}"));
     }
     let mut groups: Vec<GroupConfig> = Vec::new();
+    let mut lines = Vec::new();
     for table in &tables {
         let Some(group) = read_group(table) else { continue };
-        // Trees name the groups that list them.
+        // Trees refer to groups by name, so the names must differ.
         if groups.iter().any(|it| it.entry.name() == group.entry.name()) {
             let message = format!("there are two groups called {}", group.entry.name());
             table.mistake("name", message, "groups of different names");
         }
         groups.push(group);
+        lines.push(table);
     }
-    for (table, group) in tables.iter().zip(&groups) {
+    for (table, group) in lines.iter().zip(&groups) {
         let is_other = |it: &GroupConfig, name: &Name| it.entry.name() == name && it != group;
         for name in group.carry.iter().filter(|name| !groups.iter().any(|it| is_other(it, name))) {
-            table.mistake("carry", format!("{name} is no other group here"), "its name");
+            let message = format!("no other [[group]] is called {name}");
+            table.mistake("carry", message, "the name of a [[group]] in this file");
         }
     }
     groups

@@ -68,15 +68,15 @@ fn failing(source: &SourceStatus, now_ms: u64) -> Option<Trouble> {
     if !last.ends_with(['.', '?']) {
         last.push('.');
     }
-    let since = source.last_pull.as_ref().map_or_else(
-        || "it was never pulled".to_owned(),
+    let last_success = source.last_pull.as_ref().map_or_else(
+        || "No pull has succeeded yet".to_owned(),
         |it| {
             let ago = ago(now_ms.saturating_sub(it.at_ms) / 1_000);
-            format!("it was last pulled {ago} ago, and its records are still served")
+            format!("The last pull that succeeded was {ago} ago, and its records are still served")
         },
     );
     let times = grouped(u64::from(errors.in_a_row));
-    let what = format!("{last} That happened {times} times in a row; {since}.");
+    let what = format!("{last} Failures in a row: {times}. {last_success}.");
     let command = format!("harvest broker pull {} -c broker.toml", source.name);
     Some(Trouble::new(source.name.clone(), what).with_command(command))
 }
@@ -91,7 +91,7 @@ fn held(source: &SourceStatus) -> Option<Trouble> {
 fn hub(source: &SourceStatus) -> Option<Trouble> {
     let problem = source.push.as_ref()?.problem.as_ref()?;
     let what = format!(
-        "its hub does not announce changes: {problem}. The source is pulled at its interval."
+        "its hub does not announce changes: {problem}. The source is pulled at its usual interval."
     );
     Some(Trouble::new(source.name.clone(), what))
 }
@@ -117,7 +117,7 @@ fn now(status: &Status) -> Vec<String> {
     }];
     let behind = status.serial.saturating_sub(status.index_covered.unwrap_or(0));
     if 0 < behind && status.objects != 0 {
-        now.push(format!("{} changes are still to be indexed.", grouped(behind)));
+        now.push(format!("Changes still to be indexed: {}.", grouped(behind)));
     }
     now
 }
@@ -161,11 +161,11 @@ mod tests {
             ..Status::default()
         };
         let overview = overview(&status, vec![("Location", "Hall 2".to_owned())], 7_201_000);
-        let told: Vec<&str> = overview.troubles.iter().map(|it| it.about.as_str()).collect();
-        assert_eq!(told, ["b", "d"]);
+        let named: Vec<&str> = overview.troubles.iter().map(|it| it.about.as_str()).collect();
+        assert_eq!(named, ["b", "d"]);
         let what = &overview.troubles[0].what;
         assert!(what.contains("connection refused") && what.contains("2 h ago"), "{what}");
-        assert!(what.contains("7 times in a row"), "{what}");
+        assert!(what.contains("Failures in a row: 7."), "{what}");
         assert_eq!(overview.facts[1].1, "2 of 4");
         assert_eq!(overview.facts[2].1, "100.0 %");
     }

@@ -108,3 +108,10 @@ fn every_mistake_is_named_with_its_line() {
     }
     assert!(mistakes("data = \"d\"\naddress = \"h:1\"").contains("there is no group"));
 }
+
+#[test]
+fn a_group_after_a_wrong_one_is_reported_by_its_own_lines() {
+    let groups = "[[group]]\nname = \"Ä\"\n[[group]]\nname = \"b\"\ncarry = [\"z\"]\n";
+    let found = mistakes(&format!("data = \"d\"\naddress = \"h:1\"\n{groups}"));
+    assert!(found.contains("7:9: no other [[group]] is called z"), "{found}");
+}
